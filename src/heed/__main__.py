@@ -1,0 +1,3 @@
+from heed.cli.main import main
+
+raise SystemExit(main())

@@ -1,0 +1,148 @@
+"""heed evaluate"""
+
+import argparse
+from pathlib import Path
+
+EXAMPLES = """\
+examples:
+  heed evaluate runs/en-de --source test.en --reference test.de
+  heed evaluate runs/en-de --source test.en --reference test.de --lowercase --against runs/other
+  heed evaluate runs/ko-en --source test.ko --reference test.en --gold test.align
+  heed evaluate test.hyp --reference test.de             # translations that are there already
+  heed evaluate runs/en-de --source test.en --reference test.de --sentences report.html
+
+--sentences writes a table of all sentences, the worst first, as .tsv or as one .html page with the
+differences marked. --against gives the p-value of a paired bootstrap test for each metric.
+"""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    from heed.cli.common import add_device
+
+    parser.add_argument("system", help="a run or model folder (several with commas: an ensemble), or a file of translations")
+    parser.add_argument("--source", metavar="FILE", help="what to translate; needed for a folder")
+    parser.add_argument("--reference", nargs="+", required=True, metavar="FILE", help="one or more reference translations")
+    parser.add_argument("--against", metavar="SYSTEM", help="another folder or file to compare with")
+    parser.add_argument("--sentences", type=Path, metavar="FILE", help="write a table of sentences (.tsv or .html)")
+    parser.add_argument("--out", metavar="FILE", help="write the translations to a file")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the scores as JSON")
+    parser.add_argument("--gold", metavar="FILE", help="gold word alignments (0-0 1-2): gives the alignment error rate")
+    parser.add_argument("--lowercase", action="store_true", help="score without regard to case")
+    parser.add_argument("--tokenize", default="13a", help="sacreBLEU's tokenizer: 13a, zh, ja-mecab, ko-mecab, intl, char, flores200")
+    parser.add_argument("--samples", type=int, default=1000, help="how many samples the bootstrap draws")
+    for name in ("beam", "batch-tokens"):
+        parser.add_argument(f"--{name}", type=int, help=None if name == "beam" else argparse.SUPPRESS)
+    parser.add_argument("--length-penalty", type=float)
+    add_device(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    from rich.console import Console
+
+    from heed.cli.common import read_lines, write_lines
+    from heed.evaluation.rows import rows
+    from heed.evaluation.sentences import write
+    from heed.evaluation.translation import score
+
+    references = [read_lines(path) for path in args.reference]
+    sources = read_lines(args.source) if args.source else None
+    translations, aligner = _translations(args.system, sources, args)
+    how = {"lowercase": args.lowercase, "tokenize": args.tokenize}
+    scores = score(translations, references, **how)
+    console = Console()
+    comparison = second = None
+    if args.against:
+        from heed.evaluation.comparison import compare
+
+        second, _ = _translations(args.against, sources, args)
+        comparison = compare(translations, second, references, samples=args.samples, **how)
+        _show_comparison(console, args, comparison)
+    else:
+        _show(console, scores)
+    if args.gold:
+        _show_alignment(console, aligner, sources, references[0], args.gold)
+    if args.out:
+        write_lines(translations, args.out)
+    if args.sentences:
+        table = rows(translations, references, sources=sources, second=second, **how)
+        write(table, scores, args.sentences, comparison=comparison, names=(args.system, args.against or "B"))
+        console.print(f"Sentences: {args.sentences}")
+    if args.json:
+        _write_json(args.json, args, scores, comparison)
+    return 0
+
+
+def _translations(system: str, sources: list[str] | None, args: argparse.Namespace):
+    """Those of a file, or those a model makes now."""
+    from heed.cli.common import open_translator, read_lines
+
+    if Path(system).is_file():
+        return read_lines(system), None
+    if sources is None:
+        raise ValueError(f"{system} is a model: name what it should translate with --source FILE")
+    translator = open_translator(argparse.Namespace(**{**vars(args), "folder": system.split(",")}))
+    chosen = {name: getattr(args, name) for name in ("beam", "length_penalty", "batch_tokens") if getattr(args, name)}
+    return [translation.text for translation in translator.translate(sources, **chosen)], translator
+
+
+def _show(console, scores) -> None:
+    from rich.table import Table
+
+    table = Table(box=None, header_style="dim", padding=(0, 2))
+    for name in ("metric", "score", "signature"):
+        table.add_column(name, justify="right" if name == "score" else "left", no_wrap=name != "signature", overflow="fold")
+    for metric in (scores.bleu, scores.chrf, scores.ter):
+        table.add_row(metric.name, f"{metric.value:.2f}", metric.signature)
+    console.print(table)
+    console.print(f"[dim]{scores.lines:,} sentences; for TER less is better[/]", highlight=False)
+
+
+def _show_comparison(console, args: argparse.Namespace, comparison) -> None:
+    from rich.table import Table
+
+    table = Table(box=None, header_style="dim", padding=(0, 2))
+    for name in ("metric", args.system, args.against, "difference", "p", "signature"):
+        table.add_column(name, justify="left" if name in ("metric", "signature") else "right", overflow="fold")
+    for one in (comparison.bleu, comparison.chrf, comparison.ter):
+        table.add_row(
+            one.name,
+            f"{one.first:.2f} ± {one.first_width:.2f}",
+            f"{one.second:.2f} ± {one.second_width:.2f}",
+            f"{one.second - one.first:+.2f}",
+            f"{one.p_value:.4f}",
+            one.signature,
+        )
+    console.print(table)
+    console.print(
+        f"[dim]{comparison.lines:,} sentences, paired bootstrap of {comparison.samples:,} samples; ± is the half-width "
+        "of the 95 % interval; p below 0.05: the difference is hardly chance; for TER less is better[/]",
+        highlight=False,
+    )
+
+
+def _show_alignment(console, translator, sources: list[str], references: list[str], path: str) -> None:
+    from heed.evaluation import alignment
+
+    if translator is None:
+        raise ValueError("--gold needs a model that aligns: name a run or a model folder, not a file")
+    sure, possible = alignment.read_gold(path)
+    if len(sure) != len(sources):
+        raise ValueError(f"{path} has {len(sure):,} lines and the source {len(sources):,}: they go in pairs")
+    found = [set(links) for links in translator.align_pairs(sources, references)]
+    rate = alignment.error_rate(found, sure, possible)
+    console.print(
+        f"alignment error rate {100 * rate:.1f} % (precision {100 * alignment.precision(found, sure, possible):.1f} %, "
+        f"recall {100 * alignment.recall(found, sure):.1f} %), of the cross attention on the references",
+        highlight=False, soft_wrap=True,
+    )  # fmt: skip
+
+
+def _write_json(path: Path, args: argparse.Namespace, scores, comparison) -> None:
+    import dataclasses
+
+    from heed.models.folder import write_json
+
+    facts = {"system": args.system, "scores": dataclasses.asdict(scores)}
+    if comparison is not None:
+        facts |= {"against": args.against, "comparison": dataclasses.asdict(comparison)}
+    write_json(path, facts)

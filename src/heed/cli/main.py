@@ -1,0 +1,75 @@
+"""The command `heed`: a verb, and what the verb needs. Heavy imports wait until the verb runs."""
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+from heed import __version__
+
+VERBS = {
+    "train": "train a translator on a parallel corpus",
+    "translate": "translate text with a trained model",
+    "evaluate": "score translations against references: BLEU, chrF, TER, with signatures",
+    "look": "draw the attention of a translation",
+    "score": "say how likely given translations are",
+    "average": "make one model of the mean of several checkpoints",
+    "info": "tell what is in a run or a model folder",
+    "plot": "draw the curves of one or more runs",
+    "phrasebook": "write the built-in Korean-English corpus to files",
+}
+
+EXAMPLES = """\
+from two text files to a translator:
+  heed train --source train.en --target train.de --valid-source val.en --valid-target val.de --out runs/en-de
+  heed translate runs/en-de < test.en > test.hyp
+  heed evaluate runs/en-de --source test.en --reference test.de
+  heed look runs/en-de "A man is sleeping." --out attention.html
+
+heed VERB --help tells more, with examples.
+"""
+
+
+def parser(chosen: str | None) -> argparse.ArgumentParser:
+    """All verbs by name; the settings of the chosen one."""
+    top = argparse.ArgumentParser(
+        prog="heed",
+        description="Heed trains translators, translates, scores, and lets you look inside.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    top.add_argument("--version", action="version", version=f"heed {__version__}")
+    verbs = top.add_subparsers(dest="verb", metavar="VERB", title="verbs")
+    for name, line in VERBS.items():
+        module = importlib.import_module(f"heed.cli.{name}") if name == chosen else None
+        verb = verbs.add_parser(
+            name,
+            help=line,
+            description=line[0].upper() + line[1:] + ".",
+            epilog=module.EXAMPLES if module else None,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        if module:
+            module.add(verb)
+    return top
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    chosen = next((word for word in arguments if word in VERBS), None)
+    args = parser(chosen).parse_args(arguments)
+    if args.verb is None:
+        parser(None).print_help()
+        return 2
+    try:
+        return importlib.import_module(f"heed.cli.{args.verb}").run(args) or 0
+    except BrokenPipeError:  # the reader of our output has gone: that is its right
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except KeyboardInterrupt:
+        print("heed: interrupted", file=sys.stderr)
+        return 130
+    except (ValueError, OSError) as error:
+        print(f"heed: {error}", file=sys.stderr)
+        return 1

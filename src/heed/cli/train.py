@@ -1,0 +1,82 @@
+"""heed train"""
+
+import argparse
+from pathlib import Path
+
+EXAMPLES = """\
+examples:
+  heed train --source train.en --target train.de --valid-source val.en --valid-target val.de --out runs/en-de
+  heed train --tsv corpus.tsv.gz --set data.columns=[2,3] --out runs/ko-en
+  heed train recipes/multi30k-en-de.toml --out runs/en-de --set training.steps=4000
+  heed train recipes/phrasebook.toml --out runs/ko-en
+  heed train --out runs/en-de --resume            # go on after Ctrl-C, a crash, kill -9
+
+Files may be plain, .gz or .xz; several of a kind are read one after the other. Every setting has a name
+(section.name); recipes/ has them all with comments. Prepared corpora are kept in $HEED_CACHE (~/.cache/heed).
+"""
+
+FILES = {
+    "source": "text in the language to translate from",
+    "target": "its translations, line by line",
+    "tsv": "files with both sides in columns (data.columns, 1 and 2 unless set)",
+    "valid_source": "text to validate on; without any, 1,000 pairs are set aside",
+    "valid_target": "its translations",
+}
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("recipe", nargs="?", type=Path, help="a TOML file with settings")
+    for name, line in FILES.items():
+        parser.add_argument(f"--{name.replace('_', '-')}", nargs="+", metavar="FILE", help=line)
+    parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="where the run is kept")
+    parser.add_argument("--resume", action="store_true", help="go on from the last checkpoint")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="NAME=VALUE", help="one setting, for example training.steps=4000"
+    )
+    parser.add_argument("--device", help="auto (a GPU if there is one), cpu, cuda, cuda:1")
+    parser.add_argument("--threads", type=int, help="how many threads to use on the CPU")
+    parser.add_argument("--quiet", action="store_true", help="say nothing but errors")
+
+
+def run(args: argparse.Namespace) -> int:
+    from heed.cli.common import errors
+    from heed.runs.train import run as train
+    from heed.training.report import Report
+
+    recipe = _recipe(args)
+    console = errors()
+
+    def say(sentence: str) -> None:
+        if not args.quiet:
+            console.print(sentence, highlight=False, soft_wrap=True)
+
+    with console.status("reading") as status:
+
+        def tell(what: str, done: int) -> None:
+            status.update(f"{what} · {done:,} pairs" if done else what)
+
+        def report(start: int) -> Report:
+            status.stop()
+            return Report(console, recipe.training.steps, start, args.quiet)
+
+        outcome = train(recipe, args.out, resume=args.resume, report=report, say=say, tell=tell)
+    if outcome.how == "interrupted":
+        say(f"Interrupted at step {outcome.step:,} and saved. Go on with: heed train --out {args.out} --resume")
+        return 130
+    say(f"Done ({outcome.how}, step {outcome.step:,}). Try it: heed translate {args.out} < text")
+    return 0
+
+
+def _recipe(args: argparse.Namespace):
+    from heed.config import assignment
+    from heed.runs import recipe
+
+    changes = [(f"data.{name}", getattr(args, name)) for name in FILES if getattr(args, name)]
+    changes += [(f"training.{name}", getattr(args, name)) for name in ("device", "threads") if getattr(args, name)]
+    changes += [assignment(text) for text in args.set]
+    path = args.recipe
+    if args.resume and path is None and not any(getattr(args, name) for name in FILES):
+        path = args.out / "recipe.toml"
+        if not path.is_file():
+            raise ValueError(f"{args.out} is not a run that could go on: it has no recipe.toml")
+    return recipe.read(path, changes)

@@ -1,0 +1,95 @@
+"""heed translate"""
+
+import argparse
+
+EXAMPLES = """\
+examples:
+  heed translate runs/en-de < test.en > test.hyp
+  heed translate runs/en-de "A man is sleeping." "Two dogs play."
+  heed translate runs/en-de --beam 5 --nbest 5 --scores < test.en
+  heed translate runs/en-de --align "A man is sleeping."
+  heed translate runs/a,runs/b,runs/c < test.en          # an ensemble
+  heed translate runs/en-de --sample --top-p 0.9 --seed 7 < test.en
+  heed translate runs/en-de --prefix "Ein Hund" "A dog is sleeping."
+
+One line in, one line out. With --nbest there are that many lines for each; --scores puts the score (log
+probability over the length penalty) and a tab before each; --token-scores and --align put theirs after it.
+"""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    from heed.cli.common import add_device
+
+    parser.add_argument("folder", type=_folders, help="a run or a model folder; several with commas are an ensemble")
+    parser.add_argument("text", nargs="*", help="sentences; without any, lines of standard input")
+    parser.add_argument("--input", metavar="FILE", help="read lines from a file")
+    parser.add_argument("--out", metavar="FILE", help="write lines to a file")
+    search = parser.add_argument_group("search (what is not said is as the model's recipe has it)")
+    search.add_argument("--beam", type=int, help="how many hypotheses are kept at each step; 1 is greedy")
+    search.add_argument("--nbest", type=int, help="how many translations of each sentence")
+    search.add_argument("--length-penalty", type=float, help="alpha of ((5 + length) / 6)^alpha")
+    search.add_argument("--min-length", type=int, help="at least so many tokens")
+    search.add_argument("--max-length", type=int, help="at most so many tokens")
+    search.add_argument("--no-repeat", type=int, metavar="N", help="no run of N tokens twice")
+    search.add_argument("--prefix", help="what each translation must begin with")
+    chance = parser.add_argument_group("chance")
+    chance.add_argument("--sample", action="store_true", default=None, help="draw each token by chance")
+    chance.add_argument("--temperature", type=float, help="above 1 bolder, below 1 more careful")
+    chance.add_argument("--top-k", type=int, help="from the K likeliest tokens")
+    chance.add_argument("--top-p", type=float, help="from the fewest tokens that hold P of the probability")
+    chance.add_argument("--seed", type=int, help="the same seed, the same translations")
+    more = parser.add_argument_group("output")
+    more.add_argument("--scores", action="store_true", help="the score before each translation")
+    more.add_argument("--token-scores", action="store_true", help="the log probability of each token after it")
+    more.add_argument("--align", action="store_true", help="word alignments after it, as 0-0 1-2")
+    parser.add_argument("--too-long", choices=["split", "refuse"], default="split", help="texts longer than the model allows")
+    parser.add_argument("--batch-tokens", type=int, default=4096, help="how much is translated at once")
+    add_device(parser)
+
+
+DECODING = ("beam", "nbest", "length_penalty", "min_length", "max_length", "no_repeat",
+            "sample", "temperature", "top_k", "top_p", "seed")  # fmt: skip
+
+
+def _folders(text: str) -> list[str]:
+    return text.split(",")
+
+
+def run(args: argparse.Namespace) -> int:
+    from heed.cli.common import open_translator, read_lines, write_lines
+
+    translator = open_translator(args)
+    texts = args.text or read_lines(args.input)
+    chosen = {name: getattr(args, name) for name in DECODING if getattr(args, name) is not None}
+    if "nbest" in chosen and not chosen.get("sample"):
+        chosen.setdefault("beam", max(chosen["nbest"], translator.decoding.beam))
+    chunks = (texts[i : i + 2000] for i in range(0, len(texts), 2000))  # so that the first lines come early
+    write_lines((line for chunk in chunks for line in _translated(translator, chunk, chosen, args)), args.out)
+    return 0
+
+
+def _translated(translator, texts: list[str], chosen: dict, args: argparse.Namespace):
+    found = translator.translate(
+        texts, prefix=args.prefix, too_long=args.too_long, batch_tokens=args.batch_tokens, **chosen
+    )
+    if not args.align:
+        for translation in found:
+            for candidate in translation.nbest:
+                yield _line(candidate, None, args)
+        return
+    for translation, alignment in zip(found, translator.align(found), strict=True):
+        others = [translator.align_pairs([translation.source], [c.text])[0] for c in translation.nbest[1:]]
+        for candidate, links in zip(translation.nbest, [alignment, *others], strict=True):
+            yield _line(candidate, links, args)
+
+
+def _line(candidate, links, args: argparse.Namespace) -> str:
+    from heed.evaluation.alignment import write
+
+    cells = [f"{candidate.score:.4f}"] if args.scores else []
+    cells.append(candidate.text)
+    if args.token_scores:
+        cells.append(" ".join(f"{t}:{s:.3f}" for t, s in zip(candidate.tokens, candidate.token_scores, strict=True)))
+    if links is not None:
+        cells.append(write(links))
+    return "\t".join(cells)

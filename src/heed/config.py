@@ -1,0 +1,108 @@
+"""Config dataclasses from plain values: what a TOML file, config.json or the command line says.
+
+Nothing is guessed. A name that no dataclass has, a value of another type, or a setting left out is an
+error that says where it stands and what is known there.
+"""
+
+import difflib
+import json
+import tomllib
+import types
+from collections.abc import Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+T = TypeVar("T")
+
+WORDS = {int: "a whole number", float: "a number", str: "text in quotes", bool: "true or false", list: "a list"}
+
+
+def read(config: type[T], values: Mapping[str, Any], where: str = "") -> T:
+    hints = get_type_hints(config)
+    known = {field.name: field for field in fields(config)}
+    for name in values:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+            raise ValueError(f"{where}{name}: no such setting; {hint}")
+    for name, field in known.items():
+        if name not in values and field.default is MISSING and field.default_factory is MISSING:
+            raise ValueError(f"{where}{name}: must be set")
+    return config(**{name: _value(hints[name], value, where + name) for name, value in values.items()})
+
+
+def override(values: dict[str, Any], name: str, value: Any) -> None:
+    """Set `training.steps` and the like, in place."""
+    *path, last = name.split(".")
+    for part in path:
+        values = values.setdefault(part, {})
+        if not isinstance(values, dict):
+            raise ValueError(f"{name}: {part} is a setting, not a section")
+    values[last] = value
+
+
+def assignment(text: str) -> tuple[str, Any]:
+    """`training.steps=4000` as a name and a value, the value read as in TOML; a bare word is text."""
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        raise ValueError(f"--set {text}: write it as section.name=value, for example training.steps=4000")
+    value = value.strip()
+    if value in ("none", "null"):
+        return name.strip(), None
+    try:
+        return name.strip(), tomllib.loads(f"x = {value}")["x"]
+    except tomllib.TOMLDecodeError:
+        return name.strip(), value
+
+
+def load_toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        raise ValueError(f"{path}: no such file") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} is not valid TOML: {error}") from error
+
+
+def to_toml(config: Any) -> str:
+    """The sections of a config as TOML; a setting that is None stands there as a comment."""
+    lines = []
+    for section in fields(config):
+        lines.append(f"[{section.name}]")
+        part = getattr(config, section.name)
+        for field in fields(part):
+            value = getattr(part, field.name)
+            lines.append(f"# {field.name} =" if value is None else f"{field.name} = {_toml(value)}")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, list):
+        return "[" + ", ".join(_toml(item) for item in value) + "]"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _value(kind: Any, value: Any, where: str) -> Any:
+    if is_dataclass(kind):
+        if not isinstance(value, Mapping):
+            raise ValueError(f"{where}: {value!r} is a value; this is a section, [{where}]")
+        return read(kind, value, where + ".")
+    if get_origin(kind) is Literal:
+        allowed = get_args(kind)
+        if value not in allowed:
+            raise ValueError(f"{where}: {value!r} is none of {', '.join(map(repr, allowed))}")
+        return value
+    if get_origin(kind) in (Union, types.UnionType):
+        return None if value is None else _value(get_args(kind)[0], value, where)
+    if get_origin(kind) is list:
+        items = [value] if type(value) is get_args(kind)[0] else value  # one file may stand without brackets
+        if type(items) is not list:
+            raise ValueError(f"{where}: {value!r} is not {WORDS[list]}")
+        return [_value(get_args(kind)[0], item, f"{where}[{i}]") for i, item in enumerate(items)]
+    if kind is float and type(value) is int:
+        return float(value)
+    if type(value) is not kind:
+        raise ValueError(f"{where}: {value!r} is not {WORDS[kind]}")
+    return value

@@ -1,0 +1,170 @@
+"""Batches of near-equal lengths within a budget of tokens, in an order drawn by seed and epoch alone.
+
+What comes after a place in the data depends on nothing but (seed, epoch, index): to resume is to start there.
+"""
+
+import queue
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from heed.data.corpus import Corpus, Sentences
+from heed.data.subwords import FIRST, LAST, PAD, Subwords
+
+T = TypeVar("T")
+
+
+class Place(NamedTuple):
+    """The next batch to be read."""
+
+    epoch: int = 0
+    index: int = 0
+
+
+class Batch(NamedTuple):
+    """Source tokens, the decoder's inputs, and what it should say at each of its places that is no padding.
+
+    `places` index the flattened (b, t) inputs; `expected` are the tokens due there.
+    """
+
+    source: Tensor
+    valid: Tensor
+    target: Tensor
+    places: Tensor
+    expected: Tensor
+
+    def to(self, device: torch.device) -> "Batch":
+        if device.type == "cpu":
+            return self
+        return Batch(*(part.pin_memory().to(device, non_blocking=True) for part in self))
+
+
+def plan(source: np.ndarray, target: np.ndarray, budget: int, seed: int, epoch: int) -> list[np.ndarray]:
+    """Which sentences go together: neighbours in length, at most `budget` slots a side, padding included."""
+    random = np.random.default_rng([seed, epoch])
+    order = random.permutation(len(source))  # so that equal lengths meet others in each epoch
+    order = order[np.lexsort((source[order], target[order]))]
+    cuts = _cut(np.maximum(source, target)[order], budget)
+    batches = [order[start:end] for start, end in cuts]
+    return [batches[i] for i in random.permutation(len(batches))]
+
+
+def _cut(lengths: np.ndarray, budget: int) -> Iterator[tuple[int, int]]:
+    """Runs in which (the longest) times (how many) stays within the budget; one sentence at least."""
+    start, longest = 0, 0
+    for end, length in enumerate(lengths.tolist()):
+        longest = max(longest, length)
+        if longest * (end - start + 1) > budget and end > start:
+            yield start, end
+            start, longest = end, length
+    if len(lengths):
+        yield start, len(lengths)
+
+
+class Batches:
+    """The batches of a corpus, epoch after epoch, from any place on."""
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        *,
+        budget: int,
+        seed: int,
+        sampling: float = 0.0,
+        subwords: tuple[Subwords, Subwords] | None = None,
+        max_length: int = 1024,
+    ):
+        self.corpus, self.budget, self.seed = corpus, budget, seed
+        self.sampling, self.subwords, self.max_length = sampling, subwords, max_length
+
+    def plan(self, epoch: int) -> list[np.ndarray]:
+        source, target = self.corpus.source.lengths + 1, self.corpus.target.lengths + 1
+        return plan(source, target, self.budget, self.seed, epoch)
+
+    def start(self, place: Place = Place()) -> Iterator[tuple[Place, Batch]]:  # noqa: B008 (a tuple)
+        """Each batch with the place after it."""
+        epoch, index = place
+        while True:
+            planned = self.plan(epoch)
+            for i in range(index, len(planned)):
+                after = Place(epoch, i + 1) if i + 1 < len(planned) else Place(epoch + 1, 0)
+                yield after, self.make(planned[i], (epoch, i))
+            epoch, index = epoch + 1, 0
+
+    def make(self, rows: np.ndarray, place: tuple[int, int] = (0, 0)) -> Batch:
+        return collate(*(self._ids(side, rows, place) for side in (0, 1)))
+
+    def _ids(self, side: int, rows: np.ndarray, place: tuple[int, int]) -> list[np.ndarray]:
+        sentences: Sentences = (self.corpus.source, self.corpus.target)[side]
+        plain = [sentences[i] for i in rows]
+        if not self.sampling:
+            return plain
+        seed = np.random.SeedSequence([self.seed, *place, side]).generate_state(1)[0]
+        drawn = self.subwords[side].sample([sentences.text[i] for i in rows], self.sampling, int(seed))
+        return [new if len(new) < self.max_length else old for new, old in zip(drawn, plain, strict=True)]
+
+
+def collate(source: Sequence[Sequence[int]], target: Sequence[Sequence[int]]) -> Batch:
+    """Sentences side by side: the source and its end, the target shifted by one."""
+    lengths = np.array([len(ids) + 1 for ids in target])
+    source_ids = pad([[*ids, LAST] for ids in source])
+    outputs = pad([[*ids, LAST] for ids in target])
+    inputs = np.full_like(outputs, PAD)
+    inputs[:, 0] = FIRST
+    inputs[:, 1:] = np.where(outputs[:, :-1] == LAST, PAD, outputs[:, :-1])
+    places = np.flatnonzero(np.arange(outputs.shape[1]) < lengths[:, None])
+    return Batch(
+        torch.from_numpy(source_ids),
+        torch.from_numpy(source_ids != PAD),
+        torch.from_numpy(inputs),
+        torch.from_numpy(places),
+        torch.from_numpy(outputs.reshape(-1)[places]),
+    )
+
+
+def pad(rows: Sequence[Sequence[int]]) -> np.ndarray:
+    """Rows of ids as one array, filled up with PAD."""
+    array = np.full((len(rows), max(map(len, rows))), PAD, dtype=np.int64)
+    for row, ids in zip(array, rows, strict=True):
+        row[: len(ids)] = ids
+    return array
+
+
+def ahead(items: Iterable[T], size: int = 8) -> Iterator[T]:
+    """The same items, made by another thread before they are asked for."""
+    ready: queue.Queue[tuple[Callable[[], Any], Any]] = queue.Queue(maxsize=size)
+    stopped = threading.Event()
+
+    def put(kind: str, value: Any) -> bool:
+        while not stopped.is_set():
+            try:
+                ready.put((kind, value), timeout=0.1)
+                return True
+            except queue.Full:
+                continue
+        return False
+
+    def work() -> None:
+        try:
+            for item in items:
+                if not put("item", item):
+                    return
+            put("end", None)
+        except BaseException as error:  # handed over: it is raised where the items are used
+            put("error", error)
+
+    threading.Thread(target=work, daemon=True).start()
+    try:
+        while True:
+            kind, value = ready.get()
+            if kind == "end":
+                return
+            if kind == "error":
+                raise value
+            yield value
+    finally:
+        stopped.set()

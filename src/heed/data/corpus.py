@@ -1,0 +1,228 @@
+"""A parallel corpus as token ids in memory-mapped arrays: built once, re-used, of any size.
+
+A folder holds for each side the ids of all sentences end to end (`source.ids`), where each begins
+(`source.offsets`), and where subwords are to be sampled anew each time also the text itself.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from heed.data import filters, readers
+from heed.data.filters import FiltersConfig, Rejected, Report
+from heed.data.readers import Line
+from heed.data.subwords import Subwords, clean
+
+CHUNK = 10_000
+SIDES = ("source", "target")
+HELD_OUT = "held-out.tsv"
+
+
+class Sentences:
+    """One side of a corpus: `side[i]` are the ids of sentence i."""
+
+    def __init__(self, folder: Path, side: str):
+        offsets = np.memmap(folder / f"{side}.offsets", dtype=np.int64, mode="r")
+        self.offsets = offsets
+        self.ids = _map(folder / f"{side}.ids", np.dtype(_facts(folder)["dtype"]))
+        self.lengths = np.diff(offsets).astype(np.int32)
+        self.text = Texts(folder, side) if (folder / f"{side}.text").is_file() else None
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def __getitem__(self, i: int) -> np.ndarray:
+        return self.ids[self.offsets[i] : self.offsets[i + 1]]
+
+
+class Texts:
+    """The text of one side."""
+
+    def __init__(self, folder: Path, side: str):
+        self.bytes = _map(folder / f"{side}.text", np.dtype(np.uint8))
+        self.offsets = np.memmap(folder / f"{side}.text.offsets", dtype=np.int64, mode="r")
+
+    def __getitem__(self, i: int) -> str:
+        return self.bytes[self.offsets[i] : self.offsets[i + 1]].tobytes().decode("utf-8")
+
+
+class Corpus:
+    """A prepared corpus, opened."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.source, self.target = (Sentences(folder, side) for side in SIDES)
+        facts = _facts(folder)
+        self.report = Report(**facts["report"])
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+
+def build(
+    folder: Path,
+    lines: Callable[[], Iterable[Line]],
+    subwords: tuple[Subwords, Subwords],
+    config: FiltersConfig,
+    *,
+    skip: np.ndarray,
+    with_text: bool = False,
+    tell: Callable[[int], None] = lambda count: None,
+) -> Corpus:
+    """Encode what `lines` gives into `folder`, but for the pairs that `skip` marks and the filters take.
+
+    The folder appears under its name only when it is complete.
+    """
+    aside = folder.with_name(f"{folder.name}.{os.getpid()}.part")
+    shutil.rmtree(aside, ignore_errors=True)
+    aside.mkdir(parents=True)
+    dtype = np.uint16 if max(map(len, subwords)) <= 2**16 else np.uint32
+    report = Report()
+    rejected = aside / "rejected.tsv"
+    sides = [_Writer(aside, side, dtype, with_text) for side in SIDES]
+    with sides[0], sides[1], Rejected(rejected) as out, open(aside / HELD_OUT, "w", encoding="utf-8") as held:
+        for chunk in _chunks(lines(), CHUNK):
+            held.writelines(_held(chunk, skip, report.read))
+            for line, ids in _kept(chunk, subwords, config, skip, report, out):
+                for writer, text, side_ids in zip(sides, (line.source, line.target), ids, strict=True):
+                    writer.append(text, side_ids)
+            tell(report.read)
+    if not report.kept:
+        raise ValueError(f"no pair is left to train on: of {report.read:,}, the filters took {describe(report)}")
+    (aside / "corpus.json").write_text(json.dumps({"dtype": np.dtype(dtype).name, "report": asdict(report)}, indent=2))
+    _finish(aside, folder)
+    return Corpus(folder)
+
+
+def _kept(
+    chunk: Sequence[Line],
+    subwords: tuple[Subwords, Subwords],
+    config: FiltersConfig,
+    skip: np.ndarray,
+    report: Report,
+    out: Rejected,
+) -> Iterator[tuple[Line, tuple[list[int], list[int]]]]:
+    start, report.read = report.read, report.read + len(chunk)
+    candidates = []
+    for number, raw in enumerate(chunk, start):
+        line = raw._replace(source=clean(raw.source), target=clean(raw.target))
+        rule = filters.by_text(config, line.source, line.target) or REASONS[skip[number]]
+        if rule is None:
+            candidates.append(line)
+        elif rule in report.taken:
+            report.taken[rule] += 1
+            out.write(rule, line)
+    encoded = [part.processor.encode([line[side] for line in candidates]) for side, part in enumerate(subwords)]
+    for line, source, target in zip(candidates, *encoded, strict=True):
+        rule = filters.by_length(config, len(source), len(target))
+        if rule is None:
+            report.kept += 1
+            yield line, (source, target)
+        else:
+            report.taken[rule] += 1
+            out.write(rule, line)
+
+
+REASONS = (None, "duplicate", "held out")
+
+
+def _held(chunk: Sequence[Line], skip: np.ndarray, start: int) -> Iterator[str]:
+    for number, line in enumerate(chunk, start):
+        if REASONS[skip[number]] == "held out":
+            yield f"{clean(line.source)}\t{clean(line.target)}\n"
+
+
+def held_out(folder: Path) -> list[Line]:
+    """The pairs that were set aside for validation."""
+    return list(readers.table(folder / HELD_OUT, [1, 2]))
+
+
+def survey(lines: Iterable[Line], config: FiltersConfig, holdout: int = 0) -> np.ndarray:
+    """For each pair of a corpus a number into REASONS: a duplicate, held out for validation, or neither.
+
+    Eight bytes a pair are kept in memory. Pairs are held out by a hash of their text, so by no order.
+    """
+    hashes = np.fromiter((_hash(line) for line in lines), dtype=np.uint64)
+    reasons = np.zeros(len(hashes), dtype=np.uint8)
+    order = np.argsort(hashes, kind="stable")
+    again = np.zeros(len(hashes), dtype=bool)
+    again[order[1:]] = hashes[order[1:]] == hashes[order[:-1]]
+    if config.duplicates:
+        reasons[again] = 1
+    if holdout:
+        reasons[np.isin(hashes, hashes[order[~again[order]][:holdout]])] = 2
+        reasons[again & (reasons == 2)] = 1
+    return reasons
+
+
+def _hash(line: Line) -> int:
+    text = f"{clean(line.source)}\t{clean(line.target)}".encode()
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
+
+
+class _Writer:
+    """Appends one side of a corpus to its files."""
+
+    def __init__(self, folder: Path, side: str, dtype: type, with_text: bool):
+        self.dtype = dtype
+        self.ids, self.offsets = open(folder / f"{side}.ids", "wb"), open(folder / f"{side}.offsets", "wb")
+        self.files, self.place, self.text_place = [self.ids, self.offsets], 0, 0
+        self.offsets.write(np.int64(0).tobytes())
+        self.text = None
+        if with_text:
+            self.text = open(folder / f"{side}.text", "wb")
+            self.text_offsets = open(folder / f"{side}.text.offsets", "wb")
+            self.text_offsets.write(np.int64(0).tobytes())
+            self.files += [self.text, self.text_offsets]
+
+    def append(self, text: str, ids: Sequence[int]) -> None:
+        self.ids.write(np.asarray(ids, dtype=self.dtype).tobytes())
+        self.place += len(ids)
+        self.offsets.write(np.int64(self.place).tobytes())
+        if self.text is not None:
+            self.text_place += self.text.write(text.encode())
+            self.text_offsets.write(np.int64(self.text_place).tobytes())
+
+    def __enter__(self) -> "_Writer":
+        return self
+
+    def __exit__(self, *error) -> None:
+        for file in self.files:
+            file.close()
+
+
+def describe(report: Report) -> str:
+    """What each rule took, in words."""
+    taken = [f"{count:,} for {filters.RULES[rule]}" for rule, count in report.taken.items() if count]
+    return ", ".join(taken) or "none"
+
+
+def _chunks(lines: Iterable[Line], size: int) -> Iterator[list[Line]]:
+    lines = iter(lines)
+    while chunk := list(islice(lines, size)):
+        yield chunk
+
+
+def _finish(aside: Path, folder: Path) -> None:
+    """Give the folder its name, unless another run has been quicker with the same."""
+    try:
+        os.rename(aside, folder)
+    except OSError:
+        if not (folder / "corpus.json").is_file():
+            raise
+        shutil.rmtree(aside)
+
+
+def _map(path: Path, dtype: np.dtype) -> np.ndarray:
+    return np.memmap(path, dtype=dtype, mode="r") if path.stat().st_size else np.zeros(0, dtype)
+
+
+def _facts(folder: Path) -> dict:
+    return json.loads((folder / "corpus.json").read_text())

@@ -1,0 +1,77 @@
+"""Which pairs of a corpus are left out, by which rule, and how many: nothing is dropped silently."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from heed.data.readers import Line
+
+
+@dataclass(frozen=True)
+class FiltersConfig:
+    """`max_length` counts subwords with the end mark; `rejected` is a file for the pairs that were left out."""
+
+    max_length: int = 256
+    max_ratio: float = 9.0
+    same: bool = True
+    duplicates: bool = True
+    rejected: str | None = None
+
+
+RULES = {
+    "empty": "an empty side",
+    "same": "the same text on both sides",
+    "duplicate": "a pair that stood there before",
+    "length": "a side longer than filters.max_length",
+    "ratio": "sides whose lengths differ by more than filters.max_ratio",
+}
+
+
+@dataclass
+class Report:
+    """How many pairs were read, and how many each rule took."""
+
+    read: int = 0
+    kept: int = 0
+    taken: dict[str, int] = field(default_factory=lambda: dict.fromkeys(RULES, 0))
+
+
+def by_text(config: FiltersConfig, source: str, target: str) -> str | None:
+    """The rule that takes this pair for its text, if any does."""
+    if not source or not target:
+        return "empty"
+    if config.same and source == target:
+        return "same"
+    return None
+
+
+def by_length(config: FiltersConfig, source: int, target: int) -> str | None:
+    """The rule that takes a pair of so many subwords, if any does."""
+    longer, shorter = max(source, target), min(source, target)
+    if longer + 1 > config.max_length:
+        return "length"
+    if config.max_ratio and longer > config.max_ratio * max(shorter, 1):
+        return "ratio"
+    return None
+
+
+class Rejected:
+    """Where the pairs that were left out are written down, if somebody asked."""
+
+    def __init__(self, path: Path | None):
+        self.file = None
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self.file = open(path, "w", encoding="utf-8")
+            self.file.write("rule\tplace\tsource\ttarget\n")
+
+    def __enter__(self) -> "Rejected":
+        return self
+
+    def __exit__(self, *error) -> None:
+        if self.file is not None:
+            self.file.close()
+
+    def write(self, rule: str, line: Line) -> None:
+        if self.file is not None:
+            cells = (rule, line.place, line.source.replace("\t", " "), line.target.replace("\t", " "))
+            self.file.write("\t".join(cells) + "\n")

@@ -1,0 +1,67 @@
+"""Lines and pairs out of text files: plain, .gz, .xz, and .tsv of either kind. UTF-8, and checked to be."""
+
+import gzip
+import lzma
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+from pathlib import Path
+from typing import NamedTuple
+
+OPENERS = {".gz": gzip.open, ".xz": lzma.open}
+
+
+class Line(NamedTuple):
+    """A pair of texts and where it stands."""
+
+    source: str
+    target: str
+    place: str
+
+
+def lines(path: Path) -> Iterator[str]:
+    """The lines of a file, without their ends. Only a line feed ends a line."""
+    if not path.is_file():
+        raise ValueError(f"{path}: no such file")
+    number = 0
+    try:
+        with OPENERS.get(path.suffix, open)(path, "rb") as file:
+            for number, raw in enumerate(file, 1):
+                yield raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{path}, line {number} is not UTF-8 (byte {error.object[error.start]:#04x} at {error.start}): "
+            "convert the file first, for example with iconv -t UTF-8"
+        ) from None
+    except (EOFError, gzip.BadGzipFile, lzma.LZMAError) as error:
+        raise ValueError(f"{path} is damaged after line {number} ({error}): copy it again") from error
+    if number == 0:
+        raise ValueError(f"{path} is empty")
+
+
+def pairs(sources: Sequence[Path], targets: Sequence[Path]) -> Iterator[Line]:
+    """Line by line, file by file."""
+    if len(sources) != len(targets):
+        raise ValueError(f"{len(sources)} source files and {len(targets)} target files: they go in pairs")
+    for source, target in zip(sources, targets, strict=True):
+        both = zip_longest(lines(source), lines(target))
+        for number, (one, other) in enumerate(both, 1):
+            if one is None or other is None:
+                rest = 1 + sum(1 for _ in both)
+                short, long = (source, target) if one is None else (target, source)
+                raise ValueError(
+                    f"{short} has {number - 1:,} lines and {long} has {number - 1 + rest:,}: line i of one must be the "
+                    "translation of line i of the other"
+                )
+            yield Line(one, other, f"{source.name}:{number}")
+
+
+def table(path: Path, columns: Sequence[int]) -> Iterator[Line]:
+    """Two columns of a file with tabs, counted from 1."""
+    first, second = columns
+    for number, line in enumerate(lines(path), 1):
+        cells = line.split("\t")
+        if len(cells) < max(first, second):
+            raise ValueError(
+                f"{path}, line {number} has {len(cells)} columns; data.columns asks for {first} and {second}"
+            )
+        yield Line(cells[first - 1], cells[second - 1], f"{path.name}:{number}")

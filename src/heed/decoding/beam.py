@@ -1,0 +1,138 @@
+"""Beam search: keep the best few unfinished sequences, and lengthen each by one token at a time."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from heed.decoding.limits import Rule
+from heed.decoding.steps import Hypothesis, State, Steps, length_penalty
+
+
+class Seen(NamedTuple):
+    """One step of a search: of each sentence at work its best candidates, best first.
+
+    `beam` is the live sequence each one lengthens. At most `beams` that end count as finished, and the
+    best `beams` of the others live on.
+    """
+
+    sentence: Int[Tensor, " b"]
+    beam: Int[Tensor, "b n"]
+    token: Int[Tensor, "b n"]
+    logp: Float[Tensor, "b n"]
+    ends: Bool[Tensor, "b n"]
+
+
+class _Live:
+    """The unfinished sequences: `beams` for each sentence still at work."""
+
+    def __init__(self, longest: Int[Tensor, " b"], beams: int):
+        batch, device = len(longest), longest.device
+        self.beams, self.longest = beams, longest
+        self.sentence = torch.arange(batch, device=device)
+        self.tokens = torch.zeros(batch, beams, 0, dtype=torch.long, device=device)
+        self.scores = torch.zeros(batch, beams, 0, device=device)
+        self.logp = torch.full((batch, beams), -torch.inf, device=device)
+        self.logp[:, 0] = 0.0  # all beams are the same now: let one of them speak
+
+    def choose(self, beam: Tensor, token: Tensor, logp: Tensor) -> Tensor:
+        """Go on with these; the rows of the state they came from."""
+        row = torch.arange(len(beam), device=beam.device)[:, None]
+        step = (logp - self.logp[row, beam])[:, :, None]
+        self.tokens = torch.cat([self.tokens[row, beam], token[:, :, None]], dim=2)
+        self.scores = torch.cat([self.scores[row, beam].to(step.dtype), step], dim=2)
+        self.logp = logp
+        return (row * self.beams + beam).flatten()
+
+    def keep(self, rows: Tensor) -> Tensor:
+        """Go on with these sentences alone; their rows in the state."""
+        self.sentence, self.longest = self.sentence[rows], self.longest[rows]
+        self.tokens, self.scores, self.logp = self.tokens[rows], self.scores[rows], self.logp[rows]
+        return (rows[:, None] * self.beams + torch.arange(self.beams, device=rows.device)).flatten()
+
+
+@torch.inference_mode()
+def beam_search(
+    model: Steps,
+    state: State,
+    longest: Int[Tensor, " b"],
+    *,
+    first: int,
+    last: int,
+    beams: int = 4,
+    nbest: int = 1,
+    alpha: float = 0.6,
+    rules: Sequence[Rule] = (),
+    watch: Callable[[Seen], None] | None = None,
+) -> list[list[Hypothesis]]:
+    """The `nbest` best sequences for each row of `state`, best first, none longer than its `longest`.
+
+    Best is the log probability over the length penalty. A sentence is done, and leaves the batch, when no
+    unfinished sequence can still come among its `nbest`: with enough beams, the answer is that of trying all.
+    """
+    live = _Live(longest, beams)
+    done: list[list[Hypothesis]] = [[] for _ in longest]
+    state.reorder(live.sentence[:, None].expand(-1, beams).flatten())
+    said = torch.full((len(longest) * beams,), first, device=longest.device)
+    while len(live.sentence):
+        logp = _next(model, state, said, live, rules)
+        best, place = logp.flatten(1).topk(min(2 * beams, logp[0].numel()))
+        beam, token = place // logp.shape[-1], place % logp.shape[-1]
+        length = live.tokens.shape[2] + 1
+        ends = (token == last) | (length >= live.longest)[:, None]
+        if watch is not None:
+            watch(Seen(live.sentence, beam, token, best, ends))
+        _finish(done, live, (beam, token, best), ends, length_penalty(length, alpha))
+        best, kept = best.masked_fill(ends, -torch.inf).topk(beams)
+        rows = live.choose(beam.gather(1, kept), token.gather(1, kept), best)
+        going = _going(done, live, nbest, alpha)
+        if len(going) < len(live.sentence):
+            rows = rows[live.keep(going)]
+        state.reorder(rows)
+        said = live.tokens[:, :, -1].flatten()
+    return [sorted(found, key=lambda h: -h.score)[:nbest] for found in done]
+
+
+def _next(model: Steps, state: State, said: Tensor, live: _Live, rules: Sequence[Rule]) -> Float[Tensor, "b k vocab"]:
+    """The log probability of each sequence with each token after it."""
+    logp = model.step(said, state).log_softmax(dim=-1)
+    if rules:
+        banned = torch.zeros_like(logp, dtype=torch.bool)
+        sentence = live.sentence[:, None].expand(-1, live.beams).flatten()
+        for rule in rules:
+            rule(banned, live.tokens.flatten(0, 1), sentence)
+        logp = logp.masked_fill(banned, -torch.inf)
+    return logp.unflatten(0, (-1, live.beams)) + live.logp[:, :, None]
+
+
+def _finish(done: list, live: _Live, candidates: tuple[Tensor, Tensor, Tensor], ends: Tensor, penalty: float) -> None:
+    """Note down the candidates that end, those among the best `beams` alone."""
+    beam, token, logp = candidates
+    counts = (ends[:, : live.beams] & (logp[:, : live.beams] > -torch.inf)).nonzero().tolist()
+    for row, column in counts:
+        b = beam[row, column]
+        total = logp[row, column].item()
+        scores = [*live.scores[row, b].tolist(), total - live.logp[row, b].item()]
+        tokens = [*live.tokens[row, b].tolist(), token[row, column].item()]
+        done[live.sentence[row].item()].append(Hypothesis(tokens, total / penalty, scores))
+
+
+def _going(done: list[list[Hypothesis]], live: _Live, nbest: int, alpha: float) -> Int[Tensor, " n"]:
+    """The rows in which an unfinished sequence may still come among the best.
+
+    Log probabilities only fall, so none can score more than its own over the largest penalty it may meet.
+    """
+    bound = live.logp.max(dim=1).values.double()
+    if alpha > 0:
+        bound = bound / length_penalty(live.longest.double(), alpha)
+    else:
+        bound = bound / length_penalty(live.tokens.shape[2], alpha)
+    going = []
+    for row, (sentence, reach) in enumerate(zip(live.sentence.tolist(), bound.tolist(), strict=True)):
+        scores = sorted((h.score for h in done[sentence]), reverse=True)
+        enough = len(scores) >= nbest and scores[nbest - 1] >= reach
+        if reach > -torch.inf and not enough:
+            going.append(row)
+    return torch.tensor(going, dtype=torch.long, device=live.longest.device)

@@ -1,0 +1,41 @@
+"""The settings of a search."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class DecodingConfig:
+    """`beam` 1 is greedy. A translation has at most `max_growth` times the source's subwords and 20 more."""
+
+    beam: int = 5
+    nbest: int = 1
+    length_penalty: float = 0.6
+    min_length: int = 0
+    max_length: int | None = None
+    max_growth: float = 2.0
+    no_repeat: int = 0
+    sample: bool = False
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    seed: int = 1
+
+    def __post_init__(self):
+        if self.beam < 1 or self.nbest < 1:
+            raise ValueError(f"beam is {self.beam} and nbest is {self.nbest}; both must be at least 1")
+        if self.nbest > self.beam and not self.sample:
+            raise ValueError(f"nbest is {self.nbest}, but beam is {self.beam}: a beam gives no more than its width")
+        if self.temperature <= 0:
+            raise ValueError(f"temperature is {self.temperature}; it must be above 0 (near 0 is greedy)")
+        if not 0 < self.top_p <= 1:
+            raise ValueError(f"top_p is {self.top_p}; it must be above 0 and at most 1")
+        if min(self.min_length, self.no_repeat, self.top_k) < 0 or self.length_penalty < 0:
+            raise ValueError("min_length, no_repeat, top_k and length_penalty must not be negative")
+        if self.max_length is not None and self.max_length < max(1, self.min_length):
+            raise ValueError(f"max_length is {self.max_length}; it must be at least 1 and not below min_length")
+
+
+def longest(config: DecodingConfig, source: int, most: int) -> int:
+    """How many tokens a source of so many may become, when the model allows `most`."""
+    asked = config.max_length or int(config.max_growth * source) + 20
+    return max(1, min(asked, most))

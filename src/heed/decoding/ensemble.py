@@ -1,0 +1,29 @@
+"""Several models as one: at each step, the mean of what they hold likely."""
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+
+class States(list):
+    """The states of all members."""
+
+    def reorder(self, rows: Tensor) -> None:
+        for state in self:
+            state.reorder(rows)
+
+
+class Ensemble:
+    """Models with the same vocabularies."""
+
+    def __init__(self, models: Sequence[nn.Module]):
+        self.models = list(models)
+
+    def start(self, source: Int[Tensor, "b s"], valid: Bool[Tensor, "b s"]) -> States:
+        return States(model.start(source, valid) for model in self.models)
+
+    def step(self, tokens: Int[Tensor, " b"], state: States) -> Float[Tensor, "b vocab"]:
+        each = [model.step(tokens, own).softmax(dim=-1) for model, own in zip(self.models, state, strict=True)]
+        return torch.stack(each).mean(dim=0).log()

@@ -1,0 +1,107 @@
+"""Word alignments in Pharaoh's format, `0-0 1-2`, and their error rate (Och and Ney, 2003)."""
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+Link = tuple[int, int]
+
+_LINK = re.compile(r"([0-9]+)([-?p])([0-9]+)")
+
+
+def parse(line: str, number: int = 1) -> set[Link]:
+    """Return the links of one line, sure (`0-1`) and possible (`0?1`, `0p1`) alike."""
+    return {link for link, _ in _links(line, number)}
+
+
+def parse_sure(line: str, number: int = 1) -> set[Link]:
+    """Return the sure links of one line, those with a hyphen."""
+    return {link for link, sure in _links(line, number) if sure}
+
+
+def write(links: Iterable[Link]) -> str:
+    """Return links as one line, in order."""
+    return " ".join(f"{source}-{target}" for source, target in sorted(links))
+
+
+def read(path: Path | str) -> list[set[Link]]:
+    """Read a file of predicted alignments, one line a sentence."""
+    return [parse(line, number) for number, line in _lines(path)]
+
+
+def read_gold(path: Path | str) -> tuple[list[set[Link]], list[set[Link]]]:
+    """Read a file of gold alignments: the sure links, and the possible ones with the sure among them."""
+    lines = list(_lines(path))
+    return [parse_sure(line, number) for number, line in lines], [parse(line, number) for number, line in lines]
+
+
+def error_rate(
+    predicted: Sequence[set[Link]], sure: Sequence[set[Link]], possible: Sequence[set[Link]] | None = None
+) -> float:
+    """Return the alignment error rate of a corpus, 1 - (|A∩S| + |A∩P|) / (|A| + |S|); 0 is perfect."""
+    hits, chances = _hits(predicted, sure), _hits(predicted, _allowed(sure, possible))
+    total = _count(predicted) + _count(sure)
+    return 1 - (hits + chances) / total if total else 0.0
+
+
+def precision(
+    predicted: Sequence[set[Link]], sure: Sequence[set[Link]], possible: Sequence[set[Link]] | None = None
+) -> float:
+    """Return the share of predicted links that are possible, |A∩P| / |A|; 1 when none was predicted."""
+    right, total = _hits(predicted, _allowed(sure, possible)), _count(predicted)
+    return right / total if total else 1.0
+
+
+def recall(predicted: Sequence[set[Link]], sure: Sequence[set[Link]]) -> float:
+    """Return the share of sure links that were predicted, |A∩S| / |S|; 1 when there is none."""
+    found, total = _hits(predicted, sure), _count(sure)
+    return found / total if total else 1.0
+
+
+def _links(line: str, number: int) -> list[tuple[Link, bool]]:
+    """Return each link of a line with whether it is sure."""
+    found = []
+    for item in line.split():
+        match = _LINK.fullmatch(item)
+        if match is None:
+            raise ValueError(f"line {number}: {item!r} is not a link; it must look like 0-1, or 0?1 if only possible.")
+        found.append(((int(match[1]), int(match[3])), match[2] == "-"))
+    return found
+
+
+def _lines(path: Path | str) -> Iterable[tuple[int, str]]:
+    """Return a file's lines with their numbers, after a look at each, so that an error names the file."""
+    lines = list(enumerate(Path(path).read_text(encoding="utf-8").splitlines(), 1))
+    for number, line in lines:
+        try:
+            _links(line, number)
+        except ValueError as error:
+            raise ValueError(f"{path}, {error}") from None
+    return lines
+
+
+def _allowed(sure: Sequence[set[Link]], possible: Sequence[set[Link]] | None) -> list[set[Link]]:
+    """Return the possible links of every sentence; a sure link is possible too."""
+    if possible is None:
+        return list(sure)
+    _check("possible", possible, sure)
+    return [one | other for one, other in zip(sure, possible, strict=True)]
+
+
+def _hits(predicted: Sequence[set[Link]], gold: Sequence[set[Link]]) -> int:
+    """Count the predicted links that are gold."""
+    _check("predicted", predicted, gold)
+    return sum(len(one & other) for one, other in zip(predicted, gold, strict=True))
+
+
+def _count(alignments: Sequence[set[Link]]) -> int:
+    """Count all links of a corpus."""
+    return sum(len(links) for links in alignments)
+
+
+def _check(name: str, alignments: Sequence[set[Link]], gold: Sequence[set[Link]]) -> None:
+    """Refuse two corpora of different lengths, and empty ones."""
+    if not gold:
+        raise ValueError("sure is empty; there must be the alignment of at least one sentence.")
+    if len(alignments) != len(gold):
+        raise ValueError(f"{name} has {len(alignments)} sentences and sure has {len(gold)}; they must be as many.")

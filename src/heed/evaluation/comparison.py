@@ -1,0 +1,110 @@
+"""Is the second system better than the first? Paired bootstrap resampling (Koehn, 2004), by sacreBLEU."""
+
+import logging
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from heed.evaluation.translation import check, metrics
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One metric of two systems: values, 95% half-widths, and the p-value of their difference."""
+
+    name: str
+    first: float
+    second: float
+    first_width: float
+    second_width: float
+    p_value: float
+    signature: str
+
+    @property
+    def difference(self) -> float:
+        """Return second minus first."""
+        return self.second - self.first
+
+    @property
+    def gain(self) -> float:
+        """Return the difference with the sign that makes a better second system positive: TER is an error."""
+        return -self.difference if self.name == "TER" else self.difference
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two systems on one test set."""
+
+    bleu: Difference
+    chrf: Difference
+    ter: Difference
+    lines: int
+    samples: int
+    seed: int
+
+
+def compare(
+    first: Sequence[str],
+    second: Sequence[str],
+    references: Sequence[Sequence[str]],
+    *,
+    lowercase: bool = False,
+    tokenize: str = "13a",
+    samples: int = 1000,
+    seed: int = 12345,
+) -> Comparison:
+    """Compare two systems' hypotheses, line by line of the same source, by paired bootstrap resampling."""
+    check(first, references, "first")
+    check(second, references, "second")
+    if samples < 1:
+        raise ValueError(f"samples is {samples}; it must be at least 1, and 1000 is usual.")
+    if seed < 1:
+        # sacreBLEU takes a seed of 0 for no seed at all.
+        raise ValueError(f"seed is {seed}; it must be at least 1, or the p-values could not be had again.")
+    parts = metrics(lowercase, tokenize)
+    with _quiet(), _seeded(seed):
+        signatures, results = _test(first, second, references, parts, samples)
+    bleu, chrf, ter = (_difference(name, *results[name], str(signatures[name])) for name in signatures)
+    return Comparison(bleu, chrf, ter, len(first), samples, seed)
+
+
+def _test(first, second, references, parts: tuple, samples: int) -> tuple[dict, dict]:
+    """Run sacreBLEU's test in this process."""
+    from sacrebleu.significance import PairedTest
+
+    named = {type(part).__name__: part for part in parts}
+    return PairedTest([("first", first), ("second", second)], named, references, "bs", samples, n_jobs=1)()
+
+
+def _difference(name: str, first, second, signature: str) -> Difference:
+    """Put two of sacreBLEU's results into one record."""
+    # sacreBLEU gives two equal outputs its smallest p-value, 1 / (samples + 1); no difference is evidence of none.
+    p_value = 1.0 if first.score == second.score else second.p_value
+    return Difference(name, first.score, second.score, float(first.ci), float(second.ci), float(p_value), signature)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep sacreBLEU from reporting its progress."""
+    logger = logging.getLogger("sacrebleu")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
+@contextmanager
+def _seeded(seed: int) -> Iterator[None]:
+    """Hand sacreBLEU its seed by the only way it reads one, the environment, and put the old value back."""
+    before = os.environ.get("SACREBLEU_SEED")
+    os.environ["SACREBLEU_SEED"] = str(seed)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["SACREBLEU_SEED"]
+        else:
+            os.environ["SACREBLEU_SEED"] = before

@@ -1,0 +1,54 @@
+"""A table of sentences from the worst to the best, as a file for programs (.tsv) or for eyes (.html)."""
+
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
+
+from heed.evaluation.comparison import Comparison
+from heed.evaluation.rows import Row, rows
+from heed.evaluation.sentence_page import write_html
+from heed.evaluation.translation import Scores
+
+__all__ = ["Row", "rows", "write", "write_html", "write_tsv"]
+
+_COLUMNS = [field.name for field in fields(Row)]
+_SECOND = ("second", "second_chrf", "difference")
+# All that str.splitlines takes for the end of a line, the tab, and the backslash that escapes them.
+_ESCAPES = {ord(mark): mark.encode("unicode_escape").decode() for mark in "\\\t\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"}
+
+
+def write(
+    table: Sequence[Row],
+    scores: Scores,
+    path: Path | str,
+    *,
+    comparison: Comparison | None = None,
+    names: tuple[str, str] = ("A", "B"),
+    title: str = "Sentence by sentence",
+) -> None:
+    """Write the table in the format that the path's suffix names, .tsv or .html."""
+    suffix = Path(path).suffix
+    if suffix == ".tsv":
+        write_tsv(table, path)
+    elif suffix == ".html":
+        write_html(table, scores, path, comparison=comparison, names=names, title=title)
+    else:
+        raise ValueError(f"The path {str(path)!r} ends in {suffix!r}; a table of sentences must end in .tsv or .html.")
+
+
+def write_tsv(table: Sequence[Row], path: Path | str) -> None:
+    r"""Write one row a line under a header; tabs, line ends and backslashes in texts become \t, \n and \\."""
+    paired = any(row.second is not None for row in table)
+    columns = [name for name in _COLUMNS if paired or name not in _SECOND]
+    lines = ["\t".join(columns)]
+    lines += ["\t".join(_cell(getattr(row, name)) for name in columns) for row in table]
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
+
+
+def _cell(value: str | int | float | None) -> str:
+    """Return one value as text without tabs or line ends."""
+    if isinstance(value, float):
+        return f"{value:.4f}"
+    return "" if value is None else str(value).translate(_ESCAPES)

@@ -1,0 +1,66 @@
+"""Corpus scores of translations: sacreBLEU's BLEU, chrF and TER, each with its signature (Post, 2018)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One number and the signature that says how it was reached."""
+
+    name: str
+    value: float
+    signature: str
+
+
+@dataclass(frozen=True)
+class Scores:
+    """The scores of one system on one test set."""
+
+    bleu: Metric
+    chrf: Metric
+    ter: Metric
+    lines: int
+
+
+def score(
+    hypotheses: Sequence[str], references: Sequence[Sequence[str]], *, lowercase: bool = False, tokenize: str = "13a"
+) -> Scores:
+    """Score hypotheses against one or more lists of references, as the sacrebleu command does."""
+    check(hypotheses, references)
+    found = []
+    for metric in metrics(lowercase, tokenize):
+        result = metric.corpus_score(hypotheses, references)
+        found.append(Metric(result.name, float(result.score), str(metric.get_signature())))
+    bleu, chrf, ter = found
+    return Scores(bleu, chrf, ter, len(hypotheses))
+
+
+def metrics(lowercase: bool, tokenize: str, *, sentences: bool = False) -> tuple:
+    """Return sacreBLEU's BLEU, chrF2 and TER; for `sentences` BLEU passes over orders without a match."""
+    from sacrebleu.metrics import BLEU, CHRF, TER
+
+    if tokenize not in BLEU.TOKENIZERS:
+        known = ", ".join(sorted(BLEU.TOKENIZERS))
+        raise ValueError(f"tokenize is {tokenize!r}; sacreBLEU knows {known}.")
+    # Tercom takes no account of case, so TER is the same with and without `lowercase`: its signature says case:lc.
+    bleu = BLEU(lowercase=lowercase, tokenize=tokenize, effective_order=sentences, force=sentences)
+    return bleu, CHRF(lowercase=lowercase), TER()
+
+
+def check(hypotheses: Sequence[str], references: Sequence[Sequence[str]], name: str = "hypotheses") -> None:
+    """Refuse texts that cannot be scored: none at all, or references of another length."""
+    if isinstance(hypotheses, str):
+        raise ValueError(f"{name} is one string, {hypotheses[:40]!r}; it must be a list of sentences.")
+    if not hypotheses:
+        raise ValueError(f"{name} is empty; there must be at least one sentence to score.")
+    if not references:
+        raise ValueError("references is empty; there must be at least one list of reference sentences.")
+    for number, reference in enumerate(references, 1):
+        if isinstance(reference, str):
+            raise ValueError("references is a list of sentences; it must be a list of such lists: [references].")
+        if len(reference) != len(hypotheses):
+            raise ValueError(
+                f"{name} has {len(hypotheses)} sentences and references {number} has {len(reference)}; "
+                "they must be as many."
+            )

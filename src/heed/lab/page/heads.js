@@ -1,0 +1,127 @@
+// All heads at a glance, and one map in detail.
+function drawThumb(canvas, map, top) {
+  canvas.width = map[0].length;
+  canvas.height = map.length;
+  const context = canvas.getContext("2d");
+  const image = context.createImageData(canvas.width, canvas.height);
+  map.flat().forEach((value, index) => image.data.set([...theme.rgb(value / top), 255], 4 * index));
+  context.putImageData(image, 0, 0);
+}
+
+function buildGrid() {
+  const maps = look[state.part];
+  const heads = maps[0].length;
+  const grid = byId("grid");
+  grid.style.gridTemplateColumns = `1.4em repeat(${heads + 1}, minmax(0, 1fr))`;
+  const corner = [element("span"), element("span", { class: "name" }, "mean")];
+  const names = maps[0].map((_, head) => element("span", { class: "name" }, String(head + 1)));
+  const rows = maps.flatMap((_, layer) => [
+    element("span", { class: "name side" }, String(layer + 1)),
+    ...Array.from({ length: heads + 1 }, (_, place) => thumb(layer, place - 1)),
+  ]);
+  grid.replaceChildren(...corner, ...names, ...rows);
+  drawGrid();
+}
+
+function thumb(layer, head) {
+  const name = head < 0 ? `Layer ${layer + 1}, mean of heads` : `Layer ${layer + 1}, head ${head + 1}`;
+  const button = element("button", { type: "button", class: "thumb", "aria-label": name, title: name, "data-layer": layer, "data-head": head },
+    element("canvas", { "aria-hidden": "true" }));
+  button.addEventListener("click", () => choose(layer, head));
+  return button;
+}
+
+function drawGrid() {
+  for (const button of byId("grid").querySelectorAll(".thumb")) {
+    const map = weights(state.part, Number(button.dataset.layer), Number(button.dataset.head));
+    drawThumb(button.firstChild, map, state.own ? highest(map) : highestOfPart(state.part));
+  }
+  markGrid();
+}
+
+function markGrid() {
+  for (const button of byId("grid").querySelectorAll(".thumb")) {
+    const here = Number(button.dataset.layer) === state.layer && Number(button.dataset.head) === state.head;
+    button.setAttribute("aria-pressed", String(here));
+    button.tabIndex = here || (state.layer < 0 && button.dataset.layer === "0" && button.dataset.head === "-1") ? 0 : -1;
+  }
+  byId("all").setAttribute("aria-pressed", String(state.layer < 0));
+}
+
+function choose(layer, head) {
+  state.layer = layer;
+  state.head = layer < 0 ? -1 : head;
+  state.hover = null;
+  markGrid();
+  drawDetail();
+  lightLines();
+}
+
+function move(layers, heads) {
+  const maps = look[state.part];
+  const layer = Math.max(-1, Math.min(maps.length - 1, state.layer + layers + (heads && state.layer < 0 ? 1 : 0)));
+  const head = Math.max(-1, Math.min(maps[0].length - 1, state.head + heads));
+  choose(layer, head);
+  const grid = byId("grid");
+  if (grid.contains(document.activeElement)) grid.querySelector('[aria-pressed="true"]')?.focus();
+}
+
+// A single head is coloured on the scale of all heads, unless each has its own; means have their own.
+function detailView() {
+  const view = chosen();
+  if (!state.own && state.head >= 0) view.top = highestOfPart(state.part);
+  return view;
+}
+
+let scene = null;
+function drawDetail() {
+  const view = detailView();
+  const room = byId("stage").clientWidth;
+  scene = state.view === "map" ? heatMap(view, room) : lineMap(view, room);
+  const canvas = byId("map");
+  const ratio = window.devicePixelRatio || 1;
+  canvas.width = Math.ceil(scene.width * ratio);
+  canvas.height = Math.ceil(scene.height * ratio);
+  canvas.style.width = `${scene.width}px`;
+  canvas.style.height = `${scene.height}px`;
+  const title = titleOf(state.part, state.layer, state.head);
+  byId("detail-title").textContent = title;
+  byId("reading").textContent = state.view === "map" ? settings.reading[state.part] : `Thicker lines are more attention; weights under ${LEAST} are left out.`;
+  canvas.setAttribute("aria-label", `${title}, ${view.rows.length} tokens by ${view.columns.length}`);
+  document.querySelector(".scale").hidden = state.view === "lines";
+  byId("top").textContent = view.top.toFixed(2);
+  drawThumb(byId("ramp"), [Array.from({ length: 128 }, (_, i) => i / 127)], 1);
+  repaintDetail();
+}
+
+function repaintDetail() {
+  if (state.view === "lines") scene = lineMap(detailView(), byId("stage").clientWidth);
+  const canvas = byId("map");
+  const ratio = canvas.width / scene.width;
+  const context = canvas.getContext("2d");
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  context.clearRect(0, 0, scene.width, scene.height);
+  const step = stepRow();
+  const cell = markedCell() ?? (step === null ? null : { row: step });
+  paint(context, [...scene.shapes, ...(cell ? scene.marks(cell) : [])]);
+  byId("readout").textContent = readoutOf(markedCell());
+}
+
+function readoutOf(cell) {
+  const { map, rows, columns } = chosen();
+  if (!cell) return "Point at a cell to read its weight.";
+  const name = (token) => `“${token.text}”`;
+  if (cell.row !== undefined && cell.column !== undefined) {
+    return `${name(rows[cell.row])} looks at ${name(columns[cell.column])}: ${map[cell.row][cell.column].toFixed(3)}`;
+  }
+  const values = cell.row !== undefined ? map[cell.row] : map.map((row) => row[cell.column]);
+  const best = values.indexOf(Math.max(...values));
+  if (cell.row !== undefined) return `${name(rows[cell.row])} looks most at ${name(columns[best])}: ${values[best].toFixed(3)}`;
+  return `${name(columns[cell.column])} is looked at most by ${name(rows[best])}: ${values[best].toFixed(3)}`;
+}
+
+function pointAt(event) {
+  const box = byId("map").getBoundingClientRect();
+  state.hover = scene.at(event.clientX - box.left, event.clientY - box.top);
+  showLights();
+}

@@ -1,0 +1,133 @@
+// The wiring.
+function showLights() {
+  lightLines();
+  repaintDetail();
+}
+
+function rebuild() {
+  state.hover = null;
+  buildLine("source");
+  buildLine("target");
+  buildGrid();
+  drawDetail();
+  lightLines();
+}
+
+function repaintAll() {
+  readTheme();
+  byId("theme").textContent = theme.dark ? "Light" : "Dark";
+  drawGrid();
+  drawDetail();
+  lightLines();
+}
+
+function segments(id, names, current, pick) {
+  const holder = byId(id);
+  const mark = (name) => [...holder.children].forEach((button) => button.setAttribute("aria-pressed", String(button.dataset.name === name)));
+  for (const [name, text] of Object.entries(names)) {
+    const button = element("button", { type: "button", "data-name": name }, text);
+    button.addEventListener("click", () => { mark(name); pick(name); });
+    holder.append(button);
+  }
+  mark(current);
+}
+
+function pickPart(part) {
+  state.part = part;
+  const layers = look[part].length, heads = look[part][0].length;
+  state.layer = Math.min(state.layer, layers - 1);
+  state.head = Math.min(state.head, heads - 1);
+  byId("outlines-label").hidden = part !== "cross" || !settings.aligned.length;
+  rebuild();
+}
+
+function save(name, blob) {
+  const link = element("a", { href: URL.createObjectURL(blob), download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+}
+
+function fileName(suffix) {
+  const which = state.layer < 0 ? "mean" : `layer${state.layer + 1}-${state.head < 0 ? "mean" : `head${state.head + 1}`}`;
+  return `attention-${state.part}-${which}.${suffix}`;
+}
+
+// The map with its title, on a margin.
+function picture() {
+  const margin = 24, head = 40;
+  const title = titleOf(state.part, state.layer, state.head);
+  const shift = (shape) => {
+    const moved = { ...shape };
+    for (const key of ["x", "x1", "x2"]) if (key in moved) moved[key] += margin;
+    for (const key of ["y", "y1", "y2"]) if (key in moved) moved[key] += margin + head;
+    return moved;
+  };
+  const shapes = [{ kind: "text", x: margin, y: margin + 8, size: 17, weight: 600, text: title, fill: ink("ink") }, ...scene.shapes.map(shift)];
+  const width = Math.ceil(Math.max(scene.width, textWidth(title, 18.5)) + 2 * margin);
+  return { shapes, width, height: Math.ceil(scene.height + head + 2 * margin) };
+}
+
+function savePng() {
+  const { shapes, width, height } = picture();
+  const canvas = element("canvas", { width: 2 * width, height: 2 * height });
+  const context = canvas.getContext("2d");
+  context.scale(2, 2);
+  context.fillStyle = ink("surface");
+  context.fillRect(0, 0, width, height);
+  paint(context, shapes);
+  canvas.toBlob((blob) => save(fileName("png"), blob), "image/png");
+}
+
+function saveSvg() {
+  const { shapes, width, height } = picture();
+  save(fileName("svg"), new Blob([toSvg(shapes, width, height)], { type: "image/svg+xml" }));
+}
+
+function switchTheme() {
+  document.documentElement.dataset.theme = theme.dark ? "light" : "dark";
+  repaintAll();
+}
+
+function onKey(event) {
+  const typing = event.target.closest("input, select, textarea, .beam .scroll");
+  if (typing || event.altKey || event.ctrlKey || event.metaKey) return;
+  const [layers, heads] = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key] ?? [];
+  const vertical = layers && !byId("workspace").contains(event.target); // elsewhere these keys scroll the page
+  if (layers === undefined || vertical) return;
+  event.preventDefault();
+  if (heads && event.target.closest(".steps")) goToStep(state.step + heads);
+  else move(layers, heads);
+}
+
+function start() {
+  readTheme();
+  byId("model").textContent = look.model;
+  segments("parts", { encoder: "Encoder", decoder: "Decoder", cross: "Cross" }, state.part, pickPart);
+  segments("views", { map: "Heat map", lines: "Lines" }, state.view, (view) => { state.view = view; drawDetail(); });
+  byId("merged").addEventListener("change", (event) => { state.merged = event.target.checked; rebuild(); });
+  byId("own").addEventListener("change", (event) => { state.own = event.target.checked; drawGrid(); drawDetail(); });
+  byId("outlines").addEventListener("change", (event) => { state.outlines = event.target.checked; drawDetail(); });
+  byId("all").addEventListener("click", () => choose(-1, -1));
+  byId("back").addEventListener("click", () => goToStep(state.step - 1));
+  byId("next").addEventListener("click", () => goToStep(state.step + 1));
+  byId("play").addEventListener("click", togglePlay);
+  byId("map").addEventListener("pointermove", pointAt);
+  byId("map").addEventListener("pointerdown", pointAt);
+  byId("map").addEventListener("pointerleave", (event) => { if (event.pointerType !== "touch") { state.hover = null; showLights(); } });
+  byId("save-png").addEventListener("click", savePng);
+  byId("save-svg").addEventListener("click", saveSvg);
+  byId("save-json").addEventListener("click", () => save("attention.json", new Blob([byId("look").textContent], { type: "application/json" })));
+  byId("theme").addEventListener("click", switchTheme);
+  for (const line of ["source-line", "target-line"]) byId(line).addEventListener("keydown", moveInLine);
+  document.addEventListener("keydown", onKey);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaintAll);
+  window.addEventListener("resize", drawDetail);
+  document.body.classList.toggle("long", Math.max(look.source.length, look.target.length) > 24);
+  buildStrip();
+  buildLattice();
+  pickPart(state.part);
+  showStep();
+  showHypothesis(null);
+  document.fonts.ready.then(repaintAll);
+}
+start();

@@ -1,0 +1,43 @@
+"""Which of the maps of a look is meant, and how it is called."""
+
+import numpy as np
+
+from heed.lab.attention import PARTS, Look
+
+TITLES = {"encoder": "Encoder self-attention", "decoder": "Decoder self-attention", "cross": "Cross attention"}
+READING = {
+    "encoder": "Each row is a source token; the stronger a cell, the more it looks at the token above.",
+    "decoder": "Each row is a token the decoder reads; the stronger a cell, the more it looks at the token above.",
+    "cross": "Each row is a token of the translation; the stronger a cell, the more it looks at the source above.",
+}
+
+
+def check(look: Look, part: str, layer: int | None, head: int | None):
+    """Refuse a part, layer or head that is not there; layers and heads are counted from 1."""
+    if part not in PARTS:
+        raise ValueError(f"The part is {part!r}; it should be one of {', '.join(PARTS)}.")
+    layers, heads = getattr(look, part).shape[:2]
+    for name, value, count in (("layer", layer, layers), ("head", head, heads)):
+        if value is not None and not 1 <= value <= count:
+            raise ValueError(f"There is no {name} {value} in the {part}; {name}s are counted from 1 to {count}.")
+    if head is not None and layer is None:
+        raise ValueError(
+            f"Head {head} of which layer? Give a layer too: heads of different layers have nothing in common."
+        )
+
+
+def weights(look: Look, part: str, layer: int | None, head: int | None) -> np.ndarray:
+    """Return one map: of a head, the mean of a layer's heads, or the mean of all."""
+    maps = getattr(look, part)
+    if layer is None:
+        return maps.mean((0, 1))
+    return maps[layer - 1].mean(0) if head is None else maps[layer - 1, head - 1]
+
+
+def title(look: Look, part: str, layer: int | None, head: int | None) -> str:
+    """Name one map."""
+    layers, heads = getattr(look, part).shape[:2]
+    if layer is None:
+        return f"{TITLES[part]} · mean of all {layers * heads} heads"
+    which = f"mean of {heads} heads" if head is None else f"head {head}"
+    return f"{TITLES[part]} · layer {layer} · {which}"

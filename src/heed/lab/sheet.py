@@ -1,0 +1,78 @@
+"""A sheet of paper to draw on, measured in inches from the top left."""
+
+from pathlib import Path
+
+import numpy as np
+from matplotlib import rc_context
+from matplotlib.colors import LinearSegmentedColormap, Normalize
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from heed.lab.colors import FAINT, INK, LIGHT_RAMP
+from heed.lab.fonts import Fonts, families
+from heed.lab.words import plain
+
+COLORS = LinearSegmentedColormap.from_list("heed", LIGHT_RAMP)
+DPI = 150
+Inches = int | float
+
+
+class Sheet:
+    """One figure with one pair of axes that cover it, so that every place is in inches."""
+
+    def __init__(self, width: Inches, height: Inches, fonts: Fonts):
+        self.figure = Figure(figsize=(width, height), facecolor="white")
+        self.axes = self.figure.add_axes((0, 0, 1, 1))
+        self.axes.set_axis_off()
+        self.families = families(fonts)
+        self.squares = str.maketrans({char: "\u25a1" for char in fonts.missing})
+        self.width, self.height = width, height
+
+    def text(
+        self, x: Inches, y: Inches, text: str, size: Inches, color: str = INK, *, anchor: str = "left", turn: Inches = 0
+    ):
+        """Write text as it is (no mathematics); `anchor` is left, center or right."""
+        clean = plain(text).translate(self.squares)
+        self.axes.text(
+            x,
+            y,
+            clean,
+            fontsize=size,
+            color=color,
+            ha=anchor,
+            va="center" if not turn else ("bottom" if turn == 90 else "baseline"),
+            rotation=turn,
+            rotation_mode="default" if turn == 90 else "anchor",
+            family=self.families,
+            parse_math=False,
+        )
+
+    def line(self, x: list[Inches], y: list[Inches], color: str, thickness: Inches):
+        """Draw a line through points."""
+        self.axes.plot(x, y, color=color, linewidth=thickness, solid_capstyle="round")
+
+    def frame(self, x: Inches, y: Inches, width: Inches, height: Inches, color: str = FAINT, thickness: Inches = 0.6):
+        """Draw an empty rectangle."""
+        self.axes.add_patch(Rectangle((x, y), width, height, fill=False, edgecolor=color, linewidth=thickness))
+
+    def cells(self, x: Inches, y: Inches, cell: Inches, weights: np.ndarray, top: Inches):
+        """Draw a map of square cells as vectors."""
+        rows, columns = weights.shape
+        across, down = x + cell * np.arange(columns + 1), y + cell * np.arange(rows + 1)
+        norm = Normalize(0, top, clip=True)
+        self.axes.pcolormesh(across, down, weights, cmap=COLORS, norm=norm, edgecolors="white", linewidth=cell * 2.2)
+
+    def image(self, x: Inches, y: Inches, size: tuple[Inches, Inches], weights: np.ndarray, top: Inches):
+        """Draw a map as a small image."""
+        extent = (x, x + size[0], y + size[1], y)
+        norm = Normalize(0, top, clip=True)
+        self.axes.imshow(weights, extent=extent, cmap=COLORS, norm=norm, interpolation="none", aspect="auto")
+
+    def save(self, path: Path):
+        """Write the sheet as what the suffix says; the same sheet gives the same bytes."""
+        self.axes.set_xlim(0, self.width)
+        self.axes.set_ylim(self.height, 0)
+        kind = path.suffix[1:].lower()
+        nothing = {"Date": None, "Creator": "heed look"} if kind == "svg" else {"Software": "heed look"}
+        with rc_context({"svg.fonttype": "path", "svg.hashsalt": "heed", "svg.image_inline": True}):
+            self.figure.savefig(path, format=kind, dpi=DPI, metadata=nothing, facecolor="white")

@@ -1,0 +1,86 @@
+"""A look as one page that needs nothing else: data, style, script and glyphs are inside."""
+
+import hashlib
+import json
+import re
+from base64 import b64encode
+from html import escape
+from importlib.resources import files
+
+from heed.lab.attention import Look, to_json
+from heed.lab.colors import DARK_RAMP, LIGHT_RAMP
+from heed.lab.fonts import Fonts, default_font, find_fonts, may_embed, subset
+from heed.lab.select import READING, TITLES
+from heed.lab.words import aligned_words, words
+
+SCRIPTS = ("model.js", "shapes.js", "sentence.js", "heads.js", "steps.js", "beam.js", "look.js")
+
+
+def build(look: Look, part: str, layer: int | None, head: int | None) -> tuple[str, str]:
+    """Return the page, and the characters for which no font was found to put into it."""
+    fonts = find_fonts(_characters(look))
+    script = '(() => {\n"use strict";\n' + "\n".join(_read(name) for name in SCRIPTS) + "})();\n"
+    pieces = {
+        "title": escape(f"{_short(look.source_text)} → {_short(look.target_text)} · heed look"),
+        "script_hash": b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        "fonts": _font_faces(fonts),
+        "style": _read("look.css"),
+        "script": script,
+        "look": _harmless(to_json(look)),
+        "settings": _harmless(json.dumps(_settings(look, part, layer, head), ensure_ascii=False)),
+    }
+    # One pass over the template: what is put in is never searched again, so no text can pose as a placeholder.
+    page = re.sub(r"\{\{(\w+)\}\}", lambda match: pieces[match[1]], _read("look.html"))
+    return page, fonts.missing
+
+
+def _settings(look: Look, part: str, layer: int | None, head: int | None) -> dict:
+    """Return what the page has to know besides the look."""
+    return {
+        "part": part,
+        "layer": (layer or 0) - 1,
+        "head": (head or 0) - 1,
+        "titles": TITLES,
+        "reading": READING,
+        "ramps": {"light": LIGHT_RAMP, "dark": DARK_RAMP},
+        "words": {name: words(getattr(look, name)) for name in ("source", "target", "inputs")},
+        "aligned": aligned_words(look),
+    }
+
+
+def _font_faces(fonts: Fonts) -> str:
+    """Return the style that carries the glyphs a plain machine may lack."""
+    faces = []
+    for path, characters in fonts.needed.items():
+        if path == default_font() or not may_embed(path):
+            continue
+        data = b64encode(subset(path, characters)).decode()
+        ranges = ", ".join(f"U+{ord(char):X}" for char in characters)
+        faces.append(
+            f'@font-face {{ font-family: "Heed glyphs"; src: url(data:font/woff;base64,{data}) format("woff"); '
+            f"unicode-range: {ranges}; }}"
+        )
+    return "\n".join(faces)
+
+
+def _harmless(text: str) -> str:
+    """Write JSON so that nothing in it can end a script or start a tag; it stays the same JSON."""
+    for char in "<>&\u2028\u2029":
+        text = text.replace(char, f"\\u{ord(char):04x}")
+    return text
+
+
+def _characters(look: Look) -> str:
+    """Return all text the page can show."""
+    found = [token for step in look.predictions for token, _ in step]
+    found += [candidate.token for step in look.search for candidate in step]
+    tokens = "".join([*look.source, *look.target, *look.inputs, *found]).replace("\u2581", "")
+    return tokens + look.source_text + look.target_text + look.model
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 60 else text[:59] + "…"
+
+
+def _read(name: str) -> str:
+    return (files("heed.lab") / "page" / name).read_text("utf-8")

@@ -1,0 +1,101 @@
+"""A model folder: config.json and model.safetensors. Plain data, nothing that runs."""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from heed.config import read
+from heed.models import MODELS
+
+WEIGHTS, CONFIG = "model.safetensors", "config.json"
+
+
+def save(folder: Path, model: nn.Module, **facts: Any) -> None:
+    """Write weights and config; `facts` are further plain entries of config.json."""
+    folder.mkdir(parents=True, exist_ok=True)
+    name = next(name for name, (kind, _) in MODELS.items() if type(model) is kind)
+    write_weights(folder / WEIGHTS, model.state_dict())
+    write_json(folder / CONFIG, {"model": {"name": name, **asdict(model.config)}, **facts})
+
+
+def load(folder: Path) -> nn.Module:
+    """The model of a folder, in evaluation mode."""
+    facts = read_config(folder)
+    values = dict(facts.get("model", {}))
+    name = values.pop("name", None)
+    if name not in MODELS:
+        raise ValueError(f"{folder / CONFIG}: model.name is {name!r}; heed has {', '.join(MODELS)}")
+    kind, config = MODELS[name]
+    model = kind(read(config, values, f"{folder / CONFIG}: model."))
+    put(model, read_weights(folder / WEIGHTS), folder / WEIGHTS)
+    return model.eval()
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    path = folder / CONFIG
+    if not path.is_file():
+        raise ValueError(f"{folder} is not a model folder: it has no {CONFIG}")
+    try:
+        return json.loads(path.read_text("utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path} is not valid JSON: {error}") from error
+
+
+def put(model: nn.Module, weights: Mapping[str, Tensor], path: Path) -> None:
+    """Load weights into a model: every one of them, and no other."""
+    own = model.state_dict()
+    unknown, missing = sorted(set(weights) - set(own)), sorted(set(own) - set(weights))
+    if unknown:
+        raise ValueError(f"{path} holds {_some(unknown)}, which this model does not have: is it of another model?")
+    if missing:
+        raise ValueError(f"{path} lacks {_some(missing)}: it is of another model, or not complete")
+    for name, weight in weights.items():
+        if weight.shape != own[name].shape:
+            raise ValueError(
+                f"{path}: {name} has shape {tuple(weight.shape)}, but by {CONFIG} it should be {tuple(own[name].shape)}"
+            )
+    model.load_state_dict(weights)
+
+
+def read_weights(path: Path) -> dict[str, Tensor]:
+    if not path.is_file():
+        raise ValueError(f"{path.parent} has no weights: {path.name} is missing")
+    try:
+        return load_file(path)
+    except SafetensorError as error:
+        raise ValueError(f"{path} is damaged or cut short ({error}): copy it again") from error
+
+
+def write_weights(path: Path, weights: Mapping[str, Tensor]) -> None:
+    """Written aside and renamed, so that no one ever sees half a file."""
+    aside = path.with_name(path.name + ".part")
+    save_file({name: weight.detach().cpu().contiguous() for name, weight in weights.items()}, aside)
+    replace(aside, path)
+
+
+def write_json(path: Path, values: Any) -> None:
+    write_text(path, json.dumps(values, indent=2, ensure_ascii=False) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    aside = path.with_name(path.name + ".part")
+    aside.write_text(text, "utf-8")
+    replace(aside, path)
+
+
+def replace(aside: Path, path: Path) -> None:
+    """Rename once the bytes are on the disk."""
+    with open(aside, "rb") as file:
+        os.fsync(file.fileno())
+    os.replace(aside, path)
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

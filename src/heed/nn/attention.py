@@ -1,0 +1,131 @@
+"""Attention: score every key, softmax over those the mask allows, and mix their values.
+
+Shapes: b batch, h heads, q queries, k keys, d width of a head, dim width of the model.
+Equations are numbered as in the lecture notes on Vaswani et al. (2017).
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from heed.nn import masks
+from heed.nn.cache import Cache
+
+Kernel = Callable[..., Tensor]
+
+
+def attend(
+    query: Float[Tensor, "b h q d"],
+    key: Float[Tensor, "b h k d"],
+    value: Float[Tensor, "b h k dv"],
+    *,
+    mask: Bool[Tensor, "... #q #k"] | None = None,
+    causal: bool = False,
+    dropout: float = 0.0,
+) -> Float[Tensor, "b h q dv"]:
+    """softmax(query . key / sqrt(d)) . value over the keys that `mask` and `causal` both allow.
+
+    When there are more keys than queries, the queries are the last ones. (torch's `is_causal` lines
+    up the first ones, which is wrong as soon as keys are cached.)
+    """
+    queries, keys = query.shape[-2], key.shape[-2]
+    square_causal = causal and queries == keys and mask is None
+    if not square_causal:
+        mask = _limit(mask, causal, queries, keys, query.device)
+    return F.scaled_dot_product_attention(
+        query, key, value, attn_mask=mask, dropout_p=dropout, is_causal=square_causal
+    )
+
+
+def _limit(mask, causal, queries, keys, device) -> Tensor | None:
+    """One mask that says what `mask` and `causal` say together."""
+    if causal and queries > 1:
+        past = masks.draw(masks.causal(), queries, keys, device)
+        mask = past if mask is None else mask & past
+    return mask
+
+
+def mix(
+    scores: Float[Tensor, "*rows k"],
+    value: Float[Tensor, "*batch k dv"],
+    mask: Bool[Tensor, "..."] | None = None,
+) -> tuple[Float[Tensor, "*rows dv"], Float[Tensor, "*rows k"]]:
+    """Equation (2): the values averaged by softmax(scores) over what the mask allows, and those weights.
+
+    A query that may attend to nothing gets zeros.
+    """
+    if mask is None:
+        mask = scores.new_ones((), dtype=torch.bool)
+    weights = scores.masked_fill(~mask, torch.finfo(scores.dtype).min).softmax(dim=-1)
+    weights = weights.masked_fill(~mask, 0.0)
+    return weights @ value, weights
+
+
+class Attention(nn.Module):
+    """Multi-head attention of x over itself, or over `memory`: equations (1), (2) and (6).
+
+    With `causal`, x is the end of what it attends to, be that x itself or the cache and x. `kernel`
+    computes the mixture.
+    """
+
+    def __init__(self, dim: int, heads: int, *, dropout: float = 0.0, kernel: Kernel = attend):
+        super().__init__()
+        if dim % heads:
+            raise ValueError(f"dim ({dim}) is not a multiple of heads ({heads})")
+        self.width = dim // heads
+        self.q = nn.Linear(dim, dim)
+        self.k = nn.Linear(dim, dim)
+        self.v = nn.Linear(dim, dim)
+        self.out = nn.Linear(dim, dim)
+        self.dropout = dropout
+        self.kernel = kernel
+
+    def forward(
+        self,
+        x: Float[Tensor, "b q dim"],
+        memory: Float[Tensor, "b k dim"] | None = None,
+        *,
+        mask: Bool[Tensor, "... #q #k"] | None = None,
+        causal: bool = False,
+        cache: Cache | None = None,
+    ) -> Float[Tensor, "b q dim"]:
+        q = self._split(self.q(x))
+        if memory is not None and cache is not None and len(cache):
+            k, v = cache.k, cache.v  # the memory does not change: its keys are already here
+        else:
+            source = x if memory is None else memory
+            k, v = self._split(self.k(source)), self._split(self.v(source))
+            if cache is not None:
+                k, v = cache.append(k, v)
+        y = self.kernel(q, k, v, mask=mask, causal=causal, dropout=self.dropout if self.training else 0.0)
+        return self.out(y.transpose(1, 2).flatten(2))
+
+    def _split(self, x: Float[Tensor, "b t hd"]) -> Float[Tensor, "b h t d"]:
+        return x.unflatten(-1, (-1, self.width)).transpose(1, 2)
+
+
+@contextmanager
+def record(model: nn.Module) -> Iterator[list[Float[Tensor, "b h q k"]]]:
+    """Inside this block, collect the weights of every attention in `model`, in the order of the calls."""
+    maps = []
+
+    def attend_openly(query, key, value, *, mask=None, causal=False, dropout=0.0):
+        scores = query @ key.mT / math.sqrt(query.shape[-1])  # equation (1), head by head
+        limit = _limit(mask, causal, query.shape[-2], key.shape[-2], query.device)
+        y, weights = mix(scores, value, limit)
+        maps.append(weights)
+        return y
+
+    kernels = {module: module.kernel for module in model.modules() if isinstance(module, Attention)}
+    for module in kernels:
+        module.kernel = attend_openly
+    try:
+        yield maps
+    finally:
+        for module, kernel in kernels.items():
+            module.kernel = kernel

@@ -1,0 +1,69 @@
+"""What a decoder keeps from one token to the next."""
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+
+class Cache:
+    """The keys and values that one attention has computed so far, (b, h, k, d)."""
+
+    def __init__(self):
+        self.k: Tensor | None = None
+        self.v: Tensor | None = None
+
+    def __len__(self) -> int:
+        return 0 if self.k is None else self.k.shape[2]
+
+    def __bool__(self) -> bool:
+        return True  # an empty cache is still a cache
+
+    def append(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        if self.k is not None:
+            k, v = torch.cat([self.k, k], dim=2), torch.cat([self.v, v], dim=2)
+        self.k, self.v = k, v
+        return k, v
+
+    def reorder(self, rows: Tensor) -> None:
+        """Keep these rows of the batch, in this order: what beam search does at each step."""
+        self.k, self.v = self.k.index_select(0, rows), self.v.index_select(0, rows)
+
+
+@dataclass
+class LayerCache:
+    attention: Cache = field(default_factory=Cache)
+    cross: Cache = field(default_factory=Cache)
+
+
+class StackCache(list[LayerCache]):
+    """One LayerCache for each layer of a decoder."""
+
+    def __init__(self, layers: int):
+        super().__init__(LayerCache() for _ in range(layers))
+
+    @property
+    def length(self) -> int:
+        """How many tokens have been read."""
+        return len(self[0].attention)
+
+    def reorder(self, rows: Tensor) -> None:
+        for layer in self:
+            for cache in (layer.attention, layer.cross):
+                if len(cache):
+                    cache.reorder(rows)
+
+
+@dataclass
+class Reading:
+    """A decoder at work: the memory it reads, and what it has computed so far."""
+
+    memory: Tensor
+    valid: Tensor | None
+    cache: StackCache
+
+    def reorder(self, rows: Tensor) -> None:
+        """Keep these rows, in this order."""
+        self.memory = self.memory.index_select(0, rows)
+        self.valid = None if self.valid is None else self.valid.index_select(0, rows)
+        self.cache.reorder(rows)

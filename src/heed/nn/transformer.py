@@ -1,0 +1,85 @@
+"""The layers of a Transformer, put together from parts.
+
+A layer is told its parts, not options: a model file builds the attention and the feed-forward it
+needs, wraps each in PreNorm or PostNorm, and hands them over.
+"""
+
+from collections.abc import Callable, Sequence
+
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from heed.nn.cache import LayerCache, StackCache
+
+
+class MLP(nn.Module):
+    """Equation (4): the feed-forward network at each place."""
+
+    def __init__(self, dim: int, hidden: int, activation: Callable[[Tensor], Tensor], dropout: float = 0.0):
+        super().__init__()
+        self.up = nn.Linear(dim, hidden)
+        self.activation = activation
+        self.dropout = nn.Dropout(dropout)
+        self.down = nn.Linear(hidden, dim)
+
+    def forward(self, x: Float[Tensor, "b t dim"]) -> Float[Tensor, "b t dim"]:
+        return self.down(self.dropout(self.activation(self.up(x))))
+
+
+class PostNorm(nn.Module):
+    """norm(x + body(x)): equations (3) and (5), the first Transformer."""
+
+    def __init__(self, body: nn.Module, norm: nn.Module, dropout: float = 0.0):
+        super().__init__()
+        self.body, self.norm, self.dropout = body, norm, nn.Dropout(dropout)
+
+    def forward(self, x: Tensor, *args, **kwargs) -> Tensor:
+        return self.norm(x + self.dropout(self.body(x, *args, **kwargs)))
+
+
+class PreNorm(nn.Module):
+    """x + body(norm(x)): the order of GPT-2, easier to train when deep (Xiong et al., 2020)."""
+
+    def __init__(self, body: nn.Module, norm: nn.Module, dropout: float = 0.0):
+        super().__init__()
+        self.body, self.norm, self.dropout = body, norm, nn.Dropout(dropout)
+
+    def forward(self, x: Tensor, *args, **kwargs) -> Tensor:
+        return x + self.dropout(self.body(self.norm(x), *args, **kwargs))
+
+
+class Layer(nn.Module):
+    """Attention, cross-attention where there is a memory to read, and a feed-forward network."""
+
+    def __init__(self, attention: nn.Module, mlp: nn.Module, cross: nn.Module | None = None):
+        super().__init__()
+        self.attention, self.cross, self.mlp = attention, cross, mlp
+
+    def forward(
+        self,
+        x: Float[Tensor, "b t dim"],
+        memory: Float[Tensor, "b s dim"] | None = None,
+        *,
+        mask: Bool[Tensor, "..."] | None = None,
+        causal: bool = False,
+        memory_mask: Bool[Tensor, "..."] | None = None,
+        cache: LayerCache | None = None,
+    ) -> Float[Tensor, "b t dim"]:
+        x = self.attention(x, mask=mask, causal=causal, cache=cache and cache.attention)
+        if self.cross is not None:
+            x = self.cross(x, memory, mask=memory_mask, cache=cache and cache.cross)
+        return self.mlp(x)
+
+
+class Stack(nn.Module):
+    """Layers one after another, and the norm after the last where the model has one."""
+
+    def __init__(self, layers: Sequence[Layer], norm: nn.Module | None = None):
+        super().__init__()
+        self.layers = nn.ModuleList(layers)
+        self.norm = norm
+
+    def forward(self, x: Tensor, memory: Tensor | None = None, *, cache: StackCache | None = None, **masks) -> Tensor:
+        for layer, kept in zip(self.layers, cache or [None] * len(self.layers), strict=True):
+            x = layer(x, memory, cache=kept, **masks)
+        return x if self.norm is None else self.norm(x)

@@ -1,0 +1,111 @@
+"""A recipe: every setting of a run, in sections. What a TOML file says, and --set on top of it."""
+
+import dataclasses
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Literal
+
+from heed import config
+from heed.data.filters import FiltersConfig
+from heed.data.subwords import SubwordsConfig
+from heed.decoding.config import DecodingConfig
+from heed.models.transformer import SIZES, TransformerConfig
+from heed.training.config import TrainingConfig
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """Files, or the built-in phrasebook with so many pairs. Without validation files, `holdout` pairs are set aside."""
+
+    source: list[str] = field(default_factory=list)
+    target: list[str] = field(default_factory=list)
+    tsv: list[str] = field(default_factory=list)
+    columns: list[int] = field(default_factory=lambda: [1, 2])
+    valid_source: list[str] = field(default_factory=list)
+    valid_target: list[str] = field(default_factory=list)
+    valid_tsv: list[str] = field(default_factory=list)
+    holdout: int = 1000
+    phrasebook: int | None = None
+    source_language: str | None = None
+    target_language: str | None = None
+    licence: str | None = None
+
+    def __post_init__(self):
+        given = bool(self.source or self.target or self.tsv) + bool(self.phrasebook)
+        if given != 1:
+            raise ValueError(
+                "data: name the files to train on (source and target, or tsv), or set data.phrasebook"
+                + ("; not both" if given else "")
+            )
+        if len(self.columns) != 2 or min(self.columns) < 1:
+            raise ValueError(f"data.columns is {self.columns}; it must be two column numbers, counted from 1")
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """A size by name, and whatever should differ from it."""
+
+    preset: Literal["auto", "tiny", "small", "base", "big"] = "auto"
+    dim: int | None = None
+    heads: int | None = None
+    hidden: int | None = None
+    encoder_layers: int | None = None
+    decoder_layers: int | None = None
+    max_length: int | None = None
+    dropout: float | None = None
+    attention_dropout: float | None = None
+    hidden_dropout: float | None = None
+    norm: Literal["post", "pre"] | None = None
+    positions: Literal["sinusoidal", "learned"] | None = None
+    tied: Literal["all", "target", "none"] | None = None
+    output_bias: bool | None = None
+    norm_eps: float | None = None
+
+
+@dataclass(frozen=True)
+class Recipe:
+    data: DataConfig
+    filters: FiltersConfig = FiltersConfig()
+    subwords: SubwordsConfig = SubwordsConfig()
+    model: ModelConfig = ModelConfig()
+    training: TrainingConfig = TrainingConfig()
+    decoding: DecodingConfig = DecodingConfig()
+
+
+def read(path: Path | None, changes: list[tuple[str, Any]]) -> Recipe:
+    """A recipe from a file, or from the changes alone."""
+    values = config.load_toml(path) if path is not None else {}
+    for name, value in changes:
+        config.override(values, name, value)
+    values.setdefault("data", {})
+    try:
+        return config.read(Recipe, values)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}" if path is not None else str(error)) from error
+
+
+def differences(before: Recipe, after: Recipe) -> list[tuple[str, Any, Any]]:
+    """(section.name, before, after) of every setting that is not the same."""
+    found = []
+    for section in fields(Recipe):
+        one, other = getattr(before, section.name), getattr(after, section.name)
+        for part in fields(one):
+            if getattr(one, part.name) != getattr(other, part.name):
+                found.append((f"{section.name}.{part.name}", getattr(one, part.name), getattr(other, part.name)))
+    return found
+
+
+def choose_preset(pairs: int) -> str:
+    """A size that a corpus can feed."""
+    return "tiny" if pairs < 100_000 else "small" if pairs < 1_000_000 else "base"
+
+
+def model_config(chosen: ModelConfig, pairs: int, vocabulary: tuple[int, int], joint: bool) -> TransformerConfig:
+    """The preset, what differs from it, and the vocabularies."""
+    preset = choose_preset(pairs) if chosen.preset == "auto" else chosen.preset
+    values = {"tied": "all" if joint else "target", **SIZES[preset]}
+    for name, value in dataclasses.asdict(chosen).items():
+        if name != "preset" and value is not None:
+            values[name] = value
+    source, target = vocabulary
+    return TransformerConfig(vocab_size=target, source_vocab_size=None if joint else source, **values)

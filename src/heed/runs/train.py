@@ -1,0 +1,343 @@
+"""A run: from a recipe to a trained model in a folder, from the beginning or from where it stopped."""
+
+import dataclasses
+import json
+import signal
+import time
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from heed import __version__, config
+from heed.data import corpus as corpora
+from heed.data.batches import Batches, Place, ahead
+from heed.models import folder as model_folder
+from heed.models.transformer import Transformer
+from heed.runs import card
+from heed.runs.prepare import Prepared, prepare
+from heed.runs.recipe import Recipe, differences, model_config
+from heed.runs.record import Record
+from heed.runs.validation import Validation, Validity
+from heed.serving.translator import choose_device
+from heed.tasks.translation import RDrop, Translation
+from heed.training import average, checkpoints, loop
+from heed.training.average import EMA
+from heed.training.config import make_schedule
+from heed.training.report import Log, Report, perplexity
+
+FIXED = ("data", "filters", "subwords", "model")  # what a run that goes on may not change
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended: "finished", "stopped early" or "interrupted"."""
+
+    how: str
+    step: int
+    folder: Path
+
+
+class Run:
+    """A run at work: its parts, and what happens after each step."""
+
+    def __init__(self, recipe: Recipe, folder: Path, prepared: Prepared, report: Callable[[int], Report]):
+        t = recipe.training
+        self.recipe, self.folder, self.prepared = recipe, folder, prepared
+        self.device = choose_device(t.device)
+        torch.manual_seed(t.seed)
+        sizes = tuple(map(len, prepared.subwords))
+        self.model = Transformer(model_config(recipe.model, len(prepared.corpus), sizes, prepared.joint)).to(self.device)
+        self.names = [name for name, _ in self.model.named_parameters()]
+        self.optimizer = torch.optim.AdamW(
+            self.model.parameters(), lr=0.0, betas=(t.beta1, t.beta2), eps=t.epsilon, weight_decay=t.weight_decay, fused=True
+        )
+        self.ema = EMA(self.model, t.ema) if t.ema else None
+        self.record = Record()
+        self.place, self.step = Place(), 0
+        self.validation = Validation(prepared.valid, prepared.subwords, budget=t.valid_tokens, samples=t.samples)
+        self.decoding = dataclasses.replace(recipe.decoding, beam=t.valid_beam, nbest=1, sample=False)
+        self.interrupted: str | None = None
+        restored = self._restore()
+        self.report = report(self.step)
+        for sentence in restored:
+            self.report.say(sentence)
+        self.log = Log(folder, self.step)
+        self.meter = Meter(self.step, t.steps)
+
+    def train(self) -> Outcome:
+        t = self.recipe.training
+        objective = RDrop(t.label_smoothing, t.r_drop) if t.r_drop else Translation(t.label_smoothing)
+        batches = Batches(
+            self.prepared.corpus,
+            budget=t.batch_tokens,
+            seed=t.seed,
+            sampling=self.recipe.subwords.sampling,
+            subwords=self.prepared.subwords,
+            max_length=self.model.config.max_length,
+        )
+        moved = ((place, batch.to(self.device)) for place, batch in batches.start(self.place))
+        self.log.write("start", step=self.step, key=self.prepared.key, heed=__version__, torch=torch.__version__)
+        if self.step < t.steps and not self.record.stopped:
+            loop.train(
+                self.model,
+                ahead(moved),
+                torch.compile(objective, dynamic=True) if t.compile else objective,
+                self.optimizer,
+                make_schedule(t, self.model.config.dim),
+                steps=range(self.step + 1, t.steps + 1),
+                accumulate=t.accumulate,
+                clip=t.clip,
+                seed=t.seed,
+                context=self._precision,
+                after_step=[self._average, self._tell, self._check, self._save],
+            )
+        if self.interrupted:
+            return Outcome("interrupted", self.step, self.folder)
+        self._finish()
+        return Outcome("stopped early" if self.record.stopped else "finished", self.step, self.folder)
+
+    def interrupt(self, number: int, frame: Any) -> None:
+        """Ask the loop to save and leave after the step it is in."""
+        self.interrupted = signal.Signals(number).name
+
+    def close(self) -> None:
+        self.report.close()
+        self.log.close()
+
+    def _precision(self):
+        if self.recipe.training.precision == "bfloat16":
+            return torch.autocast(self.device.type, dtype=torch.bfloat16)
+        return nullcontext()
+
+    # after each step, in this order
+
+    def _average(self, progress: loop.Progress) -> None:
+        self.step, self.place = progress.step, progress.place
+        if self.ema is not None:
+            self.ema.update(self.model, progress.step)
+
+    def _tell(self, progress: loop.Progress) -> None:
+        self.meter.add(progress)
+        if progress.step % self.recipe.training.log_every == 0 or progress.step == self.recipe.training.steps:
+            facts = self.meter.read(progress)
+            self.log.write("step", **facts)
+            self.report.step(facts)
+
+    def _check(self, progress: loop.Progress) -> None:
+        t = self.recipe.training
+        if progress.step % t.valid_every and progress.step != t.steps:
+            return
+        paused = time.monotonic()
+        with self._weights(self._watched()):
+            found = self._validate()
+        facts = {
+            "step": progress.step, "epoch": progress.place.epoch, "loss": found.loss, "perplexity": perplexity(found.loss),
+            "bleu": found.bleu, "chrf": found.chrf, "seconds": time.monotonic() - paused,
+        }  # fmt: skip
+        best = self.record.note(progress.step, facts[t.metric], smaller_is_better=t.metric == "loss", patience=t.patience)
+        self.log.write("valid", **facts)
+        self._write_samples(progress.step, found)
+        self.report.valid(facts, found.samples, best)
+        if best:
+            self._write_model(self._watched(), found, f"step {progress.step:,}")
+        self.meter.pause(time.monotonic() - paused)
+
+    def _save(self, progress: loop.Progress) -> bool:
+        """Write a checkpoint where one is due; say whether the run is over."""
+        t = self.recipe.training
+        every = t.checkpoint_every or t.valid_every
+        regular = progress.step % every == 0 or progress.step == t.steps
+        if regular:
+            self.record.saved.append(progress.step)
+        leave = bool(self.interrupted) or self.record.stopped
+        if regular or leave or progress.step in self.record.best_steps(t.average):
+            training = checkpoints.optimizer_tensors(self.optimizer, self.names)
+            if self.ema is not None:
+                training |= {f"ema.{name}": weight for name, weight in self.ema.weights.items()}
+            state = {"place": list(self.place), "record": dataclasses.asdict(self.record), "key": self.prepared.key}
+            checkpoints.write(self.folder / "checkpoints", self.step, self.model.state_dict(), training, state)
+            checkpoints.prune(self.folder / "checkpoints", t.keep, self._needed())
+        return leave
+
+    # the parts of that
+
+    def _needed(self) -> list[int]:
+        """The steps whose weights the final model may be made of."""
+        t = self.recipe.training
+        wanted = {
+            "best": self.record.best_steps(1),
+            "average-best": self.record.best_steps(t.average),
+            "average-last": self.record.saved[-t.average :],
+        }
+        return wanted.get(t.final, [])
+
+    def _watched(self) -> dict[str, torch.Tensor]:
+        """The weights that validation looks at: the running average where that will be the model."""
+        return self.ema.weights if self.recipe.training.final == "ema" else self.model.state_dict()
+
+    def _weights(self, weights: dict[str, torch.Tensor]):
+        return nullcontext() if weights is not getattr(self.ema, "weights", None) else swapped(self.model, weights)
+
+    def _validate(self) -> Validity:
+        with self._precision():
+            return self.validation.run(self.model, self.decoding, self.recipe.filters.max_length)
+
+    def _write_samples(self, step: int, found: Validity) -> None:
+        folder = self.folder / "samples"
+        folder.mkdir(exist_ok=True)
+        text = "".join(f"{source}\n= {reference}\n> {said}\n\n" for source, reference, said in found.samples)
+        model_folder.write_text(folder / f"step-{step:06d}.txt", text)
+
+    def _write_model(self, weights: dict[str, torch.Tensor], found: Validity, made_of: str) -> None:
+        folder, (source, target) = self.folder / "model", self.prepared.subwords
+        folder.mkdir(exist_ok=True)
+        names = {"source": "subwords.spm"} if self.prepared.joint else {"source": "source.spm"}
+        names["target"] = names["source"] if self.prepared.joint else "target.spm"
+        source.save(folder / names["source"])
+        target.save(folder / names["target"])
+        languages = {"source": self.recipe.data.source_language, "target": self.recipe.data.target_language}
+        model_folder.write_weights(folder / model_folder.WEIGHTS, weights)
+        facts = {
+            "heed": __version__,
+            "model": {"name": "transformer", **dataclasses.asdict(self.model.config)},
+            "subwords": names,
+            "languages": languages,
+            "max_source": self.recipe.filters.max_length,
+            "decoding": dataclasses.asdict(self.recipe.decoding),
+            "trained": {"weights": made_of, "valid_bleu": found.bleu, "valid_chrf": found.chrf, "valid_loss": found.loss},
+        }
+        model_folder.write_json(folder / model_folder.CONFIG, facts)
+        report = self.prepared.corpus.report
+        model_folder.write_text(folder / "README.md", card.write(self.recipe, facts, report, self.validation))
+
+    def _restore(self) -> list[str]:
+        """Go back to the newest checkpoint that is whole; what to say about it."""
+        said: list[str] = []
+        kept = checkpoints.newest(self.folder / "checkpoints", said.append)
+        if kept is None:
+            return said
+        if kept.state["key"] != self.prepared.key:
+            raise ValueError(
+                f"{self.folder} was trained on other data: the files, the filters or the subwords have changed since; "
+                "put them back, or start a new run with another --out"
+            )
+        model_folder.put(self.model, kept.model, self.folder / "checkpoints")
+        checkpoints.restore_optimizer(self.optimizer, kept.training, self.names)
+        if self.ema is not None:
+            for name, weight in self.ema.weights.items():
+                weight.copy_(kept.training[f"ema.{name}"])
+        self.record = Record(**kept.state["record"])
+        self.step, self.place = kept.step, Place(*kept.state["place"])
+        return [*said, f"Going on from step {self.step:,}."]
+
+    def _finish(self) -> None:
+        """Make the final model of the weights that were asked for, and measure it."""
+        t = self.recipe.training
+        folder = self.folder / "checkpoints"
+        steps = self._needed()
+        if t.final == "ema":
+            weights, made_of = self.ema.weights, f"moving average at step {self.step:,}"
+        elif t.final == "last":
+            weights, made_of = self.model.state_dict(), f"step {self.step:,}"
+        else:
+            weights = average.mean([folder / f"step-{step:06d}" / checkpoints.MODEL for step in steps])
+            steps_in_words = ", ".join(f"{step:,}" for step in steps)
+            made_of = f"step {steps_in_words}" if len(steps) == 1 else f"mean of steps {steps_in_words}"
+        with swapped(self.model, weights):
+            found = self._validate()
+            self._write_model(self.model.state_dict(), found, made_of)
+        self.log.write("end", step=self.step, weights=made_of, loss=found.loss, bleu=found.bleu, chrf=found.chrf)
+        self.report.say(f"The model is of {made_of}: validation BLEU {found.bleu:.2f}, chrF {found.chrf:.2f}.")
+
+
+class Meter:
+    """Loss and speed since it was last read. Reading waits for the device; adding does not."""
+
+    def __init__(self, step: int, steps: int):
+        self.steps, self.first = steps, step
+        self.began = self.since = time.monotonic()
+        self.surprise, self.count, self.paused = 0.0, 0, 0.0
+
+    def add(self, progress: loop.Progress) -> None:
+        self.surprise, self.count = self.surprise + progress.surprise, self.count + progress.count
+
+    def pause(self, seconds: float) -> None:
+        self.paused += seconds
+
+    def read(self, progress: loop.Progress) -> dict[str, Any]:
+        loss, gradient = float(self.surprise) / self.count, float(progress.gradient)
+        if loss != loss:
+            raise ValueError(
+                f"the loss is not a number any more at step {progress.step:,}: lower training.rate, lengthen "
+                "training.warmup, or set training.clip; --resume goes on from the last checkpoint"
+            )
+        now = time.monotonic()
+        speed = self.count / max(now - self.since - self.paused, 1e-9)
+        each = (now - self.began) / max(progress.step - self.first, 1)
+        self.surprise, self.count, self.paused, self.since = 0.0, 0, 0.0, now
+        return {
+            "step": progress.step, "epoch": progress.place.epoch, "loss": loss, "perplexity": perplexity(loss),
+            "rate": progress.rate, "gradient": gradient, "tokens_per_second": speed, "seconds": now - self.began,
+            "seconds_left": each * (self.steps - progress.step),
+        }  # fmt: skip
+
+
+class swapped:  # noqa: N801 (used as a verb)
+    """Inside this block a model has other weights."""
+
+    def __init__(self, model: nn.Module, weights: dict[str, torch.Tensor]):
+        self.model, self.weights = model, weights
+
+    def __enter__(self) -> None:
+        self.own = {name: weight.clone() for name, weight in self.model.state_dict().items()}
+        self.model.load_state_dict(self.weights)
+
+    def __exit__(self, *error) -> None:
+        self.model.load_state_dict(self.own)
+
+
+def run(
+    recipe: Recipe,
+    folder: Path,
+    *,
+    resume: bool = False,
+    report: Callable[[int], Report],
+    say: Callable[[str], None] = lambda sentence: None,
+    tell: Callable[[str, int], None] = lambda what, done: None,
+) -> Outcome:
+    """Train by a recipe into a folder."""
+    open_folder(recipe, folder, resume, say)
+    if recipe.training.threads:
+        torch.set_num_threads(recipe.training.threads)
+    prepared = prepare(recipe, tell)
+    r = prepared.corpus.report
+    say(f"{r.kept:,} pairs to train on, of {r.read:,}; left out: {corpora.describe(r)}.")
+    at_work = Run(recipe, folder, prepared, report)
+    before = {number: signal.signal(number, at_work.interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        return at_work.train()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        at_work.close()
+
+
+def open_folder(recipe: Recipe, folder: Path, resume: bool, say: Callable[[str], None]) -> None:
+    """Make a run's folder, or see that it may go on; the recipe is written down."""
+    path = folder / "recipe.toml"
+    if folder.exists() and any(folder.iterdir()) and not resume:
+        raise ValueError(f"{folder} exists already: go on with --resume, or choose another --out")
+    if resume and path.is_file():
+        before = config.read(Recipe, config.load_toml(path))
+        for name, old, new in differences(before, recipe):
+            if name.split(".")[0] in FIXED and name != "filters.rejected":
+                raise ValueError(f"{name} was {old!r} in {path} and is now {new!r}: a run that goes on cannot change it")
+            say(f"{name} is now {new!r}; it was {old!r}.")
+    folder.mkdir(parents=True, exist_ok=True)
+    model_folder.write_text(path, config.to_toml(recipe))

@@ -1,0 +1,48 @@
+"""Learning to translate: say each target token after those before it, having read the source."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from heed.data.batches import Batch
+from heed.tasks.loss import Loss, smoothed
+
+
+@dataclass(frozen=True)
+class Translation:
+    """Cross entropy with label smoothing. The decoder's output layer sees no padding."""
+
+    smoothing: float = 0.1
+
+    def __call__(self, model: nn.Module, batch: Batch) -> Loss:
+        return smoothed(_logits(model, batch), batch.expected, self.smoothing)[0]
+
+
+@dataclass(frozen=True)
+class RDrop:
+    """Two passes with different dropout that should agree (Liang et al., 2021).
+
+    The mean of their losses plus `weight` / 2 times the symmetric KL divergence: half of the paper's sum.
+    """
+
+    smoothing: float = 0.1
+    weight: float = 5.0
+
+    def __call__(self, model: nn.Module, batch: Batch) -> Loss:
+        n = len(batch.expected)
+        both, logp = smoothed(_logits(model, _twice(batch)), batch.expected.repeat(2), self.smoothing)
+        one, other = logp[:n], logp[n:]
+        apart = ((one.exp() - other.exp()) * (one - other)).sum() / 2
+        return Loss(both.total / 2 + self.weight / 2 * apart, both.surprise / 2, n)
+
+
+def _logits(model: nn.Module, batch: Batch) -> torch.Tensor:
+    states = model.read(batch.target, model.encode(batch.source, batch.valid), batch.valid)
+    return model.project(states.flatten(0, 1).index_select(0, batch.places))
+
+
+def _twice(batch: Batch) -> Batch:
+    source, valid, target = (part.repeat(2, 1) for part in (batch.source, batch.valid, batch.target))
+    places = torch.cat([batch.places, batch.places + batch.target.numel()])
+    return Batch(source, valid, target, places, batch.expected)

@@ -1,0 +1,115 @@
+"""Checkpoints: all that a run needs to go on as if it had never stopped.
+
+`checkpoints/step-000500/` holds model.safetensors, training.safetensors (optimizer, EMA) and state.json,
+which comes last and has the hashes of the other two. It is written aside and renamed: what bears the
+name is complete. Older ones keep their weights alone, for averaging.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from safetensors.torch import load_file
+from torch import Tensor
+from torch.optim import Optimizer
+
+from heed.models.folder import write_json, write_weights
+
+MODEL, TRAINING, STATE = "model.safetensors", "training.safetensors", "state.json"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What was read back."""
+
+    step: int
+    model: dict[str, Tensor]
+    training: dict[str, Tensor]
+    state: dict[str, Any]
+
+
+def write(
+    folder: Path, step: int, model: Mapping[str, Tensor], training: Mapping[str, Tensor], state: Mapping[str, Any]
+) -> Path:
+    """`folder`/step-N, complete or not there at all."""
+    path = folder / f"step-{step:06d}"
+    aside = folder / f".{path.name}.part"
+    shutil.rmtree(aside, ignore_errors=True)
+    aside.mkdir(parents=True)
+    write_weights(aside / MODEL, model)
+    write_weights(aside / TRAINING, training)
+    hashes = {name: _hash(aside / name) for name in (MODEL, TRAINING)}
+    write_json(aside / STATE, {"step": step, **state, "sha256": hashes})
+    shutil.rmtree(path, ignore_errors=True)
+    os.replace(aside, path)
+    return path
+
+
+def found(folder: Path) -> list[Path]:
+    """The checkpoints of a run, oldest first, whole or thin."""
+    return sorted(path for path in folder.glob("step-*") if path.is_dir())
+
+
+def step_of(path: Path) -> int:
+    return int(path.name.removeprefix("step-"))
+
+
+def newest(folder: Path, tell: Callable[[str], None]) -> Checkpoint | None:
+    """The newest checkpoint that is whole. Of each that is not, `tell` is told in a sentence."""
+    for path in reversed(found(folder)):
+        try:
+            return read(path)
+        except ValueError as error:
+            tell(f"{error}; going back to the checkpoint before it")
+    return None
+
+
+def read(path: Path) -> Checkpoint:
+    try:
+        state = json.loads((path / STATE).read_text("utf-8"))
+        for name, digest in state["sha256"].items():
+            if _hash(path / name) != digest:
+                raise ValueError(f"{path / name} is damaged (its hash is not the one in {STATE})")
+        return Checkpoint(state["step"], load_file(path / MODEL), load_file(path / TRAINING), state)
+    except (OSError, KeyError, json.JSONDecodeError) as error:
+        raise ValueError(f"{path} is damaged ({error})") from error
+
+
+def prune(folder: Path, keep: int, weights_of: Sequence[int]) -> None:
+    """Keep the newest `keep` whole, of the steps `weights_of` the weights alone, and nothing else."""
+    paths = found(folder)
+    for path in paths[:-keep]:
+        if step_of(path) in weights_of:
+            (path / TRAINING).unlink(missing_ok=True)
+        else:
+            shutil.rmtree(path)
+    for part in folder.glob(".*.part"):
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def optimizer_tensors(optimizer: Optimizer, names: Sequence[str]) -> dict[str, Tensor]:
+    """The optimizer's memory under the names of the weights it belongs to."""
+    state = optimizer.state_dict()["state"]
+    return {
+        f"optimizer.{key}.{names[i]}": value for i, entry in state.items() for key, value in entry.items()
+    }
+
+
+def restore_optimizer(optimizer: Optimizer, tensors: Mapping[str, Tensor], names: Sequence[str]) -> None:
+    state: dict[int, dict[str, Tensor]] = {}
+    place = {name: i for i, name in enumerate(names)}
+    for full, value in tensors.items():
+        if full.startswith("optimizer."):
+            _, key, name = full.split(".", 2)
+            state.setdefault(place[name], {})[key] = value
+    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+
+
+def _hash(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,66 @@
+"""The settings of a training run."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from heed.training import schedule
+from heed.training.schedule import Schedule
+
+FINALS = ("best", "last", "average-best", "average-last", "ema")
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """`rate` is the peak; for "noam", a factor on the paper's formula. `patience` 0: never stop early."""
+
+    steps: int = 10_000
+    batch_tokens: int = 4096
+    accumulate: int = 1
+    schedule: Literal["noam", "inverse-root", "cosine", "constant"] = "inverse-root"
+    rate: float = 1e-3
+    warmup: int = 1000
+    beta1: float = 0.9
+    beta2: float = 0.98
+    epsilon: float = 1e-9
+    weight_decay: float = 0.0
+    clip: float = 1.0
+    label_smoothing: float = 0.1
+    r_drop: float = 0.0
+    precision: Literal["float32", "bfloat16"] = "float32"
+    compile: bool = False
+    seed: int = 1
+    threads: int | None = None
+    device: str = "auto"
+    log_every: int = 20
+    valid_every: int = 500
+    valid_beam: int = 1
+    valid_tokens: int = 8192
+    checkpoint_every: int | None = None
+    keep: int = 2
+    samples: int = 4
+    metric: Literal["chrf", "bleu", "loss"] = "chrf"
+    patience: int = 0
+    final: Literal["best", "last", "average-best", "average-last", "ema"] = "best"
+    average: int = 5
+    ema: float = 0.0
+
+    def __post_init__(self):
+        for name in ("steps", "batch_tokens", "accumulate", "log_every", "valid_every", "keep", "average"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"training.{name} is {getattr(self, name)}; it must be at least 1")
+        if self.checkpoint_every is not None and self.checkpoint_every < 1:
+            raise ValueError(f"training.checkpoint_every is {self.checkpoint_every}; it must be at least 1")
+        if self.final == "ema" and not 0 < self.ema < 1:
+            raise ValueError(f"training.final is 'ema', but training.ema is {self.ema}; set it near 1, for example 0.999")
+        if not 0 <= self.ema < 1:
+            raise ValueError(f"training.ema is {self.ema}; it must be 0 (off) or a number below 1, for example 0.999")
+
+
+def make_schedule(config: TrainingConfig, dim: int) -> Schedule:
+    schedules = {
+        "noam": lambda: schedule.noam(dim, config.warmup, config.rate),
+        "inverse-root": lambda: schedule.inverse_root(config.rate, config.warmup),
+        "cosine": lambda: schedule.cosine(config.rate, config.warmup, config.steps),
+        "constant": lambda: schedule.constant(config.rate, config.warmup),
+    }
+    return schedules[config.schedule]()

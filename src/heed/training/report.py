@@ -1,0 +1,127 @@
+"""What a run tells while it works: a bar and tables for people, log.jsonl for programs, TensorBoard where it is installed."""
+
+import importlib.util
+import json
+import math
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+
+class Log:
+    """`log.jsonl`, a line for each thing that happened, and TensorBoard's files beside it."""
+
+    def __init__(self, folder: Path, after: int):
+        self.path = folder / "log.jsonl"
+        self._forget(after)
+        self.file = open(self.path, "a", encoding="utf-8")
+        self.board = None
+        if importlib.util.find_spec("tensorboard") is not None:
+            from torch.utils.tensorboard import SummaryWriter
+
+            self.board = SummaryWriter(folder / "tensorboard", purge_step=after + 1)
+
+    def write(self, kind: str, **facts: Any) -> None:
+        self.file.write(json.dumps({"kind": kind, **facts}, ensure_ascii=False) + "\n")
+        self.file.flush()
+        if self.board is not None and kind in ("step", "valid"):
+            for name, value in facts.items():
+                if isinstance(value, float):
+                    self.board.add_scalar(f"{kind}/{name}", value, facts["step"])
+
+    def close(self) -> None:
+        self.file.close()
+        if self.board is not None:
+            self.board.close()
+
+    def _forget(self, after: int) -> None:
+        """Drop what was logged after the step from which the run goes on: it is done again."""
+        if not self.path.is_file():
+            return
+        kept = []
+        for line in self.path.read_text("utf-8").splitlines():
+            try:
+                if json.loads(line).get("step", 0) <= after:
+                    kept.append(line + "\n")
+            except ValueError:
+                continue  # the half line of a run that was killed
+        aside = self.path.with_name("log.jsonl.part")
+        aside.write_text("".join(kept), "utf-8")
+        os.replace(aside, self.path)
+
+
+class Report:
+    """The terminal: a bar where there is one, else a line now and then."""
+
+    def __init__(self, console: Console, steps: int, start: int = 0, quiet: bool = False):
+        self.console, self.steps, self.quiet = console, steps, quiet
+        self.table: list[dict[str, Any]] = []
+        self.spoken = time.monotonic()
+        self.bar = None
+        if console.is_terminal and not quiet:
+            self.bar = Progress(
+                TextColumn("[bold]step {task.completed:,.0f}[/] of {task.total:,.0f}"),
+                BarColumn(bar_width=None),
+                TextColumn("{task.fields[facts]}"),
+                TimeRemainingColumn(compact=True),
+                TextColumn("left"),
+                console=console,
+            )
+            self.task = self.bar.add_task("train", total=steps, completed=start, facts="")
+            self.bar.start()
+
+    def say(self, sentence: str) -> None:
+        if not self.quiet:
+            self.console.print(sentence, highlight=False, soft_wrap=True)
+
+    def step(self, facts: dict[str, Any]) -> None:
+        text = (
+            f"loss {facts['loss']:.3f} · perplexity {facts['perplexity']:,.1f} · rate {facts['rate']:.2e}"
+            f" · {facts['tokens_per_second']:,.0f} tokens/s"
+        )
+        if self.bar is not None:
+            self.bar.update(self.task, completed=facts["step"], facts=text)
+        elif time.monotonic() - self.spoken > 10:
+            self.spoken = time.monotonic()
+            left = facts["seconds_left"]
+            self.say(f"step {facts['step']:,} of {self.steps:,} · {text} · {left / 60:.1f} min left")
+
+    def valid(self, facts: dict[str, Any], samples: Sequence[tuple[str, str, str]], best: bool) -> None:
+        if self.quiet:
+            return
+        self.table.append({**facts, "best": best})
+        table = Table(title=None, header_style="dim", box=None, padding=(0, 2))
+        for name in ("step", "epoch", "valid loss", "perplexity", "BLEU", "chrF", ""):
+            table.add_column(name, justify="right")
+        for row in self.table[-5:]:
+            table.add_row(
+                f"{row['step']:,}", f"{row['epoch']}", f"{row['loss']:.3f}", f"{row['perplexity']:.2f}",
+                f"{row['bleu']:.1f}", f"{row['chrf']:.1f}", "[green]best so far[/]" if row["best"] else "",
+            )  # fmt: skip
+        self.console.print(table)
+        for source, reference, translation in samples:
+            mark = "[green]=[/]" if reference == translation else "[dim]≠[/]"
+            self.console.print(f"  [dim]{_plain(source)}[/]\n  {mark} {_plain(translation)}", highlight=False, soft_wrap=True)
+            if reference != translation:
+                self.console.print(f"  [dim]  {_plain(reference)}[/]", highlight=False, soft_wrap=True)
+
+    def close(self) -> None:
+        if self.bar is not None:
+            self.bar.stop()
+
+
+def perplexity(loss: float) -> float:
+    return math.exp(min(loss, 50.0))
+
+
+def _plain(text: str) -> str:
+    """Text in which a bracket is a bracket."""
+    from rich.markup import escape
+
+    return escape(text)

@@ -1,0 +1,122 @@
+import json
+import re
+
+import pytest
+
+from heed.training import curves
+from heed.training.curves import plot, read_log
+
+
+def step(number, loss=5.0, rate=1e-4):
+    return {"kind": "step", "step": number, "loss": loss, "rate": rate, "tokens_per_second": 1000.0}
+
+
+def valid(number, loss=5.0, bleu=10.0):
+    return {"kind": "valid", "step": number, "loss": loss, "bleu": bleu, "chrf": 30.0}
+
+
+def run(folder, lines, tail=""):
+    folder.mkdir(parents=True)
+    (folder / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines) + tail)
+    return folder
+
+
+def test_a_log_is_read_from_its_folder_or_its_file(tmp_path):
+    lines = [{"kind": "start", "seed": 1}, step(50), valid(50), {"kind": "end"}]
+    folder = run(tmp_path / "a", lines)
+    assert read_log(folder) == read_log(str(folder / "log.jsonl")) == lines
+
+
+def test_of_a_step_done_twice_the_later_line_wins(tmp_path):
+    before = [step(50, 1.0), step(100, 2.0), valid(100, 3.0), step(150, 4.0)]
+    after = [{"kind": "start"}, step(100, 5.0), valid(100, 6.0), step(150, 7.0), step(200, 8.0)]
+    assert read_log(run(tmp_path / "a", before + after)) == [before[0], *after]
+
+
+def test_steps_beyond_where_a_resumed_run_has_come_are_gone(tmp_path):
+    before = [step(50), step(100, 2.0), step(150, 3.0), valid(150)]
+    assert read_log(run(tmp_path / "a", [*before, step(100, 9.0)])) == [step(50), valid(150), step(100, 9.0)]
+
+
+@pytest.mark.parametrize("tail", ['{"kind": "st', '{"kind": "start", "name": "\xe9'.encode()[:-1]])
+def test_a_half_written_last_line_is_passed_over(tmp_path, tail):
+    folder = run(tmp_path / "a", [step(50)])
+    with (folder / "log.jsonl").open("ab") as file:
+        file.write(tail if isinstance(tail, bytes) else tail.encode())
+    assert read_log(folder) == [step(50)]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ('{"kind": "st', "is not JSON"),
+        ("12", "is not an object with a"),
+        ('{"step": 1}', "is not an object with a"),
+        ('{"kind": "step"}', "has no number for its"),
+    ],
+)
+def test_a_broken_line_is_an_error_with_file_and_line(tmp_path, line, words):
+    folder = run(tmp_path / "a", [step(50)], tail=line + "\n" + json.dumps(step(100)) + "\n")
+    with pytest.raises(ValueError, match=rf"log.jsonl, line 2: .*{words}"):
+        read_log(folder)
+
+
+def test_a_missing_log_is_a_sentence(tmp_path):
+    with pytest.raises(ValueError, match=r"There is no log '.*nowhere'; a run folder holds a log.jsonl"):
+        read_log(tmp_path / "nowhere")
+    with pytest.raises(ValueError, match=r"There is no log '.*log.jsonl'"):
+        read_log(tmp_path)
+
+
+def losses(steps):
+    return [step(50 * n, 6.0 / n, 1e-5 * n) for n in range(1, steps + 1)]
+
+
+def test_a_png_is_drawn_of_a_run_without_validation(tmp_path):
+    plot([run(tmp_path / "a", losses(3))], tmp_path / "deep" / "curves.png")
+    assert (tmp_path / "deep" / "curves.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_same_logs_give_the_same_svg(tmp_path):
+    folders = [run(tmp_path / name, [*losses(40), valid(1000), valid(2000, 2.0, 20.0)]) for name in "ab"]
+    for name in ("one.svg", "two.svg"):
+        plot(folders, tmp_path / name)
+    assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes()
+    assert (tmp_path / "one.svg").read_text().lstrip().startswith("<?xml")
+
+
+def test_each_panel_shows_every_run_in_its_colour(tmp_path):
+    folders = [run(tmp_path / name, [*losses(40), valid(1000), valid(2000, 2.0, 20.0)]) for name in "ab"]
+    runs = [curves.Run(folder.name, colour, read_log(folder)) for folder, colour in zip(folders, "rb", strict=True)]
+    figure = curves._figure(runs)
+    titles = [panel.get_title(loc="left") for panel in figure.axes]
+    assert titles == ["Loss", "Translation scores", "Learning rate", "Tokens a second"]
+    for panel in figure.axes:
+        assert {line.get_color() for line in panel.lines} == {"r", "b"}
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a", "b"]
+    assert figure.axes[0].get_yscale() == "log"
+    assert figure.axes[2].lines[0].get_linestyle() == "--"  # the runs share a schedule, and take turns
+
+
+def test_points_are_drawn_where_the_log_has_them(tmp_path):
+    one = curves.Run(
+        "a", "r", read_log(run(tmp_path / "a", [step(50, 3.0), valid(50), step(100, 2.0), {"kind": "end"}]))
+    )
+    assert one.points("step", "loss") == ([50, 100], [3.0, 2.0])
+    assert one.points("valid", "bleu") == ([50], [10.0])
+    assert one.points("step", "bleu") == ([], [])
+
+
+def test_runs_of_one_name_are_told_apart_by_the_folder_above(tmp_path):
+    paths = [tmp_path / "x" / "run", tmp_path / "y" / "run", tmp_path / "other"]
+    assert curves._names(paths) == ["x/run", "y/run", "other"]
+
+
+def test_what_cannot_be_drawn_is_refused_with_a_sentence(tmp_path):
+    folder = run(tmp_path / "young", [{"kind": "start"}])
+    with pytest.raises(ValueError, match=re.escape("ends in '.pdf'; it must end in .png or .svg")):
+        plot([folder], tmp_path / "a.pdf")
+    with pytest.raises(ValueError, match="The logs of young hold no steps yet"):
+        plot([folder], tmp_path / "a.png")
+    with pytest.raises(ValueError, match="folders is empty"):
+        plot([], tmp_path / "a.png")
