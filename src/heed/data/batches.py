@@ -110,27 +110,21 @@ class Batches:
 
 def collate(source: Sequence[Sequence[int]], target: Sequence[Sequence[int]]) -> Batch:
     """Sentences side by side: the source and its end, the target shifted by one."""
-    lengths = np.array([len(ids) + 1 for ids in target])
-    source_ids = pad([[*ids, LAST] for ids in source])
-    outputs = pad([[*ids, LAST] for ids in target])
+    sources, outputs = pad(source), pad(target)
     inputs = np.full_like(outputs, PAD)
     inputs[:, 0] = FIRST
     inputs[:, 1:] = np.where(outputs[:, :-1] == LAST, PAD, outputs[:, :-1])
-    places = np.flatnonzero(np.arange(outputs.shape[1]) < lengths[:, None])
-    return Batch(
-        torch.from_numpy(source_ids),
-        torch.from_numpy(source_ids != PAD),
-        torch.from_numpy(inputs),
-        torch.from_numpy(places),
-        torch.from_numpy(outputs.reshape(-1)[places]),
-    )
+    places = np.flatnonzero(outputs != PAD)
+    parts = (sources, sources != PAD, inputs, places, outputs.reshape(-1)[places])
+    return Batch(*map(torch.from_numpy, parts))
 
 
 def pad(rows: Sequence[Sequence[int]]) -> np.ndarray:
-    """Rows of ids as one array, filled up with PAD."""
-    array = np.full((len(rows), max(map(len, rows))), PAD, dtype=np.int64)
-    for row, ids in zip(array, rows, strict=True):
-        row[: len(ids)] = ids
+    """Rows of ids, each with its end mark, as one array filled up with PAD."""
+    lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
+    array = np.full((len(rows), lengths.max() + 1), PAD, dtype=np.int64)
+    array[np.arange(array.shape[1]) < lengths[:, None]] = np.concatenate([np.asarray(row, dtype=np.int64) for row in rows])
+    array[np.arange(len(rows)), lengths] = LAST
     return array
 
 
@@ -157,7 +151,8 @@ def ahead(items: Iterable[T], size: int = 8) -> Iterator[T]:
         except BaseException as error:  # handed over: it is raised where the items are used
             put("error", error)
 
-    threading.Thread(target=work, daemon=True).start()
+    worker = threading.Thread(target=work, daemon=True)
+    worker.start()
     try:
         while True:
             kind, value = ready.get()
@@ -168,3 +163,4 @@ def ahead(items: Iterable[T], size: int = 8) -> Iterator[T]:
             yield value
     finally:
         stopped.set()
+        worker.join()

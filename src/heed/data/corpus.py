@@ -29,10 +29,9 @@ class Sentences:
     """One side of a corpus: `side[i]` are the ids of sentence i."""
 
     def __init__(self, folder: Path, side: str):
-        offsets = np.memmap(folder / f"{side}.offsets", dtype=np.int64, mode="r")
-        self.offsets = offsets
+        self.offsets = _map(folder / f"{side}.offsets", np.dtype(np.int64))
         self.ids = _map(folder / f"{side}.ids", np.dtype(_facts(folder)["dtype"]))
-        self.lengths = np.diff(offsets).astype(np.int32)
+        self.lengths = np.diff(self.offsets).astype(np.int32)
         self.text = Texts(folder, side) if (folder / f"{side}.text").is_file() else None
 
     def __len__(self) -> int:
@@ -47,7 +46,7 @@ class Texts:
 
     def __init__(self, folder: Path, side: str):
         self.bytes = _map(folder / f"{side}.text", np.dtype(np.uint8))
-        self.offsets = np.memmap(folder / f"{side}.text.offsets", dtype=np.int64, mode="r")
+        self.offsets = _map(folder / f"{side}.text.offsets", np.dtype(np.int64))
 
     def __getitem__(self, i: int) -> str:
         return self.bytes[self.offsets[i] : self.offsets[i + 1]].tobytes().decode("utf-8")
@@ -221,7 +220,8 @@ def _finish(aside: Path, folder: Path) -> None:
 
 
 def _map(path: Path, dtype: np.dtype) -> np.ndarray:
-    return np.memmap(path, dtype=dtype, mode="r") if path.stat().st_size else np.zeros(0, dtype)
+    """A file as an array that is read as it is used; a plain array, since np.memmap is slow to slice."""
+    return np.memmap(path, dtype=dtype, mode="r").view(np.ndarray) if path.stat().st_size else np.zeros(0, dtype)
 
 
 def _facts(folder: Path) -> dict:

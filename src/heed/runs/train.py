@@ -5,7 +5,7 @@ import json
 import signal
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -84,19 +84,20 @@ class Run:
         moved = ((place, batch.to(self.device)) for place, batch in batches.start(self.place))
         self.log.write("start", step=self.step, key=self.prepared.key, heed=__version__, torch=torch.__version__)
         if self.step < t.steps and not self.record.stopped:
-            loop.train(
-                self.model,
-                ahead(moved),
-                torch.compile(objective, dynamic=True) if t.compile else objective,
-                self.optimizer,
-                make_schedule(t, self.model.config.dim),
-                steps=range(self.step + 1, t.steps + 1),
-                accumulate=t.accumulate,
-                clip=t.clip,
-                seed=t.seed,
-                context=self._precision,
-                after_step=[self._average, self._tell, self._check, self._save],
-            )
+            with closing(ahead(moved)) as ready:
+                loop.train(
+                    self.model,
+                    ready,
+                    torch.compile(objective, dynamic=True) if t.compile else objective,
+                    self.optimizer,
+                    make_schedule(t, self.model.config.dim),
+                    steps=range(self.step + 1, t.steps + 1),
+                    accumulate=t.accumulate,
+                    clip=t.clip,
+                    seed=t.seed,
+                    context=self._precision,
+                    after_step=[self._average, self._tell, self._check, self._save],
+                )
         if self.interrupted:
             return Outcome("interrupted", self.step, self.folder)
         self._finish()

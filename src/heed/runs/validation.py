@@ -1,5 +1,6 @@
 """How good is it by now: loss, BLEU and chrF on the validation set, and a few sentences to look at."""
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -42,6 +43,7 @@ class Validation:
         translator = Translator([model], self.subwords, decoding=decoding, max_source=max_source)
         found = [t.text for t in translator.translate(self.sources, batch_tokens=self.budget)]
         samples = [(self.sources[i], self.references[i], found[i]) for i in self.shown]
+        logging.getLogger("sacrebleu").setLevel(logging.ERROR)  # a model that has learned little looks tokenized to it
         bleu, chrf = (m.corpus_score(found, [self.references]).score for m in metrics(False, "13a")[:2])  # TER is slow
         return Validity(self.loss(model), bleu, chrf, samples, found)
 
