@@ -3,7 +3,9 @@
 What comes after a place in the data depends on nothing but (seed, epoch, index): to resume is to start there.
 """
 
+import multiprocessing
 import queue
+import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
@@ -130,37 +132,74 @@ def pad(rows: Sequence[Sequence[int]]) -> np.ndarray:
 
 def ahead(items: Iterable[T], size: int = 8) -> Iterator[T]:
     """The same items, made by another thread before they are asked for."""
-    ready: queue.Queue[tuple[Callable[[], Any], Any]] = queue.Queue(maxsize=size)
+    ready: queue.Queue[tuple[str, Any]] = queue.Queue(maxsize=size)
     stopped = threading.Event()
+    worker = threading.Thread(target=_fill, args=(items, ready, lambda: not stopped.is_set()), daemon=True)
+    worker.start()
+    try:
+        yield from _drain(ready.get)
+    finally:
+        stopped.set()
+        worker.join()
+
+
+def elsewhere(batches: Batches, place: Place, size: int = 16) -> Iterator[tuple[Place, Batch]]:
+    """`batches.start(place)`, made by another process: it takes no time from the one that trains."""
+    context = multiprocessing.get_context("spawn")
+    ready = context.Queue(maxsize=size)
+    worker = context.Process(target=_serve, args=(batches, place, ready), daemon=True)
+    worker.start()
+    try:
+        for after, parts in _drain(lambda: _get(ready, worker)):
+            yield after, Batch(*map(torch.from_numpy, parts))
+    finally:
+        worker.kill()
+        worker.join()
+
+
+def _serve(batches: Batches, place: Place, ready: Any) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one that trains, who ends this one
+    torch.set_num_threads(1)
+    items = ((after, tuple(part.numpy() for part in batch)) for after, batch in batches.start(place))
+    _fill(items, ready, multiprocessing.parent_process().is_alive)
+    ready.cancel_join_thread()
+
+
+def _get(ready: Any, worker: Any) -> tuple[str, Any]:
+    while True:
+        try:
+            return ready.get(timeout=5)
+        except queue.Empty:
+            if not worker.is_alive():
+                raise RuntimeError(f"the process that makes batches has died (exit code {worker.exitcode})") from None
+
+
+def _fill(items: Iterable[Any], ready: Any, wanted: Callable[[], bool]) -> None:
+    """Put items into a queue for as long as they are wanted; an error is handed over too."""
 
     def put(kind: str, value: Any) -> bool:
-        while not stopped.is_set():
+        while wanted():
             try:
-                ready.put((kind, value), timeout=0.1)
+                ready.put((kind, value), timeout=0.5)
                 return True
             except queue.Full:
                 continue
         return False
 
-    def work() -> None:
-        try:
-            for item in items:
-                if not put("item", item):
-                    return
-            put("end", None)
-        except BaseException as error:  # handed over: it is raised where the items are used
-            put("error", error)
-
-    worker = threading.Thread(target=work, daemon=True)
-    worker.start()
     try:
-        while True:
-            kind, value = ready.get()
-            if kind == "end":
+        for item in items:
+            if not put("item", item):
                 return
-            if kind == "error":
-                raise value
-            yield value
-    finally:
-        stopped.set()
-        worker.join()
+        put("end", None)
+    except Exception as error:  # raised again where the items are used
+        put("error", error)
+
+
+def _drain(get: Callable[[], tuple[str, Any]]) -> Iterator[Any]:
+    while True:
+        kind, value = get()
+        if kind == "end":
+            return
+        if kind == "error":
+            raise value
+        yield value

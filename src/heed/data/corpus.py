@@ -64,6 +64,9 @@ class Corpus:
     def __len__(self) -> int:
         return len(self.source)
 
+    def __reduce__(self):
+        return Corpus, (self.folder,)  # another process opens the same files
+
 
 def build(
     folder: Path,

@@ -16,7 +16,7 @@ from torch import nn
 
 from heed import __version__, config
 from heed.data import corpus as corpora
-from heed.data.batches import Batches, Place, ahead
+from heed.data.batches import Batches, Place, ahead, elsewhere
 from heed.models import folder as model_folder
 from heed.models.transformer import Transformer
 from heed.runs import card
@@ -81,10 +81,12 @@ class Run:
             subwords=self.prepared.subwords,
             max_length=self.model.config.max_length,
         )
-        moved = ((place, batch.to(self.device)) for place, batch in batches.start(self.place))
+        # to sample subwords costs as much as to train on them: a process of its own does it
+        made = elsewhere(batches, self.place) if self.recipe.subwords.sampling else batches.start(self.place)
+        moved = ((place, batch.to(self.device)) for place, batch in made)
         self.log.write("start", step=self.step, key=self.prepared.key, heed=__version__, torch=torch.__version__)
         if self.step < t.steps and not self.record.stopped:
-            with closing(ahead(moved)) as ready:
+            with closing(made), closing(ahead(moved)) as ready:
                 loop.train(
                     self.model,
                     ready,
@@ -112,6 +114,7 @@ class Run:
         self.log.close()
 
     def _precision(self):
+        torch.set_float32_matmul_precision("high" if self.recipe.training.precision == "tf32" else "highest")
         if self.recipe.training.precision == "bfloat16":
             return torch.autocast(self.device.type, dtype=torch.bfloat16)
         return nullcontext()

@@ -26,7 +26,7 @@ class TrainingConfig:
     clip: float = 1.0
     label_smoothing: float = 0.1
     r_drop: float = 0.0
-    precision: Literal["float32", "bfloat16"] = "float32"
+    precision: Literal["float32", "tf32", "bfloat16"] = "float32"
     compile: bool = False
     seed: int = 1
     threads: int | None = None
