@@ -5,6 +5,6 @@ __version__ = "0.1.0"
 
 def load(folders, device: str = "auto"):
     """The translator of a run folder or a model folder; of several, an ensemble."""
-    from heed.serving.translator import load
+    from heed.serving.load import load
 
     return load(folders, device)

@@ -1,32 +1,17 @@
-from dataclasses import replace
+import subprocess
+import sys
 from itertools import islice, pairwise
 from random import Random
 
 import jaxtyping
 import pytest
 
-from heed.data import phrasebook
-from heed.data import words as lexicon
-from heed.data.phrasebook import BE, LECTURE, THERE, Clause, Phrase, Sentence, pairs, write
-from heed.data.words import (
-    ACTIONS,
-    HE,
-    ME,
-    QUALITIES,
-    SHE,
-    THEY,
-    YOU,
-    Stem,
-    article,
-    attach,
-    formal,
-    infinitive,
-    lengthened,
-    open_ending,
-    past,
-    plural,
-    third,
-)
+from heed.data.phrasebook import LECTURE, corpus, drawing, english, korean, lexicon, pairs, write
+from heed.data.phrasebook.choices import OWNERS
+from heed.data.phrasebook.clauses import BE, SO_MUCH, THERE, WHAT, WHO, WHY, Clause, Phrase, Sentence
+from heed.data.phrasebook.hangul import Stem, attach, formal, infinitive, open_ending, past
+from heed.data.phrasebook.inflect import article, lengthened, plural, third
+from heed.data.phrasebook.lexicon import ACTIONS, HE, ME, QUALITIES, SHE, THEY, YOU
 
 # the first pairs of seed 0, as drawn when the grammar was written; they change when the grammar does
 FROZEN = [
@@ -45,9 +30,14 @@ def unchecked():
 
 
 @pytest.fixture(scope="module")
-def train(unchecked):
-    """English by Korean, of 100,000 training pairs."""
-    return {pair.source: pair.target for pair in pairs("train", 100_000, seed=1)}
+def train(tmp_path_factory):
+    """English by Korean, of 100,000 training pairs; a process of its own, without checks, draws them twice as fast."""
+    folder = tmp_path_factory.mktemp("phrasebook")
+    call = f"write(Path({str(folder)!r}), train=100_000, valid=0, test=0, seed=1)"
+    code = f"from pathlib import Path; from heed.data.phrasebook import write; {call}"
+    subprocess.run([sys.executable, "-c", code], check=True)
+    sides = [(folder / f"train.{side}").read_text(encoding="utf-8").splitlines() for side in ("ko", "en")]
+    return dict(zip(*sides, strict=True))
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +122,7 @@ def test_verbs_conjugate_by_rule(stem, irregular, forms):
 def test_adjectives_before_a_noun_take_their_own_form(english, right):
     quality = next(one for one in QUALITIES if one.english == english)
     noun = lexicon.THINGS[0]
-    assert phrasebook.korean_phrase(phrasebook.Phrase(noun, quality=quality), "plain")[0][0] == right
+    assert korean.say_phrase(Phrase(noun, quality=quality), "plain")[0][0] == right
 
 
 @pytest.mark.parametrize(
@@ -151,7 +141,7 @@ def test_adjectives_before_a_noun_take_their_own_form(english, right):
     ],
 )
 def test_the_copula_follows_the_last_syllable(noun, level, tense, ending, right):
-    assert phrasebook.copula(noun, tense, level, ending) == right
+    assert korean.copula(noun, tense, level, ending) == right
 
 
 def test_english_words_take_their_forms():
@@ -171,10 +161,10 @@ VERB = {verb.stem.text: verb for verb in ACTIONS}
 QUALITY = {quality.english: quality for quality in QUALITIES}
 NAME = {one.english[0]: one for one in lexicon.FRIENDS}
 THING = {noun.english: noun for noun in lexicon.THINGS}
-JOB = {noun.english: noun for noun in phrasebook.JOBS}
+JOB = {noun.english: noun for noun in lexicon.WORK}
 SITE = {site.korean: site for site in [*lexicon.SITES, *lexicon.CORNERS, *lexicon.TOOLS]}
 TIME = {" ".join(time.korean): time for time, _ in lexicon.SEASONS}
-OWNER = {owner.english[0]: owner for owner in phrasebook.OWNERS}
+OWNER = {owner.english[0]: owner for owner in OWNERS}
 FRIEND, PAST, FUTURE = lexicon.PEOPLE[0], {"tense": "past"}, {"tense": "future"}
 
 
@@ -190,7 +180,7 @@ def a(noun, **parts):
 SENTENCES = [
     (
         "plain",
-        do(ME, "사랑하", YOU, manner=phrasebook.SO_MUCH),
+        do(ME, "사랑하", YOU, manner=SO_MUCH),
         {"vocative": NAME["Tobigs"]},
         "투빅아, 나는 너를 많이 사랑해.",
         "Tobigs, I love you so much.",
@@ -319,7 +309,7 @@ SENTENCES = [
     ),
     (
         "formal",
-        do(YOU, "사", phrasebook.WHAT, asks="object", **PAST),
+        do(YOU, "사", WHAT, asks="object", **PAST),
         {"form": "question"},
         "당신은 무엇을 샀습니까?",
         "What did you buy?",
@@ -327,7 +317,7 @@ SENTENCES = [
     ),
     (
         "plain",
-        do(phrasebook.WHO, "쓰", a("poem", owner=OWNER["this"]), means=SITE["펜"], asks="subject", **PAST),
+        do(WHO, "쓰", a("poem", owner=OWNER["this"]), means=SITE["펜"], asks="subject", **PAST),
         {"form": "question"},
         "누가 펜으로 이 시를 썼어?",
         "Who wrote this poem with a pen?",
@@ -335,7 +325,7 @@ SENTENCES = [
     ),
     (
         "polite",
-        do(YOU, "쓰", a("poem"), reason=phrasebook.WHY, asks="reason", negation="short", **PAST),
+        do(YOU, "쓰", a("poem"), reason=WHY, asks="reason", negation="short", **PAST),
         {"form": "question"},
         "당신은 왜 시를 안 썼어요?",
         "Why did you not write a poem?",
@@ -424,47 +414,47 @@ SENTENCES = [
 ]
 
 
-@pytest.mark.parametrize("level, clause, rest, korean, english, links", SENTENCES, ids=lambda value: None)
-def test_whole_sentences_are_said_as_a_person_would(level, clause, rest, korean, english, links):
+@pytest.mark.parametrize("level, clause, rest, source, target, links", SENTENCES, ids=lambda value: None)
+def test_whole_sentences_are_said_as_a_person_would(level, clause, rest, source, target, links):
     sentence = Sentence(clause, level, **rest)
-    made = phrasebook.pair(sentence, phrasebook.english_words(sentence))
-    assert (made.source, made.target) == (korean, english)
+    made = corpus.pair(sentence, english.say(sentence))
+    assert (made.source, made.target) == (source, target)
     assert " ".join(f"{i}-{j}" for i, j in made.alignment) == links
 
 
 def test_the_lecture_sentence_opens_test_and_its_parts_are_learned_in_train(train):
     assert next(pairs("test", 1, seed=7)) == LECTURE
-    assert phrasebook.split_of(phrasebook.english_words(phrasebook.LECTURE_SENTENCE)) == "test"
+    assert corpus.split_of(english.say(corpus.LECTURE_SENTENCE)) == "test"
     assert (LECTURE.source, LECTURE.target) == ("투빅아, 나는 너를 많이 사랑해.", "Tobigs, I love you so much.")
     for said in ("나는 너를 많이 사랑해.", "저는 당신을 많이 사랑해요.", "저는 당신을 많이 사랑합니다."):
-        assert not [korean for korean in train if korean.endswith(said)]
+        assert not [source for source in train if source.endswith(said)]
     for part in ("투빅아, 나는", "나는 너를", "많이 사랑해.", "너를 많이"):
-        assert sum(part in korean for korean in train) > 3, part
+        assert sum(part in source for source in train) > 3, part
 
 
 def test_nothing_held_out_is_seen_in_train(train, held_out):
-    english = {" ".join(bare(text)) for text in train.values()}
+    known = {" ".join(bare(text)) for text in train.values()}
     for split in held_out.values():
         assert not [pair for pair in split if pair.source in train]
-        assert not [pair for pair in split if " ".join(bare(pair.target)) in english]
+        assert not [pair for pair in split if " ".join(bare(pair.target)) in known]
 
 
 def test_speech_levels_and_vocatives_never_cross_splits():
     rng = Random(3)
     for _ in range(200):
-        sentence = phrasebook.draw(rng)
-        others = [replace(sentence, level=level, vocative=None) for level in ("plain", "polite", "formal")]
-        splits = {phrasebook.split_of(phrasebook.english_words(one)) for one in (sentence, *others)}
+        sentence = drawing.draw(rng)
+        others = [sentence._replace(level=level, vocative=None) for level in ("plain", "polite", "formal")]
+        splits = {corpus.split_of(english.say(one)) for one in (sentence, *others)}
         assert len(splits) == 1
 
 
-def test_one_korean_sentence_has_one_english(train):
-    english = dict(train)
+def test_one_korean_sentence_has_one_english(train, unchecked):
+    known = dict(train)
     rng = Random(5)
     for _ in range(15_000):  # straight from the grammar: the corpus itself leaves doubles out
-        sentence = phrasebook.draw(rng)
-        made = phrasebook.pair(sentence, phrasebook.english_words(sentence))
-        assert english.setdefault(made.source, made.target) == made.target
+        sentence = drawing.draw(rng)
+        made = corpus.pair(sentence, english.say(sentence))
+        assert known.setdefault(made.source, made.target) == made.target
 
 
 def test_there_are_more_than_100_000_different_pairs(train):
@@ -478,14 +468,14 @@ def test_there_are_more_than_3_000_000_pairs_of_two_clauses_alone(unchecked):
     firsts, seconds = ({}, {})
     for found, subject in ((firsts, ME), (seconds, NAME["Minsu"])):
         for _ in range(6000):
-            clause = phrasebook.action(rng, "statement", 0, subject, how)
-            if len(phrasebook.english(clause, "statement")) <= 8:
-                found[" ".join(text for text, _ in phrasebook.korean(clause, "plain", "but", "은"))] = clause
+            clause = drawing.action(rng, "statement", 0, subject, how)
+            if len(english.say_clause(clause, "statement")) <= 8:
+                found[" ".join(text for text, _ in korean.say_clause(clause, "plain", "but", "은"))] = clause
     assert len(firsts) * len(seconds) > 3_000_000
     for text, clause in islice(firsts.items(), 50):
         assert [word.endswith("지만") for word in text.split()].count(True) == 1
         sentence = Sentence(clause, "plain", link="but", second=next(iter(seconds.values())))
-        assert " ".join(word for word, _ in phrasebook.korean_words(sentence)).startswith(text + " 민수는 ")
+        assert " ".join(word for word, _ in korean.say(sentence)).startswith(text + " 민수는 ")
 
 
 def test_a_seed_gives_the_same_pairs_and_another_seed_others():
@@ -516,11 +506,11 @@ def test_every_english_word_of_the_held_out_splits_is_learned_in_train(train, he
 
 def test_english_keeps_its_small_rules(train):
     verbs = {third(verb.english): verb.english for verb in ACTIONS}
-    counts = {english for _, english in lexicon.COUNTS[1:]}
+    counts = {word for _, word in lexicon.COUNTS[1:]}
     singular = {noun.english for noun in lexicon.THINGS if noun.number == "count"} - {"play"}
     for text in islice(train.values(), 20_000):
         words = bare(text)
-        assert text[0].isupper() and text[-1] in ".?" and len(words) <= phrasebook.LONGEST + 1
+        assert text[0].isupper() and text[-1] in ".?" and len(words) <= corpus.LONGEST + 1
         for before, word in pairwise(words):
             assert before not in ("a", "an") or before == article(word), text
             assert before not in counts or word not in singular, text
@@ -535,9 +525,9 @@ def test_an_unknown_split_is_refused():
 
 
 def test_asking_for_more_than_there_is_says_so(monkeypatch):
-    same = phrasebook.draw(Random(0))
-    monkeypatch.setattr(phrasebook, "draw", lambda rng: same)
-    monkeypatch.setattr(phrasebook, "PATIENCE", 10)
+    same = drawing.draw(Random(0))
+    monkeypatch.setattr(corpus, "draw", lambda rng: same)
+    monkeypatch.setattr(corpus, "PATIENCE", 10)
     with pytest.raises(ValueError, match="ran out of train sentences"):
         list(pairs("train", 5))
 

@@ -15,7 +15,7 @@ def open_translator(args: argparse.Namespace):
     """The translator of the folders that were named."""
     import torch
 
-    from heed.serving.translator import load
+    from heed.serving.load import load
 
     if args.threads:
         torch.set_num_threads(args.threads)

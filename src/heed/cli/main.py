@@ -58,7 +58,11 @@ def parser(chosen: str | None) -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     chosen = next((word for word in arguments if word in VERBS), None)
-    args = parser(chosen).parse_args(arguments)
+    args, extra = parser(chosen).parse_known_args(arguments)
+    if extra and isinstance(getattr(args, "text", None), list) and not any(word.startswith("-") for word in extra):
+        args.text += extra  # sentences may stand after options, which argparse does not foresee
+    elif extra:
+        parser(chosen).error(f"unknown: {' '.join(extra)}; heed {args.verb} --help tells what there is")
     if args.verb is None:
         parser(None).print_help()
         return 2

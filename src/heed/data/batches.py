@@ -18,6 +18,7 @@ from heed.data.corpus import Corpus, Sentences
 from heed.data.subwords import FIRST, LAST, PAD, Subwords
 
 T = TypeVar("T")
+Ids = Sequence[int] | np.ndarray
 
 
 class Place(NamedTuple):
@@ -100,17 +101,17 @@ class Batches:
     def make(self, rows: np.ndarray, place: tuple[int, int] = (0, 0)) -> Batch:
         return collate(*(self._ids(side, rows, place) for side in (0, 1)))
 
-    def _ids(self, side: int, rows: np.ndarray, place: tuple[int, int]) -> list[np.ndarray]:
+    def _ids(self, side: int, rows: np.ndarray, place: tuple[int, int]) -> list[Ids]:
         sentences: Sentences = (self.corpus.source, self.corpus.target)[side]
-        plain = [sentences[i] for i in rows]
+        plain = [sentences[i] for i in rows.tolist()]
         if not self.sampling:
             return plain
         seed = np.random.SeedSequence([self.seed, *place, side]).generate_state(1)[0]
-        drawn = self.subwords[side].sample([sentences.text[i] for i in rows], self.sampling, int(seed))
+        drawn = self.subwords[side].sample([sentences.text[i] for i in rows.tolist()], self.sampling, int(seed))
         return [new if len(new) < self.max_length else old for new, old in zip(drawn, plain, strict=True)]
 
 
-def collate(source: Sequence[Sequence[int]], target: Sequence[Sequence[int]]) -> Batch:
+def collate(source: Sequence[Ids], target: Sequence[Ids]) -> Batch:
     """Sentences side by side: the source and its end, the target shifted by one."""
     sources, outputs = pad(source), pad(target)
     inputs = np.full_like(outputs, PAD)
@@ -121,7 +122,7 @@ def collate(source: Sequence[Sequence[int]], target: Sequence[Sequence[int]]) ->
     return Batch(*map(torch.from_numpy, parts))
 
 
-def pad(rows: Sequence[Sequence[int]]) -> np.ndarray:
+def pad(rows: Sequence[Ids]) -> np.ndarray:
     """Rows of ids, each with its end mark, as one array filled up with PAD."""
     lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
     array = np.full((len(rows), lengths.max() + 1), PAD, dtype=np.int64)
@@ -161,8 +162,10 @@ def _serve(batches: Batches, place: Place, ready: Any) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one that trains, who ends this one
     torch.set_num_threads(1)
     items = ((after, tuple(part.numpy() for part in batch)) for after, batch in batches.start(place))
-    _fill(items, ready, multiprocessing.parent_process().is_alive)
-    ready.cancel_join_thread()
+    wanted = multiprocessing.parent_process().is_alive
+    _fill(items, ready, wanted)
+    if not wanted():
+        ready.cancel_join_thread()  # else wait until the last, which may be an error, has been handed over
 
 
 def _get(ready: Any, worker: Any) -> tuple[str, Any]:

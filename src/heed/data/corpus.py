@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
@@ -82,24 +83,22 @@ def build(
 
     The folder appears under its name only when it is complete.
     """
-    aside = folder.with_name(f"{folder.name}.{os.getpid()}.part")
-    shutil.rmtree(aside, ignore_errors=True)
-    aside.mkdir(parents=True)
     dtype = np.uint16 if max(map(len, subwords)) <= 2**16 else np.uint32
     report = Report()
-    rejected = aside / "rejected.tsv"
-    sides = [_Writer(aside, side, dtype, with_text) for side in SIDES]
-    with sides[0], sides[1], Rejected(rejected) as out, open(aside / HELD_OUT, "w", encoding="utf-8") as held:
-        for chunk in _chunks(lines(), CHUNK):
-            held.writelines(_held(chunk, skip, report.read))
-            for line, ids in _kept(chunk, subwords, config, skip, report, out):
-                for writer, text, side_ids in zip(sides, (line.source, line.target), ids, strict=True):
-                    writer.append(text, side_ids)
-            tell(report.read)
-    if not report.kept:
-        raise ValueError(f"no pair is left to train on: of {report.read:,}, the filters took {describe(report)}")
-    (aside / "corpus.json").write_text(json.dumps({"dtype": np.dtype(dtype).name, "report": asdict(report)}, indent=2))
-    _finish(aside, folder)
+    with _aside(folder) as aside:
+        sides = [_Writer(aside, side, dtype, with_text) for side in SIDES]
+        rejected, held = Rejected(aside / "rejected.tsv"), open(aside / HELD_OUT, "w", encoding="utf-8")
+        with sides[0], sides[1], rejected, held:
+            for chunk in _chunks(lines(), CHUNK):
+                held.writelines(_held(chunk, skip, report.read))
+                for line, ids in _kept(chunk, subwords, config, skip, report, rejected):
+                    for writer, text, side_ids in zip(sides, (line.source, line.target), ids, strict=True):
+                        writer.append(text, side_ids)
+                tell(report.read)
+        if not report.kept:
+            raise ValueError(_nothing_left(report, int(np.count_nonzero(skip == REASONS.index("held out")))))
+        facts = {"dtype": np.dtype(dtype).name, "report": asdict(report)}
+        (aside / "corpus.json").write_text(json.dumps(facts, indent=2))
     return Corpus(folder)
 
 
@@ -149,9 +148,10 @@ def held_out(folder: Path) -> list[Line]:
 def survey(lines: Iterable[Line], config: FiltersConfig, holdout: int = 0) -> np.ndarray:
     """For each pair of a corpus a number into REASONS: a duplicate, held out for validation, or neither.
 
-    Eight bytes a pair are kept in memory. Pairs are held out by a hash of their text, so by no order.
+    Nine bytes a pair are kept in memory. Pairs are held out by a hash of their text, so by no order.
     """
-    hashes = np.fromiter((_hash(line) for line in lines), dtype=np.uint64)
+    seen = np.fromiter((_look(line, config) for line in lines), dtype=[("hash", np.uint64), ("good", bool)])
+    hashes, good = seen["hash"], seen["good"]
     reasons = np.zeros(len(hashes), dtype=np.uint8)
     order = np.argsort(hashes, kind="stable")
     again = np.zeros(len(hashes), dtype=bool)
@@ -159,14 +159,16 @@ def survey(lines: Iterable[Line], config: FiltersConfig, holdout: int = 0) -> np
     if config.duplicates:
         reasons[again] = 1
     if holdout:
-        reasons[np.isin(hashes, hashes[order[~again[order]][:holdout]])] = 2
+        reasons[np.isin(hashes, hashes[order[(good & ~again)[order]][:holdout]])] = 2
         reasons[again & (reasons == 2)] = 1
     return reasons
 
 
-def _hash(line: Line) -> int:
-    text = f"{clean(line.source)}\t{clean(line.target)}".encode()
-    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
+def _look(line: Line, config: FiltersConfig) -> tuple[int, bool]:
+    """A hash of a pair, and whether no rule takes it for its text."""
+    source, target = clean(line.source), clean(line.target)
+    digest = hashlib.blake2b(f"{source}\t{target}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little"), filters.by_text(config, source, target) is None
 
 
 class _Writer:
@@ -206,10 +208,28 @@ def describe(report: Report) -> str:
     return ", ".join(taken) or "none"
 
 
+def _nothing_left(report: Report, held: int) -> str:
+    held_out = f"{held:,} are held out for validation (data.holdout) and " if held else ""
+    return f"no pair is left to train on: of {report.read:,}, {held_out}the filters took {describe(report)}"
+
+
 def _chunks(lines: Iterable[Line], size: int) -> Iterator[list[Line]]:
     lines = iter(lines)
     while chunk := list(islice(lines, size)):
         yield chunk
+
+
+@contextmanager
+def _aside(folder: Path) -> Iterator[Path]:
+    """A folder to write into, which then takes its name; where something goes wrong, it is gone."""
+    aside = folder.with_name(f"{folder.name}.{os.getpid()}.part")
+    shutil.rmtree(aside, ignore_errors=True)
+    aside.mkdir(parents=True)
+    try:
+        yield aside
+        _finish(aside, folder)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
 
 
 def _finish(aside: Path, folder: Path) -> None:
@@ -219,7 +239,6 @@ def _finish(aside: Path, folder: Path) -> None:
     except OSError:
         if not (folder / "corpus.json").is_file():
             raise
-        shutil.rmtree(aside)
 
 
 def _map(path: Path, dtype: np.dtype) -> np.ndarray:

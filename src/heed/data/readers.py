@@ -2,6 +2,7 @@
 
 import gzip
 import lzma
+import zlib
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
@@ -32,7 +33,7 @@ def lines(path: Path) -> Iterator[str]:
             f"{path}, line {number} is not UTF-8 (byte {error.object[error.start]:#04x} at {error.start}): "
             "convert the file first, for example with iconv -t UTF-8"
         ) from None
-    except (EOFError, gzip.BadGzipFile, lzma.LZMAError) as error:
+    except (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError) as error:
         raise ValueError(f"{path} is damaged after line {number} ({error}): copy it again") from error
     if number == 0:
         raise ValueError(f"{path} is empty")

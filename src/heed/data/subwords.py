@@ -9,6 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
+from heed.data.sampling import Sampler
+
 PAD, UNKNOWN, FIRST, LAST = 0, 1, 2, 3  # the same in every vocabulary of heed
 BYTES = 256
 
@@ -39,6 +41,7 @@ class Subwords:
         import sentencepiece
 
         self.model = model
+        self._samplers: dict[float, Sampler] = {}
         self.processor = sentencepiece.SentencePieceProcessor()
         try:
             self.processor.LoadFromSerializedProto(model)
@@ -66,12 +69,10 @@ class Subwords:
 
     def sample(self, texts: Sequence[str], amount: float, seed: int) -> list[list[int]]:
         """One of the many ways to cut each text, drawn by `seed`."""
-        import sentencepiece
-
-        sentencepiece.set_random_generator_seed(seed % (2**32 - 2) + 1)  # read when the call starts its own thread
-        return self.processor.encode(
-            [clean(text) for text in texts], enable_sampling=True, alpha=amount, nbest_size=-1, num_threads=1
-        )
+        if amount not in self._samplers:
+            ids = {piece: i for i, piece in enumerate(self._pieces)}
+            self._samplers[amount] = Sampler(ids, self.processor.get_score(list(range(len(self)))), amount)
+        return self._samplers[amount].encode([clean(text) for text in texts], seed)
 
     def decode(self, ids: Sequence[int]) -> str:
         return self.processor.decode([i for i in ids if i > LAST])

@@ -29,8 +29,9 @@ class DecodingConfig:
             raise ValueError(f"temperature is {self.temperature}; it must be above 0 (near 0 is greedy)")
         if not 0 < self.top_p <= 1:
             raise ValueError(f"top_p is {self.top_p}; it must be above 0 and at most 1")
-        if min(self.min_length, self.no_repeat, self.top_k) < 0 or self.length_penalty < 0:
-            raise ValueError("min_length, no_repeat, top_k and length_penalty must not be negative")
+        for name in ("min_length", "no_repeat", "top_k", "length_penalty", "max_growth"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} is {getattr(self, name)}; it must not be negative")
         if self.max_length is not None and self.max_length < max(1, self.min_length):
             raise ValueError(f"max_length is {self.max_length}; it must be at least 1 and not below min_length")
 

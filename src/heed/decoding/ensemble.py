@@ -1,5 +1,6 @@
 """Several models as one: at each step, the mean of what they hold likely."""
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -25,5 +26,5 @@ class Ensemble:
         return States(model.start(source, valid) for model in self.models)
 
     def step(self, tokens: Int[Tensor, " b"], state: States) -> Float[Tensor, "b vocab"]:
-        each = [model.step(tokens, own).softmax(dim=-1) for model, own in zip(self.models, state, strict=True)]
-        return torch.stack(each).mean(dim=0).log()
+        each = [model.step(tokens, own).log_softmax(dim=-1) for model, own in zip(self.models, state, strict=True)]
+        return torch.stack(each).logsumexp(dim=0) - math.log(len(each))

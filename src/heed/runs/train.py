@@ -24,7 +24,7 @@ from heed.runs.prepare import Prepared, prepare
 from heed.runs.recipe import Recipe, differences, model_config
 from heed.runs.record import Record
 from heed.runs.validation import Validation, Validity
-from heed.serving.translator import choose_device
+from heed.serving.load import choose_device
 from heed.tasks.translation import RDrop, Translation
 from heed.training import average, checkpoints, loop
 from heed.training.average import EMA
@@ -149,7 +149,8 @@ class Run:
         self._write_samples(progress.step, found)
         self.report.valid(facts, found.samples, best)
         if best:
-            self._write_model(self._watched(), found, f"step {progress.step:,}")
+            with self._weights(self._watched()):
+                self._write_model(self.model.state_dict(), found, f"step {progress.step:,}")
         self.meter.pause(time.monotonic() - paused)
 
     def _save(self, progress: loop.Progress) -> bool:
@@ -214,6 +215,7 @@ class Run:
             "languages": languages,
             "max_source": self.recipe.filters.max_length,
             "decoding": dataclasses.asdict(self.recipe.decoding),
+            "alignment": self.validation.alignment_rows(self.model)._asdict(),
             "trained": {"weights": made_of, "valid_bleu": found.bleu, "valid_chrf": found.chrf, "valid_loss": found.loss},
         }
         model_folder.write_json(folder / model_folder.CONFIG, facts)

@@ -13,6 +13,7 @@ from heed.data.readers import Line
 from heed.data.subwords import Subwords, clean
 from heed.decoding.config import DecodingConfig
 from heed.evaluation.translation import metrics
+from heed.serving.inside import Rows, choose_rows
 from heed.serving.translator import Translator
 from heed.tasks.translation import Translation
 
@@ -46,6 +47,15 @@ class Validation:
         logging.getLogger("sacrebleu").setLevel(logging.ERROR)  # a model that has learned little looks tokenized to it
         bleu, chrf = (m.corpus_score(found, [self.references]).score for m in metrics(False, "13a")[:2])  # TER is slow
         return Validity(self.loss(model), bleu, chrf, samples, found)
+
+    def alignment_rows(self, model: nn.Module) -> Rows:
+        """Where this model's word alignments are to be read."""
+        few = [i for i in range(len(self.sources)) if 0 < len(self.ids[0][i]) < 60 and 0 < len(self.ids[1][i]) < 60][:200]
+        if not few:
+            return Rows(model.config.decoder_layers - 1, after=False)
+        pairs = [(self.ids[0][i], self.ids[1][i]) for i in few]
+        pieces = [(self.subwords[0].pieces(source), self.subwords[1].pieces(target)) for source, target in pairs]
+        return choose_rows(model.eval(), pairs, pieces)
 
     @torch.inference_mode()
     def loss(self, model: nn.Module) -> float:

@@ -11,6 +11,16 @@ def words_of(pieces: Sequence[str]) -> list[int]:
     return np.maximum(opens.cumsum() - 1, 0).tolist()
 
 
+def first_words(text: str, parts: Sequence[str]) -> list[int]:
+    """The number of the word of `text` in which each of its parts begins; a part may begin within a word."""
+    numbers, place = [], 0
+    for part in parts:
+        place = text.index(part, place)
+        numbers.append(len(f"{text[:place]}.".split()) - 1)
+        place += len(part)
+    return numbers
+
+
 def merged(weights: np.ndarray, source: Sequence[str], target: Sequence[str]) -> np.ndarray:
     """(target words, source words): attention summed over a source word, averaged over a target word.
 
@@ -24,11 +34,12 @@ def merged(weights: np.ndarray, source: Sequence[str], target: Sequence[str]) ->
     return (spread / spread.sum(axis=1, keepdims=True)) @ weights @ gather
 
 
-def links(weights: np.ndarray, source: Sequence[str], target: Sequence[str]) -> list[tuple[int, int]]:
-    """(source word, target word) for each target word: the source word it looked at most, and any that
-    got nearly as much; and for a source word that no one chose, the target word that looked at it most,
-    when it looked more at it than chance would.
-    """
-    table = merged(weights, source, target)
-    found = {(int(row.argmax()), t) for t, row in enumerate(table)}
-    return sorted(found)
+def links(table: np.ndarray) -> list[tuple[int, int]]:
+    """(source word, target word) for each target word: the source word it looked at most."""
+    return sorted((int(row.argmax()), t) for t, row in enumerate(table))
+
+
+def agreement(table: np.ndarray) -> float:
+    """The share of target words whose source word, of all target words, is looked at most by them."""
+    back = table.argmax(axis=0)
+    return float(np.mean([back[row.argmax()] == t for t, row in enumerate(table)]))

@@ -4,30 +4,38 @@ import re
 from collections.abc import Callable
 
 CUTS = [
-    r"(?<=[.!?。！？…])\s+|(?<=[。！？])",  # sentences
-    r"(?<=[;:；：])\s*",
-    r"(?<=[,，、])\s*",
+    r"(?<=[.!?…])\s+|(?<=[。！？])\s*",  # sentences
+    r"(?<=[;:])\s+|(?<=[；：])\s*",
+    r"(?<=,)\s+|(?<=[，、])\s*",
     r"\s+",
 ]
+Size = Callable[[str], int]
 
 
-def split(text: str, size: Callable[[str], int], limit: int, cuts: list[str] = CUTS) -> list[str]:
-    """Parts of at most `limit` by `size`: whole sentences where they fit, then clauses, words, characters."""
+def split(text: str, size: Size, limit: int) -> list[str]:
+    """Parts of at most `limit` by `size`, as they stand in the text: sentences, else clauses, words, characters."""
+    parts = _split(text, lambda part: size(part.strip()), limit, CUTS)
+    return [part.strip() for part in parts if part.strip()]
+
+
+def _split(text: str, size: Size, limit: int, cuts: list[str]) -> list[str]:
+    """Each part with the space after it: put together they are the text."""
     if size(text) <= limit:
         return [text]
     if not cuts:
         return _halves(text, size, limit)
-    parts = []
-    for piece in filter(None, re.split(cuts[0], text)):
-        joined = f"{parts[-1]} {piece}" if parts else piece
-        if parts and size(joined) <= limit:
-            parts[-1] = joined
+    parts: list[str] = []
+    start = 0
+    for end in [*(found.end() for found in re.finditer(cuts[0], text)), len(text)]:
+        piece, start = text[start:end], end
+        if parts and size(parts[-1] + piece) <= limit:
+            parts[-1] += piece
         else:
-            parts += split(piece, size, limit, cuts[1:])
+            parts += _split(piece, size, limit, cuts[1:])
     return parts
 
 
-def _halves(text: str, size: Callable[[str], int], limit: int) -> list[str]:
+def _halves(text: str, size: Size, limit: int) -> list[str]:
     """No place to cut is left: through the middle."""
     if len(text) < 2 or size(text) <= limit:
         return [text]

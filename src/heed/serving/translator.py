@@ -1,10 +1,8 @@
 """Text in, text out: a model with its subwords and its search."""
 
 import dataclasses
+import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,9 +10,8 @@ import torch
 from torch import nn
 
 from heed import config as settings
-from heed.data import subwords as subword_files
 from heed.data.batches import collate, pad
-from heed.data.subwords import FIRST, LAST, PAD, UNKNOWN, Subwords
+from heed.data.subwords import FIRST, LAST, PAD, UNKNOWN, Subwords, clean
 from heed.decoding import limits
 from heed.decoding.beam import beam_search
 from heed.decoding.config import DecodingConfig, longest
@@ -22,58 +19,11 @@ from heed.decoding.ensemble import Ensemble
 from heed.decoding.limits import Rule
 from heed.decoding.sample import drawn, likeliest, one_by_one
 from heed.decoding.steps import Hypothesis
-from heed.models import folder as model_folder
-from heed.serving.alignment import links
+from heed.lab.attention import Look
+from heed.serving import inside
+from heed.serving.alignment import first_words
+from heed.serving.results import Candidate, Score, Translation, joined
 from heed.serving.split import split
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """One way to say it."""
-
-    text: str
-    score: float
-    tokens: list[str]
-    token_scores: list[float]
-
-
-@dataclass(frozen=True)
-class Translation:
-    """The best way to say it, and the others that were asked for.
-
-    `score` is the log probability over the length penalty. A text that had to be cut is the sum of its `parts`.
-    """
-
-    source: str
-    text: str
-    score: float
-    tokens: list[str]
-    token_scores: list[float]
-    source_tokens: list[str]
-    nbest: list[Candidate]
-    parts: list["Translation"] = field(repr=False)
-    translator: "Translator" = field(repr=False, compare=False)
-
-    @cached_property
-    def alignment(self) -> list[tuple[int, int]]:
-        """(source word, target word), read off the cross attention."""
-        return self.translator.align([self])[0]
-
-    @cached_property
-    def attentions(self) -> dict[str, np.ndarray]:
-        """`encoder` (layers, heads, s, s), `decoder` (layers, heads, t, t) and `cross` (layers, heads, t, s)."""
-        return self.translator.attentions(self.source_tokens, self.tokens)
-
-
-@dataclass(frozen=True)
-class Score:
-    """What a model thinks of a translation that it is shown."""
-
-    source: str
-    target: str
-    logp: float
-    tokens: list[str]
-    token_scores: list[float]
 
 
 class Translator:
@@ -93,9 +43,11 @@ class Translator:
         self.search = self.model if len(self.models) == 1 else Ensemble(self.models)
         self.source, self.target = subwords
         self.decoding = decoding or DecodingConfig()
-        self.most = self.model.config.max_length
+        self.most = min(model.config.max_length for model in self.models)
         self.max_source = min(max_source or self.most, self.most)
         self.facts = facts or {}
+        last = inside.Rows(self.model.config.decoder_layers - 1, after=False)
+        self.alignment_rows = inside.Rows(**self.facts.get("alignment", last._asdict()))
 
     @property
     def device(self) -> torch.device:
@@ -117,27 +69,20 @@ class Translator:
         refused with too_long="refuse".
         """
         if isinstance(texts, str):
-            return self.translate(
-                [texts], prefix=prefix and [prefix], too_long=too_long, batch_tokens=batch_tokens, **decoding
-            )[0]
-        chosen = settings.read(DecodingConfig, {**dataclasses.asdict(self.decoding), **decoding})
+            return self.translate([texts], prefix=prefix, too_long=too_long, batch_tokens=batch_tokens, **decoding)[0]
+        chosen = self._chosen(decoding)
         parts, owner = self._parts(texts, too_long)
         forced = self._forced(prefix, texts, owner)
         found = self._search(parts, chosen, forced, batch_tokens)
         results: list[list[Translation]] = [[] for _ in texts]
         for i, part, hypotheses in zip(owner, parts, found, strict=True):
             results[i].append(self._translation(part, hypotheses))
-        return [self._joined(text, own) for text, own in zip(texts, results, strict=True)]
+        return [joined(clean(text), own, self) for text, own in zip(texts, results, strict=True)]
 
     def score(self, sources: Sequence[str], targets: Sequence[str], batch_tokens: int = 4096) -> list[Score]:
         """How likely each target is, given its source."""
-        if len(sources) != len(targets):
-            raise ValueError(f"{len(sources):,} sources and {len(targets):,} targets: they go in pairs")
         self._refuse_long(sources)
-        ids = list(zip(self.source.encode(sources), self.target.encode(targets), strict=True))
-        for number, (_, target) in enumerate(ids, 1):
-            if len(target) + 1 > self.most:
-                raise ValueError(f"target {number} has {len(target)} subwords; the model allows {self.most - 1}")
+        ids = self.encode_pairs(sources, targets)
         results: list[Any] = [None] * len(ids)
         for rows in _by_length([len(s) + len(t) for s, t in ids], batch_tokens):
             for row, parts in zip(rows, self._forced_scores([ids[row] for row in rows]), strict=True):
@@ -151,41 +96,73 @@ class Translator:
         flat = [part for parts in whole for part in parts]
         found = iter(self.align_pairs([p.source for p in flat], [p.text for p in flat], batch_tokens))
         results = []
-        for parts in whole:
-            joined, source, target = [], 0, 0
-            for part in parts:
-                joined += [(i + source, j + target) for i, j in next(found)]
-                source, target = source + len(part.source.split()), target + len(part.text.split())
-            results.append(joined)
+        for translation, parts in zip(translations, whole, strict=True):
+            links, target = [], 0
+            starts = first_words(translation.source, [part.source for part in parts])
+            for part, source in zip(parts, starts, strict=True):
+                links += [(i + source, j + target) for i, j in next(found)]
+                target += len(part.text.split())
+            results.append(links)
         return results
 
     def align_pairs(
         self, sources: Sequence[str], targets: Sequence[str], batch_tokens: int = 4096
     ) -> list[list[tuple[int, int]]]:
         """Word alignments of texts with given translations."""
-        ids = list(zip(self.source.encode(sources), self.target.encode(targets), strict=True))
+        ids = self.encode_pairs(sources, targets)
         results: list[list[tuple[int, int]]] = [[] for _ in ids]
-        rows_with_words = [i for i, (s, t) in enumerate(ids) if s and t]
-        for rows in _by_length([len(ids[i][0]) + len(ids[i][1]) for i in rows_with_words], batch_tokens):
-            chosen = [ids[rows_with_words[row]] for row in rows]
-            for row, (source, target), maps in zip(rows, chosen, self._cross(chosen), strict=True):
-                weights = maps[: len(target), : len(source)]
-                results[rows_with_words[row]] = links(weights, self.source.pieces(source), self.target.pieces(target))
+        spoken = [i for i, (source, target) in enumerate(ids) if source and target]
+        for rows in _by_length([len(ids[i][0]) + len(ids[i][1]) for i in spoken], batch_tokens):
+            own = [ids[spoken[row]] for row in rows]
+            pieces = [(self.source.pieces(source), self.target.pieces(target)) for source, target in own]
+            for row, found in zip(rows, inside.aligned(self.model, own, pieces, self.alignment_rows), strict=True):
+                results[spoken[row]] = found
         return results
 
-    @torch.inference_mode()
-    def attentions(self, source: Sequence[str], target: Sequence[str]) -> dict[str, np.ndarray]:
-        """Every attention of the (first) model while it reads `source` and writes `target`, given as pieces."""
-        find = self.source.processor.piece_to_id
-        sources = [find(piece) for piece in source if piece != "</s>"]
-        targets = [self.target.processor.piece_to_id(piece) for piece in target if piece != "</s>"]
-        maps = [m[0].float().cpu().numpy() for m in self._record([(sources, targets)])]
-        layers = self.model.config.encoder_layers
-        return {
-            "encoder": np.stack(maps[:layers]),
-            "decoder": np.stack(maps[layers::2]),
-            "cross": np.stack(maps[layers + 1 :: 2]),
-        }
+    def attentions(self, source: str, target: str) -> dict[str, np.ndarray]:
+        """Every attention of the (first) model while it reads `source` and writes `target`."""
+        return inside.stacked(self.model, self.encode_pairs([source], [target])[0])[0]
+
+    def attentions_of(self, translation: Translation) -> dict[str, np.ndarray]:
+        """Every attention of the (first) model while it wrote a translation: a row for each of its tokens."""
+        if translation.parts:
+            raise ValueError(f"the text was translated in {len(translation.parts)} parts: ask each of them for its attentions")
+        tokens = self.target.processor.piece_to_id(translation.tokens)
+        pair = self.source.encode([translation.source])[0], [token for token in tokens if token != LAST]
+        maps, rows = inside.stacked(self.model, pair)[0], len(tokens)
+        return maps | {"decoder": maps["decoder"][:, :, :rows, :rows], "cross": maps["cross"][:, :, :rows]}
+
+    def look(self, text: str, target: str | None = None, name: str = "", **decoding: Any) -> Look:
+        """All there is to see of a translation: attentions, likely words, the search, the alignment."""
+        return inside.look(self, text, target, self._chosen(decoding), name)
+
+    def encode_pairs(self, sources: Sequence[str], targets: Sequence[str]) -> list[inside.Ids]:
+        """Texts with given translations as ids; what the model has no place for is refused."""
+        if len(sources) != len(targets):
+            raise ValueError(f"{len(sources):,} sources and {len(targets):,} targets: they go in pairs")
+        ids = self.source.encode(sources), self.target.encode(targets)
+        for name, side in zip(("source", "target"), ids, strict=True):
+            self._refuse_without_place(name, side)
+        return list(zip(*ids, strict=True))
+
+    def _refuse_without_place(self, name: str, ids: Sequence[list[int]]) -> None:
+        for number, own in enumerate(ids, 1):
+            if len(own) + 1 > self.most:
+                raise ValueError(f"{name} {number} has {len(own)} subwords; the model allows {self.most - 1}")
+
+    def rules(self, config: DecodingConfig, forced: list[list[int]] | None) -> list[Rule]:
+        """What a search by these settings may not say."""
+        rules = [limits.never([PAD, UNKNOWN, FIRST])]
+        if config.min_length:
+            rules.append(limits.at_least(config.min_length, LAST))
+        if config.no_repeat:
+            rules.append(limits.no_repeat(config.no_repeat))
+        if forced and any(forced):
+            rules.append(limits.prefix(forced))
+        return rules
+
+    def _chosen(self, changes: dict[str, Any]) -> DecodingConfig:
+        return settings.read(DecodingConfig, {**dataclasses.asdict(self.decoding), **changes})
 
     def _parts(self, texts: Sequence[str], too_long: str) -> tuple[list[str], list[int]]:
         """Texts cut into what the model allows, and which text each part is of. Empty texts have no parts."""
@@ -195,7 +172,7 @@ class Translator:
             self._refuse_long(texts)
         parts, owner = [], []
         for i, text in enumerate(texts):
-            text = subword_files.clean(text)
+            text = clean(text)
             own = split(text, self._size, self.max_source) if text else []
             parts += own
             owner += [i] * len(own)
@@ -220,6 +197,7 @@ class Translator:
         if len(each) != len(texts):
             raise ValueError(f"{len(each):,} prefixes for {len(texts):,} texts: give one for each, or one for all")
         tokens = self.target.encode(each)
+        self._refuse_without_place("prefix", tokens)
         return [tokens[i] if place == 0 or owner[place - 1] != i else [] for place, i in enumerate(owner)]
 
     def _search(
@@ -242,16 +220,16 @@ class Translator:
         most = torch.tensor([longest(config, len(ids) + 1, self.most) for ids in sources], device=self.device)
         if forced:
             most = torch.maximum(most, torch.tensor([len(ids) + 1 for ids in forced], device=self.device))
-        common = {"first": FIRST, "last": LAST, "alpha": config.length_penalty, "rules": _rules(config, forced)}
+        common = {"first": FIRST, "last": LAST, "alpha": config.length_penalty, "rules": self.rules(config, forced)}
         if config.sample:
             again = config.nbest
             state.reorder(torch.arange(len(sources), device=self.device).repeat_interleave(again))
             seeds = [config.seed * 1_000_003 + number * 1009 + k for number in numbers for k in range(again)]
             choose = drawn(seeds, temperature=config.temperature, top_k=config.top_k, top_p=config.top_p)
             if forced:
-                common["rules"] = _rules(config, [ids for ids in forced for _ in range(again)])
+                common["rules"] = self.rules(config, [ids for ids in forced for _ in range(again)])
             each = one_by_one(self.search, state, most.repeat_interleave(again), choose, **common)
-            return [sum(each[i : i + again], []) for i in range(0, len(each), again)]
+            return [[h for own in each[i : i + again] for h in own] for i in range(0, len(each), again)]
         if config.beam == 1:
             return one_by_one(self.search, state, most, likeliest, **common)
         return beam_search(self.search, state, most, beams=config.beam, nbest=config.nbest, **common)
@@ -259,57 +237,22 @@ class Translator:
     @torch.inference_mode()
     def _forced_scores(self, ids: list[tuple[list[int], list[int]]]) -> list[list[float]]:
         batch = collate([s for s, _ in ids], [t for _, t in ids]).to(self.device)
-        each = [model(batch.source, batch.target, batch.valid).softmax(dim=-1) for model in self.models]
-        logp = torch.stack(each).mean(dim=0).log().flatten(0, 1)[batch.places]
+        each = [model(batch.source, batch.target, batch.valid).log_softmax(dim=-1) for model in self.models]
+        logp = (torch.stack(each).logsumexp(dim=0) - math.log(len(each))).flatten(0, 1)[batch.places]
         scores = logp.gather(1, batch.expected[:, None])[:, 0].cpu()
         return [part.tolist() for part in scores.split([len(t) + 1 for _, t in ids])]
 
-    @torch.inference_mode()
-    def _record(self, ids: list[tuple[list[int], list[int]]]) -> list[torch.Tensor]:
-        from heed.nn.attention import record
-
-        batch = collate([s for s, _ in ids], [t for _, t in ids]).to(self.device)
-        with record(self.model) as maps:
-            self.model.read(batch.target, self.model.encode(batch.source, batch.valid), batch.valid)
-        return maps
-
-    def _cross(self, ids: list[tuple[list[int], list[int]]]) -> list[np.ndarray]:
-        """For each pair the attention from target to source that says best which word is of which."""
-        maps = self._record(ids)[self.model.config.encoder_layers + 1 :: 2]
-        return list(maps[-1].mean(dim=1).float().cpu().numpy())
+    def _text(self, tokens: list[int]) -> str:
+        """One line: a vocabulary with bytes can spell a line break."""
+        return " ".join(self.target.decode(tokens).split())
 
     def _translation(self, part: str, hypotheses: list[Hypothesis]) -> Translation:
         nbest = [
-            Candidate(self.target.decode(h.tokens), h.score, self.target.pieces(h.tokens), h.scores) for h in hypotheses
+            Candidate(self._text(h.tokens), h.score, self.target.pieces(h.tokens), h.scores) for h in hypotheses
         ]
         best = nbest[0]
         tokens = self.source.pieces([*self.source.encode([part])[0], LAST])
         return Translation(part, best.text, best.score, best.tokens, best.token_scores, tokens, nbest, [], self)
-
-    def _joined(self, text: str, parts: list[Translation]) -> Translation:
-        if len(parts) == 1:
-            return dataclasses.replace(parts[0], source=text)
-        whole = Candidate(
-            " ".join(part.text for part in parts),
-            sum(part.score for part in parts),
-            [token for part in parts for token in part.tokens],
-            [score for part in parts for score in part.token_scores],
-        )
-        tokens = [token for part in parts for token in part.source_tokens]
-        return Translation(
-            text, whole.text, whole.score, whole.tokens, whole.token_scores, tokens, [whole], parts, self
-        )
-
-
-def _rules(config: DecodingConfig, forced: list[list[int]] | None) -> list[Rule]:
-    rules = [limits.never([PAD, UNKNOWN, FIRST])]
-    if config.min_length:
-        rules.append(limits.at_least(config.min_length, LAST))
-    if config.no_repeat:
-        rules.append(limits.no_repeat(config.no_repeat))
-    if forced and any(forced):
-        rules.append(limits.prefix(forced))
-    return rules
 
 
 def _by_length(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
@@ -322,53 +265,3 @@ def _by_length(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
         rows.append(row)
     if rows:
         yield rows
-
-
-def load(folders: str | Path | Sequence[str | Path], device: str = "auto") -> Translator:
-    """The translator of a run folder or a model folder; of several, an ensemble."""
-    paths = [_model_folder(Path(f)) for f in ([folders] if isinstance(folders, str | Path) else folders)]
-    place = choose_device(device)
-    facts = [model_folder.read_config(path) for path in paths]
-    models = [model_folder.load(path).to(place) for path in paths]
-    subwords = [_subwords(path, fact) for path, fact in zip(paths, facts, strict=True)]
-    for path, pair in zip(paths[1:], subwords[1:], strict=True):
-        if [part.model for part in pair] != [part.model for part in subwords[0]]:
-            raise ValueError(f"{paths[0]} and {path} have different subwords: an ensemble needs the same in all")
-    decoding = settings.read(DecodingConfig, facts[0].get("decoding", {}), f"{paths[0]}/config.json: decoding.")
-    return Translator(
-        models, subwords[0], decoding=decoding, max_source=facts[0].get("max_source"), facts=facts[0]
-    )
-
-
-def choose_device(name: str) -> torch.device:
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        device = torch.device(name)
-        if device.type == "cuda" and not torch.cuda.is_available():
-            raise ValueError("device is 'cuda', but torch sees no GPU here; use --device cpu")
-        # cuDNN's attention builds a plan for each new shape, and text has many: 142 ms a step against 32
-        torch.backends.cuda.enable_cudnn_sdp(False)
-        return device
-    except RuntimeError:
-        raise ValueError(f"device is {name!r}; it is auto, cpu or cuda (cuda:1 for the second)") from None
-
-
-def _model_folder(path: Path) -> Path:
-    """A run's model is in its folder `model`."""
-    if not path.is_dir():
-        raise ValueError(f"{path}: no such folder")
-    if (path / "recipe.toml").is_file() and not (path / model_folder.CONFIG).is_file():
-        if not (path / "model" / model_folder.CONFIG).is_file():
-            raise ValueError(f"{path} has no model yet: its training has not come to its first validation")
-        return path / "model"
-    return path
-
-
-def _subwords(folder: Path, facts: dict[str, Any]) -> tuple[Subwords, Subwords]:
-    names = facts.get("subwords")
-    if not names:
-        raise ValueError(f"{folder}/config.json names no subwords: it cannot read text")
-    source = subword_files.load(folder / names["source"])
-    same = names["source"] == names["target"]
-    return source, source if same else subword_files.load(folder / names["target"])

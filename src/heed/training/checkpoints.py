@@ -52,7 +52,8 @@ def write(
 
 def found(folder: Path) -> list[Path]:
     """The checkpoints of a run, oldest first, whole or thin."""
-    return sorted(path for path in folder.glob("step-*") if path.is_dir())
+    numbered = (path for path in folder.glob("step-*") if path.is_dir() and path.name[5:].isdigit())
+    return sorted(numbered, key=step_of)
 
 
 def step_of(path: Path) -> int:
@@ -76,7 +77,7 @@ def read(path: Path) -> Checkpoint:
             if _hash(path / name) != digest:
                 raise ValueError(f"{path / name} is damaged (its hash is not the one in {STATE})")
         return Checkpoint(state["step"], load_file(path / MODEL), load_file(path / TRAINING), state)
-    except (OSError, KeyError, json.JSONDecodeError) as error:
+    except (OSError, KeyError, TypeError, UnicodeDecodeError, json.JSONDecodeError) as error:
         raise ValueError(f"{path} is damaged ({error})") from error
 
 

@@ -48,6 +48,8 @@ class TrainingConfig:
         for name in ("steps", "batch_tokens", "accumulate", "log_every", "valid_every", "keep", "average"):
             if getattr(self, name) < 1:
                 raise ValueError(f"training.{name} is {getattr(self, name)}; it must be at least 1")
+        if self.warmup < 0:
+            raise ValueError(f"training.warmup is {self.warmup}; it must be at least 0")
         if self.checkpoint_every is not None and self.checkpoint_every < 1:
             raise ValueError(f"training.checkpoint_every is {self.checkpoint_every}; it must be at least 1")
         if self.final == "ema" and not 0 < self.ema < 1:

@@ -45,14 +45,14 @@ class Log:
         if not self.path.is_file():
             return
         kept = []
-        for line in self.path.read_text("utf-8").splitlines():
+        for line in self.path.read_bytes().splitlines():  # of bytes: a text may hold other ends of lines
             try:
                 if json.loads(line).get("step", 0) <= after:
-                    kept.append(line + "\n")
+                    kept.append(line + b"\n")
             except ValueError:
                 continue  # the half line of a run that was killed
         aside = self.path.with_name("log.jsonl.part")
-        aside.write_text("".join(kept), "utf-8")
+        aside.write_bytes(b"".join(kept))
         os.replace(aside, self.path)
 
 

@@ -1,0 +1,61 @@
+# make demo, make test: each does all its own set-up. CONTRIBUTING.md tells more.
+
+PYTHON ?= python3
+VENV := .venv
+HEED := $(VENV)/bin/heed
+DEMO := runs/demo
+
+.PHONY: demo test check-all lint setup setup-tests browser clean
+
+demo: setup
+	@echo; echo "── training a Korean-English translator on the built-in phrasebook ──"
+	$(HEED) phrasebook --out $(DEMO)-data --train 40000
+	$(HEED) train recipes/phrasebook.toml --out $(DEMO) --resume
+	@echo; echo "── scoring 500 sentences it has never seen ──"
+	$(HEED) evaluate $(DEMO) --source $(DEMO)-data/test.ko --reference $(DEMO)-data/test.en --gold $(DEMO)-data/test.align --sentences $(DEMO)/sentences.html
+	@echo; echo "── translating ──"
+	$(HEED) translate $(DEMO) --align "투빅아, 나는 너를 많이 사랑해."
+	@echo; echo "── drawing what it looked at ──"
+	$(HEED) look $(DEMO) "투빅아, 나는 너를 많이 사랑해." --out $(DEMO)/attention.png
+	$(HEED) look $(DEMO) "투빅아, 나는 너를 많이 사랑해." --out $(DEMO)/attention.html
+	$(HEED) plot $(DEMO) --out $(DEMO)/curves.png
+	@echo; echo "The picture: $(DEMO)/attention.png     The page: $(DEMO)/attention.html     The sentences: $(DEMO)/sentences.html"
+	@echo "Your turn:   $(HEED) translate $(DEMO) \"나는 책을 읽어요.\""
+
+test: setup-tests browser lint
+	$(VENV)/bin/python -m pytest -m "not long"
+
+check-all: setup-tests browser lint
+	$(VENV)/bin/python -m pytest -m ""
+
+lint: setup-tests
+	$(VENV)/bin/ruff check src tests bench
+	$(VENV)/bin/ruff format --check src tests bench
+
+setup: $(VENV)/.heed
+
+setup-tests: $(VENV)/.heed-tests
+
+$(VENV)/bin/pip:
+	@echo "── making a virtual environment in $(VENV) ──"
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.heed: $(VENV)/bin/pip pyproject.toml constraints.txt
+	@echo "── installing heed ──"
+	$(VENV)/bin/pip install -q --disable-pip-version-check -c constraints.txt -e .
+	@touch $@
+
+$(VENV)/.heed-tests: $(VENV)/.heed
+	@echo "── installing what the tests need ──"
+	$(VENV)/bin/pip install -q --disable-pip-version-check -c constraints.txt -e ".[test]"
+	@touch $@
+
+# the pages are tested in a browser
+browser:
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \
+	  { echo "── installing Chromium for the tests of pages ──"; \
+	    SUDO=$$( [ "$$(id -u)" = 0 ] || echo sudo ); \
+	    $$SUDO apt-get update -qq && $$SUDO apt-get install -y -qq chromium >/dev/null; }
+
+clean:
+	rm -rf $(VENV) $(DEMO) $(DEMO)-data

@@ -1,0 +1,49 @@
+"""heed look"""
+
+import argparse
+from pathlib import Path
+
+EXAMPLES = """\
+examples:
+  heed look runs/en-de "A man is sleeping." --out attention.html     # a page to explore
+  heed look runs/en-de "A man is sleeping." --out attention.png      # a picture; .svg too
+  heed look runs/en-de "A man is sleeping." --out attention.json     # the numbers
+  heed look runs/en-de "A man is sleeping." --target "Ein Mann schläft." --out given.html
+  heed look runs/en-de "A man is sleeping." --part encoder --layer 2 --head 1 --out head.png
+
+The page shows every layer and head of the encoder, the decoder and the cross attention, the likeliest words at
+each step, and the beam search as it went. Layers and heads are counted from 1.
+"""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    from heed.cli.common import add_device
+
+    parser.add_argument("folder", type=lambda text: text.split(","), help="a run or a model folder")
+    parser.add_argument("text", help="the sentence to translate")
+    parser.add_argument("--target", help="look at this translation instead of the model's own")
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="a .html, .png, .svg or .json file")
+    parser.add_argument("--part", choices=["cross", "encoder", "decoder"], default="cross", help="what to show large")
+    parser.add_argument("--layer", type=int, help="this layer alone")
+    parser.add_argument("--head", type=int, help="this head alone")
+    parser.add_argument("--beam", type=int, help="how many hypotheses are kept at each step")
+    add_device(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    from heed.cli.common import errors, open_translator
+    from heed.lab.draw import draw
+    from heed.lab.fonts import say_missing
+
+    translator = open_translator(args)
+    c = translator.model.config
+    weights = sum(weight.numel() for weight in translator.model.parameters())
+    name = f"{','.join(args.folder)} · {c.encoder_layers}+{c.decoder_layers} layers · {c.heads} heads · {weights / 1e6:.1f}M weights"
+    chosen = {"beam": args.beam} if args.beam else {}
+    look = translator.look(args.text, args.target, name, **chosen)
+    missing = draw(look, args.out, part=args.part, layer=args.layer, head=args.head)
+    if missing:
+        errors().print(say_missing(missing), highlight=False, soft_wrap=True)
+    print(look.target_text)
+    errors().print(f"[dim]Attention: {args.out}[/]", highlight=False, soft_wrap=True)
+    return 0

@@ -1,0 +1,49 @@
+"""heed score"""
+
+import argparse
+
+EXAMPLES = """\
+examples:
+  heed score runs/en-de --source test.en --target test.de
+  heed score runs/en-de --source test.en --target test.de --token-scores > scores.tsv
+
+One line a pair: its log probability; with --token-scores also each token with its own. The last line, on
+standard error, is the perplexity of the whole.
+"""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    from heed.cli.common import add_device
+
+    parser.add_argument("folder", type=lambda text: text.split(","), help="a run or a model folder; several: an ensemble")
+    parser.add_argument("--source", required=True, metavar="FILE", help="the texts")
+    parser.add_argument("--target", required=True, metavar="FILE", help="their translations, line by line")
+    parser.add_argument("--token-scores", action="store_true", help="the log probability of each token too")
+    parser.add_argument("--out", metavar="FILE", help="write lines to a file")
+    add_device(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    import math
+
+    from heed.cli.common import errors, open_translator, read_lines, write_lines
+
+    sources, targets = read_lines(args.source), read_lines(args.target)
+    if len(sources) != len(targets):
+        raise ValueError(f"{args.source} has {len(sources):,} lines and {args.target} has {len(targets):,}")
+    scores = open_translator(args).score(sources, targets)
+    write_lines((_line(score, args.token_scores) for score in scores), args.out)
+    tokens = sum(len(score.tokens) for score in scores)
+    total = sum(score.logp for score in scores)
+    errors().print(
+        f"[dim]{len(scores):,} pairs, {tokens:,} tokens, perplexity {math.exp(-total / max(tokens, 1)):.3f}[/]",
+        highlight=False,
+    )
+    return 0
+
+
+def _line(score, token_scores: bool) -> str:
+    cells = [f"{score.logp:.4f}"]
+    if token_scores:
+        cells.append(" ".join(f"{t}:{s:.4f}" for t, s in zip(score.tokens, score.token_scores, strict=True)))
+    return "\t".join(cells)

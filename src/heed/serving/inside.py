@@ -1,0 +1,141 @@
+"""Looking into a translator at work: its attentions, its alignments, its search."""
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from heed.data.batches import collate, pad
+from heed.data.subwords import FIRST, LAST, PAD, clean
+from heed.decoding.beam import Seen, beam_search
+from heed.decoding.config import DecodingConfig, longest
+from heed.lab.attention import Candidate, Look
+from heed.nn.attention import record
+from heed.serving.alignment import agreement, links, merged
+
+if TYPE_CHECKING:
+    from heed.serving.translator import Translator
+
+Ids = tuple[list[int], list[int]]
+Pieces = tuple[list[str], list[str]]
+
+
+@torch.inference_mode()
+def recorded(model: nn.Module, pairs: Sequence[Ids]) -> tuple[list[Tensor], Tensor]:
+    """Every attention of the model as it reads and writes these pairs, and the log probabilities it gave."""
+    batch = collate([s for s, _ in pairs], [t for _, t in pairs]).to(next(model.parameters()).device)
+    with record(model) as maps:
+        logits = model(batch.source, batch.target, batch.valid)
+    return maps, logits.log_softmax(dim=-1)
+
+
+def by_part(model: nn.Module, maps: Sequence[Tensor]) -> dict[str, list[Tensor]]:
+    """Maps in the order of the calls, sorted: the encoder's, then each decoder layer's own and its cross attention."""
+    layers = model.config.encoder_layers
+    return {"encoder": maps[:layers], "decoder": maps[layers::2], "cross": maps[layers + 1 :: 2]}
+
+
+def stacked(model: nn.Module, pair: Ids) -> tuple[dict[str, np.ndarray], Tensor]:
+    """The attentions of one pair as (layers, heads, q, k) each, and its log probabilities (t, vocab)."""
+    maps, logp = recorded(model, [pair])
+    parts = by_part(model, maps)
+    return {name: torch.cat(list(own)).float().cpu().numpy() for name, own in parts.items()}, logp[0]
+
+
+class Rows(NamedTuple):
+    """Where alignments are read: in a decoder layer (0 is the first), in the rows that produced each token, or
+    (`after`) in those that take it as input, by when the model knows what it has written (Chen et al., 2020).
+    """
+
+    layer: int
+    after: bool
+
+    def of(self, cross: Sequence[Tensor]) -> np.ndarray:
+        """(b, t, s), the mean of the heads, row i for target token i."""
+        weights = cross[self.layer].mean(dim=1).float().cpu().numpy()
+        return weights[:, 1:] if self.after else weights[:, :-1]
+
+
+def aligned(model: nn.Module, pairs: Sequence[Ids], pieces: Sequence[Pieces], rows: Rows) -> list[list[tuple[int, int]]]:
+    """Word alignments of a batch of pairs."""
+    weights = rows.of(by_part(model, recorded(model, pairs)[0])["cross"])
+    return [links(table) for table in _tables(weights, pairs, pieces)]
+
+
+def choose_rows(model: nn.Module, pairs: Sequence[Ids], pieces: Sequence[Pieces]) -> Rows:
+    """The rows in which words choose each other most often: no gold alignments are needed to tell."""
+    cross = by_part(model, recorded(model, pairs)[0])["cross"]
+    every = [Rows(layer, after) for layer in reversed(range(len(cross))) for after in (False, True)]
+    return max(every, key=lambda rows: np.mean([agreement(t) for t in _tables(rows.of(cross), pairs, pieces)]))
+
+
+def _tables(weights: np.ndarray, pairs: Sequence[Ids], pieces: Sequence[Pieces]) -> list[np.ndarray]:
+    """(target words, source words) of each pair; the end marks are left out."""
+    return [
+        merged(weights[row, : len(target), : len(source)], *own)
+        for row, ((source, target), own) in enumerate(zip(pairs, pieces, strict=True))
+    ]
+
+
+def look(translator: "Translator", text: str, target: str | None, config: DecodingConfig, name: str) -> Look:
+    """All there is to see of one translation, the model's own or a given one."""
+    text = clean(text)
+    source, ids = translator.encode_pairs([text], [target or ""])[0]
+    seen: list[Seen] = []
+    if target is None:
+        ids = _searched(translator, source, config, seen)
+    said = ids[:-1] if ids and ids[-1] == LAST else ids
+    parts, logp = stacked(translator.model, (source, said))
+    pieces = translator.target.pieces
+    top = logp.exp().topk(min(8, logp.shape[-1]))
+    target_text = translator.target.decode(said)
+    return Look(
+        source_text=text,
+        target_text=target_text,
+        source=translator.source.pieces([*source, LAST]),
+        target=pieces([*said, LAST]),
+        inputs=pieces([FIRST, *said]),
+        **parts,
+        scores=[float(logp[i, token]) for i, token in enumerate([*said, LAST])],
+        predictions=[
+            [(pieces([token])[0], p) for token, p in zip(tokens, probabilities, strict=True)]
+            for tokens, probabilities in zip(top.indices.tolist(), top.values.tolist(), strict=True)
+        ],
+        search=_steps(seen, config.beam, pieces),
+        alignment=translator.align_pairs([text], [target_text])[0] if said and source else [],
+        model=name,
+    )
+
+
+def _searched(translator: "Translator", source: list[int], config: DecodingConfig, seen: list[Seen]) -> list[int]:
+    tokens = torch.from_numpy(pad([source])).to(translator.device)
+    state = translator.search.start(tokens, tokens != PAD)
+    most = torch.tensor([longest(config, len(source) + 1, translator.most)], device=translator.device)
+    alpha = config.length_penalty if config.beam > 1 else 0.0  # one beam is greedy: the first end is the end
+    found = beam_search(
+        translator.search, state, most, first=FIRST, last=LAST, beams=config.beam, alpha=alpha,
+        rules=translator.rules(config, None), watch=seen.append,
+    )  # fmt: skip
+    return found[0][0].tokens
+
+
+def _steps(seen: Sequence[Seen], beams: int, pieces) -> list[list[Candidate]]:
+    """A search as the page draws it: which candidates lived on, ended, or were dropped at each step."""
+    steps = []
+    for number, step in enumerate(seen):
+        own = zip(step.beam[0].tolist(), step.token[0].tolist(), step.logp[0].tolist(), step.ends[0].tolist(), strict=True)
+        kept, found = 0, []
+        for place, (beam, token, logp, ends) in enumerate(own):
+            if not math.isfinite(logp):
+                continue
+            state = "dropped"
+            if ends and place < beams:
+                state = "ended"
+            elif not ends and kept < beams:
+                state, kept = "kept", kept + 1
+            found.append(Candidate(pieces([token])[0], logp, beam if number else -1, state))
+        steps.append(found)
+    return steps

@@ -1,0 +1,78 @@
+"""What a translator gives back."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from heed.serving.translator import Translator
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One way to say it."""
+
+    text: str
+    score: float
+    tokens: list[str]
+    token_scores: list[float]
+
+
+@dataclass(frozen=True)
+class Translation:
+    """The best way to say it, and the others that were asked for.
+
+    `score` is the log probability over the length penalty. A text that had to be cut is the sum of its `parts`.
+    """
+
+    source: str
+    text: str
+    score: float
+    tokens: list[str]
+    token_scores: list[float]
+    source_tokens: list[str]
+    nbest: list[Candidate]
+    parts: list["Translation"] = field(repr=False)
+    translator: "Translator" = field(repr=False, compare=False)
+
+    @cached_property
+    def alignment(self) -> list[tuple[int, int]]:
+        """(source word, target word), read off the cross attention."""
+        return self.translator.align([self])[0]
+
+    @cached_property
+    def attentions(self) -> dict[str, np.ndarray]:
+        """`encoder` (layers, heads, s, s), `decoder` (layers, heads, t, t) and `cross` (layers, heads, t, s).
+
+        s are the `source_tokens`, t the `tokens`.
+        """
+        return self.translator.attentions_of(self)
+
+
+@dataclass(frozen=True)
+class Score:
+    """What a model thinks of a translation that it is shown."""
+
+    source: str
+    target: str
+    logp: float
+    tokens: list[str]
+    token_scores: list[float]
+
+
+def joined(text: str, parts: list[Translation], translator: "Translator") -> Translation:
+    """The translation of a text from those of its parts; of an empty text there are none."""
+    if len(parts) == 1:
+        return parts[0]
+    whole = Candidate(
+        " ".join(part.text for part in parts),
+        float(sum(part.score for part in parts)),
+        [token for part in parts for token in part.tokens],
+        [score for part in parts for score in part.token_scores],
+    )
+    tokens = [token for part in parts for token in part.source_tokens]
+    return Translation(
+        text, whole.text, whole.score, whole.tokens, whole.token_scores, tokens, [whole], parts, translator
+    )

@@ -1,0 +1,182 @@
+import itertools
+
+import pytest
+import torch
+
+from heed.decoding import limits
+from heed.decoding.beam import beam_search
+
+FIRST, LAST, VOCAB = 0, 4, 5
+ALPHAS = [0.0, 0.6, 2.0]
+NO_LIMIT = 10**9  # so many are never found: a search for them goes on to the longest length
+
+
+def search(model, texts, longest, **options):
+    state = model.start(*texts)
+    return beam_search(model, state, torch.tensor(longest), first=FIRST, last=LAST, **options)
+
+
+def every(model, texts, row, longest, alpha):
+    """All sequences that end at LAST or at the longest length, best first, as (score, tokens)."""
+    full = torch.tensor(list(itertools.product(range(VOCAB), repeat=longest)))
+    source, valid = (part[row : row + 1].expand(len(full), -1) for part in texts)
+    inputs = torch.cat([torch.full_like(full[:, :1], FIRST), full[:, :-1]], dim=1)
+    logp = model(source, inputs, valid).log_softmax(-1).gather(2, full[:, :, None])[:, :, 0]
+    found = {}
+    for tokens, parts in zip(full.tolist(), logp.tolist(), strict=True):
+        end = tokens.index(LAST) + 1 if LAST in tokens else longest
+        found[tuple(tokens[:end])] = sum(parts[:end]) / ((5 + end) / 6) ** alpha
+    return sorted(((score, list(tokens)) for tokens, score in found.items()), reverse=True)
+
+
+def given_by_one_pass(model, texts, row, tokens):
+    """The log probability of each token."""
+    source, valid = (part[row : row + 1] for part in texts)
+    logp = model(source, torch.tensor([[FIRST, *tokens[:-1]]]), valid).log_softmax(-1)[0]
+    return logp[range(len(tokens)), tokens].tolist()
+
+
+class Counting:
+    """A model that notes how many rows each step was asked for."""
+
+    def __init__(self, model):
+        self.model, self.start, self.rows = model, model.start, []
+
+    def step(self, tokens, state):
+        self.rows.append(len(tokens))
+        return self.model.step(tokens, state)
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+@pytest.mark.parametrize("nbest", [1, 3])
+@pytest.mark.parametrize("longest", [[3, 3, 3], [4, 1, 3]])
+def test_a_wide_beam_finds_the_best_of_all(model, texts, alpha, nbest, longest):
+    found = search(model, texts, longest, beams=4**3 * 5, nbest=nbest, alpha=alpha)
+    for row in range(3):
+        best = every(model, texts, row, longest[row], alpha)[:nbest]
+        assert [h.tokens for h in found[row]] == [tokens for _, tokens in best]
+        assert [h.score for h in found[row]] == pytest.approx([score for score, _ in best], abs=1e-10)
+
+
+def allowed(tokens):
+    """By the rules of the next test, said plainly."""
+    pairs = list(itertools.pairwise(tokens))
+    short = LAST in tokens and len(tokens) <= 2
+    return 1 not in tokens and not short and len(pairs) == len(set(pairs))
+
+
+def test_a_wide_beam_under_rules_finds_the_best_of_what_they_allow(model, texts):
+    rules = [limits.never([1]), limits.at_least(2, LAST), limits.no_repeat(2)]
+    found = search(model, texts, [4, 4, 4], beams=4**3 * 5, nbest=3, rules=rules)
+    for row in range(3):
+        ordered = every(model, texts, row, 4, 0.6)
+        best = [tokens for _, tokens in ordered if allowed(tokens)][:3]
+        assert best != [tokens for _, tokens in ordered[:3]]
+        assert [h.tokens for h in found[row]] == best
+
+
+def test_a_wide_beam_with_a_prefix_finds_the_best_that_begins_so(model, texts):
+    forced = [[1, 1], [], [3]]
+    rules = [limits.never([1]), limits.no_repeat(1), limits.prefix(forced)]
+    found = search(model, texts, [4, 4, 4], beams=4**3 * 5, rules=rules)
+    for row, start in enumerate(forced):
+        free = [
+            (score, tokens)
+            for score, tokens in every(model, texts, row, 4, 0.6)
+            if tokens[: len(start)] == start
+            and all(t != 1 and t not in tokens[: len(start) + i] for i, t in enumerate(tokens[len(start) :]))
+        ]
+        assert found[row][0].tokens == free[0][1]
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+def test_every_score_is_what_one_pass_gives_and_tokens_add_up(model, texts, alpha):
+    beams = 4
+    found = search(model, texts, [7, 9, 5], beams=beams, nbest=beams, alpha=alpha)
+    for row, hypotheses in enumerate(found):
+        assert len(hypotheses) == beams
+        assert len({tuple(h.tokens) for h in hypotheses}) == beams
+        for tokens, score, scores in hypotheses:
+            assert scores == pytest.approx(given_by_one_pass(model, texts, row, tokens), abs=1e-10)
+            assert score == pytest.approx(sum(scores) / ((5 + len(tokens)) / 6) ** alpha, abs=1e-10)
+
+
+@pytest.mark.parametrize("nbest", [1, 3])
+def test_no_more_than_nbest_come_back_and_the_best_is_first(model, texts, nbest):
+    for hypotheses in search(model, texts, [8, 6, 9], beams=4, nbest=nbest):
+        assert len(hypotheses) == nbest
+        assert [h.score for h in hypotheses] == sorted((h.score for h in hypotheses), reverse=True)
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+@pytest.mark.parametrize("nbest", [1, 3])
+def test_a_search_that_stops_early_misses_nothing(model, texts, nbest, alpha):
+    longest = [15, 9, 12]
+    early, late = Counting(model), Counting(model)
+    found = search(early, texts, longest, beams=3, nbest=nbest, alpha=alpha)
+    patient = search(late, texts, longest, beams=3, nbest=NO_LIMIT, alpha=alpha)
+    assert found == [hypotheses[:nbest] for hypotheses in patient]
+    assert len(late.rows) == 15
+    if alpha < 1:
+        assert sum(early.rows) < sum(late.rows)
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+def test_a_narrow_beam_is_never_better_than_all(model, texts, alpha):
+    for row, hypotheses in enumerate(search(model, texts, [5, 4, 3], beams=2, alpha=alpha)):
+        best, _ = every(model, texts, row, [5, 4, 3][row], alpha)[0]
+        assert hypotheses[0].score <= best + 1e-10
+
+
+def test_sentences_that_are_done_leave_the_batch(model, texts):
+    counting = Counting(model)
+    search(counting, texts, [2, 6, 4], beams=3, nbest=NO_LIMIT)
+    assert counting.rows == [9, 9, 6, 6, 3, 3]
+
+
+@pytest.mark.parametrize("beams", [1, 4])
+def test_a_batch_gives_what_its_sentences_give_alone(model, texts, beams):
+    together = search(model, texts, [9, 7, 8], beams=beams, nbest=beams)
+    for row in range(3):
+        size = int(texts[1][row].sum())  # alone, without its padding
+        alone = search(model, [part[row : row + 1, :size] for part in texts], [[9, 7, 8][row]], beams=beams, nbest=beams)
+        assert [h.tokens for h in together[row]] == [h.tokens for h in alone[0]]
+        assert [h.score for h in together[row]] == pytest.approx([h.score for h in alone[0]], abs=1e-10)
+
+
+def test_one_beam_without_a_length_penalty_is_greedy(model, texts):
+    found = search(model, texts, [8, 8, 8], beams=1, alpha=0.0)
+    for row in range(3):
+        words = [FIRST]
+        while len(words) <= 8 and words[-1] != LAST:
+            logits = model(texts[0][row : row + 1], torch.tensor([words]), texts[1][row : row + 1])
+            words.append(logits[0, -1].argmax().item())
+        assert found[row][0].tokens == words[1:]
+
+
+def test_what_was_watched_tells_how_the_answer_was_found(model, texts):
+    """Played again from what was seen: at most `beams` that end are finished, the best `beams` of the others live."""
+    seen, beams = [], 3
+    found = search(model, texts, [7, 5, 6], beams=beams, watch=seen.append)
+    live = {row: [[]] for row in range(3)}
+    done = {row: [] for row in range(3)}
+    for step in seen:
+        rows = zip(*(part.tolist() for part in step), strict=True)
+        for row, *candidates in rows:
+            longer = []
+            for place, (beam, token, logp, ends) in enumerate(zip(*candidates, strict=True)):
+                if logp == -torch.inf:
+                    continue
+                tokens = [*live[row][beam], token]
+                if not ends:
+                    longer.append(tokens)
+                elif place < beams:
+                    done[row].append((logp / ((5 + len(tokens)) / 6) ** 0.6, tokens))
+            live[row] = longer[:beams]
+    for row in range(3):
+        assert max(done[row]) == (pytest.approx(found[row][0].score, abs=1e-10), found[row][0].tokens)
+
+
+def test_no_sentences_give_no_answers(model, texts):
+    nothing = torch.zeros(0, dtype=torch.long)
+    assert beam_search(model, model.start(*texts), nothing, first=FIRST, last=LAST) == []

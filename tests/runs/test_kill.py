@@ -1,0 +1,102 @@
+"""kill -9 at any moment: the run goes on, and ends with the weights of one that was never touched."""
+
+import hashlib
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+RECIPE = Path(__file__).parents[2] / "recipes" / "phrasebook.toml"
+SMALL = {
+    "data.phrasebook": 1500,
+    "subwords.size": 900,
+    "model.dim": 32,
+    "model.hidden": 64,
+    "training.batch_tokens": 300,
+    "training.valid_every": 20,
+    "training.valid_tokens": 20000,
+    "training.threads": 1,
+    "decoding.max_length": 20,
+}
+
+
+def command(out: Path, settings: dict) -> list[str]:
+    sets = [word for name, value in {**SMALL, **settings}.items() for word in ("--set", f"{name}={value}")]
+    return [sys.executable, "-m", "heed", "train", str(RECIPE), "--out", str(out), "--quiet", *sets]
+
+
+def digest(run: Path) -> str:
+    return hashlib.sha256((run / "model" / "model.safetensors").read_bytes()).hexdigest()
+
+
+def killed_again_and_again(out: Path, settings: dict, environment: dict, kills: int, seed: int) -> list[int]:
+    """Run to the end, killed `kills` times on the way; the step that each kill found in the log."""
+    chance, steps = random.Random(seed), []
+    command_line = [*command(out, settings), "--resume"]
+    while len(steps) < kills:
+        worker = subprocess.Popen(command_line, env=environment, start_new_session=True)
+        _wait_for_steps(out, worker, more=chance.randint(1, 6))
+        time.sleep(chance.random() * 0.5)  # in a step, in a validation, in a checkpoint
+        if worker.poll() is not None:
+            pytest.fail(f"the run ended by itself after {len(steps)} kills: give it more steps")
+        os.killpg(worker.pid, signal.SIGKILL)
+        worker.wait()
+        steps.append(_last_step(out))
+    subprocess.run(command_line, env=environment, check=True)
+    return steps
+
+
+def _wait_for_steps(out: Path, worker: subprocess.Popen, more: int) -> None:
+    """Until so many more lines stand in the log than when this worker began to write."""
+    begun, deadline = None, time.monotonic() + 120
+    while worker.poll() is None and time.monotonic() < deadline:
+        lines = (out / "log.jsonl").read_text().splitlines() if (out / "log.jsonl").is_file() else []
+        starts = sum('"start"' in line for line in lines)
+        if begun is None and lines and '"start"' in lines[-1]:
+            begun = len(lines)
+        if begun is not None and len(lines) >= begun + more:
+            return
+        time.sleep(0.01 + 0 * starts)
+
+
+def _last_step(out: Path) -> int:
+    lines = (out / "log.jsonl").read_text().splitlines()
+    return sum('"step"' in line for line in lines)
+
+
+@pytest.fixture
+def environment(tmp_path) -> dict:
+    return {**os.environ, "HEED_CACHE": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1"}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"training.steps": 90, "training.checkpoint_every": 7, "training.log_every": 2, "training.ema": 0.9,
+         "training.final": "average-last", "training.average": 3, "training.accumulate": 2, "subwords.sampling": 0.1},
+    ],
+    ids=["averaged, accumulated, with BPE-dropout"],
+)  # fmt: skip
+def test_a_run_killed_five_times_ends_with_the_same_bits(tmp_path, environment, settings):
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    subprocess.run(command(whole, settings), env=environment, check=True)
+    killed_again_and_again(broken, settings, environment, kills=5, seed=1)
+    assert digest(broken) == digest(whole)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("final", ["best", "average-best", "ema", "last"])
+def test_a_longer_run_killed_a_dozen_times_ends_with_the_same_bits(tmp_path, environment, final):
+    settings = {
+        "training.steps": 400, "training.checkpoint_every": 15, "training.log_every": 3, "training.ema": 0.95,
+        "training.final": final, "training.r_drop": 1.0, "model.dropout": 0.2,
+    }  # fmt: skip
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    subprocess.run(command(whole, settings), env=environment, check=True)
+    killed_again_and_again(broken, settings, environment, kills=12, seed=2)
+    assert digest(broken) == digest(whole)

@@ -1,0 +1,159 @@
+"""Losses beside their definitions, in float64."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from heed.data.batches import Batch, collate
+from heed.models.transformer import Transformer, TransformerConfig
+from heed.tasks.loss import smoothed
+from heed.tasks.translation import RDrop, Translation
+
+CONFIG = TransformerConfig(vocab_size=19, dim=16, heads=2, hidden=24, encoder_layers=1, decoder_layers=1, dropout=0.3)
+SOURCE = [[5, 6, 7], [8], [9, 10, 11, 12], [4, 4]]
+TARGET = [[6], [7, 8, 9, 10], [11, 12], [13, 14, 15]]
+
+
+@pytest.fixture
+def model():
+    torch.manual_seed(0)
+    model = Transformer(CONFIG)
+    for weight in model.parameters():
+        nn.init.normal_(weight, std=0.2)
+    return model.double().eval()
+
+
+def same(ours, theirs):
+    torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-10)
+
+
+def gradients(model, total):
+    model.zero_grad()
+    total.backward()
+    return [weight.grad.clone() for weight in model.parameters()]
+
+
+def outputs(batch):
+    """What the decoder should say, padding left at 0, by the plain rule: the inputs shifted back."""
+    grid = torch.zeros_like(batch.target).flatten()
+    grid[batch.places] = batch.expected
+    return grid.view_as(batch.target)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.5])
+def test_the_loss_is_torchs_cross_entropy_of_all_that_is_no_padding(model, smoothing):
+    batch = collate(SOURCE, TARGET)
+    loss = Translation(smoothing)(model, batch)
+    logits = model(batch.source, batch.target, batch.valid)
+    kinds = {"ignore_index": 0, "reduction": "sum"}
+    expected = F.cross_entropy(logits.mT, outputs(batch), label_smoothing=smoothing, **kinds)
+    same(loss.total, expected)
+    same(loss.surprise, F.cross_entropy(logits.mT, outputs(batch), **kinds))
+    assert loss.count == sum(len(row) + 1 for row in TARGET)
+    for ours, theirs in zip(gradients(model, loss.total), gradients(model, expected), strict=True):
+        same(ours, theirs)
+
+
+def test_what_is_only_measured_has_no_gradient(model):
+    assert not Translation()(model, collate(SOURCE, TARGET)).surprise.requires_grad
+
+
+def test_half_precision_is_summed_in_single():
+    logits = torch.randn(50, 7, generator=torch.Generator().manual_seed(0)).bfloat16()
+    loss, logp = smoothed(logits, torch.arange(50) % 7, 0.1)
+    assert loss.total.dtype == logp.dtype == torch.float32
+    expected = F.cross_entropy(logits.float(), torch.arange(50) % 7, label_smoothing=0.1, reduction="sum")
+    torch.testing.assert_close(loss.total, expected)
+
+
+@pytest.mark.parametrize("objective", [Translation(0.1), RDrop(0.1, 5.0)], ids=["plain", "r-drop"])
+def test_parts_of_a_batch_add_up_to_the_whole(model, objective):
+    whole = objective(model, collate(SOURCE, TARGET))
+    parts = [objective(model, collate(SOURCE[rows], TARGET[rows])) for rows in (slice(0, 1), slice(1, 4))]
+    same(parts[0].total + parts[1].total, whole.total)
+    same(parts[0].surprise + parts[1].surprise, whole.surprise)
+    assert parts[0].count + parts[1].count == whole.count
+
+
+def test_r_drop_without_dropout_is_the_plain_loss(model):
+    batch = collate(SOURCE, TARGET)
+    twice, once = RDrop(0.1, 5.0)(model, batch), Translation(0.1)(model, batch)
+    same(twice.total, once.total)
+    same(twice.surprise, once.surprise)
+    assert twice.count == once.count
+    for ours, theirs in zip(gradients(model, twice.total), gradients(model, once.total), strict=True):
+        same(ours, theirs)
+
+
+def by_definition(one, other, expected, smoothing, weight):
+    """Liang et al., 2021, halved: the mean of two losses and weight / 2 times the mean of KL both ways."""
+    losses = [F.cross_entropy(logits, expected, label_smoothing=smoothing, reduction="sum") for logits in (one, other)]
+    p, q = one.log_softmax(-1), other.log_softmax(-1)
+    kl = [F.kl_div(a, b, reduction="sum", log_target=True) for a, b in ((p, q), (q, p))]
+    return sum(losses) / 2 + weight / 2 * sum(kl) / 2
+
+
+def at(places, states, model):
+    return model.project(states.flatten(0, 1)[places])
+
+
+@pytest.mark.parametrize("weight", [0.0, 1.0, 5.0])
+def test_r_drop_with_dropout_is_its_definition(model, weight):
+    model.train()
+    batch = collate(SOURCE, TARGET)
+    torch.manual_seed(3)
+    loss = RDrop(0.1, weight)(model, batch)
+    torch.manual_seed(3)
+    source, valid, target = (torch.cat([part, part]) for part in batch[:3])
+    states = model.read(target, model.encode(source, valid), valid)
+    one, other = (at(batch.places, half, model) for half in states.chunk(2))
+    assert (one - other).abs().max() > 0.01
+    expected = by_definition(one, other, batch.expected, 0.1, weight)
+    same(loss.total, expected)
+    mean = sum(F.cross_entropy(logits, batch.expected, reduction="sum") for logits in (one, other)) / 2
+    same(loss.surprise, mean.detach())
+    assert loss.count == len(batch.expected)
+    for ours, theirs in zip(gradients(model, loss.total), gradients(model, expected), strict=True):
+        same(ours, theirs)
+
+
+class Masked(nn.Module):
+    """A model whose dropout can be seen: row i of a batch is multiplied with mask i."""
+
+    def __init__(self, masks):
+        super().__init__()
+        generator = torch.Generator().manual_seed(1)
+        self.table = nn.Parameter(torch.randn(19, 8, generator=generator, dtype=torch.float64))
+        self.masks = masks
+
+    def encode(self, source, valid):
+        return (self.table[source] * valid[..., None]).sum(1, keepdim=True)
+
+    def read(self, target, memory, valid):
+        return (self.table[target] + memory) * self.masks[: len(target), None]
+
+    def project(self, x):
+        return x @ self.table.T
+
+
+def test_r_drop_is_two_passes_over_the_same_batch():
+    masks = (torch.rand(8, 8, generator=torch.Generator().manual_seed(2)) > 0.3).double()
+    batch = collate(SOURCE, TARGET)
+    loss = RDrop(0.1, 5.0)(Masked(masks), batch)
+    logits = []
+    for half in masks.chunk(2):
+        model = Masked(half)
+        states = model.read(batch.target, model.encode(batch.source, batch.valid), batch.valid)
+        logits.append(at(batch.places, states, model))
+    same(loss.total, by_definition(*logits, batch.expected, 0.1, 5.0))
+
+
+def test_padding_does_not_matter(model):
+    batch = collate(SOURCE, TARGET)
+    source = F.pad(batch.source, (0, 3))
+    width = batch.target.shape[1]
+    places = batch.places // width * (width + 2) + batch.places % width
+    wider = Batch(source, source != 0, F.pad(batch.target, (0, 2)), places, batch.expected)
+    for objective in (Translation(0.1), RDrop(0.1, 5.0)):
+        same(objective(model, wider).total, objective(model, batch).total)

@@ -1,0 +1,76 @@
+"""Each floor of the house imports only from itself and the floors below it."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import heed
+
+FLOORS = [
+    {"nn"}, {"models"}, {"data"}, {"tasks"}, {"training"}, {"decoding"}, {"evaluation", "lab"}, {"serving"}, {"runs"}, {"cli"},
+]  # fmt: skip
+GROUND = {"config", "__version__"}  # below all floors; heed/__init__.py itself may reach up, inside its functions
+SOURCE = Path(heed.__file__).parent
+
+
+def imports(path: Path) -> set[str]:
+    """What stands after `heed.` in every import of a file, inside functions too."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[1] for alias in node.names if alias.name.startswith("heed.")}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}, line {node.lineno}: write imports in full, from heed"
+            if node.module == "heed":
+                found |= {alias.name for alias in node.names}
+            elif node.module.startswith("heed."):
+                found.add(node.module.split(".")[1])
+    return found
+
+
+def allowed(part: str) -> set[str]:
+    """What a floor, or a file beside the floors, may import."""
+    if part == "config.py":
+        return set()
+    if part == "__main__.py":
+        return GROUND.union(*FLOORS)
+    height = next(i for i, floor in enumerate(FLOORS) if part in floor)
+    return GROUND.union({part}, *FLOORS[:height])
+
+
+def files() -> list[Path]:
+    return [path for path in sorted(SOURCE.rglob("*.py")) if path != SOURCE / "__init__.py"]
+
+
+def test_every_file_is_on_a_floor():
+    parts = {path.relative_to(SOURCE).parts[0] for path in files()}
+    assert parts - set().union(*FLOORS) <= {"config.py", "__main__.py"}
+
+
+def test_no_import_goes_up_or_across():
+    wrong = []
+    for path in files():
+        name = path.relative_to(SOURCE)
+        wrong += [f"{name} imports heed.{part}" for part in sorted(imports(path) - allowed(name.parts[0]))]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_evaluation_and_lab_are_one_floor():
+    assert "lab" not in allowed("evaluation")
+    assert "evaluation" not in allowed("lab")
+    assert {"lab", "evaluation"} <= allowed("serving")
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ("import heed.cli.main as main, os", {"cli"}),
+        ("from heed import lab, config", {"lab", "config"}),
+        ("def f():\n    if True:\n        from heed.runs.train import run", {"runs"}),
+        ("import torch\nfrom heedless.cli import x", set()),
+    ],
+)
+def test_an_import_is_seen_wherever_it_stands(tmp_path, code, found):
+    (tmp_path / "file.py").write_text(code)
+    assert imports(tmp_path / "file.py") == found
