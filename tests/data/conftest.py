@@ -11,7 +11,13 @@ from heed.data.readers import Line
 
 WHO = [("the dog", "der Hund"), ("a child", "ein Kind"), ("my sister", "meine Schwester"), ("the old man", "der alte Mann"),
        ("she", "sie"), ("the neighbour from Köln", "der Nachbar aus Köln")]  # fmt: skip
-DOES = [("sees", "sieht"), ("likes", "mag"), ("is looking for", "sucht"), ("paints", "malt"), ("never finds", "findet nie")]
+DOES = [
+    ("sees", "sieht"),
+    ("likes", "mag"),
+    ("is looking for", "sucht"),
+    ("paints", "malt"),
+    ("never finds", "findet nie"),
+]
 WHAT = [("the sea", "das Meer"), ("a red house", "ein rotes Haus"), ("the street", "die Straße"), ("bread", "Brot"),
         ("the café by the river", "das Café am Fluss"), ("한국어", "Koreanisch")]  # fmt: skip
 
@@ -42,7 +48,9 @@ def made(tmp_path_factory, lines, build) -> corpus.Corpus:
 def build(learned):
     """From lines to a corpus, as a run does it."""
 
-    def build(folder: Path, lines: list[Line], *, holdout: int = 0, with_text: bool = False, **settings) -> corpus.Corpus:
+    def build(
+        folder: Path, lines: list[Line], *, holdout: int = 0, with_text: bool = False, **settings
+    ) -> corpus.Corpus:
         config = FiltersConfig(**settings)
         skip = corpus.survey(lines, config, holdout)
         return corpus.build(folder, lambda: lines, (learned, learned), config, skip=skip, with_text=with_text)

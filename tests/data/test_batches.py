@@ -112,8 +112,8 @@ def test_another_thread_makes_the_same_batches(batches):
         both(list(islice(ready, 8)), expected)
 
 
-def test_another_process_makes_the_same_batches(made):
-    batches = Batches(made, budget=128, seed=5)
+def test_another_process_makes_the_same_batches(made, learned):
+    batches = Batches(made, budget=128, seed=5, sampling=0.2, subwords=(learned, learned))
     with closing(elsewhere(batches, Place(0, 3), size=2)) as ready:
         both(list(islice(ready, 8)), list(islice(batches.start(Place(0, 3)), 8)))
 

@@ -71,7 +71,7 @@ def test_filters_that_are_off_take_nothing(lines, build, tmp_path):
 
 
 def test_what_was_read_was_kept_taken_or_held_out_also_beyond_a_chunk(lines, learned, tmp_path, monkeypatch):
-    assert CHUNK > len(lines)
+    assert len(lines) < CHUNK
     monkeypatch.setattr(corpora, "CHUNK", 7)
     odd = [Line(source, target, "odd") for source, target, _ in ODD]
     mixed = random.Random(1).choices([*lines, *odd], k=300)
@@ -110,7 +110,9 @@ def test_what_is_held_out_does_not_depend_on_the_order_of_the_lines(lines, build
 
 
 def test_nothing_is_held_out_that_a_filter_takes_for_its_text(lines, build, tmp_path):
-    odd = [Line("", f"leer {i}", f"odd.en:{i}") for i in range(100)] + [Line(f"x{i}", f"x{i}", "odd") for i in range(100)]
+    odd = [Line("", f"leer {i}", f"odd.en:{i}") for i in range(100)] + [
+        Line(f"x{i}", f"x{i}", "odd") for i in range(100)
+    ]
     corpus = build(tmp_path / "corpus", [*lines, *odd], holdout=150)
     found = held(tmp_path / "corpus")
     assert len(found) == 150

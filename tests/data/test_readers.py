@@ -75,13 +75,15 @@ def test_a_missing_file_is_named(tmp_path):
     says(r": no such file", readers.lines, tmp_path)
 
 
-@pytest.mark.parametrize(("name", "content"), [("a.en", b""), ("a.gz", gzip.compress(b"")), ("a.xz", lzma.compress(b""))])
+@pytest.mark.parametrize(
+    ("name", "content"), [("a.en", b""), ("a.gz", gzip.compress(b"")), ("a.xz", lzma.compress(b""))]
+)
 def test_an_empty_file_is_named(tmp_path, name, content):
     says(rf"{name} is empty", readers.lines, file(tmp_path, name, content))
 
 
 def test_what_is_not_utf_8_is_named_with_its_line(tmp_path):
-    path = file(tmp_path, "latin.de", "gut\n".encode() * 2 + "Bäume\n".encode("latin-1"))
+    path = file(tmp_path, "latin.de", b"gut\n" * 2 + "Bäume\n".encode("latin-1"))
     says(r"latin\.de, line 3 is not UTF-8 \(byte 0xe4 at 1\): convert the file first", readers.lines, path)
     path = file(tmp_path, "wide.de", "Bäume\n".encode("utf-16"))
     says(r"wide\.de, line 1 is not UTF-8", readers.lines, path)

@@ -102,16 +102,24 @@ print(subwords.load(subwords.Path(sys.argv[1])).sample(["the red house", "das Me
 """
 
 
-@pytest.mark.xfail(
-    sentencepiece.__version__ == "0.2.2",
-    reason="sentencepiece 0.2.2 adds a number of its own to the seed in every process; 0.2.0 and 0.2.1 do not",
-    strict=True,
-)
 def test_sampled_subwords_are_the_same_in_another_process(learned, tmp_path):
     learned.save(tmp_path / "a.spm")
     command = [sys.executable, "-c", SAMPLE, str(tmp_path / "a.spm")]
     said = subprocess.run(command, capture_output=True, check=True, text=True).stdout
     assert said.strip() == str(learned.sample(["the red house", "das Meer"] * 5, 0.3, seed=7))
+
+
+@given(text=st.text(st.characters(codec="utf-8")))
+@example(text=" ".join(STRANGE))
+def test_sampling_without_chance_is_plain_encoding(learned, text, texts):
+    for drawn in (text, texts[len(text) % len(texts)], f"{text} {texts[0]}"):
+        if "▁" not in drawn:
+            assert learned.sample([drawn], 0.0, seed=1) == learned.encode([drawn])
+
+
+def test_all_weight_on_the_likeliest_unigrams_is_plain_encoding(texts):
+    unigrams = learn(texts, SubwordsConfig(kind="unigram"), 350)
+    assert unigrams.sample([*texts, *STRANGE], 500.0, seed=1) == unigrams.encode([*texts, *STRANGE])
 
 
 def test_sampling_leaves_plain_encoding_alone(model, texts):

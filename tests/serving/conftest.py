@@ -71,7 +71,7 @@ def texts(pairs):
 
 @pytest.fixture(scope="session")
 def translator(make, texts):
-    made = make(0, max_source=48)
+    made = make(49, max_source=48)
     found = made.translate(texts)
     assert len({t.text for t in found}) == len(texts)
     assert len({len(t.tokens) for t in found}) > 3

@@ -87,8 +87,8 @@ def build(
     report = Report()
     with _aside(folder) as aside:
         sides = [_Writer(aside, side, dtype, with_text) for side in SIDES]
-        rejected, held = Rejected(aside / "rejected.tsv"), open(aside / HELD_OUT, "w", encoding="utf-8")
-        with sides[0], sides[1], rejected, held:
+        rejected = Rejected(aside / "rejected.tsv")
+        with sides[0], sides[1], rejected, open(aside / HELD_OUT, "w", encoding="utf-8") as held:
             for chunk in _chunks(lines(), CHUNK):
                 held.writelines(_held(chunk, skip, report.read))
                 for line, ids in _kept(chunk, subwords, config, skip, report, rejected):

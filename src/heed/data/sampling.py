@@ -16,12 +16,14 @@ KEPT = 2_000_000  # how many cuts are remembered at most
 
 
 class Sampler:
-    """Cuts texts into the ids of a vocabulary; `scores` has the score of each piece."""
+    """Cuts texts into ids: of the pieces that text is made of, with a score each, or of its bytes.
 
-    def __init__(self, ids: Mapping[str, int], scores: Sequence[float], amount: float):
-        self.ids, self.amount = ids, amount
-        self.score = {piece: scores[i] for piece, i in ids.items()}
-        merges = all(float(score).is_integer() for score in scores)  # a BPE model's scores are the ranks of its merges
+    `<s>` or `<0x41>` in a text is text, so the tokens that are written like that are not among `ids`.
+    """
+
+    def __init__(self, ids: Mapping[str, int], score: Mapping[str, float], bytes: Sequence[int], amount: float):
+        self.ids, self.score, self.bytes, self.amount = ids, score, bytes, amount
+        merges = all(float(rank).is_integer() for rank in score.values())  # a BPE model's scores are its merges' ranks
         self.cut: Callable[[str, Random], list[str]] = self._drop_merges if merges else self._draw_unigrams
         self.kept: dict[tuple[str, int], list[int]] = {}
 
@@ -44,7 +46,7 @@ class Sampler:
     def _ids_of(self, piece: str) -> list[int]:
         """The piece's id or, where the vocabulary has none, those of its bytes."""
         known = self.ids.get(piece)
-        return [known] if known is not None else [self.ids[f"<0x{byte:02X}>"] for byte in piece.encode()]
+        return [known] if known is not None else [self.bytes[byte] for byte in piece.encode()]
 
     def _drop_merges(self, word: str, chance: Random) -> list[str]:
         """Merge the best pair again and again, but each time each pair may be passed over."""

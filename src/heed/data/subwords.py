@@ -70,8 +70,11 @@ class Subwords:
     def sample(self, texts: Sequence[str], amount: float, seed: int) -> list[list[int]]:
         """One of the many ways to cut each text, drawn by `seed`."""
         if amount not in self._samplers:
-            ids = {piece: i for i, piece in enumerate(self._pieces)}
-            self._samplers[amount] = Sampler(ids, self.processor.get_score(list(range(len(self)))), amount)
+            p = self.processor
+            ids = {piece: i for i, piece in enumerate(self._pieces) if i > LAST and not p.is_byte(i)}
+            score = {piece: p.get_score(i) for piece, i in ids.items()}
+            bytes = [p.piece_to_id(f"<0x{byte:02X}>") for byte in range(BYTES)]
+            self._samplers[amount] = Sampler(ids, score, bytes, amount)
         return self._samplers[amount].encode([clean(text) for text in texts], seed)
 
     def decode(self, ids: Sequence[int]) -> str:

@@ -39,6 +39,10 @@ class DataConfig:
             )
         if len(self.columns) != 2 or min(self.columns) < 1:
             raise ValueError(f"data.columns is {self.columns}; it must be two column numbers, counted from 1")
+        if self.holdout < 1 and not (self.valid_source or self.valid_target or self.valid_tsv or self.phrasebook):
+            raise ValueError(
+                f"data.holdout is {self.holdout}; it must be at least 1 where no validation files are named"
+            )
 
 
 @dataclass(frozen=True)

@@ -74,13 +74,11 @@ def infinitive(stem: Stem) -> str:
     return text + ending if vowel(text) in "ㅟㅢ" else text
 
 
-@cache
 def past(stem: Stem) -> Stem:
     """The stem of the past: 갔, 먹었, 했."""
     return Stem(close(infinitive(stem), "ㅆ"))
 
 
-@cache
 def open_ending(stem: Stem, ending: str) -> str:
     """The stem with an ending that takes 으 after a consonant: ㄹ, ㄴ, ㅂ시다, 면, 세요, 십시오."""
     text, irregular = stem
@@ -93,7 +91,6 @@ def open_ending(stem: Stem, ending: str) -> str:
     return (close(text, "") if ending[0] in "세십" else text) + ending
 
 
-@cache
 def formal(stem: Stem, tail: str) -> str:
     """The stem in 합니다체: 갑니다, 먹습니다, 팝니다; `tail` is 다 or 까."""
     closed = final(stem.text) not in ("", "ㄹ")

@@ -1,0 +1,35 @@
+import pytest
+
+from heed.cli.main import main
+
+TINY = ["data.phrasebook=300", "subwords.size=700", "model.dim=16", "model.heads=2", "model.hidden=32", "training.threads=1",
+        "training.steps=4", "training.valid_every=2", "training.batch_tokens=200", "decoding.max_length=12",
+        "filters.max_length=40"]  # fmt: skip
+
+
+def sets(settings: list[str]) -> list[str]:
+    return [word for setting in settings for word in ("--set", setting)]
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory):
+    """A run of four steps: it has learned nothing, and does everything."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HEED_CACHE", str(tmp_path_factory.mktemp("cache")))
+        out = tmp_path_factory.mktemp("runs") / "tiny"
+        assert main(["train", "recipes/phrasebook.toml", "--out", str(out), "--quiet", *sets(TINY)]) == 0
+    return out
+
+
+@pytest.fixture
+def heed(capsys, monkeypatch, tmp_path):
+    """Run a command; (exit code, standard output, standard error)."""
+    monkeypatch.setenv("HEED_CACHE", str(tmp_path / "cache"))
+
+    def run(*words) -> tuple[int, str, str]:
+        capsys.readouterr()
+        code = main([str(word) for word in words])
+        out, err = capsys.readouterr()
+        return code, out, " ".join(err.split())
+
+    return run

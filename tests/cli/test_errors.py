@@ -1,0 +1,209 @@
+"""Bad input gets one sentence that says what is wrong, where, and what to do; the exit code is not 0."""
+
+import json
+import shutil
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from tests.cli.conftest import TINY, sets
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Two files that go together."""
+    source, target = tmp_path / "a.ko", tmp_path / "a.en"
+    source.write_text("나는 너를 사랑해.\n안녕.\n우리는 학교에 가.\n", "utf-8")
+    target.write_text("I love you.\nHello.\nWe go to school.\n", "utf-8")
+    return source, target
+
+
+def train(heed, tmp_path, source, target, *more):
+    return heed("train", "--source", source, "--target", target, "--out", tmp_path / "run", *more)
+
+
+def test_a_missing_file(heed, tmp_path, files):
+    code, _, err = train(heed, tmp_path, tmp_path / "nowhere.ko", files[1])
+    assert code == 1
+    assert err == f"heed: {tmp_path}/nowhere.ko: no such file"
+
+
+def test_an_empty_file(heed, tmp_path, files):
+    files[0].write_text("")
+    code, _, err = train(heed, tmp_path, *files)
+    assert code == 1
+    assert f"{files[0]} is empty" in err
+
+
+def test_different_line_counts(heed, tmp_path, files):
+    files[1].write_text("I love you.\n")
+    code, _, err = train(heed, tmp_path, *files)
+    assert code == 1
+    assert f"{files[1]} has 1 lines and {files[0]} has 3: line i of one must be the translation of line i" in err
+
+
+def test_not_utf8(heed, tmp_path, files):
+    files[0].write_bytes("나는\n".encode() + "너를\n".encode("euc-kr") + b"a\n")
+    code, _, err = train(heed, tmp_path, *files)
+    assert code == 1
+    assert f"{files[0]}, line 2 is not UTF-8" in err
+    assert "convert the file first" in err
+
+
+@pytest.mark.parametrize(
+    ("setting", "says"),
+    [
+        ("training.stepz=4", "training.stepz: no such setting; did you mean steps?"),
+        ("trainin.steps=4", "trainin: no such setting; did you mean training?"),
+        ("training.steps=many", "training.steps: 'many' is not a whole number"),
+        ("training.steps=4.5", "training.steps: 4.5 is not a whole number"),
+        ("model.norm=rms", "model.norm: 'rms' is none of 'post', 'pre'"),
+        ("training=4", "training: 4 is a value; this is a section, [training]"),
+        ("training.steps", "--set training.steps: write it as section.name=value, for example training.steps=4000"),
+        ("training.steps=0", "training.steps is 0; it must be at least 1"),
+    ],
+)
+def test_a_setting_that_cannot_be(heed, tmp_path, files, setting, says):
+    code, _, err = train(heed, tmp_path, *files, "--set", setting)
+    assert code == 1
+    assert says in err
+    assert not (tmp_path / "run").exists()
+
+
+def test_dim_is_not_a_multiple_of_heads(heed, tmp_path):
+    code, _, err = heed(
+        "train", "recipes/phrasebook.toml", "--out", tmp_path / "run", *sets([*TINY, "model.dim=18", "model.heads=4"])
+    )
+    assert code == 1
+    assert err.endswith("heed: dim (18) is not a multiple of heads (4)")
+
+
+def test_a_recipe_that_is_not_toml(heed, tmp_path):
+    (tmp_path / "r.toml").write_text("[data\n")
+    code, _, err = heed("train", tmp_path / "r.toml", "--out", tmp_path / "run")
+    assert code == 1
+    assert f"{tmp_path}/r.toml is not valid TOML" in err
+
+
+def test_nothing_to_train_on(heed, tmp_path):
+    code, _, err = heed("train", "--out", tmp_path / "run")
+    assert code == 1
+    assert "data: name the files to train on (source and target, or tsv), or set data.phrasebook" in err
+
+
+def test_a_run_is_not_overwritten(heed, trained):
+    before = (trained / "model" / "model.safetensors").read_bytes()
+    code, _, err = heed("train", "recipes/phrasebook.toml", "--out", trained, *sets(TINY))
+    assert code == 1
+    assert f"{trained} exists already: go on with --resume, or choose another --out" in err
+    assert (trained / "model" / "model.safetensors").read_bytes() == before
+
+
+def test_a_run_that_goes_on_keeps_its_model(heed, trained):
+    code, _, err = heed("train", "--out", trained, "--resume", "--set", "model.dim=32")
+    assert code == 1
+    assert "model.dim was 16 in" in err
+    assert "a run that goes on cannot change it" in err
+
+
+def test_resume_needs_a_run(heed, tmp_path):
+    code, _, err = heed("train", "--out", tmp_path / "none", "--resume")
+    assert code == 1
+    assert "is not a run that could go on: it has no recipe.toml" in err
+
+
+@pytest.fixture
+def model(trained, tmp_path):
+    """A copy of the model, to be damaged."""
+    return shutil.copytree(trained / "model", tmp_path / "model")
+
+
+def test_a_folder_that_is_not_there(heed, tmp_path):
+    assert heed("translate", tmp_path / "no", "안녕.")[::2] == (1, f"heed: {tmp_path}/no: no such folder")
+
+
+def test_a_folder_without_a_model(heed, tmp_path):
+    code, _, err = heed("translate", tmp_path, "안녕.")
+    assert code == 1
+    assert err == f"heed: {tmp_path} is not a model folder: it has no config.json"
+
+
+def test_a_model_without_weights(heed, model):
+    (model / "model.safetensors").unlink()
+    code, _, err = heed("translate", model, "안녕.")
+    assert code == 1
+    assert err == f"heed: {model} has no weights: model.safetensors is missing"
+
+
+def test_a_weight_of_the_wrong_shape(heed, model):
+    weights = load_file(model / "model.safetensors")
+    weights["tokens.weight"] = torch.zeros(3, 16)
+    save_file(weights, model / "model.safetensors")
+    code, _, err = heed("translate", model, "안녕.")
+    assert code == 1
+    assert "tokens.weight has shape (3, 16), but by config.json it should be (" in err
+
+
+def test_a_weight_too_many_and_one_too_few(heed, model):
+    weights = load_file(model / "model.safetensors")
+    save_file({**weights, "adapter": torch.zeros(1)}, model / "model.safetensors")
+    assert "holds adapter, which this model does not have" in heed("translate", model, "안녕.")[2]
+    del weights["tokens.weight"]
+    save_file(weights, model / "model.safetensors")
+    assert "lacks tokens.weight" in heed("translate", model, "안녕.")[2]
+
+
+@pytest.mark.parametrize("left", [5, 100, -7])
+def test_a_truncated_file_of_weights(heed, model, left):
+    path = model / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:left])
+    code, _, err = heed("translate", model, "안녕.")
+    assert code == 1
+    assert f"{path} is damaged or cut short" in err
+
+
+def test_a_config_with_an_unknown_setting(heed, model):
+    facts = json.loads((model / "config.json").read_text())
+    facts["model"]["layerz"] = 3
+    (model / "config.json").write_text(json.dumps(facts))
+    code, _, err = heed("translate", model, "안녕.")
+    assert code == 1
+    assert "config.json: model.layerz: no such setting" in err
+
+
+def test_a_sentence_longer_than_the_model_allows(heed, trained):
+    text = "나는 학교에 가. " * 30
+    code, out, _ = heed("translate", trained, text)
+    assert code == 0
+    assert len(out.splitlines()) == 1
+    code, _, err = heed("translate", trained, text, "--too-long", "refuse")
+    assert code == 1
+    assert "text 1 has" in err
+    assert "subwords, and the model was made for 40: shorten it, or let it be translated in parts" in err
+
+
+def test_a_search_that_cannot_be(heed, trained):
+    assert "a beam gives no more than its width" in heed("translate", trained, "--beam", 2, "--nbest", 3, "안녕.")[2]
+    assert "temperature is 0.0; it must be above 0" in heed("translate", trained, "--temperature", 0, "안녕.")[2]
+
+
+def test_a_picture_of_another_kind(heed, trained, tmp_path):
+    code, _, err = heed("look", trained, "안녕.", "--out", tmp_path / "a.gif")
+    assert code == 1
+    assert ".html" in err and ".png" in err and ".svg" in err and ".json" in err
+
+
+def test_references_of_another_length(heed, trained, tmp_path):
+    (tmp_path / "a").write_text("안녕.\n")
+    (tmp_path / "b").write_text("Hello.\nThere.\n")
+    code, _, err = heed("evaluate", trained, "--source", tmp_path / "a", "--reference", tmp_path / "b")
+    assert code == 1
+    assert "has 1 sentences and references 1 has 2" in err
+
+
+def test_a_word_that_argparse_does_not_know(heed, trained, capsys):
+    with pytest.raises(SystemExit) as error:
+        heed("translate", trained, "--beams", "3", "안녕.")
+    assert error.value.code == 2
+    assert "--beams" in capsys.readouterr().err

@@ -1,0 +1,104 @@
+"""Each verb once, as a user would."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from heed.cli.main import VERBS, main
+
+TEXTS = ["나는 너를 사랑해.", "", "우리는 학교에 가."]
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_has_help_with_an_example(verb, capsys):
+    with pytest.raises(SystemExit) as done:
+        main([verb, "--help"])
+    assert done.value.code == 0
+    assert f"heed {verb} " in capsys.readouterr().out.split("example", 1)[1]
+
+
+def test_help_imports_nothing_heavy():
+    code = "import sys; from heed.cli.main import main\ntry: main(['--help'])\nexcept SystemExit: pass\n"
+    code += "heavy = {'torch', 'numpy', 'rich', 'matplotlib', 'sacrebleu', 'sentencepiece'} & set(sys.modules); assert not heavy, heavy"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "heed train --source" in done.stdout
+
+
+def test_translate_gives_a_line_for_a_line(heed, trained, tmp_path):
+    (tmp_path / "in").write_text("".join(text + "\n" for text in TEXTS), "utf-8")
+    code, out, _ = heed("translate", trained, "--input", tmp_path / "in")
+    assert code == 0
+    lines = out.split("\n")
+    assert len(lines) == 4 and lines[1] == ""
+    assert heed("translate", trained, *TEXTS)[1] == out
+    assert heed("translate", trained, "--input", tmp_path / "in", "--out", tmp_path / "out", "--batch-tokens", 1)[0] == 0
+    assert (tmp_path / "out").read_text("utf-8") == out
+
+
+def test_translate_with_all_its_columns(heed, trained):
+    code, out, _ = heed("translate", trained, "--nbest", 3, "--scores", "--token-scores", "--align", TEXTS[0])
+    assert code == 0
+    rows = [line.split("\t") for line in out.splitlines()]
+    assert [len(row) for row in rows] == [4, 4, 4]
+    scores = [float(row[0]) for row in rows]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_chance_is_the_seed(heed, trained):
+    one, other, third = (heed("translate", trained, "--sample", "--seed", seed, TEXTS[0])[1] for seed in (1, 1, 2))
+    assert one == other != third
+
+
+def test_an_ensemble_of_one_model_twice_is_the_model(heed, trained):
+    assert heed("translate", f"{trained},{trained}", TEXTS[0])[1] == heed("translate", trained, TEXTS[0])[1]
+
+
+def test_evaluate_and_compare(heed, trained, tmp_path):
+    (tmp_path / "a.ko").write_text("".join(text + "\n" for text in TEXTS), "utf-8")
+    (tmp_path / "a.en").write_text("I love you.\nNothing.\nWe go to school.\n", "utf-8")
+    (tmp_path / "b.hyp").write_text("I love you.\nNothing.\nWe go to schools.\n", "utf-8")
+    pair = ("--source", tmp_path / "a.ko", "--reference", tmp_path / "a.en")
+    code, out, _ = heed("evaluate", trained, *pair, "--json", tmp_path / "s.json")
+    assert code == 0
+    assert "nrefs:1|case:mixed|eff:no|tok:13a" in out.replace("\n", "").replace(" ", "")
+    assert json.loads((tmp_path / "s.json").read_text())["scores"]["lines"] == 3
+    for report in ("r.tsv", "r.html"):
+        code, out, _ = heed("evaluate", trained, *pair, "--against", tmp_path / "b.hyp", "--sentences", tmp_path / report, "--samples", 50)
+        assert code == 0
+        assert (tmp_path / report).stat().st_size > 100
+
+
+def test_look_draws_every_kind(heed, trained, tmp_path):
+    for kind in ("html", "png", "svg", "json"):
+        code, out, _ = heed("look", trained, TEXTS[0], "--out", tmp_path / f"a.{kind}")
+        assert code == 0
+        assert (tmp_path / f"a.{kind}").stat().st_size > 1000
+    look = json.loads((tmp_path / "a.json").read_text())
+    assert look["target_text"] == out.rstrip("\n")
+
+
+def test_score_average_info_plot_and_phrasebook(heed, trained, tmp_path):
+    (tmp_path / "a.ko").write_text("나는 너를 사랑해.\n안녕.\n", "utf-8")
+    (tmp_path / "a.en").write_text("I love you.\nHello.\n", "utf-8")
+    code, out, err = heed("score", trained, "--source", tmp_path / "a.ko", "--target", tmp_path / "a.en", "--token-scores")
+    assert code == 0 and len(out.splitlines()) == 2 and "perplexity" in err
+    assert heed("average", trained, "--last", 2, "--out", tmp_path / "mean")[0] == 0
+    assert heed("translate", tmp_path / "mean", "안녕.")[0] == 0
+    assert json.loads(heed("info", trained, "--json")[1])["run"]["step"] == 4
+    assert "encoder_layers" in heed("info", tmp_path / "mean")[1]
+    assert heed("plot", trained, "--out", tmp_path / "c.png")[0] == 0
+    assert heed("phrasebook", "--out", tmp_path / "book", "--train", 20, "--valid", 5, "--test", 5)[0] == 0
+    assert len((tmp_path / "book" / "test.align").read_text().splitlines()) == 5
+
+
+def test_python_gives_what_the_command_gives(heed, trained):
+    import heed as library
+
+    model = library.load(trained, device="cpu")
+    found = model.translate(TEXTS, beam=2)
+    assert [t.text for t in found] == heed("translate", trained, "--beam", 2, *TEXTS)[1].split("\n")[:-1]
+    assert found[0].tokens and len(found[0].tokens) == len(found[0].token_scores)
+    assert found[0].attentions["cross"].shape[:2] == (2, 2)
+    assert all(i < 3 for i, _ in found[0].alignment)

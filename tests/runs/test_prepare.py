@@ -1,0 +1,226 @@
+"""From the files of a recipe to ids: done once, kept, and used again."""
+
+import gzip
+import random
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from heed.data import corpus as corpora
+from heed.data import phrasebook, subwords
+from heed.runs import prepare as preparing
+from heed.runs.prepare import cache_folder, prepare
+from heed.runs.recipe import read
+
+WHO = [("the dog", "der Hund"), ("a child", "ein Kind"), ("my sister", "meine Schwester"), ("the man", "der Mann")]
+DOES = [("sees", "sieht"), ("likes", "mag"), ("paints", "malt"), ("finds", "findet")]
+WHAT = [("the sea", "das Meer"), ("a red house", "ein rotes Haus"), ("the street", "die Straße"), ("나무", "Bäume")]
+PAIRS = [tuple(map(" ".join, zip(*parts, strict=True))) for parts in product(WHO, DOES, WHAT)]
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("HEED_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def files(tmp_path):
+    return write(tmp_path / "train", PAIRS)
+
+
+def write(stem, pairs):
+    """Two files; their names."""
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    paths = stem.with_name(f"{stem.name}.en"), stem.with_name(f"{stem.name}.de")
+    for path, texts in zip(paths, zip(*pairs, strict=True), strict=True):
+        path.write_text("".join(f"{text}\n" for text in texts), "utf-8")
+    return [str(path) for path in paths]
+
+
+def recipe(files=None, **changes):
+    values = {"data.holdout": 6, "subwords.size": 320}
+    if files:
+        values |= {"data.source": [files[0]], "data.target": [files[1]]}
+    values |= {name.replace("__", "."): value for name, value in changes.items()}
+    return read(None, list(values.items()))
+
+
+def texts(prepared):
+    """The pairs of a corpus, spelled out again."""
+    sides = zip(prepared.subwords, (prepared.corpus.source, prepared.corpus.target), strict=True)
+    spelled = [[part.decode(side[i].tolist()) for i in range(len(side))] for part, side in sides]
+    return list(zip(*spelled, strict=True))
+
+
+def held(prepared):
+    return [(line.source, line.target) for line in prepared.valid]
+
+
+def test_files_become_subwords_a_corpus_and_a_validation_set(files, cache):
+    prepared = prepare(recipe(files))
+    assert sorted(texts(prepared) + held(prepared)) == sorted(PAIRS)
+    assert len(held(prepared)) == 6
+    assert prepared.joint
+    assert prepared.subwords[0] is prepared.subwords[1]
+    assert len(prepared.subwords[0]) == 320
+    assert {path.name.split("-")[0] for path in cache.iterdir()} == {"corpus", "subwords"}
+
+
+def test_the_cache_is_where_the_environment_says(cache, monkeypatch):
+    assert cache_folder() == cache
+    monkeypatch.delenv("HEED_CACHE")
+    monkeypatch.setenv("HOME", "/home/someone")
+    assert str(cache_folder()) == "/home/someone/.cache/heed"
+
+
+def test_what_was_prepared_is_used_again(files, cache, monkeypatch):
+    first = prepare(recipe(files))
+    times = {path: path.stat().st_mtime_ns for path in cache.rglob("*")}
+    for module, name in ((corpora, "build"), (corpora, "survey"), (subwords, "learn")):
+        monkeypatch.setattr(module, name, lambda *_, **__: pytest.fail("this was done before"))
+    second = prepare(recipe(files))
+    assert (second.key, second.valid) == (first.key, first.valid)
+    assert {path: path.stat().st_mtime_ns for path in cache.rglob("*")} == times
+
+
+def test_the_same_content_elsewhere_is_the_same_data(files, tmp_path):
+    assert prepare(recipe(files)).key == prepare(recipe(write(tmp_path / "elsewhere" / "other", PAIRS))).key
+
+
+def test_another_content_is_other_data(files, tmp_path):
+    first = prepare(recipe(files))
+    write(tmp_path / "train", [*PAIRS[:-1], ("the man finds nothing", "der Mann findet nichts")])
+    second = prepare(recipe(files))
+    assert second.key != first.key
+    assert ("the man finds nothing", "der Mann findet nichts") in texts(second) + held(second)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"filters__max_length": 99},
+        {"filters__duplicates": False},
+        {"data__holdout": 7},
+        {"subwords__size": 310},
+        {"subwords__kind": "unigram", "subwords__size": 300},
+        {"subwords__joint": False, "subwords__size": 300},
+        {"subwords__sampling": 0.1},
+    ],
+    ids=str,
+)
+def test_another_setting_of_the_data_is_other_data(files, change):
+    assert prepare(recipe(files)).key != prepare(recipe(files, **change)).key
+
+
+@pytest.mark.parametrize(
+    "change", [{"training__steps": 5}, {"model__dim": 64}, {"filters__rejected": "rejected.tsv"}], ids=str
+)
+def test_other_settings_do_not_matter_to_it(files, change, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert prepare(recipe(files)).key == prepare(recipe(files, **change)).key
+
+
+def test_another_filter_leaves_the_subwords_as_they_are(files, cache):
+    prepare(recipe(files))
+    prepare(recipe(files, filters__max_ratio=2.0))
+    assert len(list(cache.glob("subwords-*"))) == 1
+    assert len(list(cache.glob("corpus-*"))) == 2
+
+
+def test_duplicates_are_found_across_files(files, tmp_path):
+    again = write(tmp_path / "again", [PAIRS[3], ("new text", "neuer Text")])
+    table = tmp_path / "more.tsv"
+    table.write_text(f"id\t{PAIRS[5][1]}\t{PAIRS[5][0]}\nid\tnoch mehr\teven more\n", "utf-8")
+    names = {"data__source": [files[0], again[0]], "data__target": [files[1], again[1]]}
+    prepared = prepare(recipe(**names, data__tsv=[str(table)], data__columns=[3, 2]))
+    assert prepared.corpus.report.taken["duplicate"] == 2
+    assert prepared.corpus.report.read == len(PAIRS) + 4
+    more = [("new text", "neuer Text"), ("even more", "noch mehr")]
+    assert sorted(texts(prepared) + held(prepared)) == sorted(PAIRS + more)
+
+
+def test_what_is_held_out_does_not_depend_on_the_order_of_the_lines(files, tmp_path):
+    mixed = write(tmp_path / "mixed", random.Random(1).sample(PAIRS, len(PAIRS)))
+    one, other = prepare(recipe(files)), prepare(recipe(mixed))
+    assert sorted(held(one)) == sorted(held(other))
+    assert sorted(texts(one)) == sorted(texts(other))
+
+
+def test_with_validation_files_nothing_is_held_out(files, tmp_path):
+    valid = write(tmp_path / "valid", [("one", "eins"), ("two", "zwei")])
+    prepared = prepare(recipe(files, data__valid_source=[valid[0]], data__valid_target=[valid[1]]))
+    assert held(prepared) == [("one", "eins"), ("two", "zwei")]
+    assert sorted(texts(prepared)) == sorted(PAIRS)
+
+
+def test_two_vocabularies_are_learned_each_from_its_side(files):
+    source, target = prepare(recipe(files, subwords__joint=False, subwords__size=300)).subwords
+    assert source is not target
+    assert "".join(source.pieces(source.encode(["나무"])[0])) == "▁나무"
+    assert "<0x" in "".join(target.pieces(target.encode(["나무"])[0]))
+
+
+def test_subwords_that_are_given_are_used(files, tmp_path, cache):
+    own = subwords.learn([text for pair in PAIRS for text in pair], subwords.SubwordsConfig(), 300)
+    own.save(tmp_path / "own.spm")
+    prepared = prepare(recipe(files, subwords__source_model=str(tmp_path / "own.spm")))
+    assert prepared.joint
+    assert prepared.subwords[0].model == own.model
+    assert not list(cache.glob("subwords-*"))
+
+
+def test_text_is_kept_where_subwords_are_sampled(files):
+    assert prepare(recipe(files)).corpus.source.text is None
+    prepared = prepare(recipe(files, subwords__sampling=0.1))
+    assert [(prepared.corpus.source.text[0], prepared.corpus.target.text[0])] == texts(prepared)[:1]
+
+
+def test_the_rejected_are_written_where_it_was_asked(tmp_path):
+    files = write(tmp_path / "train", [*PAIRS, ("", "leer"), PAIRS[0]])
+    for _ in range(2):  # the second time the corpus is there already
+        out = tmp_path / "deep" / "rejected.tsv"
+        prepare(recipe(files, filters__rejected=str(out)))
+        rows = [line.split("\t")[:2] for line in out.read_text("utf-8").splitlines()[1:]]
+        assert rows == [["empty", "train.en:65"], ["duplicate", "train.en:66"]]
+        out.unlink()
+
+
+def test_packed_files_hold_the_same_pairs(files):
+    packed = []
+    for name in files:
+        packed.append(f"{name}.gz")
+        Path(f"{name}.gz").write_bytes(gzip.compress(Path(name).read_bytes()))
+    assert sorted(texts(prepare(recipe(packed)))) == sorted(texts(prepare(recipe(files))))
+
+
+def test_who_waits_is_told(files):
+    told = []
+    prepare(recipe(files), lambda what, done: told.append((what, done)))
+    assert told == [("counting", 0), ("learning subwords", 0), ("reading", 0), ("encoding", len(PAIRS))]
+
+
+def test_a_missing_file_is_named(files, tmp_path):
+    with pytest.raises(ValueError, match=r"nowhere\.en: no such file"):
+        prepare(recipe([str(tmp_path / "nowhere.en"), files[1]]))
+    with pytest.raises(ValueError, match=r"1 source files and 0 target files: they go in pairs"):
+        prepare(recipe(files, data__target=[]))
+
+
+def test_the_phrasebook_is_written_once_and_read_like_any_files(monkeypatch):
+    calls = []
+
+    def small(folder, *, train, **_):
+        calls.append(train)
+        for part, some in (("train", PAIRS), ("valid", PAIRS[:5])):
+            write(folder / part, some)
+            (folder / f"{part}.de").rename(folder / f"{part}.ko")
+
+    monkeypatch.setattr(phrasebook, "write", small)
+    asked = read(None, [("data.phrasebook", 64), ("subwords.size", 320)])
+    prepared = prepare(asked)
+    assert sorted(texts(prepared)) == sorted((target, source) for source, target in PAIRS)
+    assert len(prepared.valid) == 5
+    assert preparing.prepare(asked).key == prepared.key
+    assert calls == [64]

@@ -1,0 +1,143 @@
+"""Recipes: what a file says, what is said about it, and what becomes of it."""
+
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from heed.config import assignment, to_toml
+from heed.models.transformer import SIZES, Transformer, TransformerConfig
+from heed.runs.recipe import ModelConfig, Recipe, choose_preset, differences, model_config, read
+
+RECIPES = sorted(Path(__file__).parents[2].joinpath("recipes").glob("*.toml"))
+DATA = [("data.source", ["a.en"]), ("data.target", ["a.de"])]
+
+
+def test_there_are_recipes():
+    assert len(RECIPES) >= 2
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.name)
+def test_every_setting_of_our_recipes_is_one(path):
+    recipe = read(path, [])
+    config = model_config(recipe.model, 10_000, (500, 500), recipe.subwords.joint)
+    assert config.dim % config.heads == 0
+
+
+def test_files_that_a_recipe_names_may_be_changed_on_the_command_line(tmp_path):
+    path = tmp_path / "a.toml"
+    path.write_text("[data]\nsource = 'a.en'\ntarget = 'a.de'\n[training]\nsteps = 5\n")
+    changed = read(path, [assignment("training.steps=7"), assignment('data.source=["b.en", "c.en"]')])
+    assert (changed.training.steps, changed.data.source, changed.data.target) == (7, ["b.en", "c.en"], ["a.de"])
+
+
+def full():
+    """A recipe in which many things differ from their defaults."""
+    changes = [
+        "data.source=['a b.en', 'c\"d.en']", "data.target=['세 나무.de', 'e\\f.de']", "data.licence=CC BY 4.0", "data.holdout=7",
+        "filters.max_ratio=3", "subwords.size=4000", "subwords.sampling=0.1", "model.preset=base", "model.norm=pre",
+        "training.rate=1e-9", "training.compile=true", "training.checkpoint_every=10", "decoding.beam=2",
+    ]  # fmt: skip
+    return read(None, [assignment(change) for change in changes])
+
+
+@pytest.mark.parametrize("recipe", [*(read(path, []) for path in RECIPES), read(None, DATA), full()])
+def test_what_is_written_down_is_the_same_recipe(recipe, tmp_path):
+    path = tmp_path / "recipe.toml"
+    path.write_text(to_toml(recipe), "utf-8")
+    assert read(path, []) == recipe
+    assert not differences(recipe, read(path, []))
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ("training.step=5", "training.step: no such setting; did you mean steps?"),
+        ("trainign.steps=5", "trainign: no such setting; did you mean training?"),
+        ("training.zzzz=5", "training.zzzz: no such setting; there are steps, batch_tokens,"),
+        ("training.steps=many", "training.steps: 'many' is not a whole number"),
+        ("training.rate=fast", "training.rate: 'fast' is not a number"),
+        ("training.compile=1", "training.compile: 1 is not true or false"),
+        ("training.schedule=line", "training.schedule: 'line' is none of 'noam', 'inverse-root', 'cosine', 'constant'"),
+        ("model.preset=huge", "model.preset: 'huge' is none of 'auto', 'tiny', 'small', 'base', 'big'"),
+        ("model.norm=none of it", "model.norm: 'none of it' is none of 'post', 'pre'"),
+        ("model=tiny", "model: 'tiny' is a value; this is a section, [model]"),
+        ("data.source=[1]", "data.source[0]: 1 is not text in quotes"),
+        ("data.columns=[1]", "data.columns is [1]; it must be two column numbers, counted from 1"),
+        ("data.columns=[0, 1]", "data.columns is [0, 1]; it must be two column numbers, counted from 1"),
+        ("data.phrasebook=100", "data: name the files to train on (source and target, or tsv), or set data.phrasebook; not both"),
+        ("data.holdout=-1", "data.holdout is -1; it must be at least 1 where no validation files are named"),
+        ("data.holdout=0", "data.holdout is 0; it must be at least 1 where no validation files are named"),
+        ("training.steps=0", "training.steps is 0; it must be at least 1"),
+        ("decoding.beam=0", "beam is 0 and nbest is 1; both must be at least 1"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_said(change, says, tmp_path):
+    with pytest.raises(ValueError) as error:
+        read(None, [*DATA, assignment(change)])
+    assert str(error.value).startswith(says)
+    path = tmp_path / "a.toml"
+    path.write_text("")
+    with pytest.raises(ValueError) as error:
+        read(path, [*DATA, assignment(change)])
+    assert str(error.value).startswith(f"{path}: {says}")
+
+
+def test_a_recipe_without_data_is_refused():
+    with pytest.raises(ValueError, match="data: name the files to train on"):
+        read(None, [])
+
+
+def test_with_validation_files_nothing_need_be_held_out():
+    valid = [("data.valid_source", ["v.en"]), ("data.valid_target", ["v.de"]), ("data.holdout", 0)]
+    assert read(None, [*DATA, *valid]).data.holdout == 0
+
+
+def test_differences_are_named_with_both_values():
+    one, other = read(None, DATA), read(None, [*DATA, ("training.steps", 5), ("model.dim", 64)])
+    assert differences(one, one) == []
+    assert differences(one, other) == [("model.dim", None, 64), ("training.steps", 10_000, 5)]
+
+
+@pytest.mark.parametrize(
+    ("pairs", "preset"),
+    [(1, "tiny"), (99_999, "tiny"), (100_000, "small"), (999_999, "small"), (1_000_000, "base"), (10**8, "base")],
+)
+def test_a_corpus_has_the_size_that_it_can_feed(pairs, preset):
+    assert choose_preset(pairs) == preset
+    config = model_config(ModelConfig(), pairs, (500, 500), joint=True)
+    assert config == TransformerConfig(vocab_size=500, tied="all", **SIZES[preset])
+
+
+@pytest.mark.parametrize("preset", SIZES)
+def test_a_preset_that_is_named_holds_whatever_the_corpus(preset):
+    config = model_config(ModelConfig(preset=preset), 5, (500, 500), joint=True)
+    assert {name: getattr(config, name) for name in SIZES[preset]} == SIZES[preset]
+
+
+def test_the_base_preset_is_the_papers():
+    assert model_config(ModelConfig(preset="base"), 5, (37_000, 37_000), joint=True) == TransformerConfig(
+        vocab_size=37_000
+    )
+
+
+def test_what_is_set_goes_over_the_preset():
+    chosen = ModelConfig(preset="tiny", dim=64, dropout=0.0, norm="pre", output_bias=False)
+    config = model_config(chosen, 5, (500, 500), joint=True)
+    assert (config.dim, config.dropout, config.norm, config.heads) == (64, 0.0, "pre", SIZES["tiny"]["heads"])
+
+
+def test_two_vocabularies_tie_the_target_alone():
+    config = model_config(ModelConfig(preset="tiny"), 5, (300, 500), joint=False)
+    assert (config.source_vocab_size, config.vocab_size, config.tied) == (300, 500, "target")
+    Transformer(config)
+    assert model_config(ModelConfig(tied="none"), 5, (300, 500), joint=False).tied == "none"
+
+
+def test_every_setting_of_the_model_can_be_set():
+    given = {field.name for field in fields(TransformerConfig)} - {"vocab_size", "source_vocab_size"}
+    assert {field.name for field in fields(ModelConfig)} == given | {"preset"}
+
+
+def test_a_recipe_needs_only_its_data():
+    assert read(None, DATA) == Recipe(data=read(None, DATA).data)

@@ -1,0 +1,127 @@
+"""The log of a run across its stops, and what the terminal says."""
+
+import io
+import json
+
+import pytest
+from rich.console import Console
+
+from heed.training.curves import read_log
+from heed.training.report import Log, Report, perplexity
+
+
+def write(folder, after, *lines):
+    log = Log(folder, after)
+    for kind, facts in lines:
+        log.write(kind, **facts)
+    log.close()
+
+
+def step(number, **facts):
+    return "step", {"step": number, "loss": 1.5, **facts}
+
+
+def seen(folder):
+    return [
+        (line["kind"], line.get("step")) for line in map(json.loads, (folder / "log.jsonl").read_bytes().splitlines())
+    ]
+
+
+def test_a_log_has_an_object_a_line(tmp_path):
+    write(tmp_path, 0, ("start", {"key": "세 나무"}), step(20))
+    text = (tmp_path / "log.jsonl").read_text("utf-8")
+    assert text == '{"kind": "start", "key": "세 나무"}\n{"kind": "step", "step": 20, "loss": 1.5}\n'
+
+
+def test_a_line_is_there_as_soon_as_it_is_written(tmp_path):
+    log = Log(tmp_path, 0)
+    log.write("step", step=20)
+    assert seen(tmp_path) == [("step", 20)]
+    log.close()
+
+
+def test_after_a_stop_what_is_done_again_is_forgotten(tmp_path):
+    valid = ("valid", {"step": 40, "bleu": 1.0})
+    write(
+        tmp_path,
+        0,
+        ("start", {"step": 0}),
+        ("note", {"text": "no step"}),
+        step(20),
+        step(40),
+        valid,
+        step(60),
+        step(80),
+    )
+    write(tmp_path, 40, ("start", {"step": 40}), step(60, loss=9.0))
+    kinds = [("start", 0), ("note", None), ("step", 20), ("step", 40), ("valid", 40), ("start", 40), ("step", 60)]
+    assert seen(tmp_path) == kinds
+    assert read_log(tmp_path)[-1]["loss"] == 9.0
+    assert len(read_log(tmp_path)) == len(kinds)
+
+
+@pytest.mark.parametrize("tail", ['{"kind": "step", "st', '{"kind": "note", "text": "\ub098'.encode()[:-1], "\n", "{"])
+def test_the_half_line_of_a_killed_run_is_gone(tmp_path, tail):
+    write(tmp_path, 0, step(20), step(40))
+    with open(tmp_path / "log.jsonl", "ab") as file:
+        file.write(tail if isinstance(tail, bytes) else tail.encode())
+    write(tmp_path, 40, step(60))
+    assert seen(tmp_path) == [("step", 20), ("step", 40), ("step", 60)]
+    assert [line["step"] for line in read_log(tmp_path)] == [20, 40, 60]
+
+
+def test_a_whole_line_that_lacks_only_its_end_is_kept(tmp_path):
+    write(tmp_path, 0, step(20), step(40))
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(path.read_bytes()[:-1])
+    write(tmp_path, 40, step(60))
+    assert seen(tmp_path) == [("step", 20), ("step", 40), ("step", 60)]
+
+
+@pytest.mark.parametrize("text", ["one\u2028two", "one\x85two", "one\x1ctwo", "one\r\ntwo"])
+def test_no_text_in_a_line_can_break_it(tmp_path, text):
+    write(tmp_path, 0, ("note", {"text": text}))
+    write(tmp_path, 5, step(6))
+    assert [line.get("text") for line in read_log(tmp_path)] == [text, None]
+
+
+def test_a_run_from_the_beginning_forgets_all_steps(tmp_path):
+    write(tmp_path, 0, ("start", {"step": 0}), step(20))
+    write(tmp_path, 0, step(20))
+    assert seen(tmp_path) == [("start", 0), ("step", 20)]
+
+
+def told(quiet=False, samples=(), **facts):
+    console = Console(file=io.StringIO(), width=100)
+    report = Report(console, steps=100, quiet=quiet)
+    facts = {"step": 1000, "epoch": 3, "loss": 1.5, "perplexity": 4.48, "bleu": 20.0, "chrf": 40.0, **facts}
+    report.valid(facts, samples, best=True)
+    report.say("Going on.")
+    report.close()
+    return console.file.getvalue()
+
+
+def test_a_validation_is_a_table_and_sentences():
+    said = told(samples=[("ein [bold]Haus", "a house", "a [red]house[/]"), ("eins", "one", "one")])
+    for words in (
+        "1,000",
+        "1.500",
+        "4.48",
+        "20.0",
+        "40.0",
+        "best so far",
+        "ein [bold]Haus",
+        "≠ a [red]house[/]",
+        "= one",
+    ):
+        assert words in said
+    assert said.endswith("Going on.\n")
+
+
+def test_who_asked_for_quiet_has_it():
+    assert told(quiet=True) == ""
+
+
+def test_perplexity_is_finite():
+    assert perplexity(0.0) == 1.0
+    assert perplexity(1e9) < float("inf")
