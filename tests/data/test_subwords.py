@@ -32,6 +32,7 @@ def model(request, texts) -> Subwords:
 def test_clean_is_nfc_with_single_spaces():
     assert clean(" \tone\u2028two\u3000 three\n") == "one two three"
     assert clean("e\u0301 \u1100\u1161") == "é 가"
+    assert clean("ﬁ① ｶ") == "ﬁ① ｶ"  # NFKC would change more than how a character is written
 
 
 @given(text=st.text(st.characters(exclude_characters="▁", codec="utf-8")))
@@ -115,6 +116,17 @@ def test_sampling_without_chance_is_plain_encoding(learned, text, texts):
     for drawn in (text, texts[len(text) % len(texts)], f"{text} {texts[0]}"):
         if "▁" not in drawn:
             assert learned.sample([drawn], 0.0, seed=1) == learned.encode([drawn])
+
+
+def test_of_merges_alike_the_first_comes_first():
+    model = learn(["aa ab aaa ba"] * 50, SubwordsConfig(), 280)
+    words = ["a" * count for count in range(1, 9)]
+    assert model.sample(words, 0.0, seed=1) == model.encode(words)
+
+
+def test_where_every_merge_is_dropped_letters_are_left(learned):
+    (ids,) = learned.sample(["the red house"], 1.0, seed=1)
+    assert learned.pieces(ids) == list("▁the▁red▁house")
 
 
 def test_all_weight_on_the_likeliest_unigrams_is_plain_encoding(texts):

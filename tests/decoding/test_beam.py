@@ -49,8 +49,8 @@ class Counting:
 
 @pytest.mark.parametrize("alpha", ALPHAS)
 @pytest.mark.parametrize("nbest", [1, 3])
-@pytest.mark.parametrize("longest", [[3, 3, 3], [4, 1, 3]])
-def test_a_wide_beam_finds_the_best_of_all(model, texts, alpha, nbest, longest):
+def test_a_wide_beam_finds_the_best_of_all(model, texts, alpha, nbest):
+    longest = [4, 1, 3]
     found = search(model, texts, longest, beams=4**3 * 5, nbest=nbest, alpha=alpha)
     for row in range(3):
         best = every(model, texts, row, longest[row], alpha)[:nbest]
@@ -121,10 +121,10 @@ def test_a_search_that_stops_early_misses_nothing(model, texts, nbest, alpha):
         assert sum(early.rows) < sum(late.rows)
 
 
-@pytest.mark.parametrize("alpha", ALPHAS)
+@pytest.mark.parametrize("alpha", [0.0, 2.0])
 def test_a_narrow_beam_is_never_better_than_all(model, texts, alpha):
-    for row, hypotheses in enumerate(search(model, texts, [5, 4, 3], beams=2, alpha=alpha)):
-        best, _ = every(model, texts, row, [5, 4, 3][row], alpha)[0]
+    for row, hypotheses in enumerate(search(model, texts, [4, 4, 3], beams=2, alpha=alpha)):
+        best, _ = every(model, texts, row, [4, 4, 3][row], alpha)[0]
         assert hypotheses[0].score <= best + 1e-10
 
 
@@ -139,7 +139,9 @@ def test_a_batch_gives_what_its_sentences_give_alone(model, texts, beams):
     together = search(model, texts, [9, 7, 8], beams=beams, nbest=beams)
     for row in range(3):
         size = int(texts[1][row].sum())  # alone, without its padding
-        alone = search(model, [part[row : row + 1, :size] for part in texts], [[9, 7, 8][row]], beams=beams, nbest=beams)
+        alone = search(
+            model, [part[row : row + 1, :size] for part in texts], [[9, 7, 8][row]], beams=beams, nbest=beams
+        )
         assert [h.tokens for h in together[row]] == [h.tokens for h in alone[0]]
         assert [h.score for h in together[row]] == pytest.approx([h.score for h in alone[0]], abs=1e-10)
 

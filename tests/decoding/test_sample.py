@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heed.decoding import limits
@@ -150,6 +150,7 @@ def test_tokens_are_drawn_as_often_as_they_are_likely(options, expected):
     assert ((counts[expected > 0] - due) ** 2 / due).sum() < 18.5  # chi-square of 4: one in a thousand is above
 
 
+@settings(max_examples=50)
 @given(
     st.lists(st.integers(1, 1000), min_size=2, max_size=8, unique=True),
     st.integers(0, 9),

@@ -36,7 +36,7 @@ def drawn(subwords, seed, max_length=MOST):
     """A model that cares about its past and its source, writes several words, and ends now and then."""
     torch.manual_seed(seed)
     config = TransformerConfig(
-        vocab_size=len(subwords), dim=32, heads=2, hidden=48, encoder_layers=2, decoder_layers=2, max_length=max_length,
+        vocab_size=len(subwords), dim=32, heads=2, hidden=48, encoder_layers=1, decoder_layers=2, max_length=max_length,
         norm="pre", tied="none", output_bias=True,
     )  # fmt: skip
     model = Transformer(config).double().eval().requires_grad_(False)
@@ -59,21 +59,21 @@ def make(subwords):
 
     def make(*seeds, max_length=MOST, **options):
         models = [drawn(subwords, seed, max_length) for seed in seeds]
-        return Translator(models, (subwords, subwords), decoding=DecodingConfig(beam=3, max_growth=0.5), **options)
+        return Translator(models, (subwords, subwords), decoding=DecodingConfig(beam=3, max_length=8), **options)
 
     return make
 
 
 @pytest.fixture(scope="session")
 def texts(pairs):
-    return [pair.source for pair in pairs[:8]]
+    return [pair.source for pair in pairs[:5]]
 
 
 @pytest.fixture(scope="session")
 def translator(make, texts):
-    made = make(49, max_source=48)
+    made = make(16, max_source=48)
     found = made.translate(texts)
     assert len({t.text for t in found}) == len(texts)
     assert len({len(t.tokens) for t in found}) > 3
-    assert sum(t.tokens[-1] == "</s>" for t in found) > 4
+    assert {t.tokens[-1] == "</s>" for t in found} == {True, False}
     return made

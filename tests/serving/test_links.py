@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heed.serving.alignment import agreement, first_words, links, merged, words_of
@@ -14,7 +14,6 @@ TARGET = ["▁To", "bigs", "▁love", "▁you"]
 def test_a_piece_with_a_space_before_it_opens_a_word():
     assert words_of(SOURCE) == [0, 0, 0, 1, 1]
     assert words_of(["▁", "a", "▁b", "c"]) == [0, 0, 1, 1]
-    assert words_of(["a", "b", "▁c"]) == [0, 0, 0] or words_of(["a", "b", "▁c"]) == [0, 0, 1]
 
 
 def test_weights_are_summed_over_a_source_word_and_averaged_over_a_target_word():
@@ -22,6 +21,7 @@ def test_weights_are_summed_over_a_source_word_and_averaged_over_a_target_word()
     np.testing.assert_allclose(merged(weights, SOURCE, TARGET), [[0.55, 0.45], [0.25, 0.75], [1, 0]])
 
 
+@settings(max_examples=50)
 @given(st.data())
 def test_rows_that_sum_to_one_still_do(data):
     pieces = st.lists(st.sampled_from(["▁a", "b"]), min_size=1, max_size=8).map(lambda rest: ["▁", *rest])

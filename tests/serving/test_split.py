@@ -1,5 +1,7 @@
+import itertools
+
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heed.serving.split import split
@@ -7,6 +9,7 @@ from heed.serving.split import split
 TEXTS = st.text(alphabet="ab cd ,.;:!?…。！，、；é나 ", max_size=120)
 
 
+@settings(max_examples=50)
 @given(TEXTS, st.integers(1, 30))
 def test_no_character_is_lost_and_every_part_is_within_the_limit(text, limit):
     parts = split(text, len, limit)
@@ -14,6 +17,7 @@ def test_no_character_is_lost_and_every_part_is_within_the_limit(text, limit):
     assert all(0 < len(part) <= limit for part in parts)
 
 
+@settings(max_examples=50)
 @given(TEXTS, st.integers(1, 30))
 def test_every_part_stands_in_the_text_as_it_is(text, limit):
     place = 0
@@ -21,17 +25,18 @@ def test_every_part_stands_in_the_text_as_it_is(text, limit):
         place = text.index(part, place) + len(part)
 
 
-@given(TEXTS, st.integers(1, 12))
+@settings(max_examples=50)
+@given(st.text(alphabet="ab cd ,.;:!?… ", max_size=60), st.integers(1, 12))
 def test_words_that_fit_are_not_cut(text, limit):
-    """By words, a text without marks is cut into full parts."""
     parts = split(text, lambda part: len(part.split()), limit)
     assert [word for part in parts for word in part.split()] == text.split()
 
 
+@settings(max_examples=50)
 @given(st.lists(st.text("abc", min_size=1, max_size=5), max_size=30), st.integers(5, 20))
 def test_parts_without_marks_are_as_full_as_can_be(words, limit):
     parts = split(" ".join(words), len, limit)
-    for part, after in zip(parts, parts[1:], strict=False):
+    for part, after in itertools.pairwise(parts):
         assert len(f"{part} {after.split()[0]}") > limit
 
 

@@ -9,8 +9,14 @@ import torch
 from heed.data.subwords import FIRST, LAST, clean
 from heed.nn.attention import record
 from heed.serving.results import Translation
+from heed.serving.translator import Translator
 
-WAYS = [{}, {"beam": 1}, {"sample": True, "nbest": 2, "temperature": 1.5}, {"no_repeat": 2, "nbest": 3, "min_length": 4}]
+WAYS = [
+    {},
+    {"beam": 1},
+    {"sample": True, "nbest": 2, "temperature": 1.5},
+    {"no_repeat": 2, "nbest": 3, "min_length": 4},
+]
 
 
 def said(translations):
@@ -39,17 +45,16 @@ def test_empty_lines_stay_empty_lines(translator, texts):
 
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
-@pytest.mark.parametrize("batch_tokens", [1, 60])
-def test_batches_give_what_sentences_give_alone(translator, texts, way, batch_tokens):
+def test_batches_give_what_sentences_give_alone(translator, texts, way):
     together = translator.translate(texts, **way)
-    apart = translator.translate(texts, batch_tokens=batch_tokens, **way)
+    apart = translator.translate(texts, batch_tokens=1, **way)
     assert said(together) == said(apart)
     assert scores(together) == pytest.approx(scores(apart), abs=1e-10)
 
 
 @pytest.mark.parametrize("way", WAYS[:2], ids=str)
 def test_the_order_of_the_texts_does_not_matter(translator, texts, way):
-    order = [5, 2, 7, 0, 3, 6, 1, 4]
+    order = [3, 2, 4, 0, 1]
     shuffled = said(translator.translate([texts[i] for i in order], batch_tokens=60, **way))
     plain = said(translator.translate(texts, batch_tokens=60, **way))
     assert shuffled == [plain[i] for i in order]
@@ -85,9 +90,9 @@ def test_draws_of_one_sentence_differ(translator, texts):
     assert len({c.text for c in translator.translate(texts[0], sample=True, nbest=5).nbest}) > 2
 
 
-@pytest.mark.parametrize("way", [*WAYS[:3], {"no_repeat": 1}], ids=str)
+@pytest.mark.parametrize("way", [{"no_repeat": 1}, *WAYS[1:3]], ids=str)
 def test_a_prefix_opens_every_translation(translator, texts, way):
-    prefixes = ["I love", "나는", "We wash", "투빅아, 나는 나는", "", "Ünseen ▓", "a", "We"]
+    prefixes = ["I love", "나는", "투빅아, 나는 나는", "", "Ünseen ▓"]
     found = translator.translate(texts, prefix=prefixes, batch_tokens=60, **way)
     for prefix, translation in zip(prefixes, found, strict=True):
         assert all(c.text.startswith(prefix) for c in translation.nbest)
@@ -116,8 +121,8 @@ def test_prefixes_that_do_not_fit_are_refused(translator, texts):
 def test_limits_hold(translator, texts):
     for found in translator.translate(texts, max_length=5):
         assert len(found.tokens) <= 5
-    for found in translator.translate(texts, min_length=9, no_repeat=2):
-        assert len(found.tokens) > 9
+    for found in translator.translate(texts, min_length=6, no_repeat=2):
+        assert len(found.tokens) > 6
         pairs = list(itertools.pairwise(found.tokens))
         assert len(pairs) == len(set(pairs))
     for found in translator.translate(texts, sample=True, temperature=50.0):
@@ -126,7 +131,7 @@ def test_limits_hold(translator, texts):
 
 def test_every_text_is_one_line(make, texts, subwords):
     """Bytes can spell line breaks."""
-    breaking = make(49)
+    breaking = make(16)
     newline = subwords.processor.piece_to_id("<0x0A>")
     breaking.model.bias[newline] = breaking.model.bias.max() + 30
     found = breaking.translate(texts[0], max_length=6, prefix="a")
@@ -190,30 +195,17 @@ def test_token_scores_add_up_to_the_score(translator, texts, way):
             assert c.score == pytest.approx(sum(c.token_scores) / ((5 + len(c.tokens)) / 6) ** 0.8)
 
 
-def test_what_a_translation_scored_is_what_it_scores_when_shown(translator, pairs):
-    """Forced to say what a vocabulary makes of a text, so that the tokens are the same when it is read again."""
-    sources, targets = [p.source for p in pairs[:12]], [p.target for p in pairs[:12]]
-    found = translator.translate(sources, prefix=targets)
-    shown = translator.score(sources, targets)
-    for translation, score in zip(found, shown, strict=True):
-        own = len(score.tokens) - 1
-        assert score.tokens[own] == "</s>"
-        assert translation.tokens[:own] == score.tokens[:own]
-        assert translation.token_scores[:own] == pytest.approx(score.token_scores[:own], abs=1e-10)
+def test_what_a_translation_scored_is_what_it_scores_when_shown(make, pairs):
+    """Made to say what its vocabulary makes of a text, and then to end: read again, the tokens are the same."""
+    sources, targets = [p.source for p in pairs[:9]], [p.target for p in pairs[:9]]
+    ending = make(16)
+    ending.model.bias[LAST] += 30
+    found = ending.translate(sources, prefix=targets)
+    for translation, score in zip(found, ending.score(sources, targets), strict=True):
+        assert translation.text == score.target
+        assert translation.tokens == score.tokens
+        assert translation.token_scores == pytest.approx(score.token_scores, abs=1e-10)
         assert score.logp == pytest.approx(sum(score.token_scores))
-        if translation.tokens == score.tokens:
-            assert translation.token_scores == pytest.approx(score.token_scores, abs=1e-10)
-
-
-def test_a_whole_translation_scores_the_same_when_shown(translator, pairs):
-    sources = [pair.source for pair in pairs[:40]]
-    found = translator.translate(sources, beam=2)
-    same = 0
-    for translation, score in zip(found, translator.score(sources, [t.text for t in found]), strict=True):
-        if translation.tokens == score.tokens:
-            same += 1
-            assert translation.token_scores == pytest.approx(score.token_scores, abs=1e-10)
-    assert same >= 5
 
 
 def test_scores_do_not_depend_on_the_batch(translator, pairs):
@@ -241,10 +233,10 @@ def within(links, source, target):
 
 
 def test_alignments_name_words_that_are_there(translator, pairs):
-    sources, targets = [p.source for p in pairs[:20]], [p.target for p in pairs[:20]]
+    sources, targets = [p.source for p in pairs[:12]], [p.target for p in pairs[:12]]
     found = translator.align_pairs([*sources, "", "a"], [*targets, "a", ""], batch_tokens=100)
     assert found[-2:] == [[], []]
-    for links, source, target in zip(found[:20], sources, targets, strict=True):
+    for links, source, target in zip(found[:12], sources, targets, strict=True):
         assert within(links, source, target)
         assert sorted(j for _, j in links) == list(range(len(target.split())))  # a link for each target word
         assert links == translator.align_pairs([source], [target])[0]
@@ -278,7 +270,7 @@ def test_attentions_have_a_row_for_each_token_and_sum_to_one(translator, texts):
     for found in (*translator.translate(texts), *translator.translate(texts[:2], max_length=3)):
         maps, s, t = found.attentions, len(found.source_tokens), len(found.tokens)
         assert {name: own.shape for name, own in maps.items()} == {
-            "encoder": (2, 2, s, s), "decoder": (2, 2, t, t), "cross": (2, 2, t, s),
+            "encoder": (1, 2, s, s), "decoder": (2, 2, t, t), "cross": (2, 2, t, s),
         }  # fmt: skip
         for own in maps.values():
             np.testing.assert_allclose(own.sum(-1), 1, atol=1e-5)
@@ -291,7 +283,7 @@ def test_attentions_are_those_the_model_had(translator, pairs):
     with record(translator.model) as maps, torch.no_grad():
         translator.model(*map(torch.tensor, ids))
     found = translator.attentions(source, target)
-    for name, numbers in {"encoder": [0, 1], "decoder": [2, 4], "cross": [3, 5]}.items():
+    for name, numbers in {"encoder": [0], "decoder": [1, 3], "cross": [2, 4]}.items():
         np.testing.assert_allclose(found[name], torch.cat([maps[i] for i in numbers]).numpy(), atol=1e-6)
     forced = translator.translate(source, prefix=target).attentions
     length = len(ids[1][0])
@@ -306,21 +298,20 @@ def test_a_text_in_parts_has_the_attentions_of_its_parts(translator, long):
 
 
 def test_a_model_beside_itself_translates_as_alone(make, texts):
-    assert said(make(49, 49).translate(texts)) == said(make(49).translate(texts))
+    assert said(make(16, 16).translate(texts)) == said(make(16).translate(texts))
 
 
 def test_an_ensemble_scores_by_the_mean_of_probabilities(make, pairs):
     source, target = [pairs[0].source], [pairs[0].target]
-    one, other, both = (make(*seeds).score(source, target)[0].token_scores for seeds in ([49], [95], [49, 95]))
+    one, other, both = (make(*seeds).score(source, target)[0].token_scores for seeds in ([16], [131], [16, 131]))
     mean = (np.exp(one) + np.exp(other)) / 2
     assert both == pytest.approx(np.log(mean).tolist(), abs=1e-10)
 
 
 def test_an_ensemble_allows_what_all_of_it_allow(make, texts):
-    both = make(49, 95)
-    both.models[1] = make(95, max_length=20).model
-    found = type(both)(both.models, (both.source, both.target)).translate(texts, min_length=30)
-    assert {len(t.tokens) for t in found} == {20}
+    models, subwords = [make(16).model, make(131, max_length=20).model], make(16).source
+    found = Translator(models, (subwords, subwords)).translate(texts, min_length=30, beam=2)
+    assert {len(part.tokens) for t in found for part in t.parts or [t]} == {20}
 
 
 def test_the_source_of_a_translation_is_the_text_made_clean(translator, long):

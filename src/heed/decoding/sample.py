@@ -26,7 +26,9 @@ def drawn(seeds: Sequence[int], *, temperature: float = 1.0, top_k: int = 0, top
 
     def choose(logp: Float[Tensor, "r vocab"], sentence: Int[Tensor, " r"]) -> Int[Tensor, " r"]:
         logp = trimmed((logp.double() / temperature).log_softmax(dim=-1), top_k, top_p)
-        luck = torch.stack([torch.rand(logp.shape[-1], generator=chance[i], dtype=torch.double) for i in sentence.tolist()])
+        luck = torch.stack(
+            [torch.rand(logp.shape[-1], generator=chance[i], dtype=torch.double) for i in sentence.tolist()]
+        )
         gumbel = -torch.log(-torch.log(luck.to(logp.device)))
         return (logp + gumbel).argmax(dim=-1)
 
@@ -77,7 +79,9 @@ def one_by_one(
         scores = torch.cat([scores.to(logp.dtype), logp.gather(1, said[:, None])], dim=1)
         ends = (said == last) | (tokens.shape[1] >= longest[sentence])
         if ends.any():
-            for i, ids, parts in zip(sentence[ends].tolist(), tokens[ends].tolist(), scores[ends].tolist(), strict=True):
+            for i, ids, parts in zip(
+                sentence[ends].tolist(), tokens[ends].tolist(), scores[ends].tolist(), strict=True
+            ):
                 done[i].append(Hypothesis(ids, sum(parts) / length_penalty(len(ids), alpha), parts))
             rows = (~ends).nonzero().flatten()
             sentence, tokens, scores, said = sentence[rows], tokens[rows], scores[rows], said[rows]

@@ -38,7 +38,7 @@ class TransformerConfig:
     norm_eps: float = 1e-5
 
 
-SIZES = {
+SIZES = {  # norms before the sublayers: these learn whatever the schedule; the paper's own are in recipes/paper-base.toml
     "tiny": {"dim": 128, "heads": 4, "hidden": 512, "encoder_layers": 4, "decoder_layers": 4, "dropout": 0.3},
     "small": {"dim": 256, "heads": 4, "hidden": 1024, "encoder_layers": 6, "decoder_layers": 6, "dropout": 0.2},
     "base": {"dim": 512, "heads": 8, "hidden": 2048, "encoder_layers": 6, "decoder_layers": 6, "dropout": 0.1},

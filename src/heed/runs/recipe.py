@@ -107,7 +107,7 @@ def choose_preset(pairs: int) -> str:
 def model_config(chosen: ModelConfig, pairs: int, vocabulary: tuple[int, int], joint: bool) -> TransformerConfig:
     """The preset, what differs from it, and the vocabularies."""
     preset = choose_preset(pairs) if chosen.preset == "auto" else chosen.preset
-    values = {"tied": "all" if joint else "target", **SIZES[preset]}
+    values = {"norm": "pre", "tied": "all" if joint else "target", **SIZES[preset]}
     for name, value in dataclasses.asdict(chosen).items():
         if name != "preset" and value is not None:
             values[name] = value

@@ -59,7 +59,9 @@ class Rows(NamedTuple):
         return weights[:, 1:] if self.after else weights[:, :-1]
 
 
-def aligned(model: nn.Module, pairs: Sequence[Ids], pieces: Sequence[Pieces], rows: Rows) -> list[list[tuple[int, int]]]:
+def aligned(
+    model: nn.Module, pairs: Sequence[Ids], pieces: Sequence[Pieces], rows: Rows
+) -> list[list[tuple[int, int]]]:
     """Word alignments of a batch of pairs."""
     weights = rows.of(by_part(model, recorded(model, pairs)[0])["cross"])
     return [links(table) for table in _tables(weights, pairs, pieces)]
@@ -126,7 +128,9 @@ def _steps(seen: Sequence[Seen], beams: int, pieces) -> list[list[Candidate]]:
     """A search as the page draws it: which candidates lived on, ended, or were dropped at each step."""
     steps = []
     for number, step in enumerate(seen):
-        own = zip(step.beam[0].tolist(), step.token[0].tolist(), step.logp[0].tolist(), step.ends[0].tolist(), strict=True)
+        own = zip(
+            step.beam[0].tolist(), step.token[0].tolist(), step.logp[0].tolist(), step.ends[0].tolist(), strict=True
+        )
         kept, found = 0, []
         for place, (beam, token, logp, ends) in enumerate(own):
             if not math.isfinite(logp):

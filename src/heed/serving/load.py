@@ -38,6 +38,8 @@ def choose_device(name: str) -> torch.device:
         raise ValueError(f"device is {name!r}; it is auto, cpu or cuda (cuda:1 for the second)") from None
     if device.type == "cuda" and not torch.cuda.is_available():
         raise ValueError(f"device is {name!r}, but torch sees no GPU here; use --device cpu")
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise ValueError(f"device is {name!r}, but torch sees {torch.cuda.device_count()} here, counted from cuda:0")
     # cuDNN's attention builds a plan for each new shape, and text has many: 142 ms a step against 32
     torch.backends.cuda.enable_cudnn_sdp(False)
     return device
@@ -58,6 +60,16 @@ def _subwords(folder: Path, facts: dict[str, Any]) -> tuple[Subwords, Subwords]:
     names = facts.get("subwords")
     if not names:
         raise ValueError(f"{folder}/config.json names no subwords: it cannot read text")
-    source = subword_files.load(folder / names["source"])
-    same = names["source"] == names["target"]
-    return source, source if same else subword_files.load(folder / names["target"])
+    for side in ("source", "target"):
+        if side not in names:
+            raise ValueError(f"{folder}/config.json: subwords names no {side}")
+    model = facts["model"]
+    sizes = {"target": model["vocab_size"], "source": model.get("source_vocab_size") or model["vocab_size"]}
+    found = {name: subword_files.load(folder / name) for name in {names["source"], names["target"]}}
+    for side, size in sizes.items():
+        if len(found[names[side]]) != size:
+            raise ValueError(
+                f"{folder / names[side]} has {len(found[names[side]])} subwords, but the model was made for {size}: "
+                "it is of another model"
+            )
+    return found[names["source"]], found[names["target"]]

@@ -126,7 +126,9 @@ class Translator:
     def attentions_of(self, translation: Translation) -> dict[str, np.ndarray]:
         """Every attention of the (first) model while it wrote a translation: a row for each of its tokens."""
         if translation.parts:
-            raise ValueError(f"the text was translated in {len(translation.parts)} parts: ask each of them for its attentions")
+            raise ValueError(
+                f"the text was translated in {len(translation.parts)} parts: ask each of them for its attentions"
+            )
         tokens = self.target.processor.piece_to_id(translation.tokens)
         pair = self.source.encode([translation.source])[0], [token for token in tokens if token != LAST]
         maps, rows = inside.stacked(self.model, pair)[0], len(tokens)
@@ -247,9 +249,7 @@ class Translator:
         return " ".join(self.target.decode(tokens).split())
 
     def _translation(self, part: str, hypotheses: list[Hypothesis]) -> Translation:
-        nbest = [
-            Candidate(self._text(h.tokens), h.score, self.target.pieces(h.tokens), h.scores) for h in hypotheses
-        ]
+        nbest = [Candidate(self._text(h.tokens), h.score, self.target.pieces(h.tokens), h.scores) for h in hypotheses]
         best = nbest[0]
         tokens = self.source.pieces([*self.source.encode([part])[0], LAST])
         return Translation(part, best.text, best.score, best.tokens, best.token_scores, tokens, nbest, [], self)

@@ -219,7 +219,7 @@ def _legend(figure, handles: list) -> None:
 
 def _smooth(values: Sequence[float]) -> list[float]:
     """Return the mean of each value with its neighbours."""
-    half, found = _WINDOW // 2, []
+    half, found = max(1, min(_WINDOW, len(values) // 25) // 2), []
     for at in range(len(values)):
         near = values[max(0, at - half) : at + half + 1]
         found.append(sum(near) / len(near))
