@@ -33,7 +33,9 @@ def test_translate_gives_a_line_for_a_line(heed, trained, tmp_path):
     lines = out.split("\n")
     assert len(lines) == 4 and lines[1] == ""
     assert heed("translate", trained, *TEXTS)[1] == out
-    assert heed("translate", trained, "--input", tmp_path / "in", "--out", tmp_path / "out", "--batch-tokens", 1)[0] == 0
+    assert (
+        heed("translate", trained, "--input", tmp_path / "in", "--out", tmp_path / "out", "--batch-tokens", 1)[0] == 0
+    )
     assert (tmp_path / "out").read_text("utf-8") == out
 
 
@@ -65,7 +67,17 @@ def test_evaluate_and_compare(heed, trained, tmp_path):
     assert "nrefs:1|case:mixed|eff:no|tok:13a" in out.replace("\n", "").replace(" ", "")
     assert json.loads((tmp_path / "s.json").read_text())["scores"]["lines"] == 3
     for report in ("r.tsv", "r.html"):
-        code, out, _ = heed("evaluate", trained, *pair, "--against", tmp_path / "b.hyp", "--sentences", tmp_path / report, "--samples", 50)
+        code, out, _ = heed(
+            "evaluate",
+            trained,
+            *pair,
+            "--against",
+            tmp_path / "b.hyp",
+            "--sentences",
+            tmp_path / report,
+            "--samples",
+            50,
+        )
         assert code == 0
         assert (tmp_path / report).stat().st_size > 100
 
@@ -82,7 +94,9 @@ def test_look_draws_every_kind(heed, trained, tmp_path):
 def test_score_average_info_plot_and_phrasebook(heed, trained, tmp_path):
     (tmp_path / "a.ko").write_text("나는 너를 사랑해.\n안녕.\n", "utf-8")
     (tmp_path / "a.en").write_text("I love you.\nHello.\n", "utf-8")
-    code, out, err = heed("score", trained, "--source", tmp_path / "a.ko", "--target", tmp_path / "a.en", "--token-scores")
+    code, out, err = heed(
+        "score", trained, "--source", tmp_path / "a.ko", "--target", tmp_path / "a.en", "--token-scores"
+    )
     assert code == 0 and len(out.splitlines()) == 2 and "perplexity" in err
     assert heed("average", trained, "--last", 2, "--out", tmp_path / "mean")[0] == 0
     assert heed("translate", tmp_path / "mean", "안녕.")[0] == 0

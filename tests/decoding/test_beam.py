@@ -76,13 +76,13 @@ def test_a_wide_beam_under_rules_finds_the_best_of_what_they_allow(model, texts)
 
 
 def test_a_wide_beam_with_a_prefix_finds_the_best_that_begins_so(model, texts):
-    forced = [[1, 1], [], [3]]
+    forced, longest = [[1], [3, 1, 1], []], [1, 4, 4]
     rules = [limits.never([1]), limits.no_repeat(1), limits.prefix(forced)]
-    found = search(model, texts, [4, 4, 4], beams=4**3 * 5, rules=rules)
+    found = search(model, texts, longest, beams=4**3 * 5, rules=rules)
     for row, start in enumerate(forced):
         free = [
             (score, tokens)
-            for score, tokens in every(model, texts, row, 4, 0.6)
+            for score, tokens in every(model, texts, row, longest[row], 0.6)
             if tokens[: len(start)] == start
             and all(t != 1 and t not in tokens[: len(start) + i] for i, t in enumerate(tokens[len(start) :]))
         ]
@@ -119,6 +119,32 @@ def test_a_search_that_stops_early_misses_nothing(model, texts, nbest, alpha):
     assert len(late.rows) == 15
     if alpha < 1:
         assert sum(early.rows) < sum(late.rows)
+
+
+def plainly(model, texts, row, longest, beams):
+    """Beam search in lists: of the candidates those that end among the best `beams` are found, `beams` others live."""
+    live, found = [(0.0, [])], []
+    source, valid = (part[row : row + 1] for part in texts)
+    while live:
+        inputs = torch.tensor([[FIRST, *tokens] for _, tokens in live])
+        logp = model(source.expand(len(live), -1), inputs, valid.expand(len(live), -1))[:, -1].log_softmax(-1).tolist()
+        candidates = sorted(
+            ((score + logp[b][t], [*tokens, t]) for b, (score, tokens) in enumerate(live) for t in range(VOCAB)),
+            reverse=True,
+        )
+        ends = [(score, tokens) for score, tokens in candidates[:beams] if tokens[-1] == LAST or len(tokens) == longest]
+        live = [(score, tokens) for score, tokens in candidates if tokens[-1] != LAST and len(tokens) < longest][:beams]
+        found += [(score / ((5 + len(tokens)) / 6) ** 0.6, tokens) for score, tokens in ends]
+    return sorted(found, reverse=True)
+
+
+@pytest.mark.parametrize("beams", [1, 3])
+def test_a_narrow_beam_finds_what_its_definition_finds(model, texts, beams):
+    longest = [9, 5, 7]
+    for row, hypotheses in enumerate(search(model, texts, longest, beams=beams, nbest=NO_LIMIT)):
+        expected = plainly(model, texts, row, longest[row], beams)
+        assert [h.tokens for h in hypotheses] == [tokens for _, tokens in expected]
+        assert [h.score for h in hypotheses] == pytest.approx([score for score, _ in expected], abs=1e-10)
 
 
 @pytest.mark.parametrize("alpha", [0.0, 2.0])

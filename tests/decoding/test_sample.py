@@ -110,8 +110,9 @@ def test_what_a_sentence_draws_does_not_depend_on_its_batch(model, texts):
         assert tokens_of(search(model, alone(texts, row), [LONGEST[row]], choose)) == [together[row]]
 
 
-def test_scores_of_drawn_tokens_are_the_models_whatever_the_temperature(model, texts):
-    for row, (found,) in enumerate(search(model, texts, LONGEST, drawn([1, 2, 3], temperature=3.0, top_k=4))):
+def test_scores_are_the_models_whatever_the_temperature_and_the_rules(model, texts):
+    choose, rules = drawn([1, 2, 3], temperature=3.0, top_k=3), [limits.never([2])]
+    for row, (found,) in enumerate(search(model, texts, LONGEST, choose, rules=rules)):
         source, valid = alone(texts, row)
         logp = model(source, torch.tensor([[FIRST, *found.tokens[:-1]]]), valid).log_softmax(-1)[0]
         assert found.scores == pytest.approx(logp[range(len(found.tokens)), found.tokens].tolist(), abs=1e-10)

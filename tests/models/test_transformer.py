@@ -85,9 +85,7 @@ def plain_torch():
 @pytest.mark.filterwarnings("ignore:enable_nested_tensor is True")
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_layer_encoder_and_decoder_are_those_of_torchs_transformer(norm, plain_torch):
-    theirs = drawn(
-        nn.Transformer(DIM, HEADS, 2, 2, HIDDEN, dropout=0.0, batch_first=True, norm_first=norm == "pre")
-    )
+    theirs = drawn(nn.Transformer(DIM, HEADS, 2, 2, HIDDEN, dropout=0.0, batch_first=True, norm_first=norm == "pre"))
     if norm == "post":  # torch adds a norm after the last layer, where post-norm layers need none
         theirs.encoder.norm = theirs.decoder.norm = None
     config = TransformerConfig(

@@ -89,12 +89,13 @@ def test_the_same_content_elsewhere_is_the_same_data(files, tmp_path):
     assert prepare(recipe(files)).key == prepare(recipe(write(tmp_path / "elsewhere" / "other", PAIRS))).key
 
 
-def test_another_content_is_other_data(files, tmp_path):
+@pytest.mark.parametrize("new", [("something else", PAIRS[-1][1]), (PAIRS[-1][0], "etwas anderes")])
+def test_another_content_on_either_side_is_other_data(files, tmp_path, new):
     first = prepare(recipe(files))
-    write(tmp_path / "train", [*PAIRS[:-1], ("the man finds nothing", "der Mann findet nichts")])
+    write(tmp_path / "train", [*PAIRS[:-1], new])
     second = prepare(recipe(files))
     assert second.key != first.key
-    assert ("the man finds nothing", "der Mann findet nichts") in texts(second) + held(second)
+    assert new in texts(second) + held(second)
 
 
 @pytest.mark.parametrize(
@@ -122,11 +123,11 @@ def test_other_settings_do_not_matter_to_it(files, change, tmp_path, monkeypatch
     assert prepare(recipe(files)).key == prepare(recipe(files, **change)).key
 
 
-def test_another_filter_leaves_the_subwords_as_they_are(files, cache):
-    prepare(recipe(files))
-    prepare(recipe(files, filters__max_ratio=2.0))
+def test_another_filter_or_sampling_leaves_the_subwords_as_they_are(files, cache):
+    for change in ({}, {"filters__max_ratio": 2.0}, {"subwords__sampling": 0.1}):
+        prepare(recipe(files, **change))
     assert len(list(cache.glob("subwords-*"))) == 1
-    assert len(list(cache.glob("corpus-*"))) == 2
+    assert len(list(cache.glob("corpus-*"))) == 3
 
 
 def test_duplicates_are_found_across_files(files, tmp_path):
@@ -156,8 +157,10 @@ def test_with_validation_files_nothing_is_held_out(files, tmp_path):
 
 
 def test_two_vocabularies_are_learned_each_from_its_side(files):
-    source, target = prepare(recipe(files, subwords__joint=False, subwords__size=300)).subwords
+    prepared = prepare(recipe(files, subwords__joint=False, subwords__size=300))
+    source, target = prepared.subwords
     assert source is not target
+    assert not prepared.joint
     assert "".join(source.pieces(source.encode(["나무"])[0])) == "▁나무"
     assert "<0x" in "".join(target.pieces(target.encode(["나무"])[0]))
 

@@ -106,7 +106,7 @@ def test_differences_are_named_with_both_values():
 def test_a_corpus_has_the_size_that_it_can_feed(pairs, preset):
     assert choose_preset(pairs) == preset
     config = model_config(ModelConfig(), pairs, (500, 500), joint=True)
-    assert config == TransformerConfig(vocab_size=500, tied="all", **SIZES[preset])
+    assert config == TransformerConfig(vocab_size=500, tied="all", norm="pre", **SIZES[preset])
 
 
 @pytest.mark.parametrize("preset", SIZES)
@@ -115,16 +115,15 @@ def test_a_preset_that_is_named_holds_whatever_the_corpus(preset):
     assert {name: getattr(config, name) for name in SIZES[preset]} == SIZES[preset]
 
 
-def test_the_base_preset_is_the_papers():
-    assert model_config(ModelConfig(preset="base"), 5, (37_000, 37_000), joint=True) == TransformerConfig(
-        vocab_size=37_000
-    )
+def test_the_base_preset_with_norms_after_the_sublayers_is_the_papers():
+    paper = ModelConfig(preset="base", norm="post")
+    assert model_config(paper, 5, (37_000, 37_000), joint=True) == TransformerConfig(vocab_size=37_000)
 
 
 def test_what_is_set_goes_over_the_preset():
-    chosen = ModelConfig(preset="tiny", dim=64, dropout=0.0, norm="pre", output_bias=False)
+    chosen = ModelConfig(preset="tiny", dim=64, dropout=0.0, norm="post", output_bias=False)
     config = model_config(chosen, 5, (500, 500), joint=True)
-    assert (config.dim, config.dropout, config.norm, config.heads) == (64, 0.0, "pre", SIZES["tiny"]["heads"])
+    assert (config.dim, config.dropout, config.norm, config.heads) == (64, 0.0, "post", SIZES["tiny"]["heads"])
 
 
 def test_two_vocabularies_tie_the_target_alone():

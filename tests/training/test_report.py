@@ -7,7 +7,8 @@ import pytest
 from rich.console import Console
 
 from heed.training.curves import read_log
-from heed.training.report import Log, Report, perplexity
+from heed.training.meter import perplexity
+from heed.training.report import Log, Report
 
 
 def write(folder, after, *lines):

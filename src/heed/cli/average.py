@@ -14,7 +14,9 @@ The result is a model folder that every other verb takes.
 
 def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folders", nargs="+", type=Path, help="one run, or several model folders")
-    parser.add_argument("--last", type=int, help="of a run: how many of its last checkpoints (all that are kept, unless said)")
+    parser.add_argument(
+        "--last", type=int, help="of a run: how many of its last checkpoints (all that are kept, unless said)"
+    )
     parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="where the model is written")
 
 
@@ -35,7 +37,9 @@ def run(args: argparse.Namespace) -> int:
     model_folder.write_weights(args.out / model_folder.WEIGHTS, mean(paths))
     model_folder.write_json(args.out / model_folder.CONFIG, facts)
     load(args.out, "cpu")  # it can be read back
-    errors().print(f"{args.out} is the mean of {len(paths)}: {', '.join(path.parent.name for path in paths)}", soft_wrap=True)
+    errors().print(
+        f"{args.out} is the mean of {len(paths)}: {', '.join(path.parent.name for path in paths)}", soft_wrap=True
+    )
     return 0
 
 
@@ -54,5 +58,7 @@ def _weights(args: argparse.Namespace, find_model) -> tuple[list[Path], Path]:
         raise ValueError(f"{run_folder} has no checkpoints: name a run folder, or several model folders")
     wanted = found[-args.last :] if args.last else found
     if args.last and len(found) < args.last:
-        raise ValueError(f"{run_folder} keeps {len(found)} checkpoints, not {args.last}; training.keep says how many are kept")
+        raise ValueError(
+            f"{run_folder} keeps {len(found)} checkpoints, not {args.last}; training.keep says how many are kept"
+        )
     return [path / checkpoints.MODEL for path in wanted], find_model(run_folder)

@@ -35,7 +35,9 @@ def _decode(raw: bytes, number: int) -> str:
     try:
         return raw.decode("utf-8").rstrip("\r\n")
     except UnicodeDecodeError:
-        raise ValueError(f"standard input, line {number} is not UTF-8: convert it first, for example with iconv") from None
+        raise ValueError(
+            f"standard input, line {number} is not UTF-8: convert it first, for example with iconv"
+        ) from None
 
 
 def write_lines(lines: Iterable[str], out: str | None) -> None:

@@ -19,16 +19,22 @@ differences marked. --against gives the p-value of a paired bootstrap test for e
 def add(parser: argparse.ArgumentParser) -> None:
     from heed.cli.common import add_device
 
-    parser.add_argument("system", help="a run or model folder (several with commas: an ensemble), or a file of translations")
+    parser.add_argument(
+        "system", help="a run or model folder (several with commas: an ensemble), or a file of translations"
+    )
     parser.add_argument("--source", metavar="FILE", help="what to translate; needed for a folder")
-    parser.add_argument("--reference", nargs="+", required=True, metavar="FILE", help="one or more reference translations")
+    parser.add_argument(
+        "--reference", nargs="+", required=True, metavar="FILE", help="one or more reference translations"
+    )
     parser.add_argument("--against", metavar="SYSTEM", help="another folder or file to compare with")
     parser.add_argument("--sentences", type=Path, metavar="FILE", help="write a table of sentences (.tsv or .html)")
     parser.add_argument("--out", metavar="FILE", help="write the translations to a file")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the scores as JSON")
     parser.add_argument("--gold", metavar="FILE", help="gold word alignments (0-0 1-2): gives the alignment error rate")
     parser.add_argument("--lowercase", action="store_true", help="score without regard to case")
-    parser.add_argument("--tokenize", default="13a", help="sacreBLEU's tokenizer: 13a, zh, ja-mecab, ko-mecab, intl, char, flores200")
+    parser.add_argument(
+        "--tokenize", default="13a", help="sacreBLEU's tokenizer: 13a, zh, ja-mecab, ko-mecab, intl, char, flores200"
+    )
     parser.add_argument("--samples", type=int, default=1000, help="how many samples the bootstrap draws")
     for name in ("beam", "batch-tokens"):
         parser.add_argument(f"--{name}", type=int, help=None if name == "beam" else argparse.SUPPRESS)
@@ -90,7 +96,9 @@ def _show(console, scores) -> None:
 
     table = Table(box=None, header_style="dim", padding=(0, 2))
     for name in ("metric", "score", "signature"):
-        table.add_column(name, justify="right" if name == "score" else "left", no_wrap=name != "signature", overflow="fold")
+        table.add_column(
+            name, justify="right" if name == "score" else "left", no_wrap=name != "signature", overflow="fold"
+        )
     for metric in (scores.bleu, scores.chrf, scores.ter):
         table.add_row(metric.name, f"{metric.value:.2f}", metric.signature)
     console.print(table)

@@ -27,7 +27,9 @@ def run(args: argparse.Namespace) -> int:
 
     console = Console()
     for section, values in facts.items():
-        table = Table(title=section, title_justify="left", title_style="bold", show_header=False, box=None, padding=(0, 2))
+        table = Table(
+            title=section, title_justify="left", title_style="bold", show_header=False, box=None, padding=(0, 2)
+        )
         for name, value in values.items():
             table.add_row(f"[dim]{name}[/]", str(value))
         console.print(table)
@@ -52,7 +54,11 @@ def _facts(folder: Path) -> dict[str, dict]:
         "weights": f"{sum(weight.numel() for weight in weights.values()):,}",
         "megabytes": round((path / model_folder.WEIGHTS).stat().st_size / 1e6, 1),
     }
-    facts["text"] = {"languages": config.get("languages"), "subwords": config.get("subwords"), "longest": config.get("max_source")}
+    facts["text"] = {
+        "languages": config.get("languages"),
+        "subwords": config.get("subwords"),
+        "longest": config.get("max_source"),
+    }
     facts["search"] = config.get("decoding", {})
     facts["trained"] = config.get("trained", {})
     return facts

@@ -24,8 +24,6 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from heed.data import phrasebook
 
-    for path in phrasebook.write(
-        args.out, train=args.train, valid=args.valid, test=args.test, seed=args.seed
-    ).values():
+    for path in phrasebook.write(args.out, train=args.train, valid=args.valid, test=args.test, seed=args.seed).values():
         print(path)
     return 0

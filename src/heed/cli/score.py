@@ -15,7 +15,9 @@ standard error, is the perplexity of the whole.
 def add(parser: argparse.ArgumentParser) -> None:
     from heed.cli.common import add_device
 
-    parser.add_argument("folder", type=lambda text: text.split(","), help="a run or a model folder; several: an ensemble")
+    parser.add_argument(
+        "folder", type=lambda text: text.split(","), help="a run or a model folder; several: an ensemble"
+    )
     parser.add_argument("--source", required=True, metavar="FILE", help="the texts")
     parser.add_argument("--target", required=True, metavar="FILE", help="their translations, line by line")
     parser.add_argument("--token-scores", action="store_true", help="the log probability of each token too")

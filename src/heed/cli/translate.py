@@ -42,7 +42,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     more.add_argument("--scores", action="store_true", help="the score before each translation")
     more.add_argument("--token-scores", action="store_true", help="the log probability of each token after it")
     more.add_argument("--align", action="store_true", help="word alignments after it, as 0-0 1-2")
-    parser.add_argument("--too-long", choices=["split", "refuse"], default="split", help="texts longer than the model allows")
+    parser.add_argument(
+        "--too-long", choices=["split", "refuse"], default="split", help="texts longer than the model allows"
+    )
     parser.add_argument("--batch-tokens", type=int, default=4096, help="how much is translated at once")
     add_device(parser)
 

@@ -126,7 +126,9 @@ def pad(rows: Sequence[Ids]) -> np.ndarray:
     """Rows of ids, each with its end mark, as one array filled up with PAD."""
     lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
     array = np.full((len(rows), lengths.max() + 1), PAD, dtype=np.int64)
-    array[np.arange(array.shape[1]) < lengths[:, None]] = np.concatenate([np.asarray(row, dtype=np.int64) for row in rows])
+    array[np.arange(array.shape[1]) < lengths[:, None]] = np.concatenate(
+        [np.asarray(row, dtype=np.int64) for row in rows]
+    )
     array[np.arange(len(rows)), lengths] = LAST
     return array
 

@@ -176,13 +176,13 @@ class _Writer:
 
     def __init__(self, folder: Path, side: str, dtype: type, with_text: bool):
         self.dtype = dtype
-        self.ids, self.offsets = open(folder / f"{side}.ids", "wb"), open(folder / f"{side}.offsets", "wb")
+        self.ids, self.offsets = open(folder / f"{side}.ids", "wb"), open(folder / f"{side}.offsets", "wb")  # noqa: SIM115 (all closed in __exit__)
         self.files, self.place, self.text_place = [self.ids, self.offsets], 0, 0
         self.offsets.write(np.int64(0).tobytes())
         self.text = None
         if with_text:
-            self.text = open(folder / f"{side}.text", "wb")
-            self.text_offsets = open(folder / f"{side}.text.offsets", "wb")
+            self.text = open(folder / f"{side}.text", "wb")  # noqa: SIM115
+            self.text_offsets = open(folder / f"{side}.text.offsets", "wb")  # noqa: SIM115
             self.text_offsets.write(np.int64(0).tobytes())
             self.files += [self.text, self.text_offsets]
 

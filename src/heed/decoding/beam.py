@@ -54,7 +54,7 @@ class _Live:
 
 
 @torch.inference_mode()
-def beam_search(
+def beam_search(  # noqa: PLR0913 (the parts of a search, each by its name)
     model: Steps,
     state: State,
     longest: Int[Tensor, " b"],

@@ -37,9 +37,7 @@ def attend(
     square_causal = causal and queries == keys and mask is None
     if not square_causal:
         mask = _limit(mask, causal, queries, keys, query.device)
-    return F.scaled_dot_product_attention(
-        query, key, value, attn_mask=mask, dropout_p=dropout, is_causal=square_causal
-    )
+    return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout, is_causal=square_causal)
 
 
 def _limit(mask, causal, queries, keys, device) -> Tensor | None:

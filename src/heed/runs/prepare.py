@@ -117,7 +117,11 @@ def _learn(folder: Path, names: list[str], recipe: Recipe, lines: Callable[[], I
         raise ValueError("data: there is not one pair to train on")
     every = -(-pairs // max(1, c.lines // 2 if c.joint else c.lines))  # spread over the whole corpus
     sample = [line for line in islice(lines(), 0, None, every)]
-    sides = [[text for line in sample for text in line[:2]]] if c.joint else [[p[0] for p in sample], [p[1] for p in sample]]
+    sides = (
+        [[text for line in sample for text in line[:2]]]
+        if c.joint
+        else [[p[0] for p in sample], [p[1] for p in sample]]
+    )
     folder.mkdir(parents=True, exist_ok=True)
     for name, texts in zip(names, sides, strict=True):
         tell("learning subwords", 0)

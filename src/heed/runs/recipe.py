@@ -69,11 +69,11 @@ class ModelConfig:
 @dataclass(frozen=True)
 class Recipe:
     data: DataConfig
-    filters: FiltersConfig = FiltersConfig()
-    subwords: SubwordsConfig = SubwordsConfig()
-    model: ModelConfig = ModelConfig()
-    training: TrainingConfig = TrainingConfig()
-    decoding: DecodingConfig = DecodingConfig()
+    filters: FiltersConfig = field(default_factory=FiltersConfig)
+    subwords: SubwordsConfig = field(default_factory=SubwordsConfig)
+    model: ModelConfig = field(default_factory=ModelConfig)
+    training: TrainingConfig = field(default_factory=TrainingConfig)
+    decoding: DecodingConfig = field(default_factory=DecodingConfig)
 
 
 def read(path: Path | None, changes: list[tuple[str, Any]]) -> Recipe:

@@ -1,18 +1,15 @@
 """A run: from a recipe to a trained model in a folder, from the beginning or from where it stopped."""
 
 import dataclasses
-import json
 import signal
 import time
 from collections.abc import Callable
 from contextlib import closing, nullcontext
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
 
 from heed import __version__, config
 from heed.data import corpus as corpora
@@ -27,9 +24,10 @@ from heed.runs.validation import Validation, Validity
 from heed.serving.load import choose_device
 from heed.tasks.translation import RDrop, Translation
 from heed.training import average, checkpoints, loop
-from heed.training.average import EMA
+from heed.training.average import EMA, swapped
 from heed.training.config import make_schedule
-from heed.training.report import Log, Report, perplexity
+from heed.training.meter import Meter, perplexity
+from heed.training.report import Log, Report
 
 FIXED = ("data", "filters", "subwords", "model")  # what a run that goes on may not change
 
@@ -52,10 +50,17 @@ class Run:
         self.device = choose_device(t.device)
         torch.manual_seed(t.seed)
         sizes = tuple(map(len, prepared.subwords))
-        self.model = Transformer(model_config(recipe.model, len(prepared.corpus), sizes, prepared.joint)).to(self.device)
+        self.model = Transformer(model_config(recipe.model, len(prepared.corpus), sizes, prepared.joint)).to(
+            self.device
+        )
         self.names = [name for name, _ in self.model.named_parameters()]
         self.optimizer = torch.optim.AdamW(
-            self.model.parameters(), lr=0.0, betas=(t.beta1, t.beta2), eps=t.epsilon, weight_decay=t.weight_decay, fused=True
+            self.model.parameters(),
+            lr=0.0,
+            betas=(t.beta1, t.beta2),
+            eps=t.epsilon,
+            weight_decay=t.weight_decay,
+            fused=True,
         )
         self.ema = EMA(self.model, t.ema) if t.ema else None
         self.record = Record()
@@ -144,7 +149,9 @@ class Run:
             "step": progress.step, "epoch": progress.place.epoch, "loss": found.loss, "perplexity": perplexity(found.loss),
             "bleu": found.bleu, "chrf": found.chrf, "seconds": time.monotonic() - paused,
         }  # fmt: skip
-        best = self.record.note(progress.step, facts[t.metric], smaller_is_better=t.metric == "loss", patience=t.patience)
+        best = self.record.note(
+            progress.step, facts[t.metric], smaller_is_better=t.metric == "loss", patience=t.patience
+        )
         self.log.write("valid", **facts)
         self._write_samples(progress.step, found)
         self.report.valid(facts, found.samples, best)
@@ -216,7 +223,12 @@ class Run:
             "max_source": self.recipe.filters.max_length,
             "decoding": dataclasses.asdict(self.recipe.decoding),
             "alignment": self.validation.alignment_rows(self.model)._asdict(),
-            "trained": {"weights": made_of, "valid_bleu": found.bleu, "valid_chrf": found.chrf, "valid_loss": found.loss},
+            "trained": {
+                "weights": made_of,
+                "valid_bleu": found.bleu,
+                "valid_chrf": found.chrf,
+                "valid_loss": found.loss,
+            },
         }
         model_folder.write_json(folder / model_folder.CONFIG, facts)
         report = self.prepared.corpus.report
@@ -262,52 +274,6 @@ class Run:
         self.report.say(f"The model is of {made_of}: validation BLEU {found.bleu:.2f}, chrF {found.chrf:.2f}.")
 
 
-class Meter:
-    """Loss and speed since it was last read. Reading waits for the device; adding does not."""
-
-    def __init__(self, step: int, steps: int):
-        self.steps, self.first = steps, step
-        self.began = self.since = time.monotonic()
-        self.surprise, self.count, self.paused = 0.0, 0, 0.0
-
-    def add(self, progress: loop.Progress) -> None:
-        self.surprise, self.count = self.surprise + progress.surprise, self.count + progress.count
-
-    def pause(self, seconds: float) -> None:
-        self.paused += seconds
-
-    def read(self, progress: loop.Progress) -> dict[str, Any]:
-        loss, gradient = float(self.surprise) / self.count, float(progress.gradient)
-        if loss != loss:
-            raise ValueError(
-                f"the loss is not a number any more at step {progress.step:,}: lower training.rate, lengthen "
-                "training.warmup, or set training.clip; --resume goes on from the last checkpoint"
-            )
-        now = time.monotonic()
-        speed = self.count / max(now - self.since - self.paused, 1e-9)
-        each = (now - self.began) / max(progress.step - self.first, 1)
-        self.surprise, self.count, self.paused, self.since = 0.0, 0, 0.0, now
-        return {
-            "step": progress.step, "epoch": progress.place.epoch, "loss": loss, "perplexity": perplexity(loss),
-            "rate": progress.rate, "gradient": gradient, "tokens_per_second": speed, "seconds": now - self.began,
-            "seconds_left": each * (self.steps - progress.step),
-        }  # fmt: skip
-
-
-class swapped:  # noqa: N801 (used as a verb)
-    """Inside this block a model has other weights."""
-
-    def __init__(self, model: nn.Module, weights: dict[str, torch.Tensor]):
-        self.model, self.weights = model, weights
-
-    def __enter__(self) -> None:
-        self.own = {name: weight.clone() for name, weight in self.model.state_dict().items()}
-        self.model.load_state_dict(self.weights)
-
-    def __exit__(self, *error) -> None:
-        self.model.load_state_dict(self.own)
-
-
 def run(
     recipe: Recipe,
     folder: Path,
@@ -343,7 +309,9 @@ def open_folder(recipe: Recipe, folder: Path, resume: bool, say: Callable[[str],
         before = config.read(Recipe, config.load_toml(path))
         for name, old, new in differences(before, recipe):
             if name.split(".")[0] in FIXED and name != "filters.rejected":
-                raise ValueError(f"{name} was {old!r} in {path} and is now {new!r}: a run that goes on cannot change it")
+                raise ValueError(
+                    f"{name} was {old!r} in {path} and is now {new!r}: a run that goes on cannot change it"
+                )
             say(f"{name} is now {new!r}; it was {old!r}.")
     folder.mkdir(parents=True, exist_ok=True)
     model_folder.write_text(path, config.to_toml(recipe))

@@ -50,7 +50,9 @@ class Validation:
 
     def alignment_rows(self, model: nn.Module) -> Rows:
         """Where this model's word alignments are to be read."""
-        few = [i for i in range(len(self.sources)) if 0 < len(self.ids[0][i]) < 60 and 0 < len(self.ids[1][i]) < 60][:200]
+        few = [i for i in range(len(self.sources)) if 0 < len(self.ids[0][i]) < 60 and 0 < len(self.ids[1][i]) < 60][
+            :200
+        ]
         if not few:
             return Rows(model.config.decoder_layers - 1, after=False)
         pairs = [(self.ids[0][i], self.ids[1][i]) for i in few]

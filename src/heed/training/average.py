@@ -1,6 +1,7 @@
 """One model out of several: the mean of their weights, or a mean that runs along with training."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
@@ -42,3 +43,14 @@ class EMA:
         decay = min(self.decay, (1 + step) / (10 + step))
         current = model.state_dict()
         torch._foreach_lerp_(list(self.weights.values()), [current[name] for name in self.weights], 1 - decay)
+
+
+@contextmanager
+def swapped(model: nn.Module, weights: Weights) -> Iterator[None]:
+    """Inside this block a model has other weights."""
+    own = {name: weight.clone() for name, weight in model.state_dict().items()}
+    model.load_state_dict(weights)
+    try:
+        yield
+    finally:
+        model.load_state_dict(own)

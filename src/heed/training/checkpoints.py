@@ -96,9 +96,7 @@ def prune(folder: Path, keep: int, weights_of: Sequence[int]) -> None:
 def optimizer_tensors(optimizer: Optimizer, names: Sequence[str]) -> dict[str, Tensor]:
     """The optimizer's memory under the names of the weights it belongs to."""
     state = optimizer.state_dict()["state"]
-    return {
-        f"optimizer.{key}.{names[i]}": value for i, entry in state.items() for key, value in entry.items()
-    }
+    return {f"optimizer.{key}.{names[i]}": value for i, entry in state.items() for key, value in entry.items()}
 
 
 def restore_optimizer(optimizer: Optimizer, tensors: Mapping[str, Tensor], names: Sequence[str]) -> None:

@@ -53,7 +53,9 @@ class TrainingConfig:
         if self.checkpoint_every is not None and self.checkpoint_every < 1:
             raise ValueError(f"training.checkpoint_every is {self.checkpoint_every}; it must be at least 1")
         if self.final == "ema" and not 0 < self.ema < 1:
-            raise ValueError(f"training.final is 'ema', but training.ema is {self.ema}; set it near 1, for example 0.999")
+            raise ValueError(
+                f"training.final is 'ema', but training.ema is {self.ema}; set it near 1, for example 0.999"
+            )
         if not 0 <= self.ema < 1:
             raise ValueError(f"training.ema is {self.ema}; it must be 0 (off) or a number below 1, for example 0.999")
 

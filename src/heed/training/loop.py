@@ -24,7 +24,7 @@ class Progress(NamedTuple):
     rate: float
 
 
-def train(
+def train(  # noqa: PLR0913 (the parts of a loop, each by its name)
     model: nn.Module,
     batches: Iterator[tuple[Any, Any]],
     objective: Callable[[nn.Module, Any], Loss],

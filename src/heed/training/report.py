@@ -2,7 +2,6 @@
 
 import importlib.util
 import json
-import math
 import os
 import time
 from collections.abc import Sequence
@@ -20,7 +19,7 @@ class Log:
     def __init__(self, folder: Path, after: int):
         self.path = folder / "log.jsonl"
         self._forget(after)
-        self.file = open(self.path, "a", encoding="utf-8")
+        self.file = open(self.path, "a", encoding="utf-8")  # noqa: SIM115 (closed in close)
         self.board = None
         if importlib.util.find_spec("tensorboard") is not None:
             from torch.utils.tensorboard import SummaryWriter
@@ -107,17 +106,15 @@ class Report:
         self.console.print(table)
         for source, reference, translation in samples:
             mark = "[green]=[/]" if reference == translation else "[dim]≠[/]"
-            self.console.print(f"  [dim]{_plain(source)}[/]\n  {mark} {_plain(translation)}", highlight=False, soft_wrap=True)
+            self.console.print(
+                f"  [dim]{_plain(source)}[/]\n  {mark} {_plain(translation)}", highlight=False, soft_wrap=True
+            )
             if reference != translation:
                 self.console.print(f"  [dim]  {_plain(reference)}[/]", highlight=False, soft_wrap=True)
 
     def close(self) -> None:
         if self.bar is not None:
             self.bar.stop()
-
-
-def perplexity(loss: float) -> float:
-    return math.exp(min(loss, 50.0))
 
 
 def _plain(text: str) -> str:

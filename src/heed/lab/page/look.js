@@ -128,6 +128,6 @@ function start() {
   pickPart(state.part);
   showStep();
   showHypothesis(null);
-  document.fonts.ready.then(repaintAll);
+  document.fonts.ready.then(() => { repaintAll(); buildLattice(); showStep(); });  // text laid out before its glyphs came stays boxes
 }
 start();

@@ -1,0 +1,44 @@
+"""Loss and speed of a run at work."""
+
+import math
+import time
+from typing import Any
+
+from heed.training.loop import Progress
+
+
+def perplexity(loss: float) -> float:
+    """How many words it was as unsure among, on average."""
+    return math.exp(min(loss, 50.0))
+
+
+class Meter:
+    """Loss and speed since it was last read. Reading waits for the device; adding does not."""
+
+    def __init__(self, step: int, steps: int):
+        self.steps, self.first = steps, step
+        self.began = self.since = time.monotonic()
+        self.surprise, self.count, self.paused = 0.0, 0, 0.0
+
+    def add(self, progress: Progress) -> None:
+        self.surprise, self.count = self.surprise + progress.surprise, self.count + progress.count
+
+    def pause(self, seconds: float) -> None:
+        self.paused += seconds
+
+    def read(self, progress: Progress) -> dict[str, Any]:
+        loss, gradient = float(self.surprise) / self.count, float(progress.gradient)
+        if loss != loss:
+            raise ValueError(
+                f"the loss is not a number any more at step {progress.step:,}: lower training.rate, lengthen "
+                "training.warmup, or set training.clip; --resume goes on from the last checkpoint"
+            )
+        now = time.monotonic()
+        speed = self.count / max(now - self.since - self.paused, 1e-9)
+        each = (now - self.began) / max(progress.step - self.first, 1)
+        self.surprise, self.count, self.paused, self.since = 0.0, 0, 0.0, now
+        return {
+            "step": progress.step, "epoch": progress.place.epoch, "loss": loss, "perplexity": perplexity(loss),
+            "rate": progress.rate, "gradient": gradient, "tokens_per_second": speed, "seconds": now - self.began,
+            "seconds_left": each * (self.steps - progress.step),
+        }  # fmt: skip
