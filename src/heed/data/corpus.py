@@ -145,10 +145,11 @@ def held_out(folder: Path) -> list[Line]:
     return list(readers.table(folder / HELD_OUT, [1, 2]))
 
 
-def survey(lines: Iterable[Line], config: FiltersConfig, holdout: int = 0) -> np.ndarray:
+def survey(lines: Iterable[Line], config: FiltersConfig, holdout: int = 0, share: float = 1.0) -> np.ndarray:
     """For each pair of a corpus a number into REASONS: a duplicate, held out for validation, or neither.
 
-    Nine bytes a pair are kept in memory. Pairs are held out by a hash of their text, so by no order.
+    Nine bytes a pair are kept in memory. Pairs are held out by a hash of their text, so by no order;
+    no more than this `share` of the corpus, but one at least.
     """
     seen = np.fromiter((_look(line, config) for line in lines), dtype=[("hash", np.uint64), ("good", bool)])
     hashes, good = seen["hash"], seen["good"]
@@ -159,7 +160,9 @@ def survey(lines: Iterable[Line], config: FiltersConfig, holdout: int = 0) -> np
     if config.duplicates:
         reasons[again] = 1
     if holdout:
-        reasons[np.isin(hashes, hashes[order[(good & ~again)[order]][:holdout]])] = 2
+        fit = order[(good & ~again)[order]]
+        most = min(holdout, max(1, int(share * len(fit))))
+        reasons[np.isin(hashes, hashes[fit[:most]])] = 2
         reasons[again & (reasons == 2)] = 1
     return reasons
 

@@ -34,6 +34,11 @@ class Report:
     kept: int = 0
     taken: dict[str, int] = field(default_factory=lambda: dict.fromkeys(RULES, 0))
 
+    @property
+    def held_out(self) -> int:
+        """How many were set aside for validation."""
+        return self.read - self.kept - sum(self.taken.values())
+
 
 def by_text(config: FiltersConfig, source: str, target: str) -> str | None:
     """The rule that takes this pair for its text, if any does."""

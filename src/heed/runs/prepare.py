@@ -50,7 +50,7 @@ def prepare(recipe: Recipe, tell: Tell = lambda what, done: None) -> Prepared:
     key = _digest(texts, dataclasses.asdict(filters), [_digest(part.model) for part in learned], with_text)
     folder = cache_folder() / f"corpus-{key}"
     if not (folder / "corpus.json").is_file():
-        skip = corpora.survey(_counted(lines(), "reading", tell), recipe.filters, holdout)
+        skip = corpora.survey(_counted(lines(), "reading", tell), recipe.filters, holdout, share=0.1)
         corpora.build(
             folder, lines, learned, recipe.filters, skip=skip, with_text=with_text, tell=partial(tell, "encoding")
         )

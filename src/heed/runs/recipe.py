@@ -15,7 +15,10 @@ from heed.training.config import TrainingConfig
 
 @dataclass(frozen=True)
 class DataConfig:
-    """Files, or the built-in phrasebook with so many pairs. Without validation files, `holdout` pairs are set aside."""
+    """Files, or the built-in phrasebook with so many pairs.
+
+    Without validation files, `holdout` pairs (a tenth of the corpus at most) are set aside.
+    """
 
     source: list[str] = field(default_factory=list)
     target: list[str] = field(default_factory=list)

@@ -289,7 +289,8 @@ def run(
         torch.set_num_threads(recipe.training.threads)
     prepared = prepare(recipe, tell)
     r = prepared.corpus.report
-    say(f"{r.kept:,} pairs to train on, of {r.read:,}; left out: {corpora.describe(r)}.")
+    aside = f"; {r.held_out:,} set aside for validation" if r.held_out else ""
+    say(f"{r.kept:,} pairs to train on, of {r.read:,}{aside}; left out: {corpora.describe(r)}.")
     at_work = Run(recipe, folder, prepared, report)
     before = {number: signal.signal(number, at_work.interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
