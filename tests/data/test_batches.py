@@ -45,8 +45,7 @@ def test_little_is_padding_where_lengths_are_as_in_real_text():
     target = np.clip(source * random.lognormal(0.05, 0.15, 30_000), 1, 200).astype(int)
     planned = plan(source, target, 4096, seed=1, epoch=0)
     slots = sum(len(rows) * (source[rows].max() + target[rows].max()) for rows in planned)
-    assert 1 - (source.sum() + target.sum()) / slots < 0.15
-    assert 1 - target.sum() / sum(len(rows) * target[rows].max() for rows in planned) < 0.02
+    assert 1 - (source.sum() + target.sum()) / slots < 0.07
     filled = [max(source[rows].max(), target[rows].max()) * len(rows) for rows in planned]
     assert np.mean(filled) > 0.9 * 4096
 

@@ -50,7 +50,7 @@ def plan(source: np.ndarray, target: np.ndarray, budget: int, seed: int, epoch: 
     """Which sentences go together: neighbours in length, at most `budget` slots a side, padding included."""
     random = np.random.default_rng([seed, epoch])
     order = random.permutation(len(source))  # so that equal lengths meet others in each epoch
-    order = order[np.lexsort((source[order], target[order]))]
+    order = order[np.lexsort((source[order], np.maximum(source, target)[order]))]
     cuts = _cut(np.maximum(source, target)[order], budget)
     batches = [order[start:end] for start, end in cuts]
     return [batches[i] for i in random.permutation(len(batches))]

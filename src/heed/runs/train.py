@@ -261,7 +261,7 @@ class Run:
         steps = self._needed()
         if t.final == "ema":
             weights, made_of = self.ema.weights, f"moving average at step {self.step:,}"
-        elif t.final == "last":
+        elif t.final == "last" or not steps:
             weights, made_of = self.model.state_dict(), f"step {self.step:,}"
         else:
             weights = average.mean([folder / f"step-{step:06d}" / checkpoints.MODEL for step in steps])
