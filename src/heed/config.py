@@ -81,6 +81,8 @@ def to_toml(config: Any) -> str:
 def _toml(value: Any) -> str:
     if isinstance(value, list):
         return "[" + ", ".join(_toml(item) for item in value) + "]"
+    if isinstance(value, float):
+        return repr(value)  # JSON has other words for inf and nan than TOML
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # JSON lets it stand, TOML does not
 
 

@@ -138,11 +138,12 @@ def plainly(model, texts, row, longest, beams):
     return sorted(found, reverse=True)
 
 
-@pytest.mark.parametrize("beams", [1, 3])
+@pytest.mark.parametrize("beams", [4, 5])
 def test_a_narrow_beam_finds_what_its_definition_finds(model, texts, beams):
     longest = [9, 5, 7]
     for row, hypotheses in enumerate(search(model, texts, longest, beams=beams, nbest=NO_LIMIT)):
         expected = plainly(model, texts, row, longest[row], beams)
+        assert min(len(tokens) for _, tokens in expected) < longest[row] - 1
         assert [h.tokens for h in hypotheses] == [tokens for _, tokens in expected]
         assert [h.score for h in hypotheses] == pytest.approx([score for score, _ in expected], abs=1e-10)
 

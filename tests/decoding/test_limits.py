@@ -24,13 +24,13 @@ def rows(longest=9):
     )
 
 
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 @given(rows(), st.sets(st.integers(0, VOCAB - 1)))
 def test_never_is_at_no_time(said, tokens):
     assert banned_by(limits.never(sorted(tokens)), said) == [tokens] * len(said)
 
 
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 @given(rows(), st.integers(0, 9))
 def test_no_end_before_so_many_tokens(said, length):
     early = {3} if len(said[0]) < length else set()
@@ -42,14 +42,14 @@ def repeats(words, n):
     return len(runs) > 1 and runs[-1] in runs[:-1]
 
 
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 @given(rows(), st.integers(1, 4))
 def test_no_run_of_n_comes_twice(said, n):
     expected = [{token for token in range(VOCAB) if repeats([*words, token], n)} for words in said]
     assert banned_by(limits.no_repeat(n), said) == expected
 
 
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 @given(rows(), st.data())
 def test_a_prefix_leaves_one_token_until_it_is_said_whatever_is_banned(said, data):
     forced = [data.draw(st.lists(st.integers(0, VOCAB - 1), max_size=9)) for _ in said]

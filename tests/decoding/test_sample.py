@@ -151,7 +151,7 @@ def test_tokens_are_drawn_as_often_as_they_are_likely(options, expected):
     assert ((counts[expected > 0] - due) ** 2 / due).sum() < 18.5  # chi-square of 4: one in a thousand is above
 
 
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 @given(
     st.lists(st.integers(1, 1000), min_size=2, max_size=8, unique=True),
     st.integers(0, 9),

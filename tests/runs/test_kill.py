@@ -56,12 +56,11 @@ def _wait_for_steps(out: Path, worker: subprocess.Popen, more: int) -> None:
     begun, deadline = None, time.monotonic() + 120
     while worker.poll() is None and time.monotonic() < deadline:
         lines = (out / "log.jsonl").read_text().splitlines() if (out / "log.jsonl").is_file() else []
-        starts = sum('"start"' in line for line in lines)
         if begun is None and lines and '"start"' in lines[-1]:
             begun = len(lines)
         if begun is not None and len(lines) >= begun + more:
             return
-        time.sleep(0.01 + 0 * starts)
+        time.sleep(0.01)
 
 
 def _last_step(out: Path) -> int:
@@ -77,7 +76,7 @@ def environment(tmp_path) -> dict:
 @pytest.mark.parametrize(
     "settings",
     [
-        {"training.steps": 90, "training.checkpoint_every": 7, "training.log_every": 2, "training.ema": 0.9,
+        {"training.steps": 90, "training.checkpoint_every": 7, "training.log_every": 2, 
          "training.final": "average-last", "training.average": 3, "training.accumulate": 2, "subwords.sampling": 0.1},
     ],
     ids=["averaged, accumulated, with BPE-dropout"],
@@ -93,7 +92,7 @@ def test_a_run_killed_five_times_ends_with_the_same_bits(tmp_path, environment, 
 @pytest.mark.parametrize("final", ["best", "average-best", "ema", "last"])
 def test_a_longer_run_killed_a_dozen_times_ends_with_the_same_bits(tmp_path, environment, final):
     settings = {
-        "training.steps": 400, "training.checkpoint_every": 15, "training.log_every": 3, "training.ema": 0.95,
+        "training.steps": 400, "training.checkpoint_every": 15, "training.log_every": 3, "training.ema": 0.95 if final == "ema" else 0.0,
         "training.final": final, "training.r_drop": 1.0, "model.dropout": 0.2,
     }  # fmt: skip
     whole, broken = tmp_path / "whole", tmp_path / "broken"

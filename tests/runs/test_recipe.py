@@ -1,5 +1,6 @@
 """Recipes: what a file says, what is said about it, and what becomes of it."""
 
+import re
 from dataclasses import fields
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 
 from heed.config import assignment, to_toml
 from heed.models.transformer import SIZES, Transformer, TransformerConfig
-from heed.runs.recipe import ModelConfig, Recipe, choose_preset, differences, model_config, read
+from heed.runs.recipe import DataConfig, ModelConfig, Recipe, choose_preset, differences, model_config, read
 
 RECIPES = sorted(Path(__file__).parents[2].joinpath("recipes").glob("*.toml"))
 DATA = [("data.source", ["a.en"]), ("data.target", ["a.de"])]
@@ -140,3 +141,16 @@ def test_every_setting_of_the_model_can_be_set():
 
 def test_a_recipe_needs_only_its_data():
     assert read(None, DATA) == Recipe(data=read(None, DATA).data)
+
+
+def test_all_settings_are_in_one_commented_file_with_their_defaults():
+    path = Path(__file__).parents[2] / "recipes" / "all-settings.toml"
+    named, section = set(), ""
+    for line in path.read_text().splitlines():
+        if line.startswith("["):
+            section = line.strip("[]")
+        elif found := re.match(r"(?:# )?(\w+) =", line):
+            named.add(f"{section}.{found[1]}")
+    bare = Recipe(data=DataConfig(source=["train.en"], target=["train.de"]))
+    assert named == {f"{s.name}.{f.name}" for s in fields(Recipe) for f in fields(getattr(bare, s.name))}
+    assert read(path, []) == bare

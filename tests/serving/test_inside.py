@@ -10,7 +10,13 @@ from heed.serving.inside import Rows, choose_rows
 
 
 def test_a_look_shows_the_translation_that_would_be_given(translator, texts):
-    for options in ({}, {"beam": 1}, {"beam": 5, "length_penalty": 2.0}, {"max_length": 3}):
+    for options in (
+        {},
+        {"beam": 1},
+        {"beam": 5, "length_penalty": 2.0},
+        {"max_length": 3},
+        {"no_repeat": 1, "min_length": 6},
+    ):
         found = translator.translate(texts[0], **options)
         look = translator.look(texts[0], name="a line about it", **options)
         assert look.source_text == texts[0]
@@ -19,6 +25,13 @@ def test_a_look_shows_the_translation_that_would_be_given(translator, texts):
         assert look.target == [token for token in found.tokens if token != "</s>"] + ["</s>"]
         assert look.scores[: len(found.tokens)] == pytest.approx(found.token_scores, abs=1e-10)
         assert look.model == "a line about it"
+
+
+def test_a_look_at_greedy_search_ends_where_it_ends(translator, texts):
+    found = [t for t in translator.translate(texts, beam=1, length_penalty=9.0) if t.tokens[-1] == "</s>"]
+    assert found
+    for t in found:
+        assert translator.look(t.source, beam=1, length_penalty=9.0).target == t.tokens
 
 
 def test_a_look_at_a_given_translation_shows_that_one(translator, pairs):
@@ -43,16 +56,17 @@ def test_predictions_are_the_likeliest_tokens_with_their_probabilities(translato
 
 
 def test_the_search_that_is_shown_leads_to_the_translation(translator, texts):
-    look = translator.look(texts[2], beam=3, length_penalty=0.0)
+    look = translator.look(texts[2], beam=3, length_penalty=4.0)
+    assert len(look.search) == 8
     live, ended = [()], []
     for step in look.search:
-        assert sum(c.state == "kept" for c in step) <= 3
+        assert all([c.state for c in step].count(state) <= 3 for state in ("kept", "ended"))
         found = [((*live[max(c.parent, 0)], c.token), c) for c in step]
-        ended += [(c.score, tokens) for tokens, c in found if c.state == "ended"]
+        ended += [(c.score / ((5 + len(tokens)) / 6) ** 4, tokens) for tokens, c in found if c.state == "ended"]
         live = [tokens for tokens, c in found if c.state == "kept"]
     score, tokens = max(ended)
-    assert list(tokens) == look.target
-    assert score == pytest.approx(sum(look.scores), abs=1e-10)
+    assert [*tokens, "</s>"][: len(look.target)] == look.target
+    assert score == pytest.approx(sum(look.scores[: len(tokens)]) / ((5 + len(tokens)) / 6) ** 4, abs=1e-10)
 
 
 @pytest.mark.parametrize("target", [None, "We wash the car."])

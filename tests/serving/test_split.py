@@ -9,7 +9,7 @@ from heed.serving.split import split
 TEXTS = st.text(alphabet="ab cd ,.;:!?…。！，、；é나 ", max_size=120)
 
 
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 @given(TEXTS, st.integers(1, 30))
 def test_no_character_is_lost_and_every_part_is_within_the_limit(text, limit):
     parts = split(text, len, limit)
@@ -17,7 +17,7 @@ def test_no_character_is_lost_and_every_part_is_within_the_limit(text, limit):
     assert all(0 < len(part) <= limit for part in parts)
 
 
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 @given(TEXTS, st.integers(1, 30))
 def test_every_part_stands_in_the_text_as_it_is(text, limit):
     place = 0
@@ -25,14 +25,14 @@ def test_every_part_stands_in_the_text_as_it_is(text, limit):
         place = text.index(part, place) + len(part)
 
 
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 @given(st.text(alphabet="ab cd ,.;:!?… ", max_size=60), st.integers(1, 12))
 def test_words_that_fit_are_not_cut(text, limit):
     parts = split(text, lambda part: len(part.split()), limit)
     assert [word for part in parts for word in part.split()] == text.split()
 
 
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 @given(st.lists(st.text("abc", min_size=1, max_size=5), max_size=30), st.integers(5, 20))
 def test_parts_without_marks_are_as_full_as_can_be(words, limit):
     parts = split(" ".join(words), len, limit)

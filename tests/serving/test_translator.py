@@ -125,7 +125,13 @@ def test_limits_hold(translator, texts):
         assert len(found.tokens) > 6
         pairs = list(itertools.pairwise(found.tokens))
         assert len(pairs) == len(set(pairs))
-    for found in translator.translate(texts, sample=True, temperature=50.0):
+
+
+@pytest.mark.parametrize("way", WAYS, ids=str)
+def test_marks_that_are_no_text_are_never_said(make, texts, way):
+    tempted = make(16)
+    tempted.model.bias[:LAST] += 30
+    for found in tempted.translate(texts, **way):
         assert not {"<pad>", "<unk>", "<s>"} & set(found.tokens)
 
 
@@ -172,8 +178,9 @@ def test_a_long_text_is_refused_where_that_was_asked(translator, texts, long):
     words = f"text 2 has {size} subwords, and the model was made for 48: shorten it, or let it be translated in parts"
     with pytest.raises(ValueError, match=words):
         translator.translate([texts[0], long], too_long="refuse")
-    with pytest.raises(ValueError, match="text 1 has"):
-        translator.score([long], ["a"])
+    with pytest.raises(ValueError, match="text 1 has 49 subwords, and the model was made for 48"):
+        translator.score([" ".join("a" * 48)], ["a"])
+    assert len(translator.score([" ".join("a" * 47)], ["a"])) == 1
     with pytest.raises(ValueError, match="too_long is 'cut'; it is 'split' or 'refuse'"):
         translator.translate(texts, too_long="cut")
 
@@ -227,6 +234,16 @@ def test_pairs_that_do_not_fit_are_refused(translator):
             asked(["a " * 99], ["a"])
 
 
+def test_a_pair_that_just_fits_is_not_refused(translator):
+    fits, longer = " ".join("a" * 63), " ".join("a" * 64)
+    assert [len(ids) for ids in translator.source.encode([fits, longer])] == [63, 64]
+    assert translator.attentions(fits, fits)["cross"].shape == (2, 2, 64, 64)
+    assert translator.translate("a", prefix=fits).text.startswith(fits)
+    for source, target in ((longer, "a"), ("a", longer)):
+        with pytest.raises(ValueError, match="1 has 64 subwords; the model allows 63"):
+            translator.attentions(source, target)
+
+
 def within(links, source, target):
     words = len(source.split()), len(target.split())
     return all(0 <= i < words[0] and 0 <= j < words[1] for i, j in links)
@@ -234,9 +251,9 @@ def within(links, source, target):
 
 def test_alignments_name_words_that_are_there(translator, pairs):
     sources, targets = [p.source for p in pairs[:12]], [p.target for p in pairs[:12]]
-    found = translator.align_pairs([*sources, "", "a"], [*targets, "a", ""], batch_tokens=100)
-    assert found[-2:] == [[], []]
-    for links, source, target in zip(found[:12], sources, targets, strict=True):
+    first, second, *found = translator.align_pairs(["", "a", *sources], ["a", "", *targets], batch_tokens=100)
+    assert first == second == []
+    for links, source, target in zip(found, sources, targets, strict=True):
         assert within(links, source, target)
         assert sorted(j for _, j in links) == list(range(len(target.split())))  # a link for each target word
         assert links == translator.align_pairs([source], [target])[0]

@@ -36,9 +36,8 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--tokenize", default="13a", help="sacreBLEU's tokenizer: 13a, zh, ja-mecab, ko-mecab, intl, char, flores200"
     )
     parser.add_argument("--samples", type=int, default=1000, help="how many samples the bootstrap draws")
-    for name in ("beam", "batch-tokens"):
-        parser.add_argument(f"--{name}", type=int, help=None if name == "beam" else argparse.SUPPRESS)
-    parser.add_argument("--length-penalty", type=float)
+    parser.add_argument("--beam", type=int, help="how many hypotheses are kept at each step; 1 is greedy")
+    parser.add_argument("--length-penalty", type=float, help="alpha of ((5 + length) / 6)^alpha")
     add_device(parser)
 
 
@@ -87,7 +86,7 @@ def _translations(system: str, sources: list[str] | None, args: argparse.Namespa
     if sources is None:
         raise ValueError(f"{system} is a model: name what it should translate with --source FILE")
     translator = open_translator(argparse.Namespace(**{**vars(args), "folder": system.split(",")}))
-    chosen = {name: getattr(args, name) for name in ("beam", "length_penalty", "batch_tokens") if getattr(args, name)}
+    chosen = {name: getattr(args, name) for name in ("beam", "length_penalty") if getattr(args, name) is not None}
     return [translation.text for translation in translator.translate(sources, **chosen)], translator
 
 

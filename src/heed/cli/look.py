@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     c = translator.model.config
     weights = sum(weight.numel() for weight in translator.model.parameters())
     name = f"{','.join(args.folder)} · {c.encoder_layers}+{c.decoder_layers} layers · {c.heads} heads · {weights / 1e6:.1f}M weights"
-    chosen = {"beam": args.beam} if args.beam else {}
+    chosen = {"beam": args.beam} if args.beam is not None else {}
     look = translator.look(args.text, args.target, name, **chosen)
     missing = draw(look, args.out, part=args.part, layer=args.layer, head=args.head)
     if missing:

@@ -59,7 +59,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     chosen = next((word for word in arguments if word in VERBS), None)
     args, extra = parser(chosen).parse_known_args(arguments)
-    if extra and isinstance(getattr(args, "text", None), list) and not any(word.startswith("-") for word in extra):
+    options = [word for word in extra if word.startswith("-") and " " not in word]
+    if extra and isinstance(getattr(args, "text", None), list) and not options:
         args.text += extra  # sentences may stand after options, which argparse does not foresee
     elif extra:
         parser(chosen).error(f"unknown: {' '.join(extra)}; heed {args.verb} --help tells what there is")

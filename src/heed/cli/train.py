@@ -12,7 +12,7 @@ examples:
   heed train --out runs/en-de --resume            # go on after Ctrl-C, a crash, kill -9
 
 Files may be plain, .gz or .xz; several of a kind are read one after the other. Every setting has a name
-(section.name); recipes/ has them all with comments. Prepared corpora are kept in $HEED_CACHE (~/.cache/heed).
+(section.name); recipes/all-settings.toml has them all. Prepared corpora are kept in $HEED_CACHE (~/.cache/heed).
 """
 
 FILES = {

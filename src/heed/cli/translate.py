@@ -61,6 +61,8 @@ def run(args: argparse.Namespace) -> int:
     from heed.cli.common import open_translator, read_lines, write_lines
 
     translator = open_translator(args)
+    if args.text and args.input:
+        raise ValueError("there are sentences and --input: give one of the two")
     texts = args.text or read_lines(args.input)
     chosen = {name: getattr(args, name) for name in DECODING if getattr(args, name) is not None}
     if "nbest" in chosen and not chosen.get("sample"):

@@ -151,7 +151,9 @@ def elsewhere(batches: Batches, place: Place, size: int = 16) -> Iterator[tuple[
     context = multiprocessing.get_context("spawn")
     ready = context.Queue(maxsize=size)
     worker = context.Process(target=_serve, args=(batches, place, ready), daemon=True)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})  # for the one that trains alone
     worker.start()
+    signal.pthread_sigmask(signal.SIG_SETMASK, before)
     try:
         for after, parts in _drain(lambda: _get(ready, worker)):
             yield after, Batch(*map(torch.from_numpy, parts))
@@ -161,7 +163,6 @@ def elsewhere(batches: Batches, place: Place, size: int = 16) -> Iterator[tuple[
 
 
 def _serve(batches: Batches, place: Place, ready: Any) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one that trains, who ends this one
     torch.set_num_threads(1)
     items = ((after, tuple(part.numpy() for part in batch)) for after, batch in batches.start(place))
     wanted = multiprocessing.parent_process().is_alive

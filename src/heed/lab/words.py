@@ -9,7 +9,7 @@ SPACE = "\u2581"  # SentencePiece's mark of a word's beginning
 
 def is_special(token: str) -> bool:
     """Say whether a token is a mark such as '</s>' and no text."""
-    return len(token) > 2 and token[0] == "<" and token[-1] == ">"
+    return token in ("<pad>", "<unk>", "<s>", "</s>")
 
 
 def label(token: str) -> str:

@@ -37,8 +37,16 @@ class TransformerConfig:
     output_bias: bool = False
     norm_eps: float = 1e-5
 
+    def __post_init__(self):
+        for name in ("vocab_size", "dim", "heads", "hidden", "encoder_layers", "decoder_layers", "max_length"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1")
+        for name in ("dropout", "attention_dropout", "hidden_dropout"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 0 and below 1")
 
-SIZES = {  # norms before the sublayers: these learn whatever the schedule; the paper's own are in recipes/paper-base.toml
+
+SIZES = {
     "tiny": {"dim": 128, "heads": 4, "hidden": 512, "encoder_layers": 4, "decoder_layers": 4, "dropout": 0.3},
     "small": {"dim": 256, "heads": 4, "hidden": 1024, "encoder_layers": 6, "decoder_layers": 6, "dropout": 0.2},
     "base": {"dim": 512, "heads": 8, "hidden": 2048, "encoder_layers": 6, "decoder_layers": 6, "dropout": 0.1},

@@ -18,6 +18,8 @@ from heed.data.readers import Line
 from heed.data.subwords import Subwords
 from heed.runs.recipe import DataConfig, Recipe
 
+FORMAT = 1  # of what is kept; a change of how text is cleaned, cut or stored changes it
+
 Tell = Callable[[str, int], None]
 
 
@@ -68,7 +70,7 @@ def _with_phrasebook(data: DataConfig) -> DataConfig:
         return data
     from heed.data import phrasebook
 
-    folder = cache_folder() / f"phrasebook-{data.phrasebook}"
+    folder = cache_folder() / f"phrasebook-{phrasebook.EDITION}-{data.phrasebook}"
     paths = {f"{part}.{side}": folder / f"{part}.{side}" for part in ("train", "valid") for side in ("ko", "en")}
     if not all(path.is_file() for path in paths.values()):
         phrasebook.write(folder, train=data.phrasebook)
@@ -78,8 +80,6 @@ def _with_phrasebook(data: DataConfig) -> DataConfig:
         target=[str(paths["train.en"])],
         valid_source=data.valid_source or [str(paths["valid.ko"])],
         valid_target=data.valid_target or [str(paths["valid.en"])],
-        source_language=data.source_language or "ko",
-        target_language=data.target_language or "en",
         phrasebook=None,
     )
 
@@ -152,5 +152,6 @@ def _file(path: Path) -> str:
 
 
 def _digest(*parts) -> str:
-    text = json.dumps([part.hex() if isinstance(part, bytes) else part for part in parts], sort_keys=True)
+    plain = [part.hex() if isinstance(part, bytes) else part for part in parts]
+    text = json.dumps([FORMAT, *plain], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

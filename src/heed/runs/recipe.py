@@ -78,6 +78,13 @@ class Recipe:
     training: TrainingConfig = field(default_factory=TrainingConfig)
     decoding: DecodingConfig = field(default_factory=DecodingConfig)
 
+    def __post_init__(self):
+        longest = self.model.max_length or TransformerConfig.max_length
+        if not 2 <= self.filters.max_length <= longest:
+            raise ValueError(
+                f"filters.max_length is {self.filters.max_length}; it must be at least 2, and at most model.max_length, {longest}"
+            )
+
 
 def read(path: Path | None, changes: list[tuple[str, Any]]) -> Recipe:
     """A recipe from a file, or from the changes alone."""
@@ -108,7 +115,10 @@ def choose_preset(pairs: int) -> str:
 
 
 def model_config(chosen: ModelConfig, pairs: int, vocabulary: tuple[int, int], joint: bool) -> TransformerConfig:
-    """The preset, what differs from it, and the vocabularies."""
+    """The preset, what differs from it, and the vocabularies.
+
+    Norms are before the sublayers unless the recipe says otherwise: so it learns whatever the schedule.
+    """
     preset = choose_preset(pairs) if chosen.preset == "auto" else chosen.preset
     values = {"norm": "pre", "tied": "all" if joint else "target", **SIZES[preset]}
     for name, value in dataclasses.asdict(chosen).items():

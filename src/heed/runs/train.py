@@ -67,6 +67,7 @@ class Run:
         self.place, self.step = Place(), 0
         self.validation = Validation(prepared.valid, prepared.subwords, budget=t.valid_tokens, samples=t.samples)
         self.decoding = dataclasses.replace(recipe.decoding, beam=t.valid_beam, nbest=1, sample=False)
+        self.max_source = int(prepared.corpus.source.lengths.max()) + 1  # longer than it has seen, it would guess
         self.interrupted: str | None = None
         restored = self._restore()
         self.report = report(self.step)
@@ -169,6 +170,7 @@ class Run:
             self.record.saved.append(progress.step)
         leave = bool(self.interrupted) or self.record.stopped
         if regular or leave or progress.step in self.record.best_steps(t.average):
+            self.meter.check(progress)
             training = checkpoints.optimizer_tensors(self.optimizer, self.names)
             if self.ema is not None:
                 training |= {f"ema.{name}": weight for name, weight in self.ema.weights.items()}
@@ -198,7 +200,7 @@ class Run:
 
     def _validate(self) -> Validity:
         with self._precision():
-            return self.validation.run(self.model, self.decoding, self.recipe.filters.max_length)
+            return self.validation.run(self.model, self.decoding, self.max_source)
 
     def _write_samples(self, step: int, found: Validity) -> None:
         folder = self.folder / "samples"
@@ -220,7 +222,7 @@ class Run:
             "model": {"name": "transformer", **dataclasses.asdict(self.model.config)},
             "subwords": names,
             "languages": languages,
-            "max_source": self.recipe.filters.max_length,
+            "max_source": self.max_source,
             "decoding": dataclasses.asdict(self.recipe.decoding),
             "alignment": self.validation.alignment_rows(self.model)._asdict(),
             "trained": {
@@ -247,18 +249,31 @@ class Run:
             )
         model_folder.put(self.model, kept.model, self.folder / "checkpoints")
         checkpoints.restore_optimizer(self.optimizer, kept.training, self.names)
-        if self.ema is not None:
-            for name, weight in self.ema.weights.items():
-                weight.copy_(kept.training[f"ema.{name}"])
+        said += self._restore_average(kept.training)
         self.record = Record(**kept.state["record"])
+        self.record.stopped = 0 < self.recipe.training.patience <= self.record.waited
         self.step, self.place = kept.step, Place(*kept.state["place"])
         return [*said, f"Going on from step {self.step:,}."]
+
+    def _restore_average(self, training: dict[str, torch.Tensor]) -> list[str]:
+        if self.ema is None:
+            return []
+        if f"ema.{self.names[0]}" not in training:
+            self.ema = EMA(self.model, self.recipe.training.ema)
+            return ["The checkpoint has no moving average: it starts from the weights there."]
+        for name, weight in self.ema.weights.items():
+            weight.copy_(training[f"ema.{name}"])
+        return []
 
     def _finish(self) -> None:
         """Make the final model of the weights that were asked for, and measure it."""
         t = self.recipe.training
         folder = self.folder / "checkpoints"
-        steps = self._needed()
+        steps = [step for step in self._needed() if (folder / f"step-{step:06d}" / checkpoints.MODEL).is_file()]
+        if len(steps) < len(self._needed()):
+            self.report.say(
+                "Not all checkpoints for the mean are still there: training.final or average was changed on the way."
+            )
         if t.final == "ema":
             weights, made_of = self.ema.weights, f"moving average at step {self.step:,}"
         elif t.final == "last" or not steps:
@@ -284,14 +299,16 @@ def run(
     tell: Callable[[str, int], None] = lambda what, done: None,
 ) -> Outcome:
     """Train by a recipe into a folder."""
-    open_folder(recipe, folder, resume, say)
+    check_folder(recipe, folder, resume, say)
     if recipe.training.threads:
         torch.set_num_threads(recipe.training.threads)
     prepared = prepare(recipe, tell)
     r = prepared.corpus.report
     aside = f"; {r.held_out:,} set aside for validation" if r.held_out else ""
     say(f"{r.kept:,} pairs to train on, of {r.read:,}{aside}; left out: {corpora.describe(r)}.")
+    folder.mkdir(parents=True, exist_ok=True)
     at_work = Run(recipe, folder, prepared, report)
+    model_folder.write_text(folder / "recipe.toml", config.to_toml(recipe))
     before = {number: signal.signal(number, at_work.interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         return at_work.train()
@@ -301,18 +318,15 @@ def run(
         at_work.close()
 
 
-def open_folder(recipe: Recipe, folder: Path, resume: bool, say: Callable[[str], None]) -> None:
-    """Make a run's folder, or see that it may go on; the recipe is written down."""
+def check_folder(recipe: Recipe, folder: Path, resume: bool, say: Callable[[str], None]) -> None:
+    """See that a run may start or go on in this folder."""
     path = folder / "recipe.toml"
     if folder.exists() and any(folder.iterdir()) and not resume:
         raise ValueError(f"{folder} exists already: go on with --resume, or choose another --out")
-    if resume and path.is_file():
-        before = config.read(Recipe, config.load_toml(path))
-        for name, old, new in differences(before, recipe):
-            if name.split(".")[0] in FIXED and name != "filters.rejected":
-                raise ValueError(
-                    f"{name} was {old!r} in {path} and is now {new!r}: a run that goes on cannot change it"
-                )
-            say(f"{name} is now {new!r}; it was {old!r}.")
-    folder.mkdir(parents=True, exist_ok=True)
-    model_folder.write_text(path, config.to_toml(recipe))
+    if not resume or not path.is_file():
+        return
+    before = config.read(Recipe, config.load_toml(path))
+    for name, old, new in differences(before, recipe):
+        if name.split(".")[0] in FIXED and name != "filters.rejected":
+            raise ValueError(f"{name} was {old!r} in {path} and is now {new!r}: a run that goes on cannot change it")
+        say(f"{name} is now {new!r}; it was {old!r}.")

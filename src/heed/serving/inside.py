@@ -25,11 +25,11 @@ Pieces = tuple[list[str], list[str]]
 
 @torch.inference_mode()
 def recorded(model: nn.Module, pairs: Sequence[Ids]) -> tuple[list[Tensor], Tensor]:
-    """Every attention of the model as it reads and writes these pairs, and the log probabilities it gave."""
+    """Every attention of the model as it reads and writes these pairs, and the last layer of its decoder."""
     batch = collate([s for s, _ in pairs], [t for _, t in pairs]).to(next(model.parameters()).device)
     with record(model) as maps:
-        logits = model(batch.source, batch.target, batch.valid)
-    return maps, logits.log_softmax(dim=-1)
+        states = model.read(batch.target, model.encode(batch.source, batch.valid), batch.valid)
+    return maps, states
 
 
 def by_part(model: nn.Module, maps: Sequence[Tensor]) -> dict[str, list[Tensor]]:
@@ -40,9 +40,11 @@ def by_part(model: nn.Module, maps: Sequence[Tensor]) -> dict[str, list[Tensor]]
 
 def stacked(model: nn.Module, pair: Ids) -> tuple[dict[str, np.ndarray], Tensor]:
     """The attentions of one pair as (layers, heads, q, k) each, and its log probabilities (t, vocab)."""
-    maps, logp = recorded(model, [pair])
+    maps, states = recorded(model, [pair])
     parts = by_part(model, maps)
-    return {name: torch.cat(list(own)).float().cpu().numpy() for name, own in parts.items()}, logp[0]
+    with torch.inference_mode():
+        logp = model.project(states[0]).log_softmax(dim=-1)
+    return {name: torch.cat(list(own)).float().cpu().numpy() for name, own in parts.items()}, logp
 
 
 class Rows(NamedTuple):
@@ -112,6 +114,7 @@ def look(translator: "Translator", text: str, target: str | None, config: Decodi
     )
 
 
+@torch.inference_mode()
 def _searched(translator: "Translator", source: list[int], config: DecodingConfig, seen: list[Seen]) -> list[int]:
     tokens = torch.from_numpy(pad([source])).to(translator.device)
     state = translator.search.start(tokens, tokens != PAD)

@@ -62,17 +62,23 @@ class Score:
     token_scores: list[float]
 
 
-def joined(text: str, parts: list[Translation], translator: "Translator") -> Translation:
-    """The translation of a text from those of its parts; of an empty text there are none."""
+def joined(text: str, parts: list[Translation], nbest: int, translator: "Translator") -> Translation:
+    """The translation of a text from those of its parts; of an empty text there are none.
+
+    The k-th best of the whole is made of the k-th best of each part, so there are `nbest` of it in any case.
+    """
     if len(parts) == 1:
         return parts[0]
-    whole = Candidate(
+    whole = [_together([part.nbest[min(k, len(part.nbest) - 1)] for part in parts]) for k in range(nbest)]
+    best = whole[0]
+    tokens = [token for part in parts for token in part.source_tokens]
+    return Translation(text, best.text, best.score, best.tokens, best.token_scores, tokens, whole, parts, translator)
+
+
+def _together(parts: list[Candidate]) -> Candidate:
+    return Candidate(
         " ".join(part.text for part in parts),
         float(sum(part.score for part in parts)),
         [token for part in parts for token in part.tokens],
         [score for part in parts for score in part.token_scores],
-    )
-    tokens = [token for part in parts for token in part.source_tokens]
-    return Translation(
-        text, whole.text, whole.score, whole.tokens, whole.token_scores, tokens, [whole], parts, translator
     )

@@ -13,7 +13,7 @@ Size = Callable[[str], int]
 
 
 def split(text: str, size: Size, limit: int) -> list[str]:
-    """Parts of at most `limit` by `size`, as they stand in the text: sentences, else clauses, words, characters."""
+    """Parts of at most `limit` by `size`, as they stand in the text: sentence by sentence, else clauses, words, characters."""
     parts = _split(text, lambda part: size(part.strip()), limit, CUTS)
     return [part.strip() for part in parts if part.strip()]
 
@@ -28,7 +28,7 @@ def _split(text: str, size: Size, limit: int, cuts: list[str]) -> list[str]:
     start = 0
     for end in [*(found.end() for found in re.finditer(cuts[0], text)), len(text)]:
         piece, start = text[start:end], end
-        if parts and size(parts[-1] + piece) <= limit:
+        if cuts is not CUTS and parts and size(parts[-1] + piece) <= limit:  # clauses and words, not sentences
             parts[-1] += piece
         else:
             parts += _split(piece, size, limit, cuts[1:])

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import zlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -77,11 +78,11 @@ class Translator:
         results: list[list[Translation]] = [[] for _ in texts]
         for i, part, hypotheses in zip(owner, parts, found, strict=True):
             results[i].append(self._translation(part, hypotheses))
-        return [joined(clean(text), own, self) for text, own in zip(texts, results, strict=True)]
+        return [joined(clean(text), own, chosen.nbest, self) for text, own in zip(texts, results, strict=True)]
 
     def score(self, sources: Sequence[str], targets: Sequence[str], batch_tokens: int = 4096) -> list[Score]:
         """How likely each target is, given its source."""
-        self._refuse_long(sources)
+        self._refuse_long(sources, "it cannot be scored as one; leave it out, or cut it")
         ids = self.encode_pairs(sources, targets)
         results: list[Any] = [None] * len(ids)
         for rows in _by_length([len(s) + len(t) for s, t in ids], batch_tokens):
@@ -171,7 +172,8 @@ class Translator:
         if too_long not in ("split", "refuse"):
             raise ValueError(f"too_long is {too_long!r}; it is 'split' or 'refuse'")
         if too_long == "refuse":
-            self._refuse_long(texts)
+            advice = "shorten it, or let it be translated in parts (too_long='split', --too-long split)"
+            self._refuse_long(texts, advice)
         parts, owner = [], []
         for i, text in enumerate(texts):
             text = clean(text)
@@ -183,12 +185,11 @@ class Translator:
     def _size(self, text: str) -> int:
         return len(self.source.encode([text])[0]) + 1
 
-    def _refuse_long(self, texts: Sequence[str]) -> None:
+    def _refuse_long(self, texts: Sequence[str], advice: str) -> None:
         for number, text in enumerate(texts, 1):
             if (size := self._size(text)) > self.max_source:
                 raise ValueError(
-                    f"text {number} has {size} subwords, and the model was made for {self.max_source}: "
-                    "shorten it, or let it be translated in parts (too_long='split', --too-long split)"
+                    f"text {number} has {size} subwords, and the model was made for {self.max_source}: {advice}"
                 )
 
     def _forced(self, prefix, texts: Sequence[str], owner: Sequence[int]) -> list[list[int]] | None:
@@ -226,7 +227,12 @@ class Translator:
         if config.sample:
             again = config.nbest
             state.reorder(torch.arange(len(sources), device=self.device).repeat_interleave(again))
-            seeds = [config.seed * 1_000_003 + number * 1009 + k for number in numbers for k in range(again)]
+            own = [
+                (config.seed, number, ids, k)
+                for number, ids in zip(numbers, sources, strict=True)
+                for k in range(again)
+            ]
+            seeds = [zlib.crc32(repr(draw).encode()) for draw in own]
             choose = drawn(seeds, temperature=config.temperature, top_k=config.top_k, top_p=config.top_p)
             if forced:
                 common["rules"] = self.rules(config, [ids for ids in forced for _ in range(again)])

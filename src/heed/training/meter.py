@@ -27,12 +27,8 @@ class Meter:
         self.paused += seconds
 
     def read(self, progress: Progress) -> dict[str, Any]:
+        self.check(progress)
         loss, gradient = float(self.surprise) / self.count, float(progress.gradient)
-        if loss != loss:
-            raise ValueError(
-                f"the loss is not a number any more at step {progress.step:,}: lower training.rate, lengthen "
-                "training.warmup, or set training.clip; --resume goes on from the last checkpoint"
-            )
         now = time.monotonic()
         speed = self.count / max(now - self.since - self.paused, 1e-9)
         each = (now - self.began) / max(progress.step - self.first, 1)
@@ -42,3 +38,11 @@ class Meter:
             "rate": progress.rate, "gradient": gradient, "tokens_per_second": speed, "seconds": now - self.began,
             "seconds_left": each * (self.steps - progress.step),
         }  # fmt: skip
+
+    def check(self, progress: Progress) -> None:
+        """Refuse to go on, and to save, once the loss is not a number."""
+        if math.isnan(float(progress.surprise)):
+            raise ValueError(
+                f"the loss is not a number any more at step {progress.step:,}: lower training.rate, lengthen "
+                "training.warmup, or set training.clip; --resume goes on from the last checkpoint"
+            )

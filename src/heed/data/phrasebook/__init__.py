@@ -11,6 +11,6 @@ Each file imports only those before it: hangul, inflect, words, lexicon, clauses
 corpus.
 """
 
-from heed.data.phrasebook.corpus import LECTURE, Pair, pairs, write
+from heed.data.phrasebook.corpus import EDITION, LECTURE, Pair, pairs, write
 
-__all__ = ["LECTURE", "Pair", "pairs", "write"]
+__all__ = ["EDITION", "LECTURE", "Pair", "pairs", "write"]

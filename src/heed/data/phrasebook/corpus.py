@@ -15,6 +15,7 @@ from heed.data.phrasebook.drawing import draw
 from heed.data.phrasebook.lexicon import ME, YOU
 
 SPLITS = ("train", "valid", "test")
+EDITION = 1  # a change of what is drawn or split changes it, so that no file of another edition is used
 SALT = "heed 4 "  # chosen so that the lecture's sentence falls into test
 LONGEST = 18  # English words
 PATIENCE = 100_000  # draws in a row without a new sentence, after which a split counts as spent
@@ -105,4 +106,4 @@ def write(folder: Path, *, train: int, valid: int = 500, test: int = 500, seed: 
 
 def partial(path: Path) -> Path:
     """The name a file has until it is complete."""
-    return path.with_name(path.name + ".partial")
+    return path.with_name(f"{path.name}.{os.getpid()}.partial")
