@@ -23,7 +23,7 @@ class Training:
 class Recipe:
     training: Training
     model: Literal["marian", "gpt2"] = "marian"
-    norm: Literal["pre", "post"] | None = None
+    norm: Literal["post", "pre"] | None = None
     languages: list[str] = field(default_factory=list)
 
 
@@ -63,7 +63,7 @@ def test_none_is_none_where_it_may_be():
         ({**GOOD, "training": {"steps": 1, "warmup": "x"}}, "training.warmup: 'x' is not a whole number"),
         ({**GOOD, "training": 3}, "training: 3 is a value; this is a section, [training]"),
         ({**GOOD, "model": "bart"}, "model: 'bart' is none of 'marian', 'gpt2'"),
-        ({**GOOD, "norm": "bart"}, "norm: 'bart' is none of 'pre', 'post'"),
+        ({**GOOD, "norm": "bart"}, "norm: 'bart' is none of 'post', 'pre'"),
         ({**GOOD, "languages": 3}, "languages: 3 is not a list"),
         ({**GOOD, "languages": ["de", 3]}, "languages[1]: 3 is not text in quotes"),
     ],

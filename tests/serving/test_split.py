@@ -44,7 +44,7 @@ def test_parts_without_marks_are_as_full_as_can_be(words, limit):
     ("text", "limit", "parts"),
     [
         ("One two. Three four! Five?", 100, ["One two. Three four! Five?"]),
-        ("One two. Three four! Five?", 18, ["One two.", "Three four! Five?"]),
+        ("One two. Three four! Five?", 18, ["One two.", "Three four!", "Five?"]),
         ("One, two: three; four.", 10, ["One, two:", "three;", "four."]),
         ("One, two three, four", 11, ["One,", "two three,", "four"]),
         ("우리는 간다。너는 안 간다。", 10, ["우리는 간다。", "너는 안 간다。"]),

@@ -54,6 +54,8 @@ class TrainingConfig:
             raise ValueError(
                 f"training.final is 'ema', but training.ema is {self.ema}; set it near 1, for example 0.999"
             )
+        if not 0 <= self.ema < 1:
+            raise ValueError(f"training.ema is {self.ema}; it must be 0 (off) or a number below 1, for example 0.999")
         if self.ema and self.final != "ema":
             raise ValueError(
                 f"training.ema is {self.ema}, but training.final is {self.final!r}: set it to 'ema', or ema to 0"
@@ -62,8 +64,6 @@ class TrainingConfig:
             raise ValueError(f"training.label_smoothing is {self.label_smoothing}; it must be at least 0 and below 1")
         if self.valid_beam < 1 or self.valid_tokens < 1 or self.samples < 0 or self.patience < 0:
             raise ValueError("training.valid_beam and valid_tokens must be at least 1, samples and patience at least 0")
-        if not 0 <= self.ema < 1:
-            raise ValueError(f"training.ema is {self.ema}; it must be 0 (off) or a number below 1, for example 0.999")
 
 
 def make_schedule(config: TrainingConfig, dim: int) -> Schedule:
