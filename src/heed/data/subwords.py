@@ -30,8 +30,8 @@ class SubwordsConfig:
 
 
 def clean(text: str) -> str:
-    """One way to write each character (NFC); runs of white space are one space."""
-    return " ".join(unicodedata.normalize("NFC", text).split())
+    """One way to write each character (NFC); runs of white space are one space, and so is SentencePiece's sign for it."""
+    return " ".join(unicodedata.normalize("NFC", text).replace("▁", " ").split())
 
 
 class Subwords:

@@ -43,9 +43,12 @@ def read_config(folder: Path) -> dict[str, Any]:
     if not path.is_file():
         raise ValueError(f"{folder} is not a model folder: it has no {CONFIG}")
     try:
-        return json.loads(path.read_text("utf-8"))
+        facts = json.loads(path.read_text("utf-8"))
     except ValueError as error:
         raise ValueError(f"{path} is not valid JSON: {error}") from error
+    if not isinstance(facts, dict):
+        raise ValueError(f"{path} holds no sections: it is not heed's")
+    return facts
 
 
 def put(model: nn.Module, weights: Mapping[str, Tensor], path: Path) -> None:
