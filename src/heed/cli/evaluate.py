@@ -91,16 +91,10 @@ def _translations(system: str, sources: list[str] | None, args: argparse.Namespa
 
 
 def _show(console, scores) -> None:
-    from rich.table import Table
-
-    table = Table(box=None, header_style="dim", padding=(0, 2))
-    for name in ("metric", "score", "signature"):
-        table.add_column(
-            name, justify="right" if name == "score" else "left", no_wrap=name != "signature", overflow="fold"
-        )
     for metric in (scores.bleu, scores.chrf, scores.ter):
-        table.add_row(metric.name, f"{metric.value:.2f}", metric.signature)
-    console.print(table)
+        console.print(
+            f"{metric.name:<6}[bold]{metric.value:>7.2f}[/]  {metric.signature}", highlight=False, soft_wrap=True
+        )
     console.print(f"[dim]{scores.lines:,} sentences; for TER less is better[/]", highlight=False)
 
 
@@ -108,8 +102,8 @@ def _show_comparison(console, args: argparse.Namespace, comparison) -> None:
     from rich.table import Table
 
     table = Table(box=None, header_style="dim", padding=(0, 2))
-    for name in ("metric", args.system, args.against, "difference", "p", "signature"):
-        table.add_column(name, justify="left" if name in ("metric", "signature") else "right", overflow="fold")
+    for name in ("metric", args.system, args.against, "difference", "p"):
+        table.add_column(name, justify="left" if name == "metric" else "right", overflow="fold")
     for one in (comparison.bleu, comparison.chrf, comparison.ter):
         table.add_row(
             one.name,
@@ -117,9 +111,10 @@ def _show_comparison(console, args: argparse.Namespace, comparison) -> None:
             f"{one.second:.2f} ± {one.second_width:.2f}",
             f"{one.second - one.first:+.2f}",
             f"{one.p_value:.4f}",
-            one.signature,
         )
     console.print(table)
+    for one in (comparison.bleu, comparison.chrf, comparison.ter):
+        console.print(f"[dim]{one.name:<6}{one.signature}[/]", highlight=False, soft_wrap=True)
     console.print(
         f"[dim]{comparison.lines:,} sentences, paired bootstrap of {comparison.samples:,} samples; ± is the half-width "
         "of the 95 % interval; p below 0.05: the difference is hardly chance; for TER less is better[/]",
