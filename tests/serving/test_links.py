@@ -24,12 +24,18 @@ def test_weights_are_summed_over_a_source_word_and_averaged_over_a_target_word()
 @settings(max_examples=50, deadline=None)
 @given(st.data())
 def test_rows_that_sum_to_one_still_do(data):
-    pieces = st.lists(st.sampled_from(["▁a", "b"]), min_size=1, max_size=8).map(lambda rest: ["▁", *rest])
+    pieces = st.lists(st.sampled_from(["▁a", "b"]), min_size=1, max_size=8).map(lambda rest: ["▁c", *rest])
     source, target = data.draw(pieces), data.draw(pieces)
     weights = np.random.default_rng(0).dirichlet(np.ones(len(source)), len(target))
     table = merged(weights, source, target)
     assert table.shape == (words_of(target)[-1] + 1, words_of(source)[-1] + 1)
     np.testing.assert_allclose(table.sum(axis=1), 1)
+
+
+def test_the_marks_at_the_end_of_a_word_do_not_speak_for_it():
+    weights = np.array([[0.7, 0.2, 0.1], [0.1, 0.2, 0.7], [0.0, 0.1, 0.9]])
+    np.testing.assert_allclose(merged(weights, ["▁나는", "▁가", "."], ["▁I", "▁go", "."]), [[0.7, 0.2], [0.1, 0.2]])
+    np.testing.assert_allclose(merged(weights, ["▁나는", "▁…", "."], ["▁I", "▁…", "."]), [[0.7, 0.3], [0.05, 0.95]])
 
 
 def test_each_target_word_is_linked_to_the_source_word_it_looks_at_most():

@@ -24,14 +24,21 @@ def first_words(text: str, parts: Sequence[str]) -> list[int]:
 def merged(weights: np.ndarray, source: Sequence[str], target: Sequence[str]) -> np.ndarray:
     """(target words, source words): attention summed over a source word, averaged over a target word.
 
-    `weights` is (target pieces, source pieces); what went to the end mark is left out by the caller.
+    `weights` is (target pieces, source pieces); what went to the end mark is left out by the caller. The marks at a
+    word's end do not speak for it: full stops look at full stops.
     """
-    rows, columns = words_of(target), words_of(source)
-    gather = np.zeros((len(columns), columns[-1] + 1))
-    gather[np.arange(len(columns)), columns] = 1
-    spread = np.zeros((rows[-1] + 1, len(rows)))
-    spread[rows, np.arange(len(rows))] = 1
-    return (spread / spread.sum(axis=1, keepdims=True)) @ weights @ gather
+    rows, columns = _belongs(target), _belongs(source)
+    return (rows / rows.sum(axis=1, keepdims=True)) @ weights @ columns.T
+
+
+def _belongs(pieces: Sequence[str]) -> np.ndarray:
+    """(words, pieces): 1 where a piece speaks for a word; punctuation does where the word is nothing else."""
+    words = words_of(pieces)
+    every, spoken = np.zeros((2, words[-1] + 1, len(pieces)))
+    every[words, np.arange(len(pieces))] = 1
+    letters = [any(char.isalnum() for char in piece) or piece.startswith("<0x") for piece in pieces]
+    spoken[:, letters] = every[:, letters]
+    return np.where(spoken.any(axis=1, keepdims=True), spoken, every)
 
 
 def links(table: np.ndarray) -> list[tuple[int, int]]:
