@@ -16,13 +16,13 @@ from heed.data.subwords import FIRST, LAST, PAD
 LENGTHS = st.lists(st.tuples(st.integers(1, 60), st.integers(1, 60)), min_size=1, max_size=200)
 
 
-def same(one, other):
+def assert_same(one, other):
     return all(map(torch.equal, one, other))
 
 
-def both(one, other):
+def assert_both(one, other):
     assert [place for place, _ in one] == [place for place, _ in other]
-    assert all(same(a, b) for (_, a), (_, b) in zip(one, other, strict=True))
+    assert all(assert_same(a, b) for (_, a), (_, b) in zip(one, other, strict=True))
 
 
 @pytest.fixture(params=[0.0, 0.2], ids=["plain", "sampled"])
@@ -83,7 +83,7 @@ def test_what_comes_after_a_place_does_not_depend_on_what_came_before(batches):
     in_an_epoch = len(batches.plan(0))
     whole = list(islice(batches.start(), in_an_epoch + 8))
     for i in [*range(0, in_an_epoch, 3), in_an_epoch - 2, in_an_epoch - 1, in_an_epoch, in_an_epoch + 3]:
-        both(list(islice(batches.start(whole[i][0]), 4)), whole[i + 1 : i + 5])
+        assert_both(list(islice(batches.start(whole[i][0]), 4)), whole[i + 1 : i + 5])
 
 
 def test_sampled_subwords_spell_the_same_text_in_another_way_each_time(made, learned):
@@ -108,13 +108,13 @@ def test_a_sampled_sentence_that_has_become_too_long_is_cut_as_always(made, lear
 def test_another_thread_makes_the_same_batches(batches):
     expected = list(islice(batches.start(Place(0, 3)), 8))
     with closing(ahead(batches.start(Place(0, 3)), size=2)) as ready:
-        both(list(islice(ready, 8)), expected)
+        assert_both(list(islice(ready, 8)), expected)
 
 
 def test_another_process_makes_the_same_batches(made, learned):
     batches = Batches(made, budget=128, seed=5, sampling=0.2, subwords=(learned, learned))
     with closing(elsewhere(batches, Place(0, 3), size=2)) as ready:
-        both(list(islice(ready, 8)), list(islice(batches.start(Place(0, 3)), 8)))
+        assert_both(list(islice(ready, 8)), list(islice(batches.start(Place(0, 3)), 8)))
 
 
 def test_what_has_an_end_ends_in_another_thread_too():
@@ -176,6 +176,6 @@ SENTENCE = st.lists(st.integers(4, 99), max_size=9)
 @given(st.lists(st.tuples(SENTENCE, SENTENCE), min_size=1, max_size=9))
 def test_collate_is_its_plain_definition(pairs):
     source, target = map(list, zip(*pairs, strict=True))
-    assert same(collate(source, target), plain_collate(source, target))
+    assert assert_same(collate(source, target), plain_collate(source, target))
     as_stored = [[np.array(row, dtype=np.uint16) for row in side] for side in (source, target)]
-    assert same(collate(*as_stored), plain_collate(source, target))
+    assert assert_same(collate(*as_stored), plain_collate(source, target))

@@ -64,6 +64,8 @@ def test_a_line_of_the_rejected_has_four_cells(tmp_path):
     assert path.read_text("utf-8") == "rule\tplace\tsource\ttarget\nratio\ttrain.en:7\teins zwei\t세\n"
 
 
-def test_where_nobody_asked_nothing_is_written():
+def test_where_nobody_asked_nothing_is_written(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     with Rejected(None) as out:
         out.write("ratio", Line("a", "b", "c:1"))
+    assert not list(tmp_path.iterdir())

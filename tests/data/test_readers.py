@@ -65,45 +65,45 @@ def test_columns_of_a_table_are_counted_from_one(tmp_path):
     assert next(readers.table(path, [1, 2])).place == "a.tsv.gz:1"
 
 
-def says(words, read, *arguments):
+def assert_says(words, read, *arguments):
     with pytest.raises(ValueError, match=words):
         list(read(*arguments))
 
 
 def test_a_missing_file_is_named(tmp_path):
-    says(r"nowhere\.en: no such file", readers.lines, tmp_path / "nowhere.en")
-    says(r": no such file", readers.lines, tmp_path)
+    assert_says(r"nowhere\.en: no such file", readers.lines, tmp_path / "nowhere.en")
+    assert_says(r": no such file", readers.lines, tmp_path)
 
 
 @pytest.mark.parametrize(
     ("name", "content"), [("a.en", b""), ("a.gz", gzip.compress(b"")), ("a.xz", lzma.compress(b""))]
 )
 def test_an_empty_file_is_named(tmp_path, name, content):
-    says(rf"{name} is empty", readers.lines, file(tmp_path, name, content))
+    assert_says(rf"{name} is empty", readers.lines, file(tmp_path, name, content))
 
 
 def test_what_is_not_utf_8_is_named_with_its_line(tmp_path):
     path = file(tmp_path, "latin.de", b"gut\n" * 2 + "Bäume\n".encode("latin-1"))
-    says(r"latin\.de, line 3 is not UTF-8 \(byte 0xe4 at 1\): convert the file first", readers.lines, path)
+    assert_says(r"latin\.de, line 3 is not UTF-8 \(byte 0xe4 at 1\): convert the file first", readers.lines, path)
     path = file(tmp_path, "wide.de", "Bäume\n".encode("utf-16"))
-    says(r"wide\.de, line 1 is not UTF-8", readers.lines, path)
+    assert_says(r"wide\.de, line 1 is not UTF-8", readers.lines, path)
 
 
 def test_different_numbers_of_lines_are_told(tmp_path):
     short, long = file(tmp_path, "short.en", "a\n" * 1200), file(tmp_path, "long.de", "b\n" * 13000)
     words = r"short\.en has 1,200 lines and .*long\.de has 13,000: line i of one must be the translation of line i"
-    says(words, readers.pairs, [short], [long])
-    says(words, readers.pairs, [long], [short])
+    assert_says(words, readers.pairs, [short], [long])
+    assert_says(words, readers.pairs, [long], [short])
 
 
 def test_a_file_more_on_one_side_is_told(tmp_path):
     one = file(tmp_path, "a", "a\n")
-    says(r"2 source files and 1 target files: they go in pairs", readers.pairs, [one, one], [one])
+    assert_says(r"2 source files and 1 target files: they go in pairs", readers.pairs, [one, one], [one])
 
 
 def test_too_few_columns_are_told_with_the_line(tmp_path):
     path = file(tmp_path, "a.tsv", "1\t2\t3\n1\t2\n")
-    says(r"a\.tsv, line 2 has 2 columns; data\.columns asks for 1 and 3", readers.table, path, [1, 3])
+    assert_says(r"a\.tsv, line 2 has 2 columns; data\.columns asks for 1 and 3", readers.table, path, [1, 3])
 
 
 BODY = "".join(f"line {i * i}\n" for i in range(5000)).encode()
@@ -122,4 +122,6 @@ BODY = "".join(f"line {i * i}\n" for i in range(5000)).encode()
     ],
 )
 def test_a_damaged_file_is_named(tmp_path, name, content):
-    says(rf"{name} is damaged after line \d+ \(.+\): copy it again", readers.lines, file(tmp_path, name, content))
+    assert_says(
+        rf"{name} is damaged after line \d+ \(.+\): copy it again", readers.lines, file(tmp_path, name, content)
+    )

@@ -50,7 +50,7 @@ def copy_layer(ours, theirs):
     copy(ours.mlp.norm, theirs.norm3 if ours.cross is not None else theirs.norm2)
 
 
-def same(ours, theirs):
+def assert_same(ours, theirs):
     torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-10)
 
 
@@ -66,11 +66,11 @@ def test_attention_is_torchs_multihead_attention():
     x, memory = torch.randn(2, 9, DIM).double(), torch.randn(2, 11, DIM).double()
     expected, weights = theirs(x, memory, memory, key_padding_mask=~VALID, average_attn_weights=False)
     mask = VALID[:, None, None]
-    same(ours(x, memory, mask=mask), expected)
+    assert_same(ours(x, memory, mask=mask), expected)
     with record(ours) as maps:
-        same(ours(x, memory, mask=mask), expected)
-    same(maps[0], weights)
-    same(ours(x, causal=True), theirs(x, x, x, attn_mask=PAST, need_weights=False)[0])
+        assert_same(ours(x, memory, mask=mask), expected)
+    assert_same(maps[0], weights)
+    assert_same(ours(x, causal=True), theirs(x, x, x, attn_mask=PAST, need_weights=False)[0])
 
 
 @pytest.fixture
@@ -100,13 +100,15 @@ def test_layer_encoder_and_decoder_are_those_of_torchs_transformer(norm, plain_t
     source, target = torch.randn(2, 11, DIM).double(), torch.randn(2, 9, DIM).double()
     mask = VALID[:, None, None]
 
-    same(ours.encoder.layers[0](source, mask=mask), theirs.encoder.layers[0](source, src_key_padding_mask=~VALID))
+    assert_same(
+        ours.encoder.layers[0](source, mask=mask), theirs.encoder.layers[0](source, src_key_padding_mask=~VALID)
+    )
     memory = theirs.encoder(source, src_key_padding_mask=~VALID)
-    same(ours.encoder(source, mask=mask)[VALID], memory[VALID])
+    assert_same(ours.encoder(source, mask=mask)[VALID], memory[VALID])
     expected = theirs.decoder.layers[0](target, memory, tgt_mask=PAST, memory_key_padding_mask=~VALID)
-    same(ours.decoder.layers[0](target, memory, causal=True, memory_mask=mask), expected)
+    assert_same(ours.decoder.layers[0](target, memory, causal=True, memory_mask=mask), expected)
     expected = theirs.decoder(target, memory, tgt_mask=PAST, memory_key_padding_mask=~VALID)
-    same(ours.decoder(target, memory, causal=True, memory_mask=mask), expected)
+    assert_same(ours.decoder(target, memory, causal=True, memory_mask=mask), expected)
 
 
 SHAPES = [
@@ -132,7 +134,7 @@ def test_cached_steps_give_what_one_pass_gives(model):
     source, target, valid = tokens(2, 11), tokens(2, 7), VALID
     state = model.start(source, valid)
     steps = [model.step(target[:, t], state) for t in range(7)]
-    same(torch.stack(steps, dim=1), model(source, target, valid))
+    assert_same(torch.stack(steps, dim=1), model(source, target, valid))
 
 
 @torch.no_grad()
@@ -140,20 +142,20 @@ def test_padding_does_not_matter(model):
     source, target = tokens(1, 7), tokens(1, 5)
     alone = model(source, target)
     padded = torch.cat([source, tokens(1, 4)], dim=1)
-    same(model(padded, target, VALID[1:]), alone)
+    assert_same(model(padded, target, VALID[1:]), alone)
 
 
 @torch.no_grad()
 def test_the_future_does_not_matter(model):
     source, target = tokens(1, 7), tokens(1, 6)
     other = torch.cat([target[:, :4], tokens(1, 2) % 5 + 40], dim=1)
-    same(model(source, target)[:, :4], model(source, other)[:, :4])
+    assert_same(model(source, target)[:, :4], model(source, other)[:, :4])
 
 
 @torch.no_grad()
 def test_order_in_the_batch_does_not_matter(model):
     source, target = tokens(3, 7), tokens(3, 5)
-    same(model(source.flip(0), target.flip(0)).flip(0), model(source, target))
+    assert_same(model(source.flip(0), target.flip(0)).flip(0), model(source, target))
 
 
 @torch.no_grad()

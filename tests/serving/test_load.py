@@ -105,32 +105,32 @@ def test_where_alignments_are_read_is_written_in_the_folder(folder):
     assert load(folder, "cpu").alignment_rows == (0, True)
 
 
-def refused(folder, words):
+def assert_refused(folder, words):
     with pytest.raises(ValueError, match=words):
         load(folder, "cpu")
 
 
 def test_a_folder_that_is_not_there_is_said_so(tmp_path):
-    refused(tmp_path / "nowhere", "nowhere: no such folder")
+    assert_refused(tmp_path / "nowhere", "nowhere: no such folder")
 
 
 def test_a_folder_of_other_things_is_said_so(tmp_path):
-    refused(tmp_path, r"is not a model folder: it has no config\.json")
+    assert_refused(tmp_path, r"is not a model folder: it has no config\.json")
 
 
 def test_a_run_without_a_model_is_said_so(tmp_path):
     (tmp_path / "recipe.toml").touch()
-    refused(tmp_path, "has no model yet: its training has not come to its first validation")
+    assert_refused(tmp_path, "has no model yet: its training has not come to its first validation")
 
 
 def test_broken_json_is_said_so(folder):
     (folder / "config.json").write_text('{"model": {"name": ')
-    refused(folder, r"config\.json is not valid JSON: ")
+    assert_refused(folder, r"config\.json is not valid JSON: ")
 
 
 def test_weights_that_are_missing_are_said_so(folder):
     (folder / "model.safetensors").unlink()
-    refused(folder, r"model has no weights: model\.safetensors is missing")
+    assert_refused(folder, r"model has no weights: model\.safetensors is missing")
 
 
 @pytest.mark.parametrize("left", [0, 5, 100, -1000, -1])
@@ -138,7 +138,7 @@ def test_weights_cut_short_are_said_so(folder, left):
     path = folder / "model.safetensors"
     whole = path.read_bytes()
     path.write_bytes(whole[:left])
-    refused(folder, r"model\.safetensors is damaged or cut short \(.*\): copy it again")
+    assert_refused(folder, r"model\.safetensors is damaged or cut short \(.*\): copy it again")
 
 
 def with_weights(folder, edit):
@@ -149,51 +149,51 @@ def with_weights(folder, edit):
 
 def test_a_weight_of_another_shape_is_said_so(folder):
     with_weights(folder, lambda weights: weights.update(bias=torch.zeros(7)))
-    refused(folder, r"bias has shape \(7,\), but by config\.json it should be \(600,\)")
+    assert_refused(folder, r"bias has shape \(7,\), but by config\.json it should be \(600,\)")
 
 
 def test_a_weight_too_many_is_said_so(folder):
     with_weights(folder, lambda weights: weights.update({"decoder.more": torch.zeros(1)}))
-    refused(folder, r"holds decoder\.more, which this model does not have: is it of another model\?")
+    assert_refused(folder, r"holds decoder\.more, which this model does not have: is it of another model\?")
 
 
 def test_weights_too_few_are_said_so(folder):
     with_weights(folder, lambda weights: [weights.pop(name) for name in list(weights) if "cross" in name])
-    refused(folder, r"lacks decoder\.layers\.0\.cross.* and \d+ more: it is of another model, or not complete")
+    assert_refused(folder, r"lacks decoder\.layers\.0\.cross.* and \d+ more: it is of another model, or not complete")
 
 
 def test_a_model_of_another_name_is_said_so(folder):
     change(folder, model={"name": "gpt9", "vocab_size": 600})
-    refused(folder, r"config\.json: model\.name is 'gpt9'; heed has transformer")
+    assert_refused(folder, r"config\.json: model\.name is 'gpt9'; heed has transformer")
 
 
 def test_a_model_without_a_name_is_said_so(folder):
     change(folder, model={})
-    refused(folder, r"config\.json: model\.name is None; heed has transformer")
+    assert_refused(folder, r"config\.json: model\.name is None; heed has transformer")
 
 
 def test_settings_that_are_not_known_are_said_so(folder):
     config = json.loads((folder / "config.json").read_text("utf-8"))
     change(folder, model=config["model"] | {"head": 4})
-    refused(folder, r"config\.json: model\.head: no such setting; did you mean heads\?")
+    assert_refused(folder, r"config\.json: model\.head: no such setting; did you mean heads\?")
     change(folder, model=config["model"], decoding={"beams": 4})
-    refused(folder, r"config\.json: decoding\.beams: no such setting; did you mean beam\?")
+    assert_refused(folder, r"config\.json: decoding\.beams: no such setting; did you mean beam\?")
 
 
 def test_subwords_that_are_none_are_said_so(folder):
     (folder / "subwords.spm").write_bytes(b"not a model" * 9)
-    refused(folder, r"subwords\.spm is not a SentencePiece model")
+    assert_refused(folder, r"subwords\.spm is not a SentencePiece model")
     (folder / "subwords.spm").unlink()
-    refused(folder, r"subwords\.spm: no such file")
+    assert_refused(folder, r"subwords\.spm: no such file")
     change(folder, subwords=None)
-    refused(folder, r"config\.json names no subwords: it cannot read text")
+    assert_refused(folder, r"config\.json names no subwords: it cannot read text")
     change(folder, subwords={"source": "subwords.spm"})
-    refused(folder, r"config\.json: subwords names no target")
+    assert_refused(folder, r"config\.json: subwords names no target")
 
 
 def test_subwords_of_another_model_are_said_so(folder, pairs):
     learn([pair.target for pair in pairs], SubwordsConfig(), 400).save(folder / "subwords.spm")
-    refused(folder, r"subwords\.spm has 400 subwords, but the model was made for 600: it is of another model")
+    assert_refused(folder, r"subwords\.spm has 400 subwords, but the model was made for 600: it is of another model")
 
 
 def test_a_device_that_is_not_there_is_said_so(folder, monkeypatch):

@@ -22,6 +22,7 @@ def test_no_character_is_lost_and_every_part_is_within_the_limit(text, limit):
 def test_every_part_stands_in_the_text_as_it_is(text, limit):
     place = 0
     for part in split(text, len, limit):
+        assert part in text[place:]
         place = text.index(part, place) + len(part)
 
 

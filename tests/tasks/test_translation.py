@@ -24,7 +24,7 @@ def model():
     return model.double().eval()
 
 
-def same(ours, theirs):
+def assert_same(ours, theirs):
     torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-10)
 
 
@@ -48,11 +48,11 @@ def test_the_loss_is_torchs_cross_entropy_of_all_that_is_no_padding(model, smoot
     logits = model(batch.source, batch.target, batch.valid)
     kinds = {"ignore_index": 0, "reduction": "sum"}
     expected = F.cross_entropy(logits.mT, outputs(batch), label_smoothing=smoothing, **kinds)
-    same(loss.total, expected)
-    same(loss.surprise, F.cross_entropy(logits.mT, outputs(batch), **kinds))
+    assert_same(loss.total, expected)
+    assert_same(loss.surprise, F.cross_entropy(logits.mT, outputs(batch), **kinds))
     assert loss.count == sum(len(row) + 1 for row in TARGET)
     for ours, theirs in zip(gradients(model, loss.total), gradients(model, expected), strict=True):
-        same(ours, theirs)
+        assert_same(ours, theirs)
 
 
 def test_what_is_only_measured_has_no_gradient(model):
@@ -71,19 +71,19 @@ def test_half_precision_is_summed_in_single():
 def test_parts_of_a_batch_add_up_to_the_whole(model, objective):
     whole = objective(model, collate(SOURCE, TARGET))
     parts = [objective(model, collate(SOURCE[rows], TARGET[rows])) for rows in (slice(0, 1), slice(1, 4))]
-    same(parts[0].total + parts[1].total, whole.total)
-    same(parts[0].surprise + parts[1].surprise, whole.surprise)
+    assert_same(parts[0].total + parts[1].total, whole.total)
+    assert_same(parts[0].surprise + parts[1].surprise, whole.surprise)
     assert parts[0].count + parts[1].count == whole.count
 
 
 def test_r_drop_without_dropout_is_the_plain_loss(model):
     batch = collate(SOURCE, TARGET)
     twice, once = RDrop(0.1, 5.0)(model, batch), Translation(0.1)(model, batch)
-    same(twice.total, once.total)
-    same(twice.surprise, once.surprise)
+    assert_same(twice.total, once.total)
+    assert_same(twice.surprise, once.surprise)
     assert twice.count == once.count
     for ours, theirs in zip(gradients(model, twice.total), gradients(model, once.total), strict=True):
-        same(ours, theirs)
+        assert_same(ours, theirs)
 
 
 def by_definition(one, other, expected, smoothing, weight):
@@ -110,12 +110,12 @@ def test_r_drop_with_dropout_is_its_definition(model, weight):
     one, other = (at(batch.places, half, model) for half in states.chunk(2))
     assert (one - other).abs().max() > 0.01
     expected = by_definition(one, other, batch.expected, 0.1, weight)
-    same(loss.total, expected)
+    assert_same(loss.total, expected)
     mean = sum(F.cross_entropy(logits, batch.expected, reduction="sum") for logits in (one, other)) / 2
-    same(loss.surprise, mean.detach())
+    assert_same(loss.surprise, mean.detach())
     assert loss.count == len(batch.expected)
     for ours, theirs in zip(gradients(model, loss.total), gradients(model, expected), strict=True):
-        same(ours, theirs)
+        assert_same(ours, theirs)
 
 
 class Masked(nn.Module):
@@ -146,7 +146,7 @@ def test_r_drop_is_two_passes_over_the_same_batch():
         model = Masked(half)
         states = model.read(batch.target, model.encode(batch.source, batch.valid), batch.valid)
         logits.append(at(batch.places, states, model))
-    same(loss.total, by_definition(*logits, batch.expected, 0.1, 5.0))
+    assert_same(loss.total, by_definition(*logits, batch.expected, 0.1, 5.0))
 
 
 def test_padding_does_not_matter(model):
@@ -156,4 +156,4 @@ def test_padding_does_not_matter(model):
     places = batch.places // width * (width + 2) + batch.places % width
     wider = Batch(source, source != 0, F.pad(batch.target, (0, 2)), places, batch.expected)
     for objective in (Translation(0.1), RDrop(0.1, 5.0)):
-        same(objective(model, wider).total, objective(model, batch).total)
+        assert_same(objective(model, wider).total, objective(model, batch).total)
