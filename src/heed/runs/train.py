@@ -16,8 +16,8 @@ from heed.data import corpus as corpora
 from heed.data.batches import Batches, Place, ahead, elsewhere
 from heed.models import folder as model_folder
 from heed.models.transformer import Transformer
-from heed.runs import card
 from heed.runs.prepare import Prepared, prepare
+from heed.runs.product import Product
 from heed.runs.recipe import Recipe, differences, model_config
 from heed.runs.record import Record
 from heed.runs.validation import Validation, Validity
@@ -67,7 +67,7 @@ class Run:
         self.place, self.step = Place(), 0
         self.validation = Validation(prepared.valid, prepared.subwords, budget=t.valid_tokens, samples=t.samples)
         self.decoding = dataclasses.replace(recipe.decoding, beam=t.valid_beam, nbest=1, sample=False)
-        self.max_source = int(prepared.corpus.source.lengths.max()) + 1  # longer than it has seen, it would guess
+        self.product = Product(folder, recipe, prepared, self.validation)
         self.interrupted: str | None = None
         restored = self._restore()
         self.report = report(self.step)
@@ -154,11 +154,11 @@ class Run:
             progress.step, facts[t.metric], smaller_is_better=t.metric == "loss", patience=t.patience
         )
         self.log.write("valid", **facts)
-        self._write_samples(progress.step, found)
+        self.product.write_samples(progress.step, found)
         self.report.valid(facts, found.samples, best)
         if best:
             with self._weights(self._watched()):
-                self._write_model(self.model.state_dict(), found, f"step {progress.step:,}")
+                self.product.write_model(self.model, found, f"step {progress.step:,}")
         self.meter.pause(time.monotonic() - paused)
 
     def _save(self, progress: loop.Progress) -> bool:
@@ -200,41 +200,7 @@ class Run:
 
     def _validate(self) -> Validity:
         with self._precision():
-            return self.validation.run(self.model, self.decoding, self.max_source)
-
-    def _write_samples(self, step: int, found: Validity) -> None:
-        folder = self.folder / "samples"
-        folder.mkdir(exist_ok=True)
-        text = "".join(f"{source}\n= {reference}\n> {said}\n\n" for source, reference, said in found.samples)
-        model_folder.write_text(folder / f"step-{step:06d}.txt", text)
-
-    def _write_model(self, weights: dict[str, torch.Tensor], found: Validity, made_of: str) -> None:
-        folder, (source, target) = self.folder / "model", self.prepared.subwords
-        folder.mkdir(exist_ok=True)
-        names = {"source": "subwords.spm"} if self.prepared.joint else {"source": "source.spm"}
-        names["target"] = names["source"] if self.prepared.joint else "target.spm"
-        source.save(folder / names["source"])
-        target.save(folder / names["target"])
-        languages = {"source": self.recipe.data.source_language, "target": self.recipe.data.target_language}
-        model_folder.write_weights(folder / model_folder.WEIGHTS, weights)
-        facts = {
-            "heed": __version__,
-            "model": {"name": "transformer", **dataclasses.asdict(self.model.config)},
-            "subwords": names,
-            "languages": languages,
-            "max_source": self.max_source,
-            "decoding": dataclasses.asdict(self.recipe.decoding),
-            "alignment": self.validation.alignment_rows(self.model)._asdict(),
-            "trained": {
-                "weights": made_of,
-                "valid_bleu": found.bleu,
-                "valid_chrf": found.chrf,
-                "valid_loss": found.loss,
-            },
-        }
-        model_folder.write_json(folder / model_folder.CONFIG, facts)
-        report = self.prepared.corpus.report
-        model_folder.write_text(folder / "README.md", card.write(self.recipe, facts, report, self.validation))
+            return self.validation.run(self.model, self.decoding, self.product.max_source)
 
     def _restore(self) -> list[str]:
         """Go back to the newest checkpoint that is whole; what to say about it."""
@@ -284,7 +250,7 @@ class Run:
             made_of = f"step {steps_in_words}" if len(steps) == 1 else f"mean of steps {steps_in_words}"
         with swapped(self.model, weights):
             found = self._validate()
-            self._write_model(self.model.state_dict(), found, made_of)
+            self.product.write_model(self.model, found, made_of)
         self.log.write("end", step=self.step, weights=made_of, loss=found.loss, bleu=found.bleu, chrf=found.chrf)
         self.report.say(f"The model is of {made_of}: validation BLEU {found.bleu:.2f}, chrF {found.chrf:.2f}.")
 
