@@ -15,7 +15,7 @@ def write(recipe: Recipe, facts: dict[str, Any], report: Report, validation: Val
     data, model, trained = recipe.data, facts["model"], facts["trained"]
     source, target = facts["languages"]["source"] or "source", facts["languages"]["target"] or "target"
     files = [Path(f).name for f in (*data.source, *data.target, *data.tsv)] or [f"phrasebook ({data.phrasebook} pairs)"]
-    bleu, chrf = (m.get_signature() for m in _signed(validation))
+    bleu, chrf = (str(m.get_signature()).replace("|", "\\|") for m in _signed(validation))  # a bar would end the cell
     return f"""# Translator, {source} to {target}
 
 Made by heed {facts["heed"]}. Use it with `heed translate FOLDER < text`.
