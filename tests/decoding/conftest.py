@@ -54,3 +54,14 @@ def other():
 @pytest.fixture
 def texts():
     return SOURCE, VALID
+
+
+class Counting:
+    """A model that notes how many rows each step was asked for."""
+
+    def __init__(self, model):
+        self.model, self.start, self.rows = model, model.start, []
+
+    def step(self, tokens, state):
+        self.rows.append(len(tokens))
+        return self.model.step(tokens, state)

@@ -5,6 +5,7 @@ import torch
 
 from heed.decoding import limits
 from heed.decoding.beam import beam_search
+from tests.decoding.conftest import Counting
 
 FIRST, LAST, VOCAB = 0, 4, 5
 ALPHAS = [0.0, 0.6, 2.0]
@@ -34,17 +35,6 @@ def given_by_one_pass(model, texts, row, tokens):
     source, valid = (part[row : row + 1] for part in texts)
     logp = model(source, torch.tensor([[FIRST, *tokens[:-1]]]), valid).log_softmax(-1)[0]
     return logp[range(len(tokens)), tokens].tolist()
-
-
-class Counting:
-    """A model that notes how many rows each step was asked for."""
-
-    def __init__(self, model):
-        self.model, self.start, self.rows = model, model.start, []
-
-    def step(self, tokens, state):
-        self.rows.append(len(tokens))
-        return self.model.step(tokens, state)
 
 
 @pytest.mark.parametrize("alpha", ALPHAS)

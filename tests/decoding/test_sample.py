@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from heed.decoding import limits
 from heed.decoding.sample import drawn, likeliest, one_by_one, trimmed
+from tests.decoding.conftest import Counting
 
 FIRST, LAST = 0, 4
 LONGEST = [9, 7, 8]
@@ -53,17 +54,6 @@ class Fixed:
 class Nothing:
     def reorder(self, rows):
         pass
-
-
-class Counting:
-    """A model that notes which rows each step was asked for."""
-
-    def __init__(self, model):
-        self.model, self.start, self.rows = model, model.start, []
-
-    def step(self, tokens, state):
-        self.rows.append(len(tokens))
-        return self.model.step(tokens, state)
 
 
 def test_greedy_with_a_cache_is_greedy_without(model, texts):

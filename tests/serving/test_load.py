@@ -60,7 +60,7 @@ def test_a_translator_read_back_says_the_same(folder, single, texts):
 
 
 def test_a_model_saved_and_loaded_has_the_same_weights(tmp_path, single):
-    model_folder.save(tmp_path / "new", single.model, made_by="a test")
+    model_folder.save(tmp_path / "new", single.model, {"made_by": "a test"})
     again = model_folder.load(tmp_path / "new")
     assert again.config == single.model.config
     assert model_folder.read_config(tmp_path / "new")["made_by"] == "a test"

@@ -17,12 +17,14 @@ from heed.models import MODELS
 WEIGHTS, CONFIG = "model.safetensors", "config.json"
 
 
-def save(folder: Path, model: nn.Module, **facts: Any) -> None:
-    """Write weights and config; `facts` are further plain entries of config.json."""
+def save(folder: Path, model: nn.Module, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Write weights and config.json, of which `facts` are further plain entries; what the file says."""
     folder.mkdir(parents=True, exist_ok=True)
     name = next(name for name, (kind, _) in MODELS.items() if type(model) is kind)
     write_weights(folder / WEIGHTS, model.state_dict())
-    write_json(folder / CONFIG, {"model": {"name": name, **asdict(model.config)}, **facts})
+    every = {"model": {"name": name, **asdict(model.config)}, **facts}
+    write_json(folder / CONFIG, every)
+    return every
 
 
 def load(folder: Path) -> nn.Module:

@@ -31,13 +31,10 @@ class Product:
         """The model with the weights it has now. `made_of` says where those are from."""
         folder = self.folder / "model"
         folder.mkdir(exist_ok=True)
-        names = self._write_subwords(folder)
-        model_folder.write_weights(folder / model_folder.WEIGHTS, model.state_dict())
         data = self.recipe.data
         facts = {
             "heed": __version__,
-            "model": {"name": "transformer", **dataclasses.asdict(model.config)},
-            "subwords": names,
+            "subwords": self._write_subwords(folder),
             "languages": {"source": data.source_language, "target": data.target_language},
             "max_source": self.max_source,
             "decoding": dataclasses.asdict(self.recipe.decoding),
@@ -49,7 +46,7 @@ class Product:
                 "valid_loss": found.loss,
             },
         }
-        model_folder.write_json(folder / model_folder.CONFIG, facts)
+        facts = model_folder.save(folder, model, facts)
         text = card.write(self.recipe, facts, self.prepared.corpus.report, self.validation)
         model_folder.write_text(folder / "README.md", text)
 

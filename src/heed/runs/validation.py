@@ -26,7 +26,6 @@ class Validity:
     bleu: float
     chrf: float
     samples: list[tuple[str, str, str]]
-    translations: list[str]
 
 
 class Validation:
@@ -46,7 +45,7 @@ class Validation:
         samples = [(self.sources[i], self.references[i], found[i]) for i in self.shown]
         logging.getLogger("sacrebleu").setLevel(logging.ERROR)  # a model that has learned little looks tokenized to it
         bleu, chrf = (m.corpus_score(found, [self.references]).score for m in metrics(False, "13a")[:2])  # TER is slow
-        return Validity(self.loss(model), bleu, chrf, samples, found)
+        return Validity(self.loss(model), bleu, chrf, samples)
 
     def alignment_rows(self, model: nn.Module) -> Rows:
         """Where this model's word alignments are to be read."""
