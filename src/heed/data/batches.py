@@ -15,10 +15,15 @@ import torch
 from torch import Tensor
 
 from heed.data.corpus import Corpus, Sentences
-from heed.data.subwords import FIRST, LAST, PAD, Subwords
+from heed.data.subwords import MARKS
+from heed.data.vocabulary import Marks, Pair
 
 T = TypeVar("T")
 Ids = Sequence[int] | np.ndarray
+Together = Callable[[Sequence[Ids], Sequence[Ids], tuple[Marks, Marks]], Any]
+Noise = Callable[
+    [np.ndarray, np.random.Generator], tuple
+]  # (source, target) or (source, target, places, words hidden there)
 
 
 class Place(NamedTuple):
@@ -31,7 +36,8 @@ class Place(NamedTuple):
 class Batch(NamedTuple):
     """Source tokens, the decoder's inputs, and what it should say at each of its places that is no padding.
 
-    `places` index the flattened (b, t) inputs; `expected` are the tokens due there.
+    `places` index the flattened (b, t) inputs; `expected` are the tokens due there. Where words of the source are
+    hidden, `hidden` are their places in the flattened (b, s) source, and `answers` the words.
     """
 
     source: Tensor
@@ -39,11 +45,26 @@ class Batch(NamedTuple):
     target: Tensor
     places: Tensor
     expected: Tensor
+    hidden: Tensor | None = None
+    answers: Tensor | None = None
 
     def to(self, device: torch.device) -> "Batch":
-        if device.type == "cpu":
-            return self
-        return Batch(*(part.pin_memory().to(device, non_blocking=True) for part in self))
+        return self if device.type == "cpu" else Batch(*_moved(self, device))
+
+
+class Labelled(NamedTuple):
+    """Texts, and the number of each one's label."""
+
+    source: Tensor
+    valid: Tensor
+    labels: Tensor
+
+    def to(self, device: torch.device) -> "Labelled":
+        return self if device.type == "cpu" else Labelled(*_moved(self, device))
+
+
+def _moved(parts: Sequence[Tensor | None], device: torch.device) -> Sequence[Tensor | None]:
+    return [part if part is None else part.pin_memory().to(device, non_blocking=True) for part in parts]
 
 
 def plan(source: np.ndarray, target: np.ndarray, budget: int, seed: int, epoch: int) -> list[np.ndarray]:
@@ -71,18 +92,23 @@ def _cut(lengths: np.ndarray, budget: int) -> Iterator[tuple[int, int]]:
 class Batches:
     """The batches of a corpus, epoch after epoch, from any place on."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (the parts of a loader, each by its name)
         self,
         corpus: Corpus,
         *,
         budget: int,
         seed: int,
         sampling: float = 0.0,
-        subwords: tuple[Subwords, Subwords] | None = None,
+        subwords: Pair | None = None,
         max_length: int = 1024,
+        marks: tuple[Marks, Marks] = (MARKS, MARKS),
+        together: Together | None = None,
+        noise: Noise | None = None,
     ):
+        """`noise` makes examples of the sources alone; `together` makes a batch of sources and targets."""
         self.corpus, self.budget, self.seed = corpus, budget, seed
         self.sampling, self.subwords, self.max_length = sampling, subwords, max_length
+        self.marks, self.together, self.noise = marks, together or collate, noise
 
     def plan(self, epoch: int) -> list[np.ndarray]:
         source, target = self.corpus.source.lengths + 1, self.corpus.target.lengths + 1
@@ -98,8 +124,12 @@ class Batches:
                 yield after, self.make(planned[i], (epoch, i))
             epoch, index = epoch + 1, 0
 
-    def make(self, rows: np.ndarray, place: tuple[int, int] = (0, 0)) -> Batch:
-        return collate(*(self._ids(side, rows, place) for side in (0, 1)))
+    def make(self, rows: np.ndarray, place: tuple[int, int] = (0, 0)) -> Any:
+        source = self._ids(0, rows, place)
+        if self.noise is None:
+            return self.together(source, self._ids(1, rows, place), self.marks)
+        chance = np.random.default_rng([self.seed, *place])
+        return with_hidden([self.noise(np.asarray(ids), chance) for ids in source], self.marks)
 
     def _ids(self, side: int, rows: np.ndarray, place: tuple[int, int]) -> list[Ids]:
         sentences: Sentences = (self.corpus.source, self.corpus.target)[side]
@@ -111,26 +141,57 @@ class Batches:
         return [new if len(new) < self.max_length else old for new, old in zip(drawn, plain, strict=True)]
 
 
-def collate(source: Sequence[Ids], target: Sequence[Ids]) -> Batch:
+def collate(source: Sequence[Ids], target: Sequence[Ids], marks: tuple[Marks, Marks] = (MARKS, MARKS)) -> Batch:
     """Sentences side by side: the source and its end, the target shifted by one."""
-    sources, outputs = pad(source), pad(target)
-    inputs = np.full_like(outputs, PAD)
-    inputs[:, 0] = FIRST
-    inputs[:, 1:] = np.where(outputs[:, :-1] == LAST, PAD, outputs[:, :-1])
-    places = np.flatnonzero(outputs != PAD)
-    parts = (sources, sources != PAD, inputs, places, outputs.reshape(-1)[places])
+    (sources, valid), (outputs, spoken) = pad(source, marks[0]), pad(target, marks[1])
+    inputs = np.full_like(outputs, marks[1].pad)
+    inputs[:, 1:][spoken[:, 1:]] = outputs[:, :-1][spoken[:, 1:]]
+    inputs[:, 0] = marks[1].first
+    places = np.flatnonzero(spoken)
+    parts = (sources, valid, inputs, places, outputs.reshape(-1)[places])
     return Batch(*map(torch.from_numpy, parts))
 
 
-def pad(rows: Sequence[Ids]) -> np.ndarray:
-    """Rows of ids, each with its end mark, as one array filled up with PAD."""
-    lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
-    array = np.full((len(rows), lengths.max() + 1), PAD, dtype=np.int64)
-    array[np.arange(array.shape[1]) < lengths[:, None]] = np.concatenate(
+def labelled(source: Sequence[Ids], target: Sequence[Ids], marks: tuple[Marks, Marks] = (MARKS, MARKS)) -> Labelled:
+    """Texts side by side; each target is one number, that of its label."""
+    sources, valid = map(torch.from_numpy, pad(source, marks[0]))
+    return Labelled(sources, valid, torch.tensor([int(label) for (label,) in target]))
+
+
+def with_hidden(examples: Sequence[tuple], marks: tuple[Marks, Marks]) -> Batch:
+    """A batch of what noise has made; with the words it has hidden, where it tells them."""
+    batch = collate([example[0] for example in examples], [example[1] for example in examples], marks)
+    if len(examples[0]) == 2:
+        return batch
+    start = batch.valid.shape[1] * np.arange(len(examples)) + len(marks[0].before)
+    places = np.concatenate([own[2] + first for own, first in zip(examples, start, strict=True)])
+    answers = np.concatenate([own[3] for own in examples])
+    return batch._replace(hidden=torch.from_numpy(places), answers=torch.from_numpy(answers.astype(np.int64)))
+
+
+def pad(rows: Sequence[Ids], marks: Marks = MARKS) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of ids, each within its marks, as one array filled up with padding, and where it holds none."""
+    ahead, lengths = len(marks.before), np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
+    place = np.arange(ahead + lengths.max() + 1)
+    array = np.full((len(rows), len(place)), marks.pad, dtype=np.int64)
+    array[(place >= ahead) & (place < ahead + lengths[:, None])] = np.concatenate(
         [np.asarray(row, dtype=np.int64) for row in rows]
     )
-    array[np.arange(len(rows)), lengths] = LAST
-    return array
+    array[:, :ahead] = marks.before
+    array[np.arange(len(rows)), ahead + lengths] = marks.last
+    return array, place <= ahead + lengths[:, None]
+
+
+def by_length(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
+    """Rows of near-equal lengths that together hold no more than `budget`; the longest first."""
+    rows: list[int] = []
+    for row in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
+        if rows and lengths[rows[0]] * (len(rows) + 1) > budget:
+            yield rows
+            rows = []
+        rows.append(row)
+    if rows:
+        yield rows
 
 
 def ahead(items: Iterable[T], size: int = 8) -> Iterator[T]:
@@ -155,8 +216,8 @@ def elsewhere(batches: Batches, place: Place, size: int = 16) -> Iterator[tuple[
     worker.start()
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
     try:
-        for after, parts in _drain(lambda: _get(ready, worker)):
-            yield after, Batch(*map(torch.from_numpy, parts))
+        for after, kind, parts in _drain(lambda: _get(ready, worker)):
+            yield after, kind(*(part if part is None else torch.from_numpy(part) for part in parts))
     finally:
         worker.kill()
         worker.join()
@@ -164,7 +225,10 @@ def elsewhere(batches: Batches, place: Place, size: int = 16) -> Iterator[tuple[
 
 def _serve(batches: Batches, place: Place, ready: Any) -> None:
     torch.set_num_threads(1)
-    items = ((after, tuple(part.numpy() for part in batch)) for after, batch in batches.start(place))
+    items = (
+        (after, type(batch), tuple(part if part is None else part.numpy() for part in batch))
+        for after, batch in batches.start(place)
+    )
     wanted = multiprocessing.parent_process().is_alive
     _fill(items, ready, wanted)
     if not wanted():

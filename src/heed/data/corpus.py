@@ -19,7 +19,8 @@ import numpy as np
 from heed.data import filters, readers
 from heed.data.filters import FiltersConfig, Rejected, Report
 from heed.data.readers import Line
-from heed.data.subwords import Subwords, clean
+from heed.data.subwords import clean
+from heed.data.vocabulary import Pair
 
 CHUNK = 10_000
 SIDES = ("source", "target")
@@ -58,8 +59,9 @@ class Corpus:
 
     def __init__(self, folder: Path):
         self.folder = folder
-        self.source, self.target = (Sentences(folder, side) for side in SIDES)
         facts = _facts(folder)
+        self.source = Sentences(folder, "source")
+        self.target = Sentences(folder, "target") if "target" in facts["sides"] else self.source
         self.report = Report(**facts["report"])
 
     def __len__(self) -> int:
@@ -72,39 +74,40 @@ class Corpus:
 def build(
     folder: Path,
     lines: Callable[[], Iterable[Line]],
-    subwords: tuple[Subwords, Subwords],
+    subwords: Pair,
     config: FiltersConfig,
     *,
     skip: np.ndarray,
     with_text: bool = False,
+    sides: Sequence[str] = SIDES,
     tell: Callable[[int], None] = lambda count: None,
 ) -> Corpus:
     """Encode what `lines` gives into `folder`, but for the pairs that `skip` marks and the filters take.
 
-    The folder appears under its name only when it is complete.
+    Text without translations has one of the `sides`, and its lines hold it twice. The folder appears under its name only when it is complete.
     """
     dtype = np.uint16 if max(map(len, subwords)) <= 2**16 else np.uint32
     report = Report()
     with _aside(folder) as aside:
-        sides = [_Writer(aside, side, dtype, with_text) for side in SIDES]
+        writers = [_Writer(aside, side, dtype, with_text) for side in sides]
         rejected = Rejected(aside / "rejected.tsv")
-        with sides[0], sides[1], rejected, open(aside / HELD_OUT, "w", encoding="utf-8") as held:
+        with writers[0], writers[-1], rejected, open(aside / HELD_OUT, "w", encoding="utf-8") as held:
             for chunk in _chunks(lines(), CHUNK):
                 held.writelines(_held(chunk, skip, report.read))
                 for line, ids in _kept(chunk, subwords, config, skip, report, rejected):
-                    for writer, text, side_ids in zip(sides, (line.source, line.target), ids, strict=True):
+                    for writer, text, side_ids in zip(writers, (line.source, line.target), ids, strict=False):
                         writer.append(text, side_ids)
                 tell(report.read)
         if not report.kept:
             raise ValueError(_nothing_left(report, int(np.count_nonzero(skip == REASONS.index("held out")))))
-        facts = {"dtype": np.dtype(dtype).name, "report": asdict(report)}
+        facts = {"dtype": np.dtype(dtype).name, "sides": list(sides), "report": asdict(report)}
         (aside / "corpus.json").write_text(json.dumps(facts, indent=2))
     return Corpus(folder)
 
 
 def _kept(
     chunk: Sequence[Line],
-    subwords: tuple[Subwords, Subwords],
+    subwords: Pair,
     config: FiltersConfig,
     skip: np.ndarray,
     report: Report,
@@ -113,14 +116,14 @@ def _kept(
     start, report.read = report.read, report.read + len(chunk)
     candidates = []
     for number, raw in enumerate(chunk, start):
-        line = raw._replace(source=clean(raw.source), target=clean(raw.target))
+        line = raw._replace(source=subwords[0].clean(raw.source), target=subwords[1].clean(raw.target))
         rule = filters.by_text(config, line.source, line.target) or REASONS[skip[number]]
         if rule is None:
             candidates.append(line)
         elif rule in report.taken:
             report.taken[rule] += 1
             out.write(rule, line)
-    encoded = [part.processor.encode([line[side] for line in candidates]) for side, part in enumerate(subwords)]
+    encoded = [part.encode([line[side] for line in candidates]) for side, part in enumerate(subwords)]
     for line, source, target in zip(candidates, *encoded, strict=True):
         rule = filters.by_length(config, len(source), len(target))
         if rule is None:

@@ -56,6 +56,13 @@ def pairs(sources: Sequence[Path], targets: Sequence[Path]) -> Iterator[Line]:
             yield Line(one, other, f"{source.name}:{number}")
 
 
+def texts(paths: Sequence[Path]) -> Iterator[Line]:
+    """Text without translations, one a line: both sides of a pair are the same."""
+    for path in paths:
+        for number, line in enumerate(lines(path), 1):
+            yield Line(line, line, f"{path.name}:{number}")
+
+
 def table(path: Path, columns: Sequence[int]) -> Iterator[Line]:
     """Two columns of a file with tabs, counted from 1."""
     first, second = columns

@@ -1,23 +1,29 @@
 """Text to subwords and back, with SentencePiece, learned here from the corpus itself."""
 
+import hashlib
 import io
 import math
 import unicodedata
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
 from heed.data.sampling import Sampler
+from heed.data.vocabulary import Marks
 
 PAD, UNKNOWN, FIRST, LAST = 0, 1, 2, 3  # the same in every vocabulary of heed
 BYTES = 256
+MARKS = Marks(PAD, UNKNOWN, FIRST, LAST, never=(PAD, UNKNOWN, FIRST))
 
 
 @dataclass(frozen=True)
 class SubwordsConfig:
-    """`size` None: chosen from the corpus. `sampling`: BPE-dropout (Provilkov et al., 2020), or Kudo's for unigrams."""
+    """`size` None: chosen from the corpus. `sampling`: BPE-dropout (Provilkov et al., 2020), or Kudo's for unigrams.
+
+    `texts`: files to learn from instead of the corpus.
+    """
 
     kind: Literal["bpe", "unigram"] = "bpe"
     joint: bool = True
@@ -27,6 +33,7 @@ class SubwordsConfig:
     lines: int = 500_000
     source_model: str | None = None
     target_model: str | None = None
+    texts: list[str] = field(default_factory=list)
 
 
 def clean(text: str) -> str:
@@ -36,6 +43,8 @@ def clean(text: str) -> str:
 
 class Subwords:
     """A SentencePiece model, with heed's four special tokens and a byte for whatever it has never seen."""
+
+    marks = MARKS
 
     def __init__(self, model: bytes, name: str = "the subword model"):
         import sentencepiece
@@ -62,6 +71,12 @@ class Subwords:
 
     def __setstate__(self, model: bytes) -> None:
         self.__init__(model)
+
+    def clean(self, text: str) -> str:
+        return clean(text)
+
+    def key(self) -> str:
+        return hashlib.sha256(self.model).hexdigest()
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Ids without special tokens."""
