@@ -12,6 +12,13 @@ def sinusoids(length: int, dim: int) -> Float[Tensor, "length dim"]:
     return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1)[:, :dim].float()
 
 
+def sinusoids_in_halves(length: int, dim: int) -> Float[Tensor, "length dim"]:
+    """The same waves, all sines before all cosines; to the last bit what Hugging Face's Marian and Pegasus hold."""
+    period = torch.tensor([10000.0 ** (i / dim) for i in range(0, dim, 2)], dtype=torch.float64)
+    angle = torch.arange(length)[:, None] / period
+    return torch.cat([angle.sin(), angle.cos()], dim=1)[:, :dim].float()
+
+
 class Sinusoidal(nn.Module):
     """Fixed waves, nothing to learn (Vaswani et al., 2017)."""
 
@@ -23,12 +30,22 @@ class Sinusoidal(nn.Module):
         return self.waves[start : start + length]
 
 
-class Learned(nn.Module):
-    """A vector for each place, learned (Gehring et al., 2017)."""
+class SinusoidalHalves(Sinusoidal):
+    """Fixed waves with the sines in one half and the cosines in the other (Marian, Pegasus)."""
 
     def __init__(self, length: int, dim: int):
+        super().__init__(length, dim)
+        self.waves = sinusoids_in_halves(length, dim)
+
+
+class Learned(nn.Module):
+    """A vector for each place, learned (Gehring et al., 2017); `before` the first stand rows that are never read."""
+
+    def __init__(self, length: int, dim: int, before: int = 0):
         super().__init__()
-        self.places = nn.Embedding(length, dim)
+        self.before = before
+        self.places = nn.Embedding(before + length, dim)
 
     def forward(self, start: int, length: int) -> Float[Tensor, "length dim"]:
+        start += self.before
         return self.places.weight[start : start + length]

@@ -1,0 +1,118 @@
+"""The road that all encoder-decoders share: embed, encode, read the target, project.
+
+A model file sets the parts, and thereby says what the model is made of.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from heed.nn import masks
+from heed.nn.attention import Attention
+from heed.nn.cache import Reading, StackCache
+from heed.nn.transformer import MLP, Layer, PostNorm, PreNorm
+
+Around = type[PostNorm] | type[PreNorm]
+Activation = Callable[[Tensor], Tensor]
+ACTIVATIONS: dict[str, Activation] = {"relu": F.relu, "gelu": F.gelu, "swish": F.silu}
+
+
+class EncoderDecoder(nn.Module):
+    """Source and target tokens in, the scores of each next target token out.
+
+    The parts: `tokens`, `positions` and `norm` (None: no norm of embeddings) serve the target, and the source too where
+    `source_tokens`, `source_positions`, `source_norm` are None; `scale` multiplies embeddings; then `dropout`,
+    `encoder`, `decoder`; `output` (None: the matrix of `tokens`) and `bias` or None tell the next token.
+    """
+
+    def __init__(self, config: Any):
+        super().__init__()
+        self.config = config
+
+    def forward(
+        self,
+        source: Int[Tensor, "b s"],
+        target: Int[Tensor, "b t"],
+        valid: Bool[Tensor, "b s"] | None = None,
+    ) -> Float[Tensor, "b t vocab"]:
+        return self.project(self.read(target, self.encode(source, valid), valid))
+
+    def encode(self, source: Int[Tensor, "b s"], valid: Bool[Tensor, "b s"] | None = None) -> Float[Tensor, "b s dim"]:
+        """The memory: what the encoder makes of the source."""
+        x = self._embed(self.source_tokens or self.tokens, source, 0, self.source_positions, self.source_norm)
+        return self.encoder(x, mask=masks.of_keys(valid))
+
+    def read(
+        self,
+        target: Int[Tensor, "b t"],
+        memory: Float[Tensor, "b s dim"],
+        valid: Bool[Tensor, "b s"] | None = None,
+        cache: StackCache | None = None,
+    ) -> Float[Tensor, "b t dim"]:
+        """The last layer of the decoder at each target token, from which the next is told."""
+        x = self._embed(self.tokens, target, start=cache.length if cache else 0)
+        return self.decoder(x, memory, causal=True, memory_mask=masks.of_keys(valid), cache=cache)
+
+    def project(self, x: Float[Tensor, "*rows dim"]) -> Float[Tensor, "*rows vocab"]:
+        weight = self.tokens.weight if self.output is None else self.output.weight
+        return F.linear(x, weight, self.bias)
+
+    def start(self, source: Int[Tensor, "b s"], valid: Bool[Tensor, "b s"] | None = None) -> Reading:
+        return Reading(self.encode(source, valid), valid, StackCache(self.config.decoder_layers))
+
+    def step(self, tokens: Int[Tensor, " b"], state: Reading) -> Float[Tensor, "b vocab"]:
+        return self.project(self.read(tokens[:, None], state.memory, state.valid, state.cache)[:, 0])
+
+    def _embed(
+        self,
+        table: nn.Embedding,
+        tokens: Int[Tensor, "b t"],
+        start: int = 0,
+        positions: nn.Module | None = None,
+        norm: nn.Module | None = None,
+    ) -> Float[Tensor, "b t dim"]:
+        """What the first layer is given; without `positions` and `norm`, the target's."""
+        places = (positions or self.positions)(start, tokens.shape[1])
+        x = table(tokens) * self.scale + places
+        norm = norm or self.norm
+        return self.dropout(x if norm is None else norm(x))
+
+
+def layer(c: Any, around: Around, activation: Activation, *, cross: bool = False, norm_eps: float = 1e-5) -> Layer:
+    """One layer by the sizes and rates of a config, each of its parts within `around`."""
+
+    def within(body: nn.Module) -> nn.Module:
+        return around(body, nn.LayerNorm(c.dim, eps=norm_eps), c.dropout)
+
+    def attention() -> nn.Module:
+        return within(Attention(c.dim, c.heads, dropout=c.attention_dropout))
+
+    return Layer(
+        attention=attention(),
+        cross=attention() if cross else None,
+        mlp=within(MLP(c.dim, c.hidden, activation, c.hidden_dropout)),
+    )
+
+
+def check(config: Any) -> None:
+    """Refuse sizes and rates that no model can have."""
+    for name in ("vocab_size", "dim", "heads", "hidden", "encoder_layers", "decoder_layers", "max_length", "labels"):
+        if getattr(config, name, 1) < 1:
+            raise ValueError(f"{name} is {getattr(config, name)}; it must be at least 1")
+    for name in ("dropout", "attention_dropout", "hidden_dropout", "classifier_dropout"):
+        if not 0 <= getattr(config, name, 0) < 1:
+            raise ValueError(f"{name} is {getattr(config, name)}; it must be at least 0 and below 1")
+
+
+def source_size(config: Any) -> int:
+    """How many subwords the source has, of a config with `tied` and perhaps a `source_vocab_size` of its own."""
+    sources = config.source_vocab_size or config.vocab_size
+    if config.tied == "all" and sources != config.vocab_size:
+        raise ValueError(
+            f"tied is 'all', but the source has {sources} subwords and the target {config.vocab_size}: "
+            "use one joint vocabulary, or tied = 'target'"
+        )
+    return sources

@@ -1,0 +1,18 @@
+"""What stands on top of a model when it is not to write text."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+
+class Classification(nn.Module):
+    """One vector of a text in, the scores of its labels out."""
+
+    def __init__(self, dim: int, labels: int, dropout: float = 0.0):
+        super().__init__()
+        self.dropout = nn.Dropout(dropout)
+        self.dense = nn.Linear(dim, dim)
+        self.out = nn.Linear(dim, labels)
+
+    def forward(self, x: Float[Tensor, "b dim"]) -> Float[Tensor, "b labels"]:
+        return self.out(self.dropout(torch.tanh(self.dense(self.dropout(x)))))

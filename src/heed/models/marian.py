@@ -1,0 +1,58 @@
+"""Marian (Junczys-Dowmunt et al., 2018): the Transformer as the OPUS-MT translators have it."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import nn
+
+from heed.models.encoder_decoder import ACTIVATIONS, EncoderDecoder, check, layer, source_size
+from heed.nn import init
+from heed.nn.positions import SinusoidalHalves
+from heed.nn.transformer import PostNorm, Stack
+
+
+@dataclass(frozen=True)
+class MarianConfig:
+    """`tied`: as the Transformer's. `scaled`: embeddings are multiplied by √dim."""
+
+    vocab_size: int
+    source_vocab_size: int | None = None
+    dim: int = 512
+    heads: int = 8
+    hidden: int = 2048
+    encoder_layers: int = 6
+    decoder_layers: int = 6
+    max_length: int = 512
+    activation: Literal["swish", "relu", "gelu"] = "swish"
+    scaled: bool = True
+    tied: Literal["all", "target", "none"] = "all"
+    dropout: float = 0.1
+    attention_dropout: float = 0.0
+    hidden_dropout: float = 0.0
+    init_std: float = 0.02
+
+    def __post_init__(self):
+        check(self)
+
+
+class Marian(EncoderDecoder):
+    """Norms after each sublayer, sinusoids in halves, a bias for each token of the output."""
+
+    def __init__(self, config: MarianConfig):
+        super().__init__(config)
+        c = config
+        sources = source_size(c)
+        self.tokens = nn.Embedding(c.vocab_size, c.dim)
+        self.source_tokens = None if c.tied == "all" else nn.Embedding(sources, c.dim)
+        self.output = nn.Linear(c.dim, c.vocab_size, bias=False) if c.tied == "none" else None
+        self.bias = nn.Parameter(torch.zeros(c.vocab_size))
+        self.positions = SinusoidalHalves(c.max_length, c.dim)
+        self.source_positions = self.norm = self.source_norm = None  # positions for both sides, embeddings as they are
+        self.scale = math.sqrt(c.dim) if c.scaled else 1.0
+        self.dropout = nn.Dropout(c.dropout)
+        activation = ACTIVATIONS[c.activation]
+        self.encoder = Stack([layer(c, PostNorm, activation) for _ in range(c.encoder_layers)])
+        self.decoder = Stack([layer(c, PostNorm, activation, cross=True) for _ in range(c.decoder_layers)])
+        init.normal(self, c.init_std)

@@ -1,0 +1,13 @@
+"""A model with all that its folder says."""
+
+from typing import Any, NamedTuple
+
+from torch import nn
+
+
+class Package(NamedTuple):
+    """`subwords` are the vocabularies of the source and the target; `facts` the further sections of config.json."""
+
+    model: nn.Module
+    subwords: tuple[Any, Any]
+    facts: dict[str, Any]

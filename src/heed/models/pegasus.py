@@ -1,0 +1,56 @@
+"""Pegasus (Zhang et al., 2020): the Transformer that learned to summarise by writing sentences left out."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import nn
+
+from heed.models.encoder_decoder import ACTIVATIONS, EncoderDecoder, check, layer
+from heed.nn import init
+from heed.nn.positions import SinusoidalHalves
+from heed.nn.transformer import PreNorm, Stack
+
+
+@dataclass(frozen=True)
+class PegasusConfig:
+    """The large one of the paper. `scaled`: embeddings are multiplied by √dim."""
+
+    vocab_size: int
+    dim: int = 1024
+    heads: int = 16
+    hidden: int = 4096
+    encoder_layers: int = 16
+    decoder_layers: int = 16
+    max_length: int = 1024
+    activation: Literal["swish", "relu", "gelu"] = "relu"
+    scaled: bool = True
+    dropout: float = 0.1
+    attention_dropout: float = 0.1
+    hidden_dropout: float = 0.1
+    init_std: float = 0.02
+
+    def __post_init__(self):
+        check(self)
+
+
+class Pegasus(EncoderDecoder):
+    """Norms before each sublayer and after the last layer, sinusoids in halves, one matrix for all tokens."""
+
+    def __init__(self, config: PegasusConfig):
+        super().__init__(config)
+        c = config
+        self.tokens = nn.Embedding(c.vocab_size, c.dim)
+        self.source_tokens = self.output = None
+        self.register_buffer("bias", torch.zeros(c.vocab_size))  # Pegasus learns none; a checkpoint may hold one
+        self.positions = SinusoidalHalves(c.max_length, c.dim)
+        self.source_positions = self.norm = self.source_norm = None  # positions for both sides, embeddings as they are
+        self.scale = math.sqrt(c.dim) if c.scaled else 1.0
+        self.dropout = nn.Dropout(c.dropout)
+        activation = ACTIVATIONS[c.activation]
+        self.encoder = Stack([layer(c, PreNorm, activation) for _ in range(c.encoder_layers)], norm=nn.LayerNorm(c.dim))
+        self.decoder = Stack(
+            [layer(c, PreNorm, activation, cross=True) for _ in range(c.decoder_layers)], norm=nn.LayerNorm(c.dim)
+        )
+        init.normal(self, c.init_std)
