@@ -1,5 +1,6 @@
 import pytest
 
+from heed.config import read
 from heed.decoding.config import DecodingConfig, longest
 
 
@@ -42,3 +43,10 @@ def test_one_may_draw_more_than_a_beam_is_wide():
 )
 def test_a_translation_is_at_most_so_long(settings, source, most, expected):
     assert longest(DecodingConfig(**settings), source, most) == expected
+
+
+def test_how_to_rank_and_to_stop_are_words_of_a_list():
+    with pytest.raises(ValueError, match=r"decoding\.penalty: 'size' is none of 'wu', 'length'"):
+        read(DecodingConfig, {"penalty": "size"}, "decoding.")
+    with pytest.raises(ValueError, match=r"decoding\.stopping: 'never' is none of 'exact', 'heuristic', 'first'"):
+        read(DecodingConfig, {"stopping": "never"}, "decoding.")

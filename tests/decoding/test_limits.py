@@ -1,5 +1,6 @@
 """Each rule beside its definition in plain words."""
 
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -63,3 +64,61 @@ def test_a_rule_is_told_which_sentence_a_row_is_of():
     table = torch.zeros(3, VOCAB, dtype=torch.bool)
     limits.prefix([[0], [1], []])(table, torch.zeros(3, 0, dtype=torch.long), torch.tensor([1, 1, 2]))
     assert [row.nonzero().flatten().tolist() for row in table] == [[0, 2, 3], [0, 2, 3], []]
+
+
+@settings(max_examples=50, deadline=None)
+@given(rows(), st.lists(st.lists(st.integers(0, VOCAB - 1), min_size=1, max_size=3), max_size=4))
+def test_a_run_that_is_never_said_is_not_ended(said, runs):
+    expected = [{run[-1] for run in runs if [*words, run[-1]][-len(run) :] == run} for words in said]
+    assert banned_by(limits.never_runs(runs), said) == expected
+
+
+@settings(max_examples=50, deadline=None)
+@given(rows(), st.lists(st.integers(0, VOCAB - 1), max_size=9), st.sets(st.integers(0, VOCAB - 1)))
+def test_every_row_begins_alike_whatever_is_banned(said, tokens, before):
+    place = len(said[0])
+    expected = set(range(VOCAB)) - {tokens[place]} if place < len(tokens) else before
+    assert banned_by(limits.begins(tokens), said, before) == [expected] * len(said)
+
+
+@settings(max_examples=50, deadline=None)
+@given(rows(), st.data(), st.sets(st.integers(0, VOCAB - 1)))
+def test_a_row_ends_where_its_sentence_has_room_for_one_more(said, data, before):
+    longest = [data.draw(st.integers(1, 12)) for _ in said]
+    expected = [{0, 1, 2} if len(words) + 1 >= most else before for words, most in zip(said, longest, strict=True)]
+    assert banned_by(limits.ends(torch.tensor(longest), 3), said, before) == expected
+
+
+SAID = torch.tensor([[0, 1], [2, 0]])
+LOGITS = torch.tensor([[0.1, 0.7, -1.0, 2.0], [3.0, 0.2, 0.5, -0.3]], dtype=torch.double)
+
+
+def ruled(*rules, renormalize=False):
+    return limits.ruled(LOGITS, SAID, torch.arange(2), rules, renormalize)
+
+
+def test_what_is_banned_keeps_its_share_unless_the_rest_is_renormalized():
+    p = LOGITS.softmax(dim=-1)
+    p[:, 2] = 0
+    torch.testing.assert_close(ruled(limits.never([2])).exp(), p, rtol=0, atol=1e-10)
+    shared = p / p.sum(dim=-1, keepdim=True)
+    torch.testing.assert_close(ruled(limits.never([2]), renormalize=True).exp(), shared, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("renormalize", [False, True])
+def test_what_must_be_said_costs_nothing_and_a_prefix_costs_what_the_model_says(renormalize):
+    assert ruled(limits.never([1]), limits.begins([3, 3, 1])).exp().tolist() == [[0, 1, 0, 0]] * 2
+    ends = ruled(limits.ends(torch.tensor([3, 4]), 3), renormalize=renormalize)
+    assert ends[0].exp().tolist() == [0, 0, 0, 1]
+    torch.testing.assert_close(ends[1], LOGITS.log_softmax(dim=-1)[1], rtol=0, atol=1e-10)
+    prefix = ruled(limits.prefix([[3, 3, 1]] * 2))
+    torch.testing.assert_close(prefix[:, 1], LOGITS.log_softmax(dim=-1)[:, 1], rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("renormalize", [False, True])
+def test_where_all_is_banned_nothing_is_likely(renormalize):
+    assert ruled(limits.never(range(VOCAB)), renormalize=renormalize).eq(-torch.inf).all()
+
+
+def test_no_rules_change_nothing():
+    torch.testing.assert_close(ruled(renormalize=True), LOGITS.log_softmax(dim=-1), rtol=0, atol=0)

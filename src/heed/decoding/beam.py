@@ -7,8 +7,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from heed.decoding.limits import Rule
-from heed.decoding.steps import Hypothesis, State, Steps, length_penalty
+from heed.decoding.limits import Rule, ruled
+from heed.decoding.ranking import Penalty, Standing, Stop, exact, wu
+from heed.decoding.steps import Hypothesis, State, Steps
 
 
 class Seen(NamedTuple):
@@ -37,6 +38,10 @@ class _Live:
         self.logp = torch.full((batch, beams), -torch.inf, device=device)
         self.logp[:, 0] = 0.0  # all beams are the same now: let one of them speak
 
+    def rows(self) -> tuple[Int[Tensor, "r t"], Int[Tensor, " r"]]:
+        """What each row of the state has said, and the sentence it is of."""
+        return self.tokens.flatten(0, 1), self.sentence[:, None].expand(-1, self.beams).flatten()
+
     def choose(self, beam: Tensor, token: Tensor, logp: Tensor) -> Tensor:
         """Go on with these; the rows of the state they came from."""
         row = torch.arange(len(beam), device=beam.device)[:, None]
@@ -64,47 +69,39 @@ def beam_search(  # noqa: PLR0913 (the parts of a search, each by its name)
     beams: int = 4,
     nbest: int = 1,
     alpha: float = 0.6,
+    penalty: Penalty = wu,
+    stop: Stop = exact,
     rules: Sequence[Rule] = (),
+    renormalize: bool = False,
     watch: Callable[[Seen], None] | None = None,
 ) -> list[list[Hypothesis]]:
     """The `nbest` best sequences for each row of `state`, best first, none longer than its `longest`.
 
-    Best is the log probability over the length penalty. A sentence is done, and leaves the batch, when no
-    unfinished sequence can still come among its `nbest`: with enough beams, the answer is that of trying all.
+    Best is the log probability over the length penalty. A sentence is done, and leaves the batch, when `stop` says so: if
+    that is `exact`, with enough beams the answer is that of trying all.
     """
     live = _Live(longest, beams)
     done: list[list[Hypothesis]] = [[] for _ in longest]
     state.reorder(live.sentence[:, None].expand(-1, beams).flatten())
     said = torch.full((len(longest) * beams,), first, device=longest.device)
     while len(live.sentence):
-        logp = _next(model, state, said, live, rules)
+        logp = ruled(model.step(said, state), *live.rows(), rules, renormalize)
+        logp = logp.unflatten(0, (-1, beams)) + live.logp[:, :, None]
         best, place = logp.flatten(1).topk(min(2 * beams, logp[0].numel()))
         beam, token = place // logp.shape[-1], place % logp.shape[-1]
         length = live.tokens.shape[2] + 1
         ends = (token == last) | (length >= live.longest)[:, None]
         if watch is not None:
             watch(Seen(live.sentence, beam, token, best, ends))
-        _finish(done, live, (beam, token, best), ends, length_penalty(length, alpha))
+        _finish(done, live, (beam, token, best), ends, penalty(length, alpha))
         best, kept = best.masked_fill(ends, -torch.inf).topk(beams)
         rows = live.choose(beam.gather(1, kept), token.gather(1, kept), best)
-        going = _going(done, live, nbest, alpha)
+        going = _going(done, live, nbest, lambda n: penalty(n, alpha), stop)
         if len(going) < len(live.sentence):
             rows = rows[live.keep(going)]
         state.reorder(rows)
         said = live.tokens[:, :, -1].flatten()
     return [sorted(found, key=lambda h: -h.score)[:nbest] for found in done]
-
-
-def _next(model: Steps, state: State, said: Tensor, live: _Live, rules: Sequence[Rule]) -> Float[Tensor, "b k vocab"]:
-    """The log probability of each sequence with each token after it."""
-    logp = model.step(said, state).log_softmax(dim=-1)
-    if rules:
-        banned = torch.zeros_like(logp, dtype=torch.bool)
-        sentence = live.sentence[:, None].expand(-1, live.beams).flatten()
-        for rule in rules:
-            rule(banned, live.tokens.flatten(0, 1), sentence)
-        logp = logp.masked_fill(banned, -torch.inf)
-    return logp.unflatten(0, (-1, live.beams)) + live.logp[:, :, None]
 
 
 def _finish(done: list, live: _Live, candidates: tuple[Tensor, Tensor, Tensor], ends: Tensor, penalty: float) -> None:
@@ -119,20 +116,15 @@ def _finish(done: list, live: _Live, candidates: tuple[Tensor, Tensor, Tensor], 
         done[live.sentence[row].item()].append(Hypothesis(tokens, total / penalty, scores))
 
 
-def _going(done: list[list[Hypothesis]], live: _Live, nbest: int, alpha: float) -> Int[Tensor, " n"]:
-    """The rows in which an unfinished sequence may still come among the best.
-
-    Log probabilities only fall, so none can score more than its own over the largest penalty it may meet.
-    """
-    bound = live.logp.max(dim=1).values.double()
-    if alpha > 0:
-        bound = bound / length_penalty(live.longest.double(), alpha)
-    else:
-        bound = bound / length_penalty(live.tokens.shape[2], alpha)
+def _going(
+    done: list[list[Hypothesis]], live: _Live, nbest: int, penalty: Callable[[int], float], stop: Stop
+) -> Int[Tensor, " n"]:
+    """The rows in which the search goes on: something is unfinished, and the part that may stop it does not."""
+    best, length = live.logp.max(dim=1).values.tolist(), live.tokens.shape[2]
     going = []
-    for row, (sentence, reach) in enumerate(zip(live.sentence.tolist(), bound.tolist(), strict=True)):
-        scores = sorted((h.score for h in done[sentence]), reverse=True)
-        enough = len(scores) >= nbest and scores[nbest - 1] >= reach
-        if reach > -torch.inf and not enough:
+    for row, (sentence, longest) in enumerate(zip(live.sentence.tolist(), live.longest.tolist(), strict=True)):
+        found = sorted((h.score for h in done[sentence]), reverse=True)
+        now = Standing(found, best[row], length, longest, live.beams, nbest, penalty)
+        if best[row] > -torch.inf and not stop(now):
             going.append(row)
     return torch.tensor(going, dtype=torch.long, device=live.longest.device)

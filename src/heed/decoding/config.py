@@ -1,19 +1,33 @@
 """The settings of a search."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 
 @dataclass(frozen=True)
 class DecodingConfig:
-    """`beam` 1 is greedy. A translation has at most `max_growth` times the source's subwords and 20 more."""
+    """`beam` 1 is greedy. A translation has at most `max_growth` times the source's subwords and 20 more.
+
+    length_penalty: alpha, the power of the penalty that log probabilities are divided by.
+    penalty: what is taken to that power: "wu" is (5 + length) / 6, "length" the length with its end mark.
+    stopping: a sentence is done when nothing unfinished can still be among the n best ("exact"), when `beam` are found and
+    the best unfinished one scores less as it stands ("heuristic"), or as soon as `beam` are found ("first").
+    min_length, max_length: fewest tokens before the end mark, most tokens with it.
+    force_end: the last token a translation has room for is its end mark, at no cost; if not, it is cut there without one.
+    renormalize: the probabilities of what may be said sum to one; if not, what may not be said keeps its share.
+    """
 
     beam: int = 5
     nbest: int = 1
     length_penalty: float = 0.6
+    penalty: Literal["wu", "length"] = "wu"
+    stopping: Literal["exact", "heuristic", "first"] = "exact"
     min_length: int = 0
     max_length: int | None = None
     max_growth: float = 2.0
+    force_end: bool = False
     no_repeat: int = 0
+    renormalize: bool = False
     sample: bool = False
     temperature: float = 1.0
     top_k: int = 0

@@ -6,8 +6,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from heed.decoding.limits import Rule
-from heed.decoding.steps import Hypothesis, State, Steps, length_penalty
+from heed.decoding.limits import Rule, ruled
+from heed.decoding.ranking import Penalty, wu
+from heed.decoding.steps import Hypothesis, State, Steps
 
 Choose = Callable[[Tensor, Tensor], Tensor]  # (log probabilities, which sentences they are of) -> tokens
 
@@ -48,7 +49,7 @@ def trimmed(logp: Float[Tensor, "r vocab"], top_k: int, top_p: float) -> Float[T
 
 
 @torch.inference_mode()
-def one_by_one(
+def one_by_one(  # noqa: PLR0913 (the parts of a search, each by its name)
     model: Steps,
     state: State,
     longest: Int[Tensor, " b"],
@@ -57,7 +58,9 @@ def one_by_one(
     first: int,
     last: int,
     alpha: float = 0.6,
+    penalty: Penalty = wu,
     rules: Sequence[Rule] = (),
+    renormalize: bool = False,
 ) -> list[list[Hypothesis]]:
     """One sequence for each row of `state`. Rows that have ended leave the batch."""
     device = longest.device
@@ -67,14 +70,8 @@ def one_by_one(
     scores = torch.zeros(len(longest), 0, device=device)
     said = torch.full((len(longest),), first, device=device)
     while len(sentence):
-        logp = model.step(said, state).log_softmax(dim=-1)
-        allowed = logp
-        if rules:
-            banned = torch.zeros_like(logp, dtype=torch.bool)
-            for rule in rules:
-                rule(banned, tokens, sentence)
-            allowed = logp.masked_fill(banned, -torch.inf)
-        said = choose(allowed, sentence)
+        logp = ruled(model.step(said, state), tokens, sentence, rules, renormalize)
+        said = choose(logp, sentence)
         tokens = torch.cat([tokens, said[:, None]], dim=1)
         scores = torch.cat([scores.to(logp.dtype), logp.gather(1, said[:, None])], dim=1)
         ends = (said == last) | (tokens.shape[1] >= longest[sentence])
@@ -82,7 +79,7 @@ def one_by_one(
             for i, ids, parts in zip(
                 sentence[ends].tolist(), tokens[ends].tolist(), scores[ends].tolist(), strict=True
             ):
-                done[i].append(Hypothesis(ids, sum(parts) / length_penalty(len(ids), alpha), parts))
+                done[i].append(Hypothesis(ids, sum(parts) / penalty(len(ids), alpha), parts))
             rows = (~ends).nonzero().flatten()
             sentence, tokens, scores, said = sentence[rows], tokens[rows], scores[rows], said[rows]
             if len(rows):

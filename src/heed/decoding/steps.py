@@ -26,8 +26,3 @@ class Hypothesis(NamedTuple):
     tokens: list[int]
     score: float
     scores: list[float]
-
-
-def length_penalty(length: int | Tensor, alpha: float) -> float | Tensor:
-    """((5 + length) / 6)^alpha, by which log probabilities are divided (Wu et al., 2016)."""
-    return ((5 + length) / 6) ** alpha
