@@ -1,0 +1,193 @@
+import re
+from itertools import islice
+from random import Random
+
+import jaxtyping
+import pytest
+
+from heed.data.articles import articles, corpus, telling, write
+from heed.data.articles.telling import KINDS, mentioned, sayings, strangers
+from heed.data.articles.words import ASIDES, DAYS, FAMILIES, MEN, TOWNS, WOMEN
+
+# the first summaries of seed 0, as drawn when the articles were written; they change when EDITION does
+FROZEN = [
+    "Yarrow will get a school piano for 36,700 dollars. Olga Oakes raised the money by giving concerts in the market square and handed it over on Wednesday.",
+    "A treasure of 17 old glass bottles was discovered in Port Hale on Friday morning. Oscar Varga found it while planting apple trees.",
+    "On Sunday, Vera Ashby led 13 schoolchildren to safety near Windmere. They had got lost after a river rose overnight.",
+]
+FACTS = {"who", "where", "day", "many", "why"}
+KNOWN = {"who", "last", "their", "job", "thing", "a_thing", "where", "day", "Day", "many", "reason", "Reason", "why"}
+STRANGE = {"someone", "elsewhere", "other_day", "number", "fewer"}
+PARTS = ("lead", "who", "day", "many", "why", "again", "quotes", "asides", "summary")
+
+
+def test_a_seed_gives_the_same_articles_and_another_seed_others():
+    assert list(articles("train", 200, seed=4)) == list(articles("train", 200, seed=4))
+    assert list(articles("train", 200, seed=4)) != list(articles("train", 200, seed=5))
+    assert list(articles("valid", 20, seed=4)) == list(islice(articles("valid", 40, seed=4), 20))
+
+
+def test_the_articles_of_seed_0_are_the_same_on_every_machine():
+    assert [one.summary for one in articles("train", 3)] == FROZEN
+    assert corpus.EDITION == 1
+
+
+def test_an_unknown_split_is_refused():
+    with pytest.raises(ValueError, match="no split 'dev'; they have train, valid and test"):
+        articles("dev", 1)
+
+
+def test_asking_for_more_than_there_is_says_so(monkeypatch):
+    same = telling.draw(Random(0))
+    monkeypatch.setattr(corpus, "draw", lambda rng: same)
+    monkeypatch.setattr(corpus, "PATIENCE", 10)
+    with pytest.raises(ValueError, match=f"ran out of {corpus.split_of(same)} facts after 1; ask for fewer"):
+        list(articles(corpus.split_of(same), 5))
+
+
+def test_written_articles_are_those_that_are_drawn(tmp_path):
+    paths = write(tmp_path / "new", train=50, valid=10, test=10, seed=3)
+    assert sorted(paths) == sorted(path.name for path in (tmp_path / "new").iterdir())
+    assert sorted(paths) == sorted(f"{s}.{e}" for s in ("train", "valid", "test") for e in ("article", "summary"))
+    test = list(articles("test", 10, seed=3))
+    assert paths["test.article"].read_text(encoding="utf-8").splitlines() == [one.text for one in test]
+    assert paths["test.summary"].read_text(encoding="utf-8").splitlines() == [one.summary for one in test]
+    assert len(paths["train.article"].read_text(encoding="utf-8").splitlines()) == 50
+
+
+@pytest.fixture(scope="module")
+def unchecked():
+    """Signatures are not checked where there are too many calls for it; the tests before these check them."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)
+
+
+@pytest.fixture(scope="module")
+def made(unchecked):
+    return {
+        "train": list(articles("train", 6_000, seed=1)),
+        **{s: list(articles(s, 300, seed=1)) for s in ("valid", "test")},
+    }
+
+
+@pytest.fixture(scope="module")
+def every(made):
+    return [one for split in made.values() for one in split]
+
+
+def sentences(text: str) -> list[str]:
+    return re.split(r"(?<=\.) ", text)
+
+
+def test_articles_have_five_to_ten_sentences_and_summaries_one_or_two(every):
+    lengths = {len(sentences(one.text)) for one in every}
+    assert lengths == {5, 6, 7, 8, 9, 10}
+    assert {len(sentences(one.summary)) for one in every} == {1, 2}
+
+
+def test_thousands_are_all_different(every):
+    assert len({one.text for one in every}) == len({one.summary for one in every}) == len(every)
+    assert len({one.facts for one in every}) == len(every)
+
+
+def test_no_facts_of_the_held_out_splits_are_in_training(made):
+    def core(one):
+        return one.facts[:5]  # kind, who, what, where
+
+    train = {core(one) for one in made["train"]}
+    assert not train & {core(one) for split in ("valid", "test") for one in made[split]}
+    assert not {core(one) for one in made["valid"]} & {core(one) for one in made["test"]}
+    assert not {one.summary for one in made["train"]} & {one.summary for one in made["test"]}
+
+
+def test_every_word_of_the_test_set_is_in_training(made):
+    def bag(split):
+        return {
+            word for one in made[split] for word in re.findall(r"[^\W\d]+", f"{one.text} {one.summary}")
+        }  # numbers are endless
+
+    assert bag("test") <= bag("train")
+
+
+def test_a_summary_has_all_facts_and_the_article_tells_each(every):
+    for one in every:
+        said = sayings(one.facts)
+        for name in ("who", "thing", "where", "many", "why"):
+            assert said[name] in one.summary, (name, one)
+        assert said["day"] in one.summary.replace("On ", "on ")
+        for name in ("who", "thing", "where", "many", "day"):
+            assert said[name] in one.text, (name, one)
+        assert said["reason"] in one.text or said["Reason"] in one.text
+
+
+def test_no_sentence_has_all_facts(every):
+    for one in every:
+        said = sayings(one.facts)
+        for sentence in sentences(one.text):
+            assert sum(said[name] in sentence for name in FACTS) <= 4, sentence
+
+
+def test_a_summary_is_no_copy(every):
+    for one in every:
+        assert not {*sentences(one.summary)} & {*sentences(one.text)}
+
+
+def test_some_sentences_say_again_what_others_have_said(every):
+    for one in every[:500]:
+        said = sayings(one.facts)
+        assert max(one.text.count(said[name]) for name in ("last", "thing", "where", "many")) >= 2
+
+
+def test_every_sentence_is_used(made):
+    text = "\n".join(one.text + "\n" + one.summary for one in made["train"])
+    lines = [line for kind in KINDS for part in PARTS for line in getattr(kind, part)]
+    for line in [*lines, *ASIDES]:
+        assert max(re.split(r"\{\w+\}", line), key=len) in text, line
+
+
+def test_sentences_have_places_for_nothing_unknown():
+    for kind in KINDS:
+        for part in PARTS:
+            for line in getattr(kind, part):
+                assert mentioned(line) <= KNOWN | (STRANGE if part == "asides" else set()), line
+                assert line.endswith(".") and not re.search(r"[.?!][^.]*[?!]|[a-z]\.[a-z]", line)
+        for line in kind.summary:
+            assert {"who", "where", "many", "why"} <= mentioned(line), line
+            assert mentioned(line) & {"day", "Day"} and mentioned(line) & {"thing", "a_thing"}, line
+        for line in kind.lead:
+            assert "where" in mentioned(line) and mentioned(line) & {"thing", "a_thing"}, line
+            assert not mentioned(line) & {"many", "reason", "Reason", "why", "last"}, line
+        assert all({"who", "job"} <= mentioned(line) for line in kind.who)
+        assert all("day" in mentioned(line) for line in kind.day)
+        assert all("many" in mentioned(line) for line in kind.many)
+        assert all(mentioned(line) & {"reason", "Reason"} for line in kind.why)
+        assert all(len(mentioned(line) & FACTS) <= 3 for line in kind.again)
+
+
+def test_what_does_not_matter_is_no_fact():
+    for seed in range(2_000):
+        rng = Random(seed)
+        facts = telling.draw(rng)
+        found = strangers(rng, facts)
+        first, last = found["someone"].split()
+        assert first != facts.first and last != facts.last
+        assert found["elsewhere"] != facts.where and found["other_day"] != facts.day
+        assert int(found["number"]) != facts.many and 2 <= int(found["fewer"]) < facts.many
+
+
+def test_english_keeps_its_small_rules(every):
+    for one in every:
+        for text in (one.text, one.summary):
+            assert not re.search(r"\b(an (?!hour)[^aeiou\W]|a [aeiou])", text), text
+            assert not re.search(r"[{}]|  | [.,:]|\.\.|\b(\w+) \1\b", text), text
+            assert all(sentence[0].isupper() or sentence[0] == '"' for sentence in sentences(text)), text
+            assert text.count('"') % 2 == 0 and "\n" not in text
+            assert not re.search(r"\b(1|0) [a-z]+s\b", text), text
+
+
+def test_names_and_places_are_told_apart():
+    for names in (WOMEN + MEN, FAMILIES, TOWNS, DAYS):
+        assert len(set(names)) == len(names)
+    assert not {*FAMILIES} & {word for name in (*TOWNS, *WOMEN, *MEN) for word in name.split()}
+    assert len({kind.name for kind in KINDS}) == len(KINDS)
