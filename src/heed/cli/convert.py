@@ -1,0 +1,73 @@
+"""heed convert"""
+
+import argparse
+from pathlib import Path
+
+EXAMPLES = """\
+examples:
+  heed convert Helsinki-NLP/opus-mt-ko-en --out models/ko-en                # a name on the Hugging Face hub
+  heed convert Helsinki-NLP/opus-mt-ko-en --revision main --out models/ko-en
+  heed convert downloads/bart-large-cnn --out models/bart                   # a folder of transformers
+  heed convert runs/en-de --out exported                                    # out again, for transformers
+  heed convert runs/en-de --to ctranslate2 --quantize int8 --out fast       # for CTranslate2
+
+heed reads MarianMT, BART and Pegasus. A model of heed's own goes to transformers as a Marian, if it has the paper's norms
+and positions (model.norm = "post", model.positions = "sinusoidal"), and to CTranslate2 whatever its shape.
+With HF_HUB_OFFLINE=1 names are looked up in the cache alone.
+"""
+FORMS = ("heed", "huggingface", "ctranslate2")
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", help="a run, a model folder, a folder of transformers, or a name on the hub")
+    parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="where the model is written")
+    parser.add_argument("--to", choices=FORMS, help="unless said: theirs becomes heed's, and heed's Hugging Face's")
+    parser.add_argument("--quantize", metavar="KIND", help="for CTranslate2: int8, float16 and others")
+    parser.add_argument("--revision", help="for a name on the hub: a commit, a tag or a branch")
+
+
+def run(args: argparse.Namespace) -> int:
+    from heed.cli.common import errors
+    from heed.convert.aside import refuse_existing
+    from heed.serving.load import open_package
+
+    refuse_existing(args.out)
+    if args.quantize and args.to != "ctranslate2":
+        raise ValueError("--quantize goes with --to ctranslate2")
+    package = open_package(args.model, args.revision)
+    theirs = "heed" not in package.facts
+    to = args.to or ("heed" if theirs else "huggingface")
+    told = {"heed": _heed, "huggingface": _huggingface, "ctranslate2": _ctranslate2}[to](package, args)
+    left = package.facts.get("origin", {}).get("left")
+    if theirs and left:
+        told += f". Of the settings of its search, heed has left aside {', '.join(left)}"
+    errors().print(f"{args.out} is {told}", soft_wrap=True, markup=False, highlight=False)
+    return 0
+
+
+def _heed(package, args: argparse.Namespace) -> str:
+    from heed.convert import card
+    from heed.convert.aside import aside
+    from heed.models.folder import write_text
+    from heed.serving.load import write_package
+
+    with aside(args.out) as part:
+        write_package(package, part)
+        write_text(part / "README.md", card.heed(package))
+    return f"a model folder of heed ({card.title(package)}): {card.use(package, args.out)}"
+
+
+def _huggingface(package, args: argparse.Namespace) -> str:
+    from heed.convert import card, huggingface
+
+    architecture = huggingface.write(package, args.out)
+    auto = card.auto(architecture)
+    return f'a {architecture} of transformers ({card.title(package)}): {auto}.from_pretrained("{args.out}")'
+
+
+def _ctranslate2(package, args: argparse.Namespace) -> str:
+    from heed.convert import card, ctranslate2
+
+    ctranslate2.write(package, args.out, args.quantize)
+    kind = args.quantize or "float32"
+    return f"for CTranslate2, with weights in {kind} ({card.title(package)}): its README.md shows how to run it"

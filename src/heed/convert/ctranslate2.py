@@ -1,0 +1,157 @@
+"""Models for CTranslate2, which translates fast without torch. Out only."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from heed.convert import card, tokenizers
+from heed.convert.aside import aside
+from heed.data.vocabulary import Vocabulary
+from heed.models.bart import BartClassifier
+from heed.models.encoder_decoder import EncoderDecoder
+from heed.models.folder import write_text
+from heed.models.marian import Marian
+from heed.models.package import Package
+from heed.nn.attention import Attention
+from heed.nn.transformer import Layer, PreNorm, Stack
+
+QUANTIZATIONS = (
+    "int8", "int8_float32", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16", "float32",
+)  # fmt: skip
+ACTIVATIONS = {F.relu: "RELU", F.gelu: "GELU", F.silu: "SWISH"}
+NEVER = -1e4  # what is added to the score of a token that must not be said; float16 can still hold it
+
+
+def write(package: Package, folder: Path, quantization: str | None = None) -> None:
+    """A folder that ctranslate2.Translator opens, with the files that cut text into subwords and a README."""
+    if quantization not in (None, *QUANTIZATIONS):
+        raise ValueError(f"quantization is {quantization!r}; CTranslate2 has {', '.join(QUANTIZATIONS)}")
+    if isinstance(package.model, BartClassifier):
+        raise ValueError("a classifier writes no text, which is all that CTranslate2 is for: it stays with heed")
+    specs = _specs()
+    with aside(folder) as part:
+        spec = _spec(package, specs)
+        spec.validate()
+        spec.optimize(quantization)
+        spec.save(str(part))
+        tokenizers.write(package.subwords, part, package.model.config.max_length)
+        if tokenizer := getattr(package.subwords[0], "tokenizer", None):
+            write_text(part / "tokenizer.json", tokenizer.to_str(pretty=True))
+        write_text(part / "README.md", card.ctranslate2(package, quantization))
+
+
+def _specs() -> Any:
+    try:
+        from ctranslate2 import specs
+    except ImportError as error:
+        raise ValueError(
+            'writing for CTranslate2 needs its package, which is not installed: pip install "heed[ctranslate2]"'
+        ) from error
+    return specs
+
+
+def _spec(package: Package, specs: Any) -> Any:
+    model, (source, target) = package.model, package.subwords
+    layer = model.decoder.layers[0]
+    spec = specs.TransformerSpec.from_config(
+        (len(model.encoder.layers), len(model.decoder.layers)),
+        model.config.heads,
+        pre_norm=isinstance(layer.attention, PreNorm),
+        no_final_norm=model.decoder.norm is None,
+        activation=specs.common_spec.Activation[ACTIVATIONS[layer.mlp.body.activation]],
+        layernorm_embedding=model.norm is not None,
+    )
+    tokens, positions, norm = model.source_tokens or model.tokens, model.source_positions, model.source_norm
+    _fill_embeddings(
+        spec.encoder, spec.encoder.embeddings[0], model, tokens, positions or model.positions, norm or model.norm
+    )
+    _fill_stack(spec.encoder, model.encoder)
+    _fill_embeddings(spec.decoder, spec.decoder.embeddings, model, model.tokens, model.positions, model.norm)
+    _fill_stack(spec.decoder, model.decoder)
+    _fill_output(spec.decoder.projection, model, target.marks.never if isinstance(model, Marian) else ())
+    spec.register_source_vocabulary(names(source, tokens.num_embeddings))
+    spec.register_target_vocabulary(names(target, model.tokens.num_embeddings))
+    _fill_config(spec.config, target, layer.mlp.norm.eps)
+    return spec
+
+
+def _fill_embeddings(spec, table_spec, model: EncoderDecoder, tokens: nn.Embedding, positions: nn.Module, norm) -> None:
+    table_spec.weight = _plain(tokens.weight)
+    spec.scale_embeddings = float(model.scale)
+    spec.position_encodings.encodings = _plain(positions(0, model.config.max_length))
+    if norm is not None:
+        _fill_norm(spec.layernorm_embedding, norm)
+
+
+def _fill_output(spec: Any, model: EncoderDecoder, banned: Sequence[int]) -> None:
+    spec.weight = _plain((model.output or model.tokens).weight)
+    if model.bias is None and not banned:
+        return
+    bias = spec.weight.new_zeros(len(spec.weight)) if model.bias is None else _plain(model.bias)
+    bias[list(banned)] = NEVER
+    spec.bias = bias
+
+
+def _fill_stack(spec: Any, stack: Stack) -> None:
+    for layer_spec, layer in zip(spec.layer, stack.layers, strict=True):
+        _fill_layer(layer_spec, layer)
+    if stack.norm is not None:
+        _fill_norm(spec.layer_norm, stack.norm)
+
+
+def _fill_layer(spec: Any, layer: Layer) -> None:
+    own: Attention = layer.attention.body
+    _fill_linear(spec.self_attention.linear[0], own.q, own.k, own.v)
+    _fill_linear(spec.self_attention.linear[1], own.out)
+    _fill_norm(spec.self_attention.layer_norm, layer.attention.norm)
+    if layer.cross is not None:
+        cross: Attention = layer.cross.body
+        _fill_linear(spec.attention.linear[0], cross.q)
+        _fill_linear(spec.attention.linear[1], cross.k, cross.v)
+        _fill_linear(spec.attention.linear[2], cross.out)
+        _fill_norm(spec.attention.layer_norm, layer.cross.norm)
+    _fill_linear(spec.ffn.linear_0, layer.mlp.body.up)
+    _fill_linear(spec.ffn.linear_1, layer.mlp.body.down)
+    _fill_norm(spec.ffn.layer_norm, layer.mlp.norm)
+
+
+def _fill_linear(spec: Any, *parts: nn.Linear) -> None:
+    """One matrix of several, one below the other."""
+    spec.weight = torch.cat([_plain(part.weight) for part in parts])
+    spec.bias = torch.cat([_plain(part.bias) for part in parts])
+
+
+def _fill_norm(spec: Any, norm: nn.LayerNorm) -> None:
+    spec.gamma, spec.beta = _plain(norm.weight), _plain(norm.bias)
+
+
+def _fill_config(config: Any, vocabulary: Vocabulary, eps: float) -> None:
+    """CTranslate2 puts the marks around a source itself, so that it takes what the cutting of a text gives."""
+    marks, each = vocabulary.marks, names(vocabulary)
+    if len(marks.before) > 1:
+        raise ValueError(f"a text begins with {len(marks.before)} marks; CTranslate2 can put one there")
+    config.unk_token, config.eos_token = each[marks.unknown], each[marks.last]
+    config.decoder_start_token = each[marks.first]
+    config.bos_token = each[marks.before[0] if marks.before else marks.first]
+    config.add_source_bos, config.add_source_eos = bool(marks.before), True
+    config.layer_norm_epsilon = eps
+
+
+def names(vocabulary: Vocabulary, size: int | None = None) -> list[str]:
+    """The name of each id as its files have it, all different; a model may have room for more than there are."""
+    own = range(len(vocabulary))
+    tokenizer = getattr(vocabulary, "tokenizer", None)
+    pieces = [tokenizer.id_to_token(i) for i in own] if tokenizer else vocabulary.pieces(own)
+    found: dict[str, int] = {}
+    for i, piece in enumerate(pieces):
+        found[f"<unused_{i}>" if piece is None or piece in found else piece] = i
+    return [*found, *(f"<unused_{i}>" for i in range(len(own), size or 0))]
+
+
+def _plain(weight: Tensor) -> Tensor:
+    """A copy: CTranslate2 rounds weights where they lie."""
+    return weight.detach().to("cpu", torch.float32, copy=True)

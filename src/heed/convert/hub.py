@@ -1,0 +1,86 @@
+"""Models by their name on the Hugging Face hub, through huggingface_hub: its cache, its login, its HF_HUB_OFFLINE."""
+
+import os
+import re
+from pathlib import Path
+
+PLAIN = [
+    "config.json", "generation_config.json", "tokenizer_config.json", "tokenizer.json", "special_tokens_map.json",
+    "added_tokens.json", "vocab.json", "target_vocab.json", "merges.txt", "source.spm", "target.spm", "spiece.model",
+    "README.md",
+]  # fmt: skip
+SAFE = ["model.safetensors", "model.safetensors.index.json", "model-*-of-*.safetensors"]
+OLD = ["pytorch_model.bin", "pytorch_model.bin.index.json", "pytorch_model-*-of-*.bin"]
+
+
+def is_name(text: str) -> bool:
+    """Whether a text looks like owner/name. A folder may look so too: ask first whether there is one."""
+    part = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?"
+    whole = re.fullmatch(f"{part}/{part}", text) and len(text) <= 96
+    return bool(whole) and ".." not in text and "--" not in text and not text.endswith(".git")
+
+
+def fetch(name: str, revision: str | None = None) -> Path:
+    """The folder in the cache that holds what heed reads of a model; old pickles only where there are no safetensors."""
+    folder = _snapshot(name, revision, PLAIN + SAFE)
+    if any((folder / file).is_file() for file in SAFE[:2]):
+        return folder
+    return _snapshot(name, folder.name, PLAIN + OLD)
+
+
+def origin(folder: Path) -> tuple[str, str] | None:
+    """Name and commit, where a folder is a snapshot in the cache of the hub."""
+    folder = folder.absolute()
+    repository = folder.parent.parent.name
+    if folder.parent.name != "snapshots" or not repository.startswith("models--"):
+        return None
+    return repository.removeprefix("models--").replace("--", "/"), folder.name
+
+
+def _snapshot(name: str, revision: str | None, files: list[str]) -> Path:
+    from huggingface_hub import constants, errors, snapshot_download
+
+    if not is_name(name):
+        raise ValueError(
+            f"{name!r} is no name of the hub; it is written owner/name, such as Helsinki-NLP/opus-mt-ko-en"
+        )
+    try:
+        return Path(snapshot_download(name, revision=revision, allow_patterns=files))
+    except errors.GatedRepoError as error:
+        raise ValueError(
+            f"{name} is given only to those who have accepted its terms: do so at {constants.ENDPOINT}/{name}, then log in "
+            "with: hf auth login"
+        ) from error
+    except errors.RepositoryNotFoundError as error:
+        raise ValueError(
+            f"the hub has no model {name}, nor is there such a folder here: look for it at {constants.ENDPOINT}/models, "
+            "and if it is private, log in with: hf auth login"
+        ) from error
+    except errors.RevisionNotFoundError as error:
+        raise ValueError(f"{name} has no revision {revision!r} on the hub; without one, it is main") from error
+    except errors.LocalEntryNotFoundError as error:
+        raise ValueError(_unreached(name, revision, error)) from error
+    except Exception as error:  # what a network may raise differs from version to version of the library
+        raise ValueError(f"{name} could not be fetched from the hub: {_line(error)}") from error
+
+
+def _unreached(name: str, revision: str | None, error: Exception) -> str:
+    """Why neither the hub nor the cache has given a model."""
+    from huggingface_hub import constants, errors
+
+    what = f"{name} at {revision!r}" if revision else name
+    cache = f"the cache ({_short(constants.HF_HUB_CACHE)}) does not hold all of it"
+    if isinstance(error.__cause__, errors.OfflineModeIsEnabled):
+        return f"HF_HUB_OFFLINE is set, and {cache}: {what}. Unset it to fetch the model once, or name a folder that exists"
+    if isinstance(error.__cause__, errors.HfHubHTTPError):
+        return f"the hub could not give {what} ({_line(error.__cause__)}), and {cache}: try again later"
+    return f"no network: the hub could not be reached for {what}, and {cache}. Go online once, or name a folder that exists"
+
+
+def _short(path: str) -> str:
+    home = os.path.expanduser("~")
+    return "~" + path[len(home) :] if path.startswith(home + os.sep) else path
+
+
+def _line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(". ")
