@@ -110,6 +110,7 @@ def test_the_rows_where_words_choose_each_other_are_found(translator, monkeypatc
     maps = [flat, flat, flat.clone(), flat, flat.clone()]
     for i in range(4):
         maps[2 + 2 * layer][0, :, i + after] = torch.eye(5)[i]
-    monkeypatch.setattr(inside, "recorded", lambda model, pairs: (maps, None))
-    ids, words = [7, 8, 9, 10], ["▁a", "▁b", "▁c", "▁d"]
-    assert choose_rows(translator.model, [(ids, ids)], [(words, words)]) == Rows(layer, after)
+    monkeypatch.setattr(inside, "recorded", lambda model, pairs, marks: (maps, None))
+    pieces = enumerate(translator.target.pieces(range(len(translator.target))))
+    ids = [i for i, piece in pieces if piece.startswith("▁") and piece[1:].isalpha()][:4]
+    assert choose_rows(translator.model, [(ids, ids)], (translator.source, translator.target)) == Rows(layer, after)

@@ -14,6 +14,8 @@ TARGET = ["▁To", "bigs", "▁love", "▁you"]
 def test_a_piece_with_a_space_before_it_opens_a_word():
     assert words_of(SOURCE) == [0, 0, 0, 1, 1]
     assert words_of(["▁", "a", "▁b", "c"]) == [0, 0, 1, 1]
+    assert words_of(["a", "▁b", "▁c"]) == [0, 1, 2]  # BART opens no text with a space
+    assert words_of([]) == []
 
 
 def test_weights_are_summed_over_a_source_word_and_averaged_over_a_target_word():

@@ -181,8 +181,20 @@ def test_a_long_text_is_refused_where_that_was_asked(translator, texts, long):
     with pytest.raises(ValueError, match="text 1 has 49 subwords, and the model was made for 48"):
         translator.score([" ".join("a" * 48)], ["a"])
     assert len(translator.score([" ".join("a" * 47)], ["a"])) == 1
-    with pytest.raises(ValueError, match="too_long is 'cut'; it is 'split' or 'refuse'"):
-        translator.translate(texts, too_long="cut")
+    with pytest.raises(ValueError, match="too_long is 'drop'; it is 'split', 'cut' or 'refuse'"):
+        translator.translate(texts, too_long="drop")
+
+
+def test_of_a_long_text_the_beginning_is_read_where_that_was_asked(translator, texts, long):
+    """As much as there is room for, in whole words."""
+    short, cut = translator.translate([texts[0], long], too_long="cut")
+    assert short.source == texts[0]
+    assert not cut.parts
+    assert long.startswith(cut.source + " ")
+    rest = long[len(cut.source) :].split()
+    sizes = [len(translator.source.encode([text])[0]) + 1 for text in (cut.source, f"{cut.source} {rest[0]}")]
+    assert sizes[0] <= 48 < sizes[1]
+    assert said([cut]) == said([translator.translate(cut.source)])
 
 
 def test_settings_of_the_search_are_checked_by_name(translator, texts):

@@ -9,6 +9,7 @@ examples:
   heed evaluate runs/en-de --source test.en --reference test.de --lowercase --against runs/other
   heed evaluate runs/ko-en --source test.ko --reference test.en --gold test.align
   heed evaluate test.hyp --reference test.de             # translations that are there already
+  heed evaluate runs/news --source test.article --reference test.summary --rouge
   heed evaluate runs/en-de --source test.en --reference test.de --sentences report.html
 
 --sentences writes a table of all sentences, the worst first, as .tsv or as one .html page with the
@@ -31,13 +32,16 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", metavar="FILE", help="write the translations to a file")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the scores as JSON")
     parser.add_argument("--gold", metavar="FILE", help="gold word alignments (0-0 1-2): gives the alignment error rate")
+    parser.add_argument(
+        "--rouge", action="store_true", help="ROUGE-1, ROUGE-2 and ROUGE-L too, against the first reference"
+    )
     parser.add_argument("--lowercase", action="store_true", help="score without regard to case")
     parser.add_argument(
         "--tokenize", default="13a", help="sacreBLEU's tokenizer: 13a, zh, ja-mecab, ko-mecab, intl, char, flores200"
     )
     parser.add_argument("--samples", type=int, default=1000, help="how many samples the bootstrap draws")
     parser.add_argument("--beam", type=int, help="how many hypotheses are kept at each step; 1 is greedy")
-    parser.add_argument("--length-penalty", type=float, help="alpha of ((5 + length) / 6)^alpha")
+    parser.add_argument("--length-penalty", type=float, help="alpha, the power of the penalty; the larger the longer")
     add_device(parser)
 
 
@@ -66,6 +70,7 @@ def run(args: argparse.Namespace) -> int:
         _show(console, scores)
     if args.gold:
         _show_alignment(console, aligner, sources, references[0], args.gold)
+    overlap = _rouge(console, translations, references[0]) if args.rouge else None
     if args.out:
         write_lines(translations, args.out)
     if args.sentences:
@@ -73,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
         write(table, scores, args.sentences, comparison=comparison, names=(args.system, args.against or "B"))
         console.print(f"Sentences: {args.sentences}")
     if args.json:
-        _write_json(args.json, args, scores, comparison)
+        _write_json(args.json, args, scores, comparison, overlap)
     return 0
 
 
@@ -96,6 +101,18 @@ def _show(console, scores) -> None:
             f"{metric.name:<6}[bold]{metric.value:>7.2f}[/]  {metric.signature}", highlight=False, soft_wrap=True
         )
     console.print(f"[dim]{scores.lines:,} sentences; for TER less is better[/]", highlight=False)
+
+
+def _rouge(console, summaries: list[str], references: list[str]):
+    from heed.evaluation import rouge
+
+    found = rouge.score(summaries, references)
+    for name, part in (("ROUGE-1", found.one), ("ROUGE-2", found.two), ("ROUGE-L", found.longest)):
+        console.print(
+            f"{name} [bold]{100 * part.f1:>6.2f}[/]  precision {100 * part.precision:.2f}, recall {100 * part.recall:.2f}  "
+            f"{found.signature}", highlight=False, soft_wrap=True,
+        )  # fmt: skip
+    return found
 
 
 def _show_comparison(console, args: argparse.Namespace, comparison) -> None:
@@ -139,12 +156,14 @@ def _show_alignment(console, translator, sources: list[str], references: list[st
     )  # fmt: skip
 
 
-def _write_json(path: Path, args: argparse.Namespace, scores, comparison) -> None:
+def _write_json(path: Path, args: argparse.Namespace, scores, comparison, overlap) -> None:
     import dataclasses
 
     from heed.models.folder import write_json
 
     facts = {"system": args.system, "scores": dataclasses.asdict(scores)}
+    if overlap is not None:
+        facts["rouge"] = dataclasses.asdict(overlap)
     if comparison is not None:
         facts |= {"against": args.against, "comparison": dataclasses.asdict(comparison)}
     write_json(path, facts)

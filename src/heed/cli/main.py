@@ -12,8 +12,11 @@ VERBS = {
     "train": "train a translator on a parallel corpus",
     "translate": "translate text with a trained model",
     "evaluate": "score translations against references: BLEU, chrF, TER, with signatures",
+    "summarize": "say in a few words what an article says",
+    "classify": "tell the labels of texts",
     "look": "draw the attention of a translation",
     "score": "say how likely given translations are",
+    "convert": "bring models in from Hugging Face, and out to it and to CTranslate2",
     "average": "make one model of the mean of several checkpoints",
     "info": "tell what is in a run or a model folder",
     "plot": "draw the curves of one or more runs",
@@ -60,8 +63,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = next((word for word in arguments if word in VERBS), None)
     args, extra = parser(chosen).parse_known_args(arguments)
     options = [word for word in extra if word.startswith("-") and " " not in word]
-    if extra and isinstance(getattr(args, "text", None), list) and not options:
-        args.text += extra  # sentences may stand after options, which argparse does not foresee
+    many = [getattr(args, name) for name in ("text", "files") if isinstance(getattr(args, name, None), list)]
+    if extra and many and not options:
+        many[0].extend(extra)  # sentences and files may stand after options, which argparse does not foresee
     elif extra:
         parser(chosen).error(f"unknown: {' '.join(extra)}; heed {args.verb} --help tells what there is")
     if args.verb is None:

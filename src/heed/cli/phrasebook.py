@@ -7,14 +7,17 @@ EXAMPLES = """\
 examples:
   heed phrasebook --out phrasebook --train 40000
   heed train --source phrasebook/train.ko --target phrasebook/train.en --out runs/ko-en
+  heed phrasebook --articles --out articles --train 20000
 
 Writes train, valid and test (.ko, .en), and gold word alignments of valid and test (.align). Every sentence is made
-by a small grammar; no test sentence is a combination that training has seen.
+by a small grammar; no test sentence is a combination that training has seen. --articles writes English articles with
+their summaries instead (.article, .summary), made in the same way.
 """
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="where the files are written")
+    parser.add_argument("--articles", action="store_true", help="articles with summaries, to learn to summarize")
     parser.add_argument("--train", type=int, default=40_000, help="how many pairs to train on")
     parser.add_argument("--valid", type=int, default=500, help="how many to validate on")
     parser.add_argument("--test", type=int, default=500, help="how many to test on")
@@ -22,8 +25,9 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from heed.data import phrasebook
+    from heed.data import articles, phrasebook
 
-    for path in phrasebook.write(args.out, train=args.train, valid=args.valid, test=args.test, seed=args.seed).values():
+    write = articles.write if args.articles else phrasebook.write
+    for path in write(args.out, train=args.train, valid=args.valid, test=args.test, seed=args.seed).values():
         print(path)
     return 0

@@ -9,6 +9,8 @@ examples:
   heed train --tsv corpus.tsv.gz --set data.columns=[2,3] --out runs/ko-en
   heed train recipes/multi30k-en-de.toml --out runs/en-de --set training.steps=4000
   heed train recipes/phrasebook.toml --out runs/ko-en
+  heed train --from Helsinki-NLP/opus-mt-ko-en --source my.ko --target my.en --out runs/tuned     # fine-tuning
+  heed train --source text.ko --set task.name=denoising --set model.name=bart --out runs/bart    # pre-training
   heed train --out runs/en-de --resume            # go on after Ctrl-C, a crash, kill -9
 
 Files may be plain, .gz or .xz; several of a kind are read one after the other. Every setting has a name
@@ -24,10 +26,21 @@ FILES = {
 }
 
 
+USES = {
+    "translation": "heed translate {} < text",
+    "denoising": "heed train --from {} --source … --target … --out …",
+    "gap-sentences": "heed train --from {} --source … --target … --out …",
+    "classification": "heed classify {} < text",
+}
+
+
 def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("recipe", nargs="?", type=Path, help="a TOML file with settings")
     for name, line in FILES.items():
         parser.add_argument(f"--{name.replace('_', '-')}", nargs="+", metavar="FILE", help=line)
+    parser.add_argument(
+        "--from", dest="start", metavar="FOLDER", help="start from this model: a run, a folder, or a name on the hub"
+    )
     parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="where the run is kept")
     parser.add_argument("--resume", action="store_true", help="go on from the last checkpoint")
     parser.add_argument(
@@ -63,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
     if outcome.how == "interrupted":
         say(f"Interrupted at step {outcome.step:,} and saved. Go on with: heed train --out {args.out} --resume")
         return 130
-    say(f"Done ({outcome.how}, step {outcome.step:,}). Try it: heed translate {args.out} < text")
+    say(f"Done ({outcome.how}, step {outcome.step:,}). Try it: {USES[recipe.task.name].format(args.out)}")
     return 0
 
 
@@ -72,6 +85,7 @@ def _recipe(args: argparse.Namespace):
     from heed.runs import recipe
 
     changes = [(f"data.{name}", getattr(args, name)) for name in FILES if getattr(args, name)]
+    changes += [("model.folder", args.start)] if args.start else []
     changes += [(f"training.{name}", getattr(args, name)) for name in ("device", "threads") if getattr(args, name)]
     changes += [assignment(text) for text in args.set]
     path = args.recipe

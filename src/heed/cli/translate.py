@@ -11,6 +11,7 @@ examples:
   heed translate runs/a,runs/b,runs/c < test.en          # an ensemble
   heed translate runs/en-de --sample --top-p 0.9 --seed 7 < test.en
   heed translate runs/en-de --prefix "Ein Hund" "A dog is sleeping."
+  heed translate Helsinki-NLP/opus-mt-ko-en "나는 책을 읽어요."       # a name on the Hugging Face hub, or a folder from there
 
 One line in, one line out. With --nbest there are that many lines for each; --scores puts the score (log
 probability over the length penalty) and a tab before each; --token-scores and --align put theirs after it.
@@ -20,14 +21,18 @@ probability over the length penalty) and a tab before each; --token-scores and -
 def add(parser: argparse.ArgumentParser) -> None:
     from heed.cli.common import add_device
 
-    parser.add_argument("folder", type=_folders, help="a run or a model folder; several with commas are an ensemble")
+    parser.add_argument(
+        "folder", type=_folders, help="a run, a model folder, or a name on the hub; several with commas are an ensemble"
+    )
     parser.add_argument("text", nargs="*", help="sentences; without any, lines of standard input")
     parser.add_argument("--input", metavar="FILE", help="read lines from a file")
     parser.add_argument("--out", metavar="FILE", help="write lines to a file")
     search = parser.add_argument_group("search (what is not said is as the model's recipe has it)")
     search.add_argument("--beam", type=int, help="how many hypotheses are kept at each step; 1 is greedy")
     search.add_argument("--nbest", type=int, help="how many translations of each sentence")
-    search.add_argument("--length-penalty", type=float, help="alpha of ((5 + length) / 6)^alpha")
+    search.add_argument("--length-penalty", type=float, help="alpha, the power of the penalty; the larger the longer")
+    search.add_argument("--penalty", choices=["wu", "length"], help="((5 + length) / 6)^alpha, or length^alpha")
+    search.add_argument("--stopping", choices=["exact", "heuristic", "first"], help="when a search has found enough")
     search.add_argument("--min-length", type=int, help="at least so many tokens")
     search.add_argument("--max-length", type=int, help="at most so many tokens")
     search.add_argument("--no-repeat", type=int, metavar="N", help="no run of N tokens twice")
@@ -49,7 +54,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     add_device(parser)
 
 
-DECODING = ("beam", "nbest", "length_penalty", "min_length", "max_length", "no_repeat",
+DECODING = ("beam", "nbest", "length_penalty", "penalty", "stopping", "min_length", "max_length", "no_repeat",
             "sample", "temperature", "top_k", "top_p", "seed")  # fmt: skip
 
 

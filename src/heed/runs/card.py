@@ -7,42 +7,56 @@ from heed.data.corpus import describe
 from heed.data.filters import Report
 from heed.evaluation.translation import metrics
 from heed.runs.recipe import Recipe
-from heed.runs.validation import Validation
+from heed.training.report import SCORES
+
+KINDS = {
+    "translation": ("Translator, {source} to {target}", "heed translate FOLDER < text"),
+    "denoising": ("Pre-trained by denoising", "heed train --from FOLDER"),
+    "gap-sentences": ("Pre-trained by gap sentences", "heed train --from FOLDER"),
+    "classification": ("Classifier", "heed classify FOLDER < text"),
+}
 
 
-def write(recipe: Recipe, facts: dict[str, Any], report: Report, validation: Validation) -> str:
-    """README.md of a model folder."""
+def write(recipe: Recipe, facts: dict[str, Any], report: Report, size: int) -> str:
+    """README.md of a model folder. `size` is that of the validation set."""
     data, model, trained = recipe.data, facts["model"], facts["trained"]
-    source, target = facts["languages"]["source"] or "source", facts["languages"]["target"] or "target"
+    languages = {side: facts["languages"][side] or side for side in ("source", "target")}
+    title, use = KINDS[recipe.task.name]
     files = [Path(f).name for f in (*data.source, *data.target, *data.tsv)] or [f"phrasebook ({data.phrasebook} pairs)"]
-    bleu, chrf = (str(m.get_signature()).replace("|", "\\|") for m in _signed(validation))  # a bar would end the cell
-    return f"""# Translator, {source} to {target}
+    started = f"\n| started from | {Path(recipe.model.folder).name} |" if recipe.model.folder else ""
+    labels = f"\n| labels | {', '.join(facts['labels'])} |" if "labels" in facts else ""
+    rows = [
+        f"| {SCORES[name]} | {trained[f'valid_{name}']:.4g} | {_signature(name)} |"
+        for name in SCORES
+        if f"valid_{name}" in trained
+    ]
+    return f"""# {title.format(**languages)}
 
-Made by heed {facts["heed"]}. Use it with `heed translate FOLDER < text`.
+Made by heed {facts["heed"]}. Use it with `{use}`.
 
 | | |
 |---|---|
-| model | Transformer, {model["encoder_layers"]}+{model["decoder_layers"]} layers, width {model["dim"]}, {model["heads"]} heads, {model["vocab_size"]} subwords |
-| weights | {trained["weights"]} |
+| model | {model["name"].capitalize()}, {model["encoder_layers"]}+{model["decoder_layers"]} layers, width {model["dim"]}, {model["heads"]} heads, {model["vocab_size"]} subwords |
+| weights | {trained["weights"]} |{started}{labels}
 | data | {", ".join(files)} |
 | pairs | {report.kept} of {report.read}; left out: {describe(report)} |
 | licence of the data | {data.licence or "not stated"} |
 
-## Scores on the validation set ({len(validation.sources)} sentences, beam {recipe.training.valid_beam})
+## Scores on the validation set ({size} sentences, beam {recipe.training.valid_beam})
 
 | metric | value | signature |
 |---|---|---|
-| BLEU | {trained["valid_bleu"]:.2f} | `{bleu}` |
-| chrF2 | {trained["valid_chrf"]:.2f} | `{chrf}` |
-| -log p a token | {trained["valid_loss"]:.4f} | |
+{chr(10).join(rows)}
 
 The settings of the run are in `recipe.toml` of its folder.
 """
 
 
-def _signed(validation: Validation) -> tuple:
-    """Metrics that know how many references they had, which their signature tells."""
-    bleu, chrf, _ = metrics(False, "13a")
-    for metric in (bleu, chrf):
-        metric.corpus_score(validation.references[:1], [validation.references[:1]])
-    return bleu, chrf
+def _signature(name: str) -> str:
+    """Of a score of sacreBLEU, its signature; of another, what it means."""
+    if name not in ("bleu", "chrf"):
+        meaning = {"loss": "-log p a token, or a label", "rouge": "F1, words lower-cased", "accuracy": "per cent"}
+        return meaning[name]
+    metric = dict(zip(("bleu", "chrf"), metrics(False, "13a"), strict=False))[name]
+    metric.corpus_score(["a"], [["a"]])  # so that it knows how many references it had, which its signature tells
+    return "`" + str(metric.get_signature()).replace("|", "\\|") + "`"  # a bar would end the cell

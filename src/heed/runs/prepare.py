@@ -14,11 +14,15 @@ from pathlib import Path
 from heed.data import corpus as corpora
 from heed.data import readers, subwords
 from heed.data.corpus import Corpus
+from heed.data.filters import FiltersConfig
+from heed.data.labels import Labels
 from heed.data.readers import Line
-from heed.data.subwords import Subwords
+from heed.data.vocabularies import folder as vocabularies
+from heed.data.vocabulary import Pair
+from heed.models.package import Package
 from heed.runs.recipe import DataConfig, Recipe
 
-FORMAT = 1  # of what is kept; a change of how text is cleaned, cut or stored changes it
+FORMAT = 2  # of what is kept; a change of how text is cleaned, cut or stored changes it
 
 Tell = Callable[[str, int], None]
 
@@ -29,9 +33,12 @@ class Prepared:
 
     key: str
     corpus: Corpus
-    subwords: tuple[Subwords, Subwords]
-    joint: bool
+    subwords: Pair
     valid: list[Line]
+
+    @property
+    def joint(self) -> bool:
+        return self.subwords[0].key() == self.subwords[1].key()
 
 
 def cache_folder() -> Path:
@@ -39,29 +46,56 @@ def cache_folder() -> Path:
     return Path(os.environ.get("HEED_CACHE") or Path.home() / ".cache" / "heed")
 
 
-def prepare(recipe: Recipe, tell: Tell = lambda what, done: None) -> Prepared:
-    """Learn the subwords and encode the corpus, or find both where an earlier run has left them."""
+def prepare(recipe: Recipe, tell: Tell = lambda what, done: None, base: Package | None = None) -> Prepared:
+    """Learn the subwords and encode the corpus, or find both where an earlier run has left them.
+
+    Where training starts from a model, `base`, its subwords are used.
+    """
     data = _with_phrasebook(recipe.data)
-    lines = partial(_train_lines, data)
-    valid = list(_valid_lines(data))
+    lines = partial(_lines, data.source, data.target, data.tsv, data.columns, recipe.task.one_sided)
+    named = _lines(data.valid_source, data.valid_target, data.valid_tsv, data.columns, recipe.task.one_sided)
+    valid = list(named)
     holdout = 0 if valid else data.holdout
-    texts = _key(data, recipe.filters.duplicates, holdout)
-    learned = _subwords(recipe, lines, texts, tell)
+    filters = _filters(recipe)
+    texts = _key(data, filters.duplicates, holdout, recipe.task.one_sided)
+    learned = base.subwords if base is not None else _subwords(recipe, lines, texts, tell)
+    if recipe.task.name == "classification":
+        learned = learned[0], _labels(lines(), base)
     with_text = recipe.subwords.sampling > 0
-    filters = dataclasses.replace(recipe.filters, rejected=None)
-    key = _digest(texts, dataclasses.asdict(filters), [_digest(part.model) for part in learned], with_text)
+    key = _digest(texts, dataclasses.asdict(filters), [part.key() for part in learned], with_text)
     folder = cache_folder() / f"corpus-{key}"
     if not (folder / "corpus.json").is_file():
-        skip = corpora.survey(_counted(lines(), "reading", tell), recipe.filters, holdout, share=0.1)
+        skip = corpora.survey(_counted(lines(), "reading", tell), filters, holdout, share=0.1)
+        sides = corpora.SIDES[:1] if recipe.task.one_sided else corpora.SIDES
         corpora.build(
-            folder, lines, learned, recipe.filters, skip=skip, with_text=with_text, tell=partial(tell, "encoding")
+            folder, lines, learned, filters, skip=skip, with_text=with_text, sides=sides, tell=partial(tell, "encoding")
         )
     if recipe.filters.rejected:
         Path(recipe.filters.rejected).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(folder / "rejected.tsv", recipe.filters.rejected)
     if holdout:
         valid = corpora.held_out(folder)
-    return Prepared(key, Corpus(folder), learned, learned[0] is learned[1], valid)
+    return Prepared(key, Corpus(folder), learned, valid)
+
+
+def _filters(recipe: Recipe) -> FiltersConfig:
+    """The filters that make sense of what is learned: of one text, both sides are the same; a label is short."""
+    filters = dataclasses.replace(recipe.filters, rejected=None)
+    if recipe.task.one_sided:
+        return dataclasses.replace(filters, same=False)
+    if recipe.task.name == "classification":
+        return dataclasses.replace(filters, same=False, max_ratio=0.0)
+    return filters
+
+
+def _labels(lines: Iterable[Line], base: Package | None) -> Labels:
+    """Those of the model that training starts from, or those of the corpus."""
+    if base is not None and "labels" in base.facts:
+        return Labels(base.facts["labels"])
+    names = sorted({line.target.strip() for line in lines} - {""})
+    if len(names) < 2:
+        raise ValueError(f"data.target names {len(names)} labels ({', '.join(names)}): there must be at least two")
+    return Labels(names)
 
 
 def _with_phrasebook(data: DataConfig) -> DataConfig:
@@ -84,51 +118,63 @@ def _with_phrasebook(data: DataConfig) -> DataConfig:
     )
 
 
-def _train_lines(data: DataConfig) -> Iterator[Line]:
-    pairs = readers.pairs([Path(f) for f in data.source], [Path(f) for f in data.target])
-    return chain(pairs, *(readers.table(Path(f), data.columns) for f in data.tsv))
+def _lines(source: list[str], target: list[str], tsv: list[str], columns: list[int], one_sided: bool) -> Iterator[Line]:
+    if one_sided:
+        from_tables = chain.from_iterable(readers.table(Path(f), columns) for f in tsv)
+        return chain(
+            readers.texts([Path(f) for f in source]), (line._replace(target=line.source) for line in from_tables)
+        )
+    pairs = readers.pairs([Path(f) for f in source], [Path(f) for f in target])
+    return chain(pairs, *(readers.table(Path(f), columns) for f in tsv))
 
 
-def _valid_lines(data: DataConfig) -> Iterator[Line]:
-    pairs = readers.pairs([Path(f) for f in data.valid_source], [Path(f) for f in data.valid_target])
-    return chain(pairs, *(readers.table(Path(f), data.columns) for f in data.valid_tsv))
-
-
-def _subwords(recipe: Recipe, lines: Callable[[], Iterable[Line]], texts: str, tell: Tell) -> tuple[Subwords, Subwords]:
+def _subwords(recipe: Recipe, lines: Callable[[], Iterable[Line]], texts: str, tell: Tell) -> Pair:
     """Given, kept, or learned now."""
-    c = recipe.subwords
+    c, family = recipe.subwords, recipe.family
     if c.source_model or c.target_model:
         source = subwords.load(Path(c.source_model or c.target_model))
         other = c.target_model and c.target_model != c.source_model
         return source, subwords.load(Path(c.target_model)) if other else source
-    learning = dataclasses.replace(c, sampling=0.0, source_model=None, target_model=None)
-    folder = cache_folder() / f"subwords-{_digest(texts, dataclasses.asdict(learning))}"
-    names = ["joint.spm"] if c.joint else ["source.spm", "target.spm"]
-    if not all((folder / name).is_file() for name in names):
-        _learn(folder, names, recipe, lines, tell)
-    parts = [subwords.load(folder / name) for name in names]
-    return parts[0], parts[-1]
+    learning = dataclasses.replace(c, sampling=0.0, source_model=None, target_model=None, texts=[])
+    more = [_file(Path(f)) for f in c.texts]
+    folder = cache_folder() / f"subwords-{_digest(texts, more, family, dataclasses.asdict(learning))}"
+    if not (folder / "subwords.json").is_file():
+        pair = _learn(recipe, lines, tell)
+        aside = folder.with_name(f"{folder.name}.{os.getpid()}.part")
+        aside.mkdir(parents=True, exist_ok=True)
+        names = vocabularies.write(aside, pair)
+        (aside / "subwords.json").write_text(json.dumps(names))
+        try:
+            os.rename(aside, folder)
+        except OSError:  # another run has been quicker with the same
+            shutil.rmtree(aside)
+    return vocabularies.read(folder, json.loads((folder / "subwords.json").read_text()))
 
 
-def _learn(folder: Path, names: list[str], recipe: Recipe, lines: Callable[[], Iterable[Line]], tell: Tell) -> None:
+def _learn(recipe: Recipe, lines: Callable[[], Iterable[Line]], tell: Tell) -> Pair:
     c = recipe.subwords
+    if c.texts:
+        lines = partial(readers.texts, [Path(f) for f in c.texts])
+    one_sided = recipe.task.one_sided or bool(c.texts) or recipe.task.name == "classification"
     pairs = sum(1 for _ in _counted(lines(), "counting", tell))
     if not pairs:
         raise ValueError("data: there is not one pair to train on")
-    every = -(-pairs // max(1, c.lines // 2 if c.joint else c.lines))  # spread over the whole corpus
-    sample = [line for line in islice(lines(), 0, None, every)]
-    sides = (
-        [[text for line in sample for text in line[:2]]]
-        if c.joint
-        else [[p[0] for p in sample], [p[1] for p in sample]]
-    )
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, texts in zip(names, sides, strict=True):
+    together = c.joint and not one_sided
+    every = -(-pairs // max(1, c.lines // 2 if together else c.lines))  # spread over the whole corpus
+    sample = list(islice(lines(), 0, None, every))
+    sides = [[line.source for line in sample], [line.target for line in sample]]
+    if one_sided or recipe.family:
+        sides = [sides[0] if one_sided else sides[0] + sides[1]]
+    elif c.joint:
+        sides = [[text for line in sample for text in line[:2]]]
+    learned = []
+    for own in sides:
         tell("learning subwords", 0)
-        size = c.size or subwords.choose_size(pairs, len(set().union(*texts)))
-        aside = folder / f"{name}.{os.getpid()}.part"
-        subwords.learn(texts, c, size).save(aside)
-        os.replace(aside, folder / name)
+        size = c.size or subwords.choose_size(pairs, len(set().union(*own)))
+        if recipe.family:
+            return vocabularies.learn(recipe.family, own, size)
+        learned.append(subwords.learn(own, c, size))
+    return learned[0], learned[-1]
 
 
 def _counted(lines: Iterable[Line], what: str, tell: Tell) -> Iterator[Line]:
@@ -152,6 +198,5 @@ def _file(path: Path) -> str:
 
 
 def _digest(*parts) -> str:
-    plain = [part.hex() if isinstance(part, bytes) else part for part in parts]
-    text = json.dumps([FORMAT, *plain], sort_keys=True)
+    text = json.dumps([FORMAT, *parts], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

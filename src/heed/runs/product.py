@@ -6,6 +6,7 @@ from pathlib import Path
 from torch import nn
 
 from heed import __version__
+from heed.data.vocabularies import folder as vocabularies
 from heed.models import folder as model_folder
 from heed.runs import card
 from heed.runs.prepare import Prepared
@@ -34,25 +35,17 @@ class Product:
         data = self.recipe.data
         facts = {
             "heed": __version__,
-            "subwords": self._write_subwords(folder),
+            "subwords": vocabularies.write(folder, self.prepared.subwords),
             "languages": {"source": data.source_language, "target": data.target_language},
             "max_source": self.max_source,
             "decoding": dataclasses.asdict(self.recipe.decoding),
-            "alignment": self.validation.alignment_rows(model)._asdict(),
+            **self.validation.facts(model),
             "trained": {
+                "task": self.recipe.task.name,
                 "weights": made_of,
-                "valid_bleu": found.bleu,
-                "valid_chrf": found.chrf,
-                "valid_loss": found.loss,
+                **{f"valid_{name}": value for name, value in found.scores.items()},
             },
         }
         facts = model_folder.save(folder, model, facts)
-        text = card.write(self.recipe, facts, self.prepared.corpus.report, self.validation)
+        text = card.write(self.recipe, facts, self.prepared.corpus.report, self.validation.size)
         model_folder.write_text(folder / "README.md", text)
-
-    def _write_subwords(self, folder: Path) -> dict[str, str]:
-        joint = self.prepared.joint
-        names = {side: "subwords.spm" if joint else f"{side}.spm" for side in ("source", "target")}
-        for name, part in zip(names.values(), self.prepared.subwords, strict=True):
-            part.save(folder / name)
-        return names

@@ -1,6 +1,5 @@
 """A recipe: every setting of a run, in sections. What a TOML file says, and --set on top of it."""
 
-import dataclasses
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
@@ -9,7 +8,8 @@ from heed import config
 from heed.data.filters import FiltersConfig
 from heed.data.subwords import SubwordsConfig
 from heed.decoding.config import DecodingConfig
-from heed.models.transformer import SIZES, TransformerConfig
+from heed.models.transformer import TransformerConfig
+from heed.tasks.config import TaskConfig
 from heed.training.config import TrainingConfig
 
 
@@ -50,8 +50,14 @@ class DataConfig:
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """A size by name, and whatever should differ from it."""
+    """A size by name, and whatever should differ from it; or a model in a `folder`, to start from.
 
+    `fresh`: of that model the shape and the vocabulary alone, its weights drawn anew.
+    """
+
+    name: Literal["transformer", "marian", "bart", "pegasus"] = "transformer"
+    folder: str | None = None
+    fresh: bool = False
     preset: Literal["auto", "tiny", "small", "base", "big"] = "auto"
     dim: int | None = None
     heads: int | None = None
@@ -67,18 +73,48 @@ class ModelConfig:
     tied: Literal["all", "target", "none"] | None = None
     output_bias: bool | None = None
     norm_eps: float | None = None
+    activation: Literal["relu", "gelu", "swish"] | None = None
+    scaled: bool | None = None
+    init_std: float | None = None
+    classifier_dropout: float | None = None
+
+    def __post_init__(self):
+        if self.fresh and not self.folder:
+            raise ValueError("model.fresh goes with model.folder: it draws the weights of that model anew")
 
 
 @dataclass(frozen=True)
 class Recipe:
     data: DataConfig
+    task: TaskConfig = field(default_factory=TaskConfig)
     filters: FiltersConfig = field(default_factory=FiltersConfig)
     subwords: SubwordsConfig = field(default_factory=SubwordsConfig)
     model: ModelConfig = field(default_factory=ModelConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
     decoding: DecodingConfig = field(default_factory=DecodingConfig)
 
+    @property
+    def family(self) -> str | None:
+        """The family whose vocabulary is learned; None is heed's own."""
+        return None if self.model.name == "transformer" else self.model.name
+
     def __post_init__(self):
+        task, data = self.task.name, self.data
+        if self.task.one_sided and (data.target or data.valid_target):
+            raise ValueError(f"data.target is given, but {task} is learned from text alone: name it as data.source")
+        if not self.task.one_sided and data.source and not data.target:
+            raise ValueError(f"data.target is missing: {task} is learned from pairs")
+        if self.task.one_sided and self.model.name == "transformer" and not self.model.folder:
+            raise ValueError(
+                f"task.name is {task!r}, which needs a vocabulary with a mask: set model.name to bart or pegasus"
+            )
+        if task == "classification" and self.model.name != "bart" and not self.model.folder:
+            raise ValueError("task.name is 'classification', which heed does with BART: set model.name to bart")
+        if self.subwords.sampling and (self.family or self.task.one_sided or task == "classification"):
+            raise ValueError(
+                f"subwords.sampling is {self.subwords.sampling}, but words are cut anew for heed's own vocabulary and "
+                "for translation alone: set it to 0"
+            )
         longest = self.model.max_length or TransformerConfig.max_length
         if not 2 <= self.filters.max_length <= longest:
             raise ValueError(
@@ -107,22 +143,3 @@ def differences(before: Recipe, after: Recipe) -> list[tuple[str, Any, Any]]:
             if getattr(one, part.name) != getattr(other, part.name):
                 found.append((f"{section.name}.{part.name}", getattr(one, part.name), getattr(other, part.name)))
     return found
-
-
-def choose_preset(pairs: int) -> str:
-    """A size that a corpus can feed."""
-    return "tiny" if pairs < 100_000 else "small" if pairs < 1_000_000 else "base"
-
-
-def model_config(chosen: ModelConfig, pairs: int, vocabulary: tuple[int, int], joint: bool) -> TransformerConfig:
-    """The preset, what differs from it, and the vocabularies.
-
-    Norms are before the sublayers unless the recipe says otherwise: so it learns whatever the schedule.
-    """
-    preset = choose_preset(pairs) if chosen.preset == "auto" else chosen.preset
-    values = {"norm": "pre", "tied": "all" if joint else "target", **SIZES[preset]}
-    for name, value in dataclasses.asdict(chosen).items():
-        if name != "preset" and value is not None:
-            values[name] = value
-    source, target = vocabulary
-    return TransformerConfig(vocab_size=target, source_vocab_size=None if joint else source, **values)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 class Record:
     """`best` holds [score, step], best first, a larger score being better."""
 
-    best: list[list[float]] = field(default_factory=list)
+    best: list[list[float | int]] = field(default_factory=list)
     saved: list[int] = field(default_factory=list)
     waited: int = 0
     stopped: bool = False

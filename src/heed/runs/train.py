@@ -15,21 +15,21 @@ from heed import __version__, config
 from heed.data import corpus as corpora
 from heed.data.batches import Batches, Place, ahead, elsewhere
 from heed.models import folder as model_folder
-from heed.models.transformer import Transformer
+from heed.models.package import Package
+from heed.runs import models
+from heed.runs.jobs import job
 from heed.runs.prepare import Prepared, prepare
 from heed.runs.product import Product
-from heed.runs.recipe import Recipe, differences, model_config
+from heed.runs.recipe import Recipe
 from heed.runs.record import Record
-from heed.runs.validation import Validation, Validity
-from heed.serving.load import choose_device
-from heed.tasks.translation import RDrop, Translation
+from heed.runs.resume import check_folder
+from heed.runs.validation import Validity
+from heed.serving.load import choose_device, open_package
 from heed.training import average, checkpoints, loop
 from heed.training.average import EMA, swapped
 from heed.training.config import make_schedule
 from heed.training.meter import Meter, perplexity
-from heed.training.report import Log, Report
-
-FIXED = ("data", "filters", "subwords", "model")  # what a run that goes on may not change
+from heed.training.report import SCORES, Log, Report
 
 
 @dataclass(frozen=True)
@@ -44,15 +44,24 @@ class Outcome:
 class Run:
     """A run at work: its parts, and what happens after each step."""
 
-    def __init__(self, recipe: Recipe, folder: Path, prepared: Prepared, report: Callable[[int], Report]):
+    def __init__(
+        self,
+        recipe: Recipe,
+        folder: Path,
+        prepared: Prepared,
+        report: Callable[[int], Report],
+        base: Package | None = None,
+    ):
         t = recipe.training
         self.recipe, self.folder, self.prepared = recipe, folder, prepared
         self.device = choose_device(t.device)
         torch.manual_seed(t.seed)
-        sizes = tuple(map(len, prepared.subwords))
-        self.model = Transformer(model_config(recipe.model, len(prepared.corpus), sizes, prepared.joint)).to(
-            self.device
-        )
+        self.model = models.build(recipe, base, prepared).to(self.device)
+        most = self.model.config.max_length - len(prepared.subwords[0].marks.before)
+        if recipe.filters.max_length > most:
+            raise ValueError(
+                f"filters.max_length is {recipe.filters.max_length}, but the model has places for {most}: set it no higher"
+            )
         self.names = [name for name, _ in self.model.named_parameters()]
         self.optimizer = torch.optim.AdamW(
             self.model.parameters(),
@@ -65,9 +74,9 @@ class Run:
         self.ema = EMA(self.model, t.ema) if t.ema else None
         self.record = Record()
         self.place, self.step = Place(), 0
-        self.validation = Validation(prepared.valid, prepared.subwords, budget=t.valid_tokens, samples=t.samples)
+        self.job = job(recipe, prepared.valid, prepared.subwords)
         self.decoding = dataclasses.replace(recipe.decoding, beam=t.valid_beam, nbest=1, sample=False)
-        self.product = Product(folder, recipe, prepared, self.validation)
+        self.product = Product(folder, recipe, prepared, self.job.validation)
         self.interrupted: str | None = None
         restored = self._restore()
         self.report = report(self.step)
@@ -78,17 +87,20 @@ class Run:
 
     def train(self) -> Outcome:
         t = self.recipe.training
-        objective = RDrop(t.label_smoothing, t.r_drop) if t.r_drop else Translation(t.label_smoothing)
         batches = Batches(
             self.prepared.corpus,
             budget=t.batch_tokens,
             seed=t.seed,
             sampling=self.recipe.subwords.sampling,
-            subwords=self.prepared.subwords,
+            subwords=self.prepared.subwords if self.recipe.subwords.sampling else None,
             max_length=self.model.config.max_length,
+            marks=tuple(part.marks for part in self.prepared.subwords),
+            together=self.job.together,
+            noise=self.job.noise,
         )
-        # to sample subwords costs as much as to train on them: a process of its own does it
-        made = elsewhere(batches, self.place) if self.recipe.subwords.sampling else batches.start(self.place)
+        # to sample subwords or to make noise costs as much as to train on it: a process of its own does it
+        apart = self.recipe.subwords.sampling or self.job.noise is not None
+        made = elsewhere(batches, self.place) if apart else batches.start(self.place)
         moved = ((place, batch.to(self.device)) for place, batch in made)
         self.log.write("start", step=self.step, key=self.prepared.key, heed=__version__, torch=torch.__version__)
         if self.step < t.steps and not self.record.stopped:
@@ -96,7 +108,7 @@ class Run:
                 loop.train(
                     self.model,
                     ready,
-                    torch.compile(objective, dynamic=True) if t.compile else objective,
+                    torch.compile(self.job.objective, dynamic=True) if t.compile else self.job.objective,
                     self.optimizer,
                     make_schedule(t, self.model.config.dim),
                     steps=range(self.step + 1, t.steps + 1),
@@ -147,11 +159,12 @@ class Run:
         with self._weights(self._watched()):
             found = self._validate()
         facts = {
-            "step": progress.step, "epoch": progress.place.epoch, "loss": found.loss, "perplexity": perplexity(found.loss),
-            "bleu": found.bleu, "chrf": found.chrf, "seconds": time.monotonic() - paused,
+            "step": progress.step, "epoch": progress.place.epoch, "perplexity": perplexity(found.scores["loss"]),
+            **found.scores, "seconds": time.monotonic() - paused,
         }  # fmt: skip
+        metric = self.job.metric
         best = self.record.note(
-            progress.step, facts[t.metric], smaller_is_better=t.metric == "loss", patience=t.patience
+            progress.step, found.scores[metric], smaller_is_better=metric == "loss", patience=t.patience
         )
         self.log.write("valid", **facts)
         self.product.write_samples(progress.step, found)
@@ -200,7 +213,7 @@ class Run:
 
     def _validate(self) -> Validity:
         with self._precision():
-            return self.validation.run(self.model, self.decoding, self.product.max_source)
+            return self.job.validation.run(self.model, self.decoding, self.product.max_source)
 
     def _restore(self) -> list[str]:
         """Go back to the newest checkpoint that is whole; what to say about it."""
@@ -251,8 +264,9 @@ class Run:
         with swapped(self.model, weights):
             found = self._validate()
             self.product.write_model(self.model, found, made_of)
-        self.log.write("end", step=self.step, weights=made_of, loss=found.loss, bleu=found.bleu, chrf=found.chrf)
-        self.report.say(f"The model is of {made_of}: validation BLEU {found.bleu:.2f}, chrF {found.chrf:.2f}.")
+        self.log.write("end", step=self.step, weights=made_of, **found.scores)
+        scores = ", ".join(f"{SCORES[name]} {value:.{2 + (name == 'loss')}f}" for name, value in found.scores.items())
+        self.report.say(f"The model is of {made_of}: validation {scores}.")
 
 
 def run(
@@ -268,12 +282,13 @@ def run(
     check_folder(recipe, folder, resume, say)
     if recipe.training.threads:
         torch.set_num_threads(recipe.training.threads)
-    prepared = prepare(recipe, tell)
+    base = open_package(recipe.model.folder) if recipe.model.folder else None
+    prepared = prepare(recipe, tell, base)
     r = prepared.corpus.report
     aside = f"; {r.held_out:,} set aside for validation" if r.held_out else ""
     say(f"{r.kept:,} pairs to train on, of {r.read:,}{aside}; left out: {corpora.describe(r)}.")
     folder.mkdir(parents=True, exist_ok=True)
-    at_work = Run(recipe, folder, prepared, report)
+    at_work = Run(recipe, folder, prepared, report, base)
     model_folder.write_text(folder / "recipe.toml", config.to_toml(recipe))
     before = {number: signal.signal(number, at_work.interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
@@ -282,17 +297,3 @@ def run(
         for number, handler in before.items():
             signal.signal(number, handler)
         at_work.close()
-
-
-def check_folder(recipe: Recipe, folder: Path, resume: bool, say: Callable[[str], None]) -> None:
-    """See that a run may start or go on in this folder."""
-    path = folder / "recipe.toml"
-    if folder.exists() and any(folder.iterdir()) and not resume:
-        raise ValueError(f"{folder} exists already: go on with --resume, or choose another --out")
-    if not resume or not path.is_file():
-        return
-    before = config.read(Recipe, config.load_toml(path))
-    for name, old, new in differences(before, recipe):
-        if name.split(".")[0] in FIXED and name != "filters.rejected":
-            raise ValueError(f"{name} was {old!r} in {path} and is now {new!r}: a run that goes on cannot change it")
-        say(f"{name} is now {new!r}; it was {old!r}.")

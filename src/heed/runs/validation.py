@@ -1,42 +1,57 @@
-"""How good is it by now: loss, BLEU and chrF on the validation set, and a few sentences to look at."""
+"""How good is it by now: the loss and the scores on the validation set, and a few texts to look at."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
 from torch import nn
 
-from heed.data.batches import collate, plan
+from heed.data.batches import Noise, collate, labelled, plan, with_hidden
 from heed.data.readers import Line
-from heed.data.subwords import Subwords, clean
+from heed.data.vocabulary import Pair
 from heed.decoding.config import DecodingConfig
+from heed.evaluation import rouge
 from heed.evaluation.translation import metrics
+from heed.serving.classifier import Classifier
 from heed.serving.inside import Rows, choose_rows
 from heed.serving.translator import Translator
+from heed.tasks.classification import Classification
+from heed.tasks.loss import Loss
 from heed.tasks.translation import Translation
 
 
 @dataclass(frozen=True)
 class Validity:
-    """`samples` are (source, reference, translation)."""
+    """`scores` by the names of their metrics; `samples` are (what was read, what was expected, what was said)."""
 
-    loss: float
-    bleu: float
-    chrf: float
+    scores: dict[str, float]
     samples: list[tuple[str, str, str]]
 
 
-class Validation:
+@runtime_checkable
+class Validation(Protocol):
     """A validation set, ready to be asked again and again."""
 
-    def __init__(self, lines: Sequence[Line], subwords: tuple[Subwords, Subwords], *, budget: int, samples: int):
-        self.sources = [clean(line.source) for line in lines]
-        self.references = [clean(line.target) for line in lines]
-        self.subwords, self.budget = subwords, budget
+    size: int
+
+    def run(self, model: nn.Module, decoding: DecodingConfig, max_source: int) -> Validity: ...
+
+    def facts(self, model: nn.Module) -> dict[str, Any]:
+        """What the model folder should say because of what was seen here."""
+
+
+class Translating:
+    """Loss, BLEU, chrF and ROUGE of translations."""
+
+    def __init__(self, lines: Sequence[Line], subwords: Pair, *, budget: int, samples: int):
+        self.sources = [subwords[0].clean(line.source) for line in lines]
+        self.references = [subwords[1].clean(line.target) for line in lines]
+        self.subwords, self.budget, self.size = subwords, budget, len(lines)
         self.ids = [part.encode(texts) for part, texts in zip(subwords, (self.sources, self.references), strict=True)]
-        self.shown = np.linspace(0, len(lines) - 1, min(samples, len(lines)), dtype=int).tolist()
+        self.shown = _shown(len(lines), samples)
 
     def run(self, model: nn.Module, decoding: DecodingConfig, max_source: int) -> Validity:
         model.eval()
@@ -45,28 +60,104 @@ class Validation:
         samples = [(self.sources[i], self.references[i], found[i]) for i in self.shown]
         logging.getLogger("sacrebleu").setLevel(logging.ERROR)  # a model that has learned little looks tokenized to it
         bleu, chrf = (m.corpus_score(found, [self.references]).score for m in metrics(False, "13a")[:2])  # TER is slow
-        return Validity(self.loss(model), bleu, chrf, samples)
+        overlap = 100 * rouge.score(found, self.references).longest.f1
+        return Validity({"loss": self.loss(model), "bleu": bleu, "chrf": chrf, "rouge": overlap}, samples)
+
+    def facts(self, model: nn.Module) -> dict[str, Any]:
+        return {"alignment": self.alignment_rows(model)._asdict()}
 
     def alignment_rows(self, model: nn.Module) -> Rows:
         """Where this model's word alignments are to be read."""
-        few = [i for i in range(len(self.sources)) if 0 < len(self.ids[0][i]) < 60 and 0 < len(self.ids[1][i]) < 60][
-            :200
-        ]
-        if not few:
+        pairs = [pair for pair in zip(*self.ids, strict=True) if all(0 < len(side) < 60 for side in pair)][:200]
+        if not pairs:
             return Rows(model.config.decoder_layers - 1, after=False)
-        pairs = [(self.ids[0][i], self.ids[1][i]) for i in few]
-        pieces = [(self.subwords[0].pieces(source), self.subwords[1].pieces(target)) for source, target in pairs]
-        return choose_rows(model.eval(), pairs, pieces)
+        return choose_rows(model.eval(), pairs, self.subwords)
 
-    @torch.inference_mode()
     def loss(self, model: nn.Module) -> float:
         """-log p of a reference token, on average. What is longer than the model allows does not count."""
-        most, device = model.config.max_length, next(model.parameters()).device
-        rows = [i for i in range(len(self.sources)) if max(len(self.ids[0][i]), len(self.ids[1][i])) < most]
-        lengths = [np.array([len(side[i]) + 1 for i in rows]) for side in self.ids]
-        total, count = 0.0, 0
-        for batch in plan(*lengths, budget=self.budget, seed=0, epoch=0):
-            pairs = [[side[rows[i]] for i in batch] for side in self.ids]
-            loss = Translation(smoothing=0.0)(model, collate(*pairs).to(device))
-            total, count = total + loss.surprise.item(), count + loss.count
-        return total / max(count, 1)
+        marks = self.subwords[0].marks, self.subwords[1].marks
+        most = model.config.max_length - max(len(own.before) for own in marks)
+        rows = [i for i in range(self.size) if max(len(self.ids[0][i]), len(self.ids[1][i])) < most]
+        pairs = [(self.ids[0][i], self.ids[1][i]) for i in rows]
+        return _loss(model, Translation(0.0), pairs, lambda own: collate(*zip(*own, strict=True), marks), self.budget)
+
+
+class Restoring:
+    """How well texts are restored from what noise has left of them, the same noise each time."""
+
+    def __init__(self, lines: Sequence[Line], subwords: Pair, noise: Noise, *, budget: int, samples: int):
+        self.subwords, self.budget, self.size = subwords, budget, len(lines)
+        chance = np.random.default_rng(0)
+        ids = subwords[0].encode([line.source for line in lines])
+        self.examples = [noise(np.asarray(own, dtype=np.int64), chance) for own in ids]
+        self.shown = _shown(len(lines), samples)
+
+    def run(self, model: nn.Module, decoding: DecodingConfig, max_source: int) -> Validity:
+        model.eval()
+        marks = self.subwords[0].marks, self.subwords[1].marks
+        most = model.config.max_length - len(marks[0].before)
+        short = [own for own in self.examples if max(len(own[0]), len(own[1])) < most]
+        loss = _loss(model, Translation(0.0), short, lambda own: with_hidden(own, marks), self.budget)
+        return Validity({"loss": loss}, self._samples(model, decoding, most))
+
+    def facts(self, model: nn.Module) -> dict[str, Any]:
+        return {}
+
+    def _samples(self, model: nn.Module, decoding: DecodingConfig, most: int) -> list[tuple[str, str, str]]:
+        translator = Translator([model], self.subwords, decoding=decoding)
+        own = [self.examples[i] for i in self.shown if len(self.examples[i][0]) < most]
+        found = translator.search_ids([list(map(int, e[0])) for e in own], decoding, [[] for _ in own])
+        read = ["".join(self.subwords[0].pieces(e[0].tolist())).replace("▁", " ").strip() for e in own]
+        due = [self.subwords[1].decode(e[1].tolist()) for e in own]
+        said = [self.subwords[1].decode(best[0].tokens) for best in found]
+        return list(zip(read, due, said, strict=True))
+
+
+class Classifying:
+    """Loss and accuracy of labels."""
+
+    def __init__(self, lines: Sequence[Line], subwords: Pair, *, budget: int, samples: int):
+        self.texts, self.names = [line.source for line in lines], [line.target.strip() for line in lines]
+        self.subwords, self.budget, self.size = subwords, budget, len(lines)
+        self.ids = [part.encode(texts) for part, texts in zip(subwords, (self.texts, self.names), strict=True)]
+        self.shown = _shown(len(lines), samples)
+
+    def run(self, model: nn.Module, decoding: DecodingConfig, max_source: int) -> Validity:
+        model.eval()
+        marks = self.subwords[0].marks, self.subwords[1].marks
+        most = model.config.max_length - len(marks[0].before)
+        pairs = [(own[: most - 1], label) for own, label in zip(*self.ids, strict=True)]
+        loss = _loss(
+            model, Classification(0.0), pairs, lambda own: labelled(*zip(*own, strict=True), marks), self.budget
+        )
+        found = Classifier(model, self.subwords[0], self.subwords[1].names).classify(self.texts, too_long="cut")
+        said = [one.label for one in found]
+        right = sum(a == b for a, b in zip(said, self.names, strict=True))
+        samples = [(self.texts[i], self.names[i], said[i]) for i in self.shown]
+        return Validity({"loss": loss, "accuracy": 100 * right / max(1, self.size)}, samples)
+
+    def facts(self, model: nn.Module) -> dict[str, Any]:
+        return {"labels": self.subwords[1].names}
+
+
+@torch.inference_mode()
+def _loss(
+    model: nn.Module,
+    objective: Callable[[nn.Module, Any], Loss],
+    examples: Sequence[tuple],
+    together: Callable[[Sequence[tuple]], Any],
+    budget: int,
+) -> float:
+    """-log p of what is expected, on average."""
+    device = next(model.parameters()).device
+    lengths = [np.array([len(example[side]) + 1 for example in examples]) for side in (0, 1)]
+    total, count = 0.0, 0
+    for rows in plan(*lengths, budget=budget, seed=0, epoch=0):
+        loss = objective(model, together([examples[i] for i in rows]).to(device))
+        total, count = total + loss.surprise.item(), count + loss.count
+    return total / max(count, 1)
+
+
+def _shown(size: int, samples: int) -> list[int]:
+    """Which texts are watched: spread over all."""
+    return np.linspace(0, size - 1, min(samples, size), dtype=int).tolist()

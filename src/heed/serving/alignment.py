@@ -6,9 +6,9 @@ import numpy as np
 
 
 def words_of(pieces: Sequence[str]) -> list[int]:
-    """For each piece the number of its word: a piece that opens with ▁ opens a word."""
-    opens = np.array([piece.startswith("▁") for piece in pieces], dtype=int)
-    return np.maximum(opens.cumsum() - 1, 0).tolist()
+    """For each piece the number of its word: the first piece opens one, and so does each that opens with ▁."""
+    opens = [i == 0 or piece.startswith("▁") for i, piece in enumerate(pieces)]
+    return (np.cumsum(opens, dtype=int) - 1).tolist()
 
 
 def first_words(text: str, parts: Sequence[str]) -> list[int]:

@@ -8,10 +8,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from heed.data.batches import collate, pad
-from heed.data.subwords import FIRST, LAST, PAD, clean
+from heed.data.batches import collate
+from heed.data.vocabulary import Marks, Pair
 from heed.decoding.beam import Seen, beam_search
 from heed.decoding.config import DecodingConfig, longest
+from heed.decoding.ranking import STOPPING
 from heed.lab.attention import Candidate, Look
 from heed.nn.attention import record
 from heed.serving.alignment import agreement, links, merged
@@ -20,13 +21,12 @@ if TYPE_CHECKING:
     from heed.serving.translator import Translator
 
 Ids = tuple[list[int], list[int]]
-Pieces = tuple[list[str], list[str]]
 
 
 @torch.inference_mode()
-def recorded(model: nn.Module, pairs: Sequence[Ids]) -> tuple[list[Tensor], Tensor]:
+def recorded(model: nn.Module, pairs: Sequence[Ids], marks: tuple[Marks, Marks]) -> tuple[list[Tensor], Tensor]:
     """Every attention of the model as it reads and writes these pairs, and the last layer of its decoder."""
-    batch = collate([s for s, _ in pairs], [t for _, t in pairs]).to(next(model.parameters()).device)
+    batch = collate([s for s, _ in pairs], [t for _, t in pairs], marks).to(next(model.parameters()).device)
     with record(model) as maps:
         states = model.read(batch.target, model.encode(batch.source, batch.valid), batch.valid)
     return maps, states
@@ -38,9 +38,9 @@ def by_part(model: nn.Module, maps: Sequence[Tensor]) -> dict[str, list[Tensor]]
     return {"encoder": maps[:layers], "decoder": maps[layers::2], "cross": maps[layers + 1 :: 2]}
 
 
-def stacked(model: nn.Module, pair: Ids) -> tuple[dict[str, np.ndarray], Tensor]:
+def stacked(model: nn.Module, pair: Ids, marks: tuple[Marks, Marks]) -> tuple[dict[str, np.ndarray], Tensor]:
     """The attentions of one pair as (layers, heads, q, k) each, and its log probabilities (t, vocab)."""
-    maps, states = recorded(model, [pair])
+    maps, states = recorded(model, [pair], marks)
     parts = by_part(model, maps)
     with torch.inference_mode():
         logp = model.project(states[0]).log_softmax(dim=-1)
@@ -61,49 +61,55 @@ class Rows(NamedTuple):
         return weights[:, 1:] if self.after else weights[:, :-1]
 
 
-def aligned(
-    model: nn.Module, pairs: Sequence[Ids], pieces: Sequence[Pieces], rows: Rows
-) -> list[list[tuple[int, int]]]:
+def aligned(model: nn.Module, pairs: Sequence[Ids], subwords: Pair, rows: Rows) -> list[list[tuple[int, int]]]:
     """Word alignments of a batch of pairs."""
-    weights = rows.of(by_part(model, recorded(model, pairs)[0])["cross"])
-    return [links(table) for table in _tables(weights, pairs, pieces)]
+    weights = rows.of(by_part(model, recorded(model, pairs, _marks(subwords))[0])["cross"])
+    return [links(table) for table in _tables(weights, pairs, subwords)]
 
 
-def choose_rows(model: nn.Module, pairs: Sequence[Ids], pieces: Sequence[Pieces]) -> Rows:
+def choose_rows(model: nn.Module, pairs: Sequence[Ids], subwords: Pair) -> Rows:
     """The rows in which words choose each other most often: no gold alignments are needed to tell."""
-    cross = by_part(model, recorded(model, pairs)[0])["cross"]
+    cross = by_part(model, recorded(model, pairs, _marks(subwords))[0])["cross"]
     every = [Rows(layer, after) for layer in reversed(range(len(cross))) for after in (False, True)]
-    return max(every, key=lambda rows: np.mean([agreement(t) for t in _tables(rows.of(cross), pairs, pieces)]))
+    return max(every, key=lambda rows: np.mean([agreement(t) for t in _tables(rows.of(cross), pairs, subwords)]))
 
 
-def _tables(weights: np.ndarray, pairs: Sequence[Ids], pieces: Sequence[Pieces]) -> list[np.ndarray]:
-    """(target words, source words) of each pair; the end marks are left out."""
-    return [
-        merged(weights[row, : len(target), : len(source)], *own)
-        for row, ((source, target), own) in enumerate(zip(pairs, pieces, strict=True))
-    ]
+def _marks(subwords: Pair) -> tuple[Marks, Marks]:
+    return subwords[0].marks, subwords[1].marks
+
+
+def _tables(weights: np.ndarray, pairs: Sequence[Ids], subwords: Pair) -> list[np.ndarray]:
+    """(target words, source words) of each pair; the marks are left out."""
+    left, top = (len(part.marks.before) for part in subwords)
+    tables = []
+    for row, (source, target) in enumerate(pairs):
+        pieces = subwords[0].pieces(source), subwords[1].pieces(target)
+        tables.append(merged(weights[row, top : top + len(target), left : left + len(source)], *pieces))
+    return tables
 
 
 def look(translator: "Translator", text: str, target: str | None, config: DecodingConfig, name: str) -> Look:
     """All there is to see of one translation, the model's own or a given one."""
-    text = clean(text)
+    text = translator.source.clean(text)
+    first, last = translator.target.marks.first, translator.target.marks.last
+    before = translator.target.marks.before
     source, ids = translator.encode_pairs([text], [target or ""])[0]
     seen: list[Seen] = []
     if target is None:
         ids = _searched(translator, source, config, seen)
-    said = ids[:-1] if ids and ids[-1] == LAST else ids
-    parts, logp = stacked(translator.model, (source, said))
+    said = ids[:-1] if ids and ids[-1] == last else ids
+    parts, logp = stacked(translator.model, (source, said), translator.marks)
     pieces = translator.target.pieces
     top = logp.exp().topk(min(8, logp.shape[-1]))
     target_text = translator.target.decode(said)
     return Look(
         source_text=text,
         target_text=target_text,
-        source=translator.source.pieces([*source, LAST]),
-        target=pieces([*said, LAST]),
-        inputs=pieces([FIRST, *said]),
+        source=translator.source_pieces(source),
+        target=pieces([*before, *said, last]),
+        inputs=pieces([first, *before, *said]),
         **parts,
-        scores=[float(logp[i, token]) for i, token in enumerate([*said, LAST])],
+        scores=[float(logp[i, token]) for i, token in enumerate([*before, *said, last])],
         predictions=[
             [(pieces([token])[0], p) for token, p in zip(tokens, probabilities, strict=True)]
             for tokens, probabilities in zip(top.indices.tolist(), top.values.tolist(), strict=True)
@@ -116,15 +122,14 @@ def look(translator: "Translator", text: str, target: str | None, config: Decodi
 
 @torch.inference_mode()
 def _searched(translator: "Translator", source: list[int], config: DecodingConfig, seen: list[Seen]) -> list[int]:
-    tokens = torch.from_numpy(pad([source])).to(translator.device)
-    state = translator.search.start(tokens, tokens != PAD)
+    state = translator.start([source])
+    marks = translator.target.marks
     most = torch.tensor([longest(config, len(source) + 1, translator.most)], device=translator.device)
-    alpha = config.length_penalty if config.beam > 1 else 0.0  # one beam is greedy: the first end is the end
-    found = beam_search(
-        translator.search, state, most, first=FIRST, last=LAST, beams=config.beam, alpha=alpha,
-        rules=translator.rules(config, None), watch=seen.append,
-    )  # fmt: skip
-    return found[0][0].tokens
+    parts, stop = translator.parts(config, [[]], most), STOPPING[config.stopping]
+    if config.beam == 1:  # one beam is greedy: the first end is the end
+        parts, stop = {**parts, "alpha": 0.0}, STOPPING["exact"]
+    found = beam_search(translator.search, state, most, beams=config.beam, stop=stop, watch=seen.append, **parts)
+    return found[0][0].tokens[len(marks.before) :]
 
 
 def _steps(seen: Sequence[Seen], beams: int, pieces) -> list[list[Candidate]]:

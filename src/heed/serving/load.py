@@ -1,4 +1,4 @@
-"""Translators out of folders."""
+"""Models and translators out of folders: heed's own, those of a run, Hugging Face's, and names on its hub."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,26 +6,63 @@ from typing import Any
 
 import torch
 
+from heed import __version__
 from heed import config as settings
-from heed.data import subwords as subword_files
-from heed.data.subwords import Subwords
+from heed.data.vocabularies import folder as vocabulary_folder
+from heed.data.vocabulary import Pair
 from heed.decoding.config import DecodingConfig
 from heed.models import folder as model_folder
+from heed.models.package import Package
 from heed.serving.translator import Translator
 
 
 def load(folders: str | Path | Sequence[str | Path], device: str = "auto") -> Translator:
-    """The translator of a run folder or a model folder; of several, an ensemble."""
-    paths = [find_model(Path(f)) for f in ([folders] if isinstance(folders, str | Path) else folders)]
+    """The translator of a run, a model folder, a Hugging Face folder or a name on the hub; of several, an ensemble."""
+    names = [str(f) for f in ([folders] if isinstance(folders, str | Path) else folders)]
     place = choose_device(device)
-    facts = [model_folder.read_config(path) for path in paths]
-    models = [model_folder.load(path).to(place) for path in paths]
-    subwords = [_subwords(path, fact) for path, fact in zip(paths, facts, strict=True)]
-    for path, pair in zip(paths[1:], subwords[1:], strict=True):
-        if [part.model for part in pair] != [part.model for part in subwords[0]]:
-            raise ValueError(f"{paths[0]} and {path} have different subwords: an ensemble needs the same in all")
-    decoding = settings.read(DecodingConfig, facts[0].get("decoding", {}), f"{paths[0]}/config.json: decoding.")
-    return Translator(models, subwords[0], decoding=decoding, max_source=facts[0].get("max_source"), facts=facts[0])
+    packages = [open_package(name) for name in names]
+    for name, package in zip(names, packages, strict=True):
+        if hasattr(package.model.config, "labels"):
+            raise ValueError(f"{name} is a classifier, which writes no text: use heed classify")
+    first = packages[0]
+    for name, package in zip(names[1:], packages[1:], strict=True):
+        if [part.key() for part in package.subwords] != [part.key() for part in first.subwords]:
+            raise ValueError(f"{names[0]} and {name} have different subwords: an ensemble needs the same in all")
+    decoding = settings.read(DecodingConfig, first.facts.get("decoding", {}), f"{names[0]}/config.json: decoding.")
+    models = [package.model.to(place) for package in packages]
+    return Translator(
+        models, first.subwords, decoding=decoding, max_source=first.facts.get("max_source"), facts=first.facts
+    )
+
+
+def open_package(name: str | Path, revision: str | None = None) -> Package:
+    """A model with its vocabularies and its facts, from a folder of any kind that heed reads, or from the hub."""
+    from heed.convert import hub
+
+    path = Path(name)
+    if not path.is_dir() and hub.is_name(str(name)):
+        return _theirs(hub.fetch(str(name), revision))
+    if revision is not None:
+        raise ValueError(f"{name} is a folder here: a revision goes with a name on the hub")
+    path = find_model(path)
+    facts = model_folder.read_config(path)
+    if "model_type" in facts or "architectures" in facts:
+        return _theirs(path)
+    subwords = _subwords(path, facts)
+    return Package(model_folder.load(path), subwords, {k: v for k, v in facts.items() if k != "model"})
+
+
+def _theirs(path: Path) -> Package:
+    from heed.convert import huggingface
+
+    return huggingface.read(path)
+
+
+def write_package(package: Package, folder: Path) -> None:
+    """A model folder of heed's own."""
+    folder.mkdir(parents=True, exist_ok=True)
+    names = vocabulary_folder.write(folder, package.subwords)
+    model_folder.save(folder, package.model, {**package.facts, "heed": __version__, "subwords": names})
 
 
 def choose_device(name: str) -> torch.device:
@@ -56,20 +93,16 @@ def find_model(path: Path) -> Path:
     return path
 
 
-def _subwords(folder: Path, facts: dict[str, Any]) -> tuple[Subwords, Subwords]:
+def _subwords(folder: Path, facts: dict[str, Any]) -> Pair:
     names = facts.get("subwords")
     if not names:
         raise ValueError(f"{folder}/config.json names no subwords: it cannot read text")
-    for side in ("source", "target"):
-        if side not in names:
-            raise ValueError(f"{folder}/config.json: subwords names no {side}")
-    model = facts["model"]
-    sizes = {"target": model["vocab_size"], "source": model.get("source_vocab_size") or model["vocab_size"]}
-    found = {name: subword_files.load(folder / name) for name in {names["source"], names["target"]}}
-    for side, size in sizes.items():
-        if len(found[names[side]]) != size:
+    found, model = vocabulary_folder.read(folder, names), facts.get("model", {})
+    sizes = (model.get("source_vocab_size") or model.get("vocab_size"), model.get("vocab_size"))
+    for side, part, size in zip(("source", "target"), found, sizes, strict=True):
+        if size is not None and (len(part) > size or (len(part) < size and "kind" not in names)):  # others round up
             raise ValueError(
-                f"{folder / names[side]} has {len(found[names[side]])} subwords, but the model was made for {size}: "
+                f"{folder / names.get(side, names.get('kind'))} has {len(part)} subwords, but the model was made for {size}: "
                 "it is of another model"
             )
-    return found[names["source"]], found[names["target"]]
+    return found

@@ -32,6 +32,7 @@ class Translation:
     score: float
     tokens: list[str]
     token_scores: list[float]
+    ids: list[int] = field(repr=False)
     source_tokens: list[str]
     nbest: list[Candidate]
     parts: list["Translation"] = field(repr=False)
@@ -71,8 +72,9 @@ def joined(text: str, parts: list[Translation], nbest: int, translator: "Transla
         return parts[0]
     whole = [_together([part.nbest[min(k, len(part.nbest) - 1)] for part in parts]) for k in range(nbest)]
     best = whole[0]
-    tokens = [token for part in parts for token in part.source_tokens]
-    return Translation(text, best.text, best.score, best.tokens, best.token_scores, tokens, whole, parts, translator)
+    ids, tokens = [i for part in parts for i in part.ids], [token for part in parts for token in part.source_tokens]
+    scores = best.token_scores
+    return Translation(text, best.text, best.score, best.tokens, scores, ids, tokens, whole, parts, translator)
 
 
 def _together(parts: list[Candidate]) -> Candidate:

@@ -1,6 +1,7 @@
 """Long texts in parts that a model allows, cut where it hurts least."""
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable
 
 CUTS = [
@@ -41,3 +42,14 @@ def _halves(text: str, size: Size, limit: int) -> list[str]:
         return [text]
     middle = len(text) // 2
     return _halves(text[:middle], size, limit) + _halves(text[middle:], size, limit)
+
+
+def cut(text: str, size: Size, most: int) -> str:
+    """The longest beginning of a text, in whole words, that has no more than `most` subwords; in characters where a word has."""
+    if size(text) <= most:
+        return text
+    ends = [match.end() for match in re.finditer(r"\S+", text)]
+    if not ends or size(text[: ends[0]]) > most:
+        ends = list(range(1, len(text) + 1))
+    fits = bisect_right(ends, most, key=lambda end: size(text[:end]))
+    return text[: ends[max(1, fits) - 1]]

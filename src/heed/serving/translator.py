@@ -3,7 +3,7 @@
 import dataclasses
 import math
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,20 +11,21 @@ import torch
 from torch import nn
 
 from heed import config as settings
-from heed.data.batches import collate, pad
-from heed.data.subwords import FIRST, LAST, PAD, UNKNOWN, Subwords, clean
+from heed.data.batches import by_length, collate, pad
+from heed.data.vocabulary import Pair
 from heed.decoding import limits
 from heed.decoding.beam import beam_search
 from heed.decoding.config import DecodingConfig, longest
 from heed.decoding.ensemble import Ensemble
 from heed.decoding.limits import Rule
+from heed.decoding.ranking import PENALTIES, STOPPING
 from heed.decoding.sample import drawn, likeliest, one_by_one
 from heed.decoding.steps import Hypothesis
 from heed.lab.attention import Look
 from heed.serving import inside
 from heed.serving.alignment import first_words
 from heed.serving.results import Candidate, Score, Translation, joined
-from heed.serving.split import split
+from heed.serving.split import cut, split
 
 
 class Translator:
@@ -33,7 +34,7 @@ class Translator:
     def __init__(
         self,
         models: Sequence[nn.Module],
-        subwords: tuple[Subwords, Subwords],
+        subwords: Pair,
         *,
         decoding: DecodingConfig | None = None,
         max_source: int | None = None,
@@ -43,6 +44,7 @@ class Translator:
         self.model = self.models[0]
         self.search = self.model if len(self.models) == 1 else Ensemble(self.models)
         self.source, self.target = subwords
+        self.marks = self.source.marks, self.target.marks
         self.decoding = decoding or DecodingConfig()
         self.most = min(model.config.max_length for model in self.models)
         self.max_source = min(max_source or self.most, self.most)
@@ -66,28 +68,30 @@ class Translator:
         """Translations of texts, in their order; of one text, one translation.
 
         `decoding` are settings of DecodingConfig (beam, nbest, length_penalty, sample, ...). `prefix` is what a
-        translation must begin with. A text of more subwords than the model allows is translated in parts, or
-        refused with too_long="refuse".
+        translation must begin with. A text of more subwords than the model allows is translated in parts, cut with
+        too_long="cut" (`source` is what was read), or refused with too_long="refuse".
         """
         if isinstance(texts, str):
             return self.translate([texts], prefix=prefix, too_long=too_long, batch_tokens=batch_tokens, **decoding)[0]
         chosen = self._chosen(decoding)
         parts, owner = self._parts(texts, too_long)
         forced = self._forced(prefix, texts, owner)
-        found = self._search(parts, chosen, forced, batch_tokens)
+        found = self.search_ids(self.source.encode(parts), chosen, forced, batch_tokens)
         results: list[list[Translation]] = [[] for _ in texts]
         for i, part, hypotheses in zip(owner, parts, found, strict=True):
             results[i].append(self._translation(part, hypotheses))
-        return [joined(clean(text), own, chosen.nbest, self) for text, own in zip(texts, results, strict=True)]
+        return [
+            joined(self.source.clean(text), own, chosen.nbest, self) for text, own in zip(texts, results, strict=True)
+        ]
 
     def score(self, sources: Sequence[str], targets: Sequence[str], batch_tokens: int = 4096) -> list[Score]:
         """How likely each target is, given its source."""
         self._refuse_long(sources, "it cannot be scored as one; leave it out, or cut it")
         ids = self.encode_pairs(sources, targets)
         results: list[Any] = [None] * len(ids)
-        for rows in _by_length([len(s) + len(t) for s, t in ids], batch_tokens):
+        for rows in by_length([len(s) + len(t) for s, t in ids], batch_tokens):
             for row, parts in zip(rows, self._forced_scores([ids[row] for row in rows]), strict=True):
-                tokens = self.target.pieces([*ids[row][1], LAST])
+                tokens = self.target.pieces([*self.marks[1].before, *ids[row][1], self.marks[1].last])
                 results[row] = Score(sources[row], targets[row], sum(parts), tokens, parts)
         return results
 
@@ -113,16 +117,16 @@ class Translator:
         ids = self.encode_pairs(sources, targets)
         results: list[list[tuple[int, int]]] = [[] for _ in ids]
         spoken = [i for i, (source, target) in enumerate(ids) if source and target]
-        for rows in _by_length([len(ids[i][0]) + len(ids[i][1]) for i in spoken], batch_tokens):
+        for rows in by_length([len(ids[i][0]) + len(ids[i][1]) for i in spoken], batch_tokens):
             own = [ids[spoken[row]] for row in rows]
-            pieces = [(self.source.pieces(source), self.target.pieces(target)) for source, target in own]
-            for row, found in zip(rows, inside.aligned(self.model, own, pieces, self.alignment_rows), strict=True):
-                results[spoken[row]] = found
+            found = inside.aligned(self.model, own, (self.source, self.target), self.alignment_rows)
+            for row, links in zip(rows, found, strict=True):
+                results[spoken[row]] = links
         return results
 
     def attentions(self, source: str, target: str) -> dict[str, np.ndarray]:
         """Every attention of the (first) model while it reads `source` and writes `target`."""
-        return inside.stacked(self.model, self.encode_pairs([source], [target])[0])[0]
+        return inside.stacked(self.model, self.encode_pairs([source], [target])[0], self.marks)[0]
 
     def attentions_of(self, translation: Translation) -> dict[str, np.ndarray]:
         """Every attention of the (first) model while it wrote a translation: a row for each of its tokens."""
@@ -130,9 +134,9 @@ class Translator:
             raise ValueError(
                 f"the text was translated in {len(translation.parts)} parts: ask each of them for its attentions"
             )
-        tokens = self.target.processor.piece_to_id(translation.tokens)
-        pair = self.source.encode([translation.source])[0], [token for token in tokens if token != LAST]
-        maps, rows = inside.stacked(self.model, pair)[0], len(tokens)
+        rows, marks = len(translation.ids), self.marks[1]
+        said = [token for token in translation.ids[len(marks.before) :] if token != marks.last]
+        maps = inside.stacked(self.model, (self.source.encode([translation.source])[0], said), self.marks)[0]
         return maps | {"decoder": maps["decoder"][:, :, :rows, :rows], "cross": maps["cross"][:, :, :rows]}
 
     def look(self, text: str, target: str | None = None, name: str = "", **decoding: Any) -> Look:
@@ -149,19 +153,45 @@ class Translator:
         return list(zip(*ids, strict=True))
 
     def _refuse_without_place(self, name: str, ids: Sequence[list[int]]) -> None:
+        marks = len(self.marks[name != "source"].before) + 1
         for number, own in enumerate(ids, 1):
-            if len(own) + 1 > self.most:
-                raise ValueError(f"{name} {number} has {len(own)} subwords; the model allows {self.most - 1}")
+            if len(own) + marks > self.most:
+                raise ValueError(f"{name} {number} has {len(own)} subwords; the model allows {self.most - marks}")
 
-    def rules(self, config: DecodingConfig, forced: list[list[int]] | None) -> list[Rule]:
-        """What a search by these settings may not say."""
-        rules = [limits.never([PAD, UNKNOWN, FIRST])]
+    def source_pieces(self, ids: list[int]) -> list[str]:
+        """A source as the model reads it, its marks included."""
+        return self.source.pieces([*self.marks[0].before, *ids, self.marks[0].last])
+
+    def start(self, sources: Sequence[list[int]]) -> Any:
+        """The state of a search that has read these and said nothing."""
+        tokens, valid = pad(sources, self.marks[0])
+        return self.search.start(torch.from_numpy(tokens).to(self.device), torch.from_numpy(valid).to(self.device))
+
+    def parts(self, config: DecodingConfig, forced: list[list[int]], most: torch.Tensor) -> dict[str, Any]:
+        """The parts of a search by these settings; each sentence begins with what is `forced` and is no longer than `most`."""
+        marks = self.marks[1]
+        return {
+            "first": marks.first,
+            "last": marks.last,
+            "alpha": config.length_penalty,
+            "penalty": PENALTIES[config.penalty],
+            "rules": self._rules(config, forced, most),
+            "renormalize": config.renormalize,
+        }
+
+    def _rules(self, config: DecodingConfig, forced: list[list[int]], most: torch.Tensor) -> list[Rule]:
+        marks = self.marks[1]
+        rules = [limits.never(marks.never)] if marks.never else []
         if config.min_length:
-            rules.append(limits.at_least(config.min_length, LAST))
+            rules.append(limits.at_least(len(marks.before) + config.min_length, marks.last))
         if config.no_repeat:
             rules.append(limits.no_repeat(config.no_repeat))
-        if forced and any(forced):
-            rules.append(limits.prefix(forced))
+        if any(forced):
+            rules.append(limits.prefix([[*marks.before, *ids] for ids in forced]))
+        if marks.before:
+            rules.append(limits.begins(marks.before))
+        if config.force_end:
+            rules.append(limits.ends(most, marks.last))
         return rules
 
     def _chosen(self, changes: dict[str, Any]) -> DecodingConfig:
@@ -169,21 +199,23 @@ class Translator:
 
     def _parts(self, texts: Sequence[str], too_long: str) -> tuple[list[str], list[int]]:
         """Texts cut into what the model allows, and which text each part is of. Empty texts have no parts."""
-        if too_long not in ("split", "refuse"):
-            raise ValueError(f"too_long is {too_long!r}; it is 'split' or 'refuse'")
+        if too_long not in ("split", "cut", "refuse"):
+            raise ValueError(f"too_long is {too_long!r}; it is 'split', 'cut' or 'refuse'")
         if too_long == "refuse":
             advice = "shorten it, or let it be translated in parts (too_long='split', --too-long split)"
             self._refuse_long(texts, advice)
         parts, owner = [], []
         for i, text in enumerate(texts):
-            text = clean(text)
+            text = self.source.clean(text)
+            if too_long == "cut":
+                text = cut(text, self._size, self.max_source)
             own = split(text, self._size, self.max_source) if text else []
             parts += own
             owner += [i] * len(own)
         return parts, owner
 
     def _size(self, text: str) -> int:
-        return len(self.source.encode([text])[0]) + 1
+        return len(self.marks[0].before) + len(self.source.encode([text])[0]) + 1
 
     def _refuse_long(self, texts: Sequence[str], advice: str) -> None:
         for number, text in enumerate(texts, 1):
@@ -192,10 +224,10 @@ class Translator:
                     f"text {number} has {size} subwords, and the model was made for {self.max_source}: {advice}"
                 )
 
-    def _forced(self, prefix, texts: Sequence[str], owner: Sequence[int]) -> list[list[int]] | None:
+    def _forced(self, prefix, texts: Sequence[str], owner: Sequence[int]) -> list[list[int]]:
         """The tokens that each part must begin with: of a text's first part, its prefix."""
         if prefix is None:
-            return None
+            return [[] for _ in owner]
         each = [prefix] * len(texts) if isinstance(prefix, str) else list(prefix)
         if len(each) != len(texts):
             raise ValueError(f"{len(each):,} prefixes for {len(texts):,} texts: give one for each, or one for all")
@@ -203,27 +235,25 @@ class Translator:
         self._refuse_without_place("prefix", tokens)
         return [tokens[i] if place == 0 or owner[place - 1] != i else [] for place, i in enumerate(owner)]
 
-    def _search(
-        self, parts: Sequence[str], config: DecodingConfig, forced: list[list[int]] | None, batch_tokens: int
+    def search_ids(
+        self, ids: list[list[int]], config: DecodingConfig, forced: list[list[int]], batch_tokens: int = 4096
     ) -> list[list[Hypothesis]]:
-        ids = self.source.encode(parts)
+        """The best that a search finds for each source, each beginning with what is forced."""
         found: list[list[Hypothesis]] = [[] for _ in ids]
-        for rows in _by_length([len(source) + 1 for source in ids], max(1, batch_tokens)):
-            own = [forced[row] for row in rows] if forced else None
+        for rows in by_length([len(source) + 1 for source in ids], max(1, batch_tokens)):
+            own = [forced[row] for row in rows]
             for row, hypotheses in zip(rows, self._decode([ids[row] for row in rows], rows, config, own), strict=True):
                 found[row] = hypotheses
         return found
 
     @torch.inference_mode()
     def _decode(
-        self, sources: list[list[int]], numbers: Sequence[int], config: DecodingConfig, forced: list[list[int]] | None
+        self, sources: list[list[int]], numbers: Sequence[int], config: DecodingConfig, forced: list[list[int]]
     ) -> list[list[Hypothesis]]:
-        tokens = torch.from_numpy(pad(sources)).to(self.device)
-        state = self.search.start(tokens, tokens != PAD)
+        state, marks = self.start(sources), self.marks[1]
         most = torch.tensor([longest(config, len(ids) + 1, self.most) for ids in sources], device=self.device)
-        if forced:
-            most = torch.maximum(most, torch.tensor([len(ids) + 1 for ids in forced], device=self.device))
-        common = {"first": FIRST, "last": LAST, "alpha": config.length_penalty, "rules": self.rules(config, forced)}
+        least = [len(marks.before) + len(ids) + 1 for ids in forced]
+        most = torch.maximum(most, torch.tensor(least, device=self.device))
         if config.sample:
             again = config.nbest
             state.reorder(torch.arange(len(sources), device=self.device).repeat_interleave(again))
@@ -234,21 +264,22 @@ class Translator:
             ]
             seeds = [zlib.crc32(repr(draw).encode()) for draw in own]
             choose = drawn(seeds, temperature=config.temperature, top_k=config.top_k, top_p=config.top_p)
-            if forced:
-                common["rules"] = self.rules(config, [ids for ids in forced for _ in range(again)])
-            each = one_by_one(self.search, state, most.repeat_interleave(again), choose, **common)
+            most, forced = most.repeat_interleave(again), [ids for ids in forced for _ in range(again)]
+            each = one_by_one(self.search, state, most, choose, **self.parts(config, forced, most))
             return [[h for own in each[i : i + again] for h in own] for i in range(0, len(each), again)]
+        parts = self.parts(config, forced, most)
         if config.beam == 1:
-            return one_by_one(self.search, state, most, likeliest, **common)
-        return beam_search(self.search, state, most, beams=config.beam, nbest=config.nbest, **common)
+            return one_by_one(self.search, state, most, likeliest, **parts)
+        stop = STOPPING[config.stopping]
+        return beam_search(self.search, state, most, beams=config.beam, nbest=config.nbest, stop=stop, **parts)
 
     @torch.inference_mode()
     def _forced_scores(self, ids: list[tuple[list[int], list[int]]]) -> list[list[float]]:
-        batch = collate([s for s, _ in ids], [t for _, t in ids]).to(self.device)
+        batch = collate([s for s, _ in ids], [t for _, t in ids], self.marks).to(self.device)
         each = [model(batch.source, batch.target, batch.valid).log_softmax(dim=-1) for model in self.models]
         logp = (torch.stack(each).logsumexp(dim=0) - math.log(len(each))).flatten(0, 1)[batch.places]
         scores = logp.gather(1, batch.expected[:, None])[:, 0].cpu()
-        return [part.tolist() for part in scores.split([len(t) + 1 for _, t in ids])]
+        return [part.tolist() for part in scores.split([len(self.marks[1].before) + len(t) + 1 for _, t in ids])]
 
     def _text(self, tokens: list[int]) -> str:
         """One line: a vocabulary with bytes can spell a line break."""
@@ -256,18 +287,6 @@ class Translator:
 
     def _translation(self, part: str, hypotheses: list[Hypothesis]) -> Translation:
         nbest = [Candidate(self._text(h.tokens), h.score, self.target.pieces(h.tokens), h.scores) for h in hypotheses]
-        best = nbest[0]
-        tokens = self.source.pieces([*self.source.encode([part])[0], LAST])
-        return Translation(part, best.text, best.score, best.tokens, best.token_scores, tokens, nbest, [], self)
-
-
-def _by_length(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
-    """Rows of near-equal lengths that together hold no more than `budget`; the longest first."""
-    rows: list[int] = []
-    for row in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
-        if rows and lengths[rows[0]] * (len(rows) + 1) > budget:
-            yield rows
-            rows = []
-        rows.append(row)
-    if rows:
-        yield rows
+        best, ids = nbest[0], hypotheses[0].tokens
+        tokens = self.source_pieces(self.source.encode([part])[0])
+        return Translation(part, best.text, best.score, best.tokens, best.token_scores, ids, tokens, nbest, [], self)

@@ -36,7 +36,7 @@ class TrainingConfig:
     checkpoint_every: int | None = None
     keep: int = 2
     samples: int = 4
-    metric: Literal["chrf", "bleu", "loss"] = "chrf"
+    metric: Literal["auto", "chrf", "bleu", "rouge", "accuracy", "loss"] = "auto"
     patience: int = 0
     final: Literal["best", "last", "average-best", "average-last", "ema"] = "best"
     average: int = 5

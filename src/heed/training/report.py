@@ -12,6 +12,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+SCORES = {"loss": "loss", "bleu": "BLEU", "chrf": "chrF", "rouge": "ROUGE-L", "accuracy": "accuracy"}
+
 
 class Log:
     """`log.jsonl`, a line for each thing that happened, and TensorBoard's files beside it."""
@@ -96,12 +98,13 @@ class Report:
             return
         self.table.append({**facts, "best": best})
         table = Table(title=None, header_style="dim", box=None, padding=(0, 2))
-        for name in ("step", "epoch", "valid loss", "perplexity", "BLEU", "chrF", ""):
+        scores = [name for name in SCORES if name in facts and name != "loss"]
+        for name in ("step", "epoch", "valid loss", "perplexity", *(SCORES[name] for name in scores), ""):
             table.add_column(name, justify="right")
         for row in self.table[-5:]:
             table.add_row(
                 f"{row['step']:,}", f"{row['epoch']}", f"{row['loss']:.3f}", f"{row['perplexity']:.2f}",
-                f"{row['bleu']:.1f}", f"{row['chrf']:.1f}", "[green]best so far[/]" if row["best"] else "",
+                *(f"{row[name]:.1f}" for name in scores), "[green]best so far[/]" if row["best"] else "",
             )  # fmt: skip
         self.console.print(table)
         for source, reference, translation in samples:

@@ -1,0 +1,53 @@
+"""heed classify"""
+
+import argparse
+
+EXAMPLES = """\
+examples:
+  heed classify runs/reviews < texts.txt > labels.txt
+  heed classify runs/reviews "What a film." "I left early."
+  heed classify runs/reviews --scores < texts.txt        # the probability before each label
+  heed classify runs/reviews --reference test.labels < test.txt
+  heed train --from bart-base --set task.name=classification --source train.txt --target train.labels --out runs/reviews
+"""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    from heed.cli.common import add_device
+
+    parser.add_argument("folder", help="a run, a model folder, or a name on the hub")
+    parser.add_argument("text", nargs="*", help="texts; without any, lines of standard input")
+    parser.add_argument("--input", metavar="FILE", help="read lines from a file")
+    parser.add_argument("--out", metavar="FILE", help="write labels to a file, one a line")
+    parser.add_argument("--scores", action="store_true", help="the probability and a tab before each label")
+    parser.add_argument("--reference", metavar="FILE", help="the right labels: gives the accuracy")
+    parser.add_argument("--too-long", choices=["refuse", "cut"], default="refuse", help="longer than the model reads")
+    parser.add_argument("--batch-tokens", type=int, default=4096, help="how much is read at once")
+    add_device(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    import torch
+
+    from heed.cli.common import errors, read_lines, write_lines
+    from heed.serving.classifier import load_classifier
+
+    if args.threads:
+        torch.set_num_threads(args.threads)
+    if args.text and args.input:
+        raise ValueError("there are texts and --input: give one of the two")
+    classifier = load_classifier(args.folder, args.device)
+    texts = args.text or read_lines(args.input)
+    right = [line.strip() for line in read_lines(args.reference)] if args.reference else None
+    if right is not None and len(right) != len(texts):
+        raise ValueError(f"{args.reference} has {len(right):,} labels for {len(texts):,} texts: they go in pairs")
+    found = classifier.classify(texts, batch_tokens=args.batch_tokens, too_long=args.too_long)
+    write_lines((_line(one, args.scores) for one in found), args.out)
+    if right is not None:
+        hits = sum(one.label == label for one, label in zip(found, right, strict=True))
+        errors().print(f"accuracy {100 * hits / max(1, len(right)):.2f} % of {len(right):,}", highlight=False)
+    return 0
+
+
+def _line(found, scores: bool) -> str:
+    return f"{found.probabilities[found.label]:.4f}\t{found.label}" if scores else found.label

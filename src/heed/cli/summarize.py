@@ -1,0 +1,67 @@
+"""heed summarize"""
+
+import argparse
+
+EXAMPLES = """\
+examples:
+  heed summarize runs/news < article.txt                 # all of the text is one article
+  heed summarize google/pegasus-xsum < article.txt       # a model on the hub, or a folder from there
+  heed summarize runs/news one.txt two.txt               # a summary of each file
+  heed summarize runs/news --lines < articles.txt > summaries.txt
+  heed summarize runs/news --beam 8 --length-penalty 2.0 --no-repeat 3 < article.txt
+
+Of an article with more subwords than the model reads the end is left out, and that is said; --too-long refuse
+refuses it instead.
+"""
+
+DECODING = ("beam", "length_penalty", "min_length", "max_length", "no_repeat")
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    from heed.cli.common import add_device
+
+    parser.add_argument("folder", type=lambda text: text.split(","), help="a run, a model folder, or a name on the hub")
+    parser.add_argument("files", nargs="*", metavar="FILE", help="articles; without any, standard input")
+    parser.add_argument("--lines", action="store_true", help="each line is an article")
+    parser.add_argument("--out", metavar="FILE", help="write summaries to a file, one a line")
+    search = parser.add_argument_group("search (what is not said is as the model has it)")
+    search.add_argument("--beam", type=int, help="how many hypotheses are kept at each step; 1 is greedy")
+    search.add_argument("--length-penalty", type=float, help="above 0, the larger the longer")
+    search.add_argument("--min-length", type=int, help="at least so many tokens")
+    search.add_argument("--max-length", type=int, help="at most so many tokens")
+    search.add_argument("--no-repeat", type=int, metavar="N", help="no run of N tokens twice")
+    parser.add_argument("--too-long", choices=["cut", "refuse"], default="cut", help="longer than the model reads")
+    parser.add_argument("--batch-tokens", type=int, default=4096, help="how much is read at once")
+    add_device(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    from heed.cli.common import errors, open_translator, write_lines
+
+    articles = _articles(args)
+    translator = open_translator(args)
+    chosen = {name: getattr(args, name) for name in DECODING if getattr(args, name) is not None}
+    found = translator.translate(articles, too_long=args.too_long, batch_tokens=args.batch_tokens, **chosen)
+    for number, (article, summary) in enumerate(zip(articles, found, strict=True), 1):
+        words, read = len(article.split()), len(summary.source.split())
+        if read < words:
+            errors().print(
+                f"article {number}: its last {words - read:,} of {words:,} words were not read: the model reads "
+                f"{translator.max_source:,} subwords", highlight=False, soft_wrap=True,
+            )  # fmt: skip
+    write_lines((summary.text for summary in found), args.out)
+    return 0
+
+
+def _articles(args: argparse.Namespace) -> list[str]:
+    """Each in one line."""
+    from heed.cli.common import read_lines
+
+    files = [read_lines(path) for path in args.files or [None]]
+    if args.lines:
+        return [line for lines in files for line in lines]
+    articles = [" ".join(" ".join(lines).split()) for lines in files]
+    for path, article in zip(args.files or ["standard input"], articles, strict=True):
+        if not article:
+            raise ValueError(f"{path} holds no text to summarize")
+    return articles

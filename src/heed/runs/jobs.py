@@ -1,0 +1,82 @@
+"""What differs from task to task: how batches are made, what is minded, how it is validated."""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from heed.data.batches import Noise, Together, collate, labelled
+from heed.data.gaps import Gaps
+from heed.data.noise import Denoise, sentence_ends
+from heed.data.readers import Line
+from heed.data.vocabulary import Pair, Vocabulary
+from heed.runs.recipe import Recipe
+from heed.runs.validation import Classifying, Restoring, Translating, Validation
+from heed.tasks.classification import Classification
+from heed.tasks.config import TaskConfig
+from heed.tasks.gap_sentences import GapSentences
+from heed.tasks.translation import RDrop, Translation
+
+METRICS = {  # the first is what "best" means unless said
+    "translation": ("chrf", "bleu", "rouge", "loss"),
+    "denoising": ("loss",),
+    "gap-sentences": ("loss",),
+    "classification": ("accuracy", "loss"),
+}
+
+
+class Job(NamedTuple):
+    """`metric` is what "best" means."""
+
+    objective: Callable
+    validation: Validation
+    metric: str
+    together: Together = collate
+    noise: Noise | None = None
+
+
+def job(recipe: Recipe, lines: Sequence[Line], subwords: Pair) -> Job:
+    """The parts of a run that its task decides. `lines` are the validation set."""
+    t, task = recipe.training, recipe.task
+    watched: dict[str, Any] = {"budget": t.valid_tokens, "samples": t.samples}
+    metric = METRICS[task.name][0] if t.metric == "auto" else t.metric
+    if metric not in METRICS[task.name]:
+        raise ValueError(f"training.metric is {metric!r}; {task.name} has {', '.join(METRICS[task.name])}")
+    if task.name == "translation":
+        objective = RDrop(t.label_smoothing, t.r_drop) if t.r_drop else Translation(t.label_smoothing)
+        return Job(objective, Translating(lines, subwords, **watched), metric)
+    if t.r_drop:
+        raise ValueError(f"training.r_drop is {t.r_drop}; it is for translation alone, not for {task.name}")
+    if task.name == "classification":
+        objective = Classification(t.label_smoothing)
+        return Job(objective, Classifying(lines, subwords, **watched), metric, together=labelled)
+    noise = _noise(task, subwords[0])
+    objective = GapSentences(t.label_smoothing) if task.name == "gap-sentences" else Translation(t.label_smoothing)
+    return Job(objective, Restoring(lines, subwords, noise, **watched), metric, noise=noise)
+
+
+def _noise(task: TaskConfig, subwords: Vocabulary) -> Noise:
+    pieces = subwords.pieces(range(len(subwords)))
+    ends = sentence_ends(pieces)
+    # <unk_7> and the like are no words: neither hidden nor said instead of one
+    keep = tuple(i for i, piece in enumerate(pieces) if re.fullmatch(r"<(?!0x)\w+>", piece))
+    if task.name == "gap-sentences":
+        return Gaps(
+            subwords.marks,
+            ends,
+            keep,
+            choice=task.choice,
+            gap_share=task.gap_share,
+            word_share=task.word_share,
+            masked=task.masked,
+            swapped=task.swapped,
+        )
+    return Denoise(
+        subwords.marks,
+        ends,
+        keep,
+        infill=task.infill,
+        mask=task.mask,
+        delete=task.delete,
+        permute=task.permute,
+        rotate=task.rotate,
+    )

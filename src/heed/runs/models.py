@@ -1,0 +1,104 @@
+"""The model of a run: new, of a size by name, or one that is there already."""
+
+import dataclasses
+from typing import Any
+
+from torch import nn
+
+from heed.models import MODELS
+from heed.models.bart import Bart, BartClassifier, BartClassifierConfig
+from heed.models.package import Package
+from heed.models.transformer import SIZES
+from heed.runs.prepare import Prepared
+from heed.runs.recipe import ModelConfig, Recipe
+
+RATES = ("dropout", "attention_dropout", "hidden_dropout", "classifier_dropout")
+OTHER = ("name", "folder", "fresh", "preset")  # settings that are none of a model's own
+
+
+def build(recipe: Recipe, base: Package | None, prepared: Prepared) -> nn.Module:
+    """What the recipe asks for; `base` is the model in the folder that it names."""
+    if recipe.task.name == "classification":
+        return _classifier(recipe.model, base, prepared)
+    if base is None:
+        sizes = len(prepared.subwords[0]), len(prepared.subwords[1])
+        return MODELS[recipe.model.name][0](model_config(recipe.model, len(prepared.corpus), sizes, prepared.joint))
+    if isinstance(base.model, BartClassifier):
+        raise ValueError(f"{recipe.model.folder} is a classifier: it cannot learn {recipe.task.name}")
+    return _started(base, recipe.model)
+
+
+def choose_preset(pairs: int) -> str:
+    """A size that a corpus can feed."""
+    return "tiny" if pairs < 100_000 else "small" if pairs < 1_000_000 else "base"
+
+
+def model_config(chosen: ModelConfig, pairs: int, vocabulary: tuple[int, int], joint: bool) -> Any:
+    """The preset, what differs from it, and the vocabularies."""
+    config = MODELS[chosen.name][1]
+    values: dict[str, Any] = {"vocab_size": vocabulary[1], **_size(chosen, pairs)}
+    if chosen.name == "transformer":
+        # norms before the sublayers unless the recipe says otherwise: so it learns whatever the schedule
+        values |= {"norm": "pre", "tied": "all"}
+        values |= {} if joint else {"source_vocab_size": vocabulary[0], "tied": "target"}
+    return config(**values | _said(chosen, config))
+
+
+def _started(base: Package, chosen: ModelConfig) -> nn.Module:
+    """The model that training starts from, with the rates of dropout that the recipe names."""
+    model = type(base.model)(dataclasses.replace(base.model.config, **_rates(base, chosen)))
+    if not chosen.fresh:
+        model.load_state_dict(base.model.state_dict())
+    return model
+
+
+def _classifier(chosen: ModelConfig, base: Package | None, prepared: Prepared) -> nn.Module:
+    """A new one, one that is there, or a new head on a BART."""
+    subwords, labels = prepared.subwords
+    ends = {"labels": len(labels), "first": subwords.marks.first, "last": subwords.marks.last}
+    if base is None:
+        values = {
+            "vocab_size": len(subwords),
+            **_size(chosen, len(prepared.corpus)),
+            **_said(chosen, BartClassifierConfig),
+        }
+        return BartClassifier(BartClassifierConfig(**values, **ends))
+    if isinstance(base.model, BartClassifier):
+        return _started(base, chosen)
+    if not isinstance(base.model, Bart):
+        raise ValueError(f"{chosen.folder} is a {type(base.model).__name__}; heed makes classifiers of a Bart")
+    rates = {name: value for name, value in _said(chosen, BartClassifierConfig).items() if name in RATES}
+    values = {**dataclasses.asdict(base.model.config), **rates}
+    model = BartClassifier(BartClassifierConfig(**values, **ends))
+    if not chosen.fresh:
+        own = model.state_dict()
+        model.load_state_dict(own | {name: w for name, w in base.model.state_dict().items() if name in own})
+    return model
+
+
+def _size(chosen: ModelConfig, pairs: int) -> dict[str, Any]:
+    return SIZES[choose_preset(pairs) if chosen.preset == "auto" else chosen.preset]
+
+
+def _rates(base: Package, chosen: ModelConfig) -> dict[str, Any]:
+    """The rates of dropout that the recipe names; anything else would change the shape of a model that is there."""
+    config = base.model.config
+    said = _said(chosen, type(config))
+    for name, value in said.items():
+        if name not in RATES and value != getattr(config, name):
+            raise ValueError(
+                f"model.{name} is {value!r}, but {chosen.folder} has {getattr(config, name)!r}: "
+                "a model that is there already keeps its shape"
+            )
+    return {name: value for name, value in said.items() if name in RATES}
+
+
+def _said(chosen: ModelConfig, config: type) -> dict[str, Any]:
+    """What the recipe says of the model, as far as this kind of model has such settings."""
+    known = {field.name for field in dataclasses.fields(config)}
+    said = {name: value for name, value in dataclasses.asdict(chosen).items() if value is not None}
+    said = {name: value for name, value in said.items() if name not in OTHER}
+    for name in said:
+        if name not in known:
+            raise ValueError(f"model.{name}: a {config.__name__.removesuffix('Config')} has no such setting")
+    return said

@@ -1,0 +1,23 @@
+"""Whether a run may start, or go on, in a folder."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from heed import config
+from heed.runs.recipe import Recipe, differences
+
+FIXED = ("data", "task", "filters", "subwords", "model")  # what a run that goes on may not change
+
+
+def check_folder(recipe: Recipe, folder: Path, resume: bool, say: Callable[[str], None]) -> None:
+    """See that a run may start or go on in this folder."""
+    path = folder / "recipe.toml"
+    if folder.exists() and any(folder.iterdir()) and not resume:
+        raise ValueError(f"{folder} exists already: go on with --resume, or choose another --out")
+    if not resume or not path.is_file():
+        return
+    before = config.read(Recipe, config.load_toml(path))
+    for name, old, new in differences(before, recipe):
+        if name.split(".")[0] in FIXED and name != "filters.rejected":
+            raise ValueError(f"{name} was {old!r} in {path} and is now {new!r}: a run that goes on cannot change it")
+        say(f"{name} is now {new!r}; it was {old!r}.")

@@ -1,0 +1,18 @@
+"""Learning to tell which of a few labels a text has."""
+
+from dataclasses import dataclass
+
+from torch import nn
+
+from heed.data.batches import Labelled
+from heed.tasks.loss import Loss, smoothed
+
+
+@dataclass(frozen=True)
+class Classification:
+    """Cross entropy with label smoothing."""
+
+    smoothing: float = 0.0
+
+    def __call__(self, model: nn.Module, batch: Labelled) -> Loss:
+        return smoothed(model(batch.source, batch.valid), batch.labels, self.smoothing)[0]

@@ -1,0 +1,29 @@
+"""Learning to write the sentences that were taken out of a text, and to tell the words that were hidden in it.
+
+(Zhang et al., 2019: gap sentences are the decoder's work, masked words the encoder's.)
+"""
+
+from dataclasses import dataclass
+
+from torch import nn
+
+from heed.data.batches import Batch
+from heed.tasks.loss import Loss, smoothed
+
+
+@dataclass(frozen=True)
+class GapSentences:
+    """The decoder's cross entropy, and the encoder's on the hidden words through the same output layer."""
+
+    smoothing: float = 0.1
+
+    def __call__(self, model: nn.Module, batch: Batch) -> Loss:
+        memory = model.encode(batch.source, batch.valid)
+        states = model.read(batch.target, memory, batch.valid)
+        loss, _ = smoothed(
+            model.project(states.flatten(0, 1).index_select(0, batch.places)), batch.expected, self.smoothing
+        )
+        if batch.hidden is None or not len(batch.hidden):
+            return loss
+        guesses = model.project(memory.flatten(0, 1).index_select(0, batch.hidden))
+        return loss._replace(total=loss.total + smoothed(guesses, batch.answers, self.smoothing)[0].total)

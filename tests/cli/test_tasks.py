@@ -1,0 +1,190 @@
+"""Pre-training, then fine-tuning; summaries and labels: what `heed train` learns besides translation."""
+
+import json
+
+import pytest
+from safetensors.torch import load_file
+
+from heed.cli.main import main
+from tests.cli.conftest import sets
+
+TINY = ["subwords.size=400", "model.dim=16", "model.heads=2", "model.hidden=32", "model.encoder_layers=1",
+        "model.decoder_layers=1", "training.threads=1", "training.steps=4", "training.valid_every=2",
+        "training.batch_tokens=200", "decoding.max_length=12", "filters.max_length=60", "data.holdout=5"]  # fmt: skip
+SHAPE = ("subwords", "model")
+PLAIN = [setting for setting in TINY if not setting.startswith(SHAPE)]
+WORDS = ["dog", "child", "sea", "house", "street", "나무", "바다", "책"]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Texts of a few sentences, their translations of a kind, and labels."""
+    folder = tmp_path_factory.mktemp("files")
+    rows = [(a, b, c) for a in WORDS for b in WORDS for c in WORDS[:3]]
+    text = [f"The {a} sees a {b}. It likes the {c}! Is {a} with {c}?" for a, b, c in rows]
+    (folder / "text").write_text("".join(f"{line}\n" for line in text), "utf-8")
+    (folder / "said").write_text("".join(f"{a}, {b} and {c}.\n" for a, b, c in rows), "utf-8")
+    (folder / "labels").write_text("".join(f"{'dry' if a in WORDS[3:7] else 'wet'}\n" for a, _, _ in rows), "utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    return tmp_path_factory.mktemp("cache")
+
+
+TASKS = {"bart": "denoising", "pegasus": "gap-sentences"}
+
+
+def command(out, *words, settings=PLAIN):
+    return ["train", "--out", str(out), "--quiet", *map(str, words), *sets(settings)]
+
+
+@pytest.fixture
+def train(monkeypatch, cache, capsys):
+    monkeypatch.setenv("HEED_CACHE", str(cache))
+
+    def run(out, *words, settings=PLAIN):
+        code = main(command(out, *words, settings=settings))
+        return code, " ".join(capsys.readouterr().err.split())
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def pretrained(files, cache, tmp_path_factory):
+    """One run of each task that learns from text alone."""
+    runs = {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HEED_CACHE", str(cache))
+        for name, task in TASKS.items():
+            runs[name] = tmp_path_factory.mktemp("runs") / name
+            settings = [*TINY, f"task.name={task}", f"model.name={name}"]
+            assert main(command(runs[name], "--source", files / "text", settings=settings)) == 0
+    return runs
+
+
+def weights(run):
+    return load_file(run / "model" / "model.safetensors")
+
+
+def same(one, other):
+    return one.keys() == other.keys() and all(one[name].equal(other[name]) for name in one)
+
+
+@pytest.mark.parametrize("name", ["bart", "pegasus"])
+def test_pre_training_and_then_fine_tuning_is_two_commands(train, pretrained, files, tmp_path, name, heed):
+    first = pretrained[name]
+    pair = ["--source", files / "text", "--target", files / "said"]
+    assert train(tmp_path / "tuned", "--from", first, *pair) == (0, "")
+    told, before = (json.loads((run / "model" / "config.json").read_text()) for run in (tmp_path / "tuned", first))
+    assert told["model"] == before["model"]
+    assert (before["trained"]["task"], told["trained"]["task"]) == (
+        TASKS[name],
+        "translation",
+    )
+    code, out, _ = heed("translate", tmp_path / "tuned", "The dog sees a sea.")
+    assert (code, len(out.splitlines())) == (0, 1)
+
+
+def test_training_starts_from_the_weights_of_the_folder_unless_they_are_to_be_fresh(train, pretrained, files, tmp_path):
+    first = pretrained["bart"]
+    pair = ["--source", files / "text", "--target", files / "said", "--from", first]
+    still = [*PLAIN, "training.rate=0.0", "training.final=last"]
+    assert train(tmp_path / "still", *pair, settings=still) == (0, "")
+    assert same(weights(tmp_path / "still"), weights(first))
+    assert train(tmp_path / "fresh", *pair, settings=[*still, "model.fresh=true"]) == (0, "")
+    assert not same(weights(tmp_path / "fresh"), weights(first))
+    assert weights(tmp_path / "fresh").keys() == weights(first).keys()
+
+
+@pytest.mark.parametrize("name", ["bart", "pegasus"])
+def test_pre_training_that_was_stopped_ends_with_the_same_bits(train, pretrained, files, tmp_path, name):
+    settings = [*TINY, f"task.name={TASKS[name]}", f"model.name={name}"]
+    assert train(tmp_path / "part", "--source", files / "text", settings=[*settings, "training.steps=2"]) == (0, "")
+    assert train(tmp_path / "part", "--source", files / "text", "--resume", settings=settings) == (0, "")
+    assert same(weights(tmp_path / "part"), weights(pretrained[name]))
+
+
+def test_a_classifier_is_trained_on_top_of_a_bart_and_tells_labels(train, pretrained, files, tmp_path, heed):
+    first = pretrained["bart"]
+    pair = ["--source", files / "text", "--target", files / "labels", "--from", first]
+    settings = [*PLAIN, "task.name=classification", "training.steps=120", "training.rate=0.01", "training.warmup=5",
+                "training.valid_every=40", "model.dropout=0.0", "training.batch_tokens=1000"]  # fmt: skip
+    assert train(tmp_path / "run", *pair, settings=settings) == (0, "")
+    valid = json.loads((tmp_path / "run" / "log.jsonl").read_text().splitlines()[-1])
+    assert valid["accuracy"] > 95
+    code, out, _ = heed("classify", tmp_path / "run", "--scores", "The house sees a dog. It likes the sea!")
+    chance, label = out.strip().split("\t")
+    assert (code, label) == (0, "dry")
+    assert 0.5 < float(chance) <= 1
+    inputs = ["--input", files / "text", "--reference", files / "labels"]
+    code, out, err = heed("classify", tmp_path / "run", *inputs)
+    assert code == 0
+    assert set(out.split()) == {"dry", "wet"}
+    assert float(err.split()[1]) > 95
+    code, _, err = heed("translate", tmp_path / "run", "The dog.")
+    assert (code, "is a classifier, which writes no text: use heed classify" in err) == (1, True)
+
+
+def test_an_article_is_summarized_whole_and_what_is_not_read_is_said(pretrained, files, tmp_path, heed):
+    first = pretrained["pegasus"]
+    (tmp_path / "one.txt").write_text("The dog sees a sea.\nIt likes the house!\n")
+    (tmp_path / "long.txt").write_text("The dog sees a sea. " * 40)
+    code, out, err = heed("summarize", first, tmp_path / "one.txt", tmp_path / "long.txt")
+    assert (code, len(out.splitlines())) == (0, 2)
+    assert "article 2: its last" in err and "article 1" not in err
+    code, _, err = heed("summarize", first, tmp_path / "long.txt", "--too-long", "refuse")
+    assert (code, "text 1 has" in err) == (1, True)
+    code, out, _ = heed("summarize", first, "--lines", files / "text")
+    assert (code, len(out.splitlines())) == (0, len((files / "text").read_text().splitlines()))
+    (tmp_path / "empty.txt").write_text("\n")
+    assert "empty.txt holds no text to summarize" in heed("summarize", first, tmp_path / "empty.txt")[2]
+
+
+@pytest.mark.parametrize(
+    ("words", "settings", "said"),
+    [
+        (["--target", "said"], ["task.name=denoising", "model.name=bart"],
+         "data.target is given, but denoising is learned from text alone: name it as data.source"),
+        ([], [], "data.target is missing: translation is learned from pairs"),
+        ([], ["task.name=denoising"],
+         "task.name is 'denoising', which needs a vocabulary with a mask: set model.name to bart or pegasus"),
+        (["--target", "labels"], ["task.name=classification"],
+         "task.name is 'classification', which heed does with BART: set model.name to bart"),
+        ([], ["task.name=denoising", "model.name=bart", "subwords.sampling=0.1"],
+         "subwords.sampling is 0.1, but words are cut anew for heed's own vocabulary and for translation alone: set it to 0"),
+        ([], ["task.name=denoising", "model.name=bart", "task.infill=1.5"], "task.infill is 1.5; it must be from 0 to 1"),
+        ([], ["task.name=denoising", "model.name=bart", "model.norm=pre"], "model.norm: a Bart has no such setting"),
+        ([], ["task.name=denoising", "model.name=bart", "training.r_drop=5.0"],
+         "training.r_drop is 5.0; it is for translation alone, not for denoising"),
+        (["--target", "said"], ["model.fresh=true"], "model.fresh goes with model.folder: it draws the weights of that model anew"),
+        ([], ["task.name=dreaming"],
+         "task.name: 'dreaming' is none of 'translation', 'denoising', 'gap-sentences', 'classification'"),
+        (["--target", "said"], ["training.metric=accuracy"], "training.metric is 'accuracy'; translation has chrf, bleu, rouge, loss"),
+    ],
+)  # fmt: skip
+def test_what_does_not_go_together_is_said(train, files, tmp_path, words, settings, said):
+    words = [word if word.startswith("--") else files / word for word in words]
+    code, err = train(tmp_path / "run", "--source", files / "text", *words, settings=[*TINY, *settings])
+    assert (code, err) == (1, f"heed: {said}")
+
+
+def test_a_model_that_is_there_keeps_its_shape(train, pretrained, files, tmp_path):
+    first = pretrained["bart"]
+    pair = ["--source", files / "text", "--target", files / "said", "--from", first]
+    code, err = train(tmp_path / "run", *pair, settings=[*PLAIN, "model.dim=32"])
+    assert (code, err) == (
+        1,
+        f"heed: model.dim is 32, but {first} has 16: a model that is there already keeps its shape",
+    )
+    assert train(tmp_path / "run", *pair, settings=[*PLAIN, "model.dim=16", "model.dropout=0.0"]) == (0, "")
+
+
+def test_labels_that_a_classifier_does_not_have_are_said(train, pretrained, files, tmp_path):
+    first = pretrained["bart"]
+    (tmp_path / "one").write_text("wet\n" * 192)
+    settings = [*PLAIN, "task.name=classification"]
+    pair = ["--source", files / "text", "--target", tmp_path / "one", "--from", first]
+    code, err = train(tmp_path / "run", *pair, settings=settings)
+    assert (code, err) == (1, "heed: data.target names 1 labels (wet): there must be at least two")
