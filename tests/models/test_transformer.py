@@ -166,7 +166,7 @@ def test_the_order_of_words_does_matter(model):
 
 def test_embeddings_times_the_root_of_dim_plus_positions():
     model = Transformer(CONFIG).eval()
-    seen = model._embed(model.tokens, torch.tensor([[5, 6]]))
+    seen = model._embed(model.tokens, torch.tensor([[5, 6]]), model.positions(0, 2), None)
     expected = model.tokens.weight[[5, 6]] * 8 + model.positions.waves[:2]
     torch.testing.assert_close(seen[0], expected)
 

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from heed.nn import masks
 from heed.nn.attention import Attention
 from heed.nn.cache import Reading, StackCache
+from heed.nn.packing import Borders
 from heed.nn.transformer import MLP, Layer, PostNorm, PreNorm
 
 Around = type[PostNorm] | type[PreNorm]
@@ -40,25 +41,37 @@ class EncoderDecoder(nn.Module):
     ) -> Float[Tensor, "b t vocab"]:
         return self.project(self.read(target, self.encode(source, valid), valid))
 
-    def encode(self, source: Int[Tensor, "b s"], valid: Bool[Tensor, "b s"] | None = None) -> Float[Tensor, "b s dim"]:
-        """The memory: what the encoder makes of the source."""
-        x = self._embed(self.source_tokens or self.tokens, source, 0, self.source_positions, self.source_norm)
+    def encode(
+        self, source: Int[Tensor, "b s"], valid: Bool[Tensor, "b s"] | Borders | None = None
+    ) -> Float[Tensor, "b s dim"]:
+        """The memory: what the encoder makes of the source. Sources end to end are one row, and `valid` their borders."""
+        places = self._places(self.source_positions or self.positions, source, 0, valid)
+        x = self._embed(self.source_tokens or self.tokens, source, places, self.source_norm or self.norm)
         return self.encoder(x, mask=masks.of_keys(valid))
 
     def read(
         self,
         target: Int[Tensor, "b t"],
         memory: Float[Tensor, "b s dim"],
-        valid: Bool[Tensor, "b s"] | None = None,
+        valid: Bool[Tensor, "b s"] | Borders | None = None,
         cache: StackCache | None = None,
+        borders: Borders | None = None,
     ) -> Float[Tensor, "b t dim"]:
-        """The last layer of the decoder at each target token, from which the next is told."""
-        x = self._embed(self.tokens, target, start=cache.length if cache else 0)
-        return self.decoder(x, memory, causal=True, memory_mask=masks.of_keys(valid), cache=cache)
+        """The last layer of the decoder at each target token, from which the next is told.
+
+        `borders` are those of the targets, where they and the sources are end to end.
+        """
+        places = self._places(self.positions, target, cache.length if cache else 0, borders)
+        x = self._embed(self.tokens, target, places, self.norm)
+        own, other = masks.of_keys(borders), masks.of_keys(valid, borders)
+        return self.decoder(x, memory, mask=own, causal=True, memory_mask=other, cache=cache)
 
     def project(self, x: Float[Tensor, "*rows dim"]) -> Float[Tensor, "*rows vocab"]:
-        weight = self.tokens.weight if self.output is None else self.output.weight
-        return F.linear(x, weight, self.bias)
+        return F.linear(x, *self.last_layer())
+
+    def last_layer(self) -> tuple[Tensor, Tensor | None]:
+        """The matrix and the bias that make scores of the decoder's last layer."""
+        return (self.tokens if self.output is None else self.output).weight, self.bias
 
     def start(self, source: Int[Tensor, "b s"], valid: Bool[Tensor, "b s"] | None = None) -> Reading:
         return Reading(self.encode(source, valid), valid, StackCache(self.config.decoder_layers))
@@ -66,18 +79,14 @@ class EncoderDecoder(nn.Module):
     def step(self, tokens: Int[Tensor, " b"], state: Reading) -> Float[Tensor, "b vocab"]:
         return self.project(self.read(tokens[:, None], state.memory, state.valid, state.cache)[:, 0])
 
+    def _places(self, positions: nn.Module, tokens: Tensor, start: int, valid: Any) -> Float[Tensor, "t dim"]:
+        return positions.at(valid.places) if isinstance(valid, Borders) else positions(start, tokens.shape[1])
+
     def _embed(
-        self,
-        table: nn.Embedding,
-        tokens: Int[Tensor, "b t"],
-        start: int = 0,
-        positions: nn.Module | None = None,
-        norm: nn.Module | None = None,
+        self, table: nn.Embedding, tokens: Int[Tensor, "b t"], places: Float[Tensor, "t dim"], norm: nn.Module | None
     ) -> Float[Tensor, "b t dim"]:
-        """What the first layer is given; without `positions` and `norm`, the target's."""
-        places = (positions or self.positions)(start, tokens.shape[1])
+        """What the first layer is given."""
         x = table(tokens) * self.scale + places
-        norm = norm or self.norm
         return self.dropout(x if norm is None else norm(x))
 
 

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from heed.nn import masks
 from heed.nn.cache import Cache
+from heed.nn.packing import Within, attend_within
 
 Kernel = Callable[..., Tensor]
 
@@ -24,7 +25,7 @@ def attend(
     key: Float[Tensor, "b h k d"],
     value: Float[Tensor, "b h k dv"],
     *,
-    mask: Bool[Tensor, "... #q #k"] | None = None,
+    mask: Bool[Tensor, "... #q #k"] | Within | None = None,
     causal: bool = False,
     dropout: float = 0.0,
 ) -> Float[Tensor, "b h q dv"]:
@@ -33,6 +34,8 @@ def attend(
     When there are more keys than queries, the queries are the last ones. (torch's `is_causal` lines
     up the first ones, which is wrong as soon as keys are cached.)
     """
+    if isinstance(mask, Within):
+        return attend_within(query, key, value, mask, causal, dropout)
     queries, keys = query.shape[-2], key.shape[-2]
     square_causal = causal and queries == keys and mask is None
     if not square_causal:
@@ -88,7 +91,7 @@ class Attention(nn.Module):
         x: Float[Tensor, "b q dim"],
         memory: Float[Tensor, "b k dim"] | None = None,
         *,
-        mask: Bool[Tensor, "... #q #k"] | None = None,
+        mask: Bool[Tensor, "... #q #k"] | Within | None = None,
         causal: bool = False,
         cache: Cache | None = None,
     ) -> Float[Tensor, "b q dim"]:

@@ -13,11 +13,20 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
+from heed.nn.packing import Borders, Within
+
 Pattern = Callable[[Tensor, Tensor], Tensor]
 
 
-def of_keys(valid: Bool[Tensor, "b k"] | None) -> Bool[Tensor, "b 1 1 k"] | None:
-    """Every query may attend to every key that is a token and not padding; without padding, no mask."""
+def of_keys(
+    valid: Bool[Tensor, "b k"] | Borders | None, queries: Borders | None = None
+) -> Bool[Tensor, "b 1 1 k"] | Within | None:
+    """Every query may attend to every key that is a token and not padding; without padding, no mask.
+
+    Of sequences end to end, each query to the keys of its own; without `queries`, the keys are the queries too.
+    """
+    if isinstance(valid, Borders):
+        return Within(queries or valid, valid)
     return None if valid is None else valid[:, None, None, :]
 
 

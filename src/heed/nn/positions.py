@@ -1,7 +1,7 @@
 """Where a token stands: what is added to its embedding."""
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 
@@ -29,6 +29,9 @@ class Sinusoidal(nn.Module):
     def forward(self, start: int, length: int) -> Float[Tensor, "length dim"]:
         return self.waves[start : start + length]
 
+    def at(self, places: Int[Tensor, " t"]) -> Float[Tensor, "t dim"]:
+        return self.waves[places]
+
 
 class SinusoidalHalves(Sinusoidal):
     """Fixed waves with the sines in one half and the cosines in the other (Marian, Pegasus)."""
@@ -49,3 +52,6 @@ class Learned(nn.Module):
     def forward(self, start: int, length: int) -> Float[Tensor, "length dim"]:
         start += self.before
         return self.places.weight[start : start + length]
+
+    def at(self, places: Int[Tensor, " t"]) -> Float[Tensor, "t dim"]:
+        return self.places(places + self.before)

@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from heed.nn.cache import LayerCache, StackCache
+from heed.nn.packing import Within
 
 
 class MLP(nn.Module):
@@ -60,9 +61,9 @@ class Layer(nn.Module):
         x: Float[Tensor, "b t dim"],
         memory: Float[Tensor, "b s dim"] | None = None,
         *,
-        mask: Bool[Tensor, "..."] | None = None,
+        mask: Bool[Tensor, "..."] | Within | None = None,
         causal: bool = False,
-        memory_mask: Bool[Tensor, "..."] | None = None,
+        memory_mask: Bool[Tensor, "..."] | Within | None = None,
         cache: LayerCache | None = None,
     ) -> Float[Tensor, "b t dim"]:
         x = self.attention(x, mask=mask, causal=causal, cache=cache and cache.attention)

@@ -6,7 +6,8 @@ import torch
 from torch import nn
 
 from heed.data.batches import Batch
-from heed.tasks.loss import Loss, smoothed
+from heed.data.packed import Packed
+from heed.tasks.loss import Loss, smoothed, smoothed_in_parts
 
 
 @dataclass(frozen=True)
@@ -15,8 +16,16 @@ class Translation:
 
     smoothing: float = 0.1
 
-    def __call__(self, model: nn.Module, batch: Batch) -> Loss:
+    def __call__(self, model: nn.Module, batch: Batch | Packed) -> Loss:
+        if isinstance(batch, Packed):
+            return self.packed(model, batch)
         return smoothed(_logits(model, batch), batch.expected, self.smoothing)[0]
+
+    def packed(self, model: nn.Module, batch: Packed) -> Loss:
+        """The same of sentences end to end."""
+        states = model.read(batch.target, model.encode(batch.source, batch.valid), batch.valid, borders=batch.borders)
+        total, surprise = smoothed_in_parts(states[0], *model.last_layer(), batch.expected, self.smoothing)
+        return Loss(total, surprise, batch.count)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,82 @@
+"""Sentences end to end: a batch in which every slot is a token."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from heed.data.subwords import MARKS
+from heed.data.vocabulary import Marks
+from heed.nn.packing import Borders
+
+Ids = Sequence[int] | np.ndarray
+LONGEST = 64  # the longest length is told in steps of this: what is compiled for one batch serves others
+
+
+class Packed(NamedTuple):
+    """Sources and targets, as the decoder reads them, one row each; what it should say at each place, -1 where nothing is due."""
+
+    source: Tensor
+    valid: Borders
+    target: Tensor
+    borders: Borders
+    expected: Tensor
+    count: int
+
+    def to(self, device: torch.device) -> "Packed":
+        if device.type == "cpu":
+            return self
+        source, target, expected = (_moved(part, device) for part in (self.source, self.target, self.expected))
+        valid, borders = (
+            Borders(_moved(b.starts, device), b.longest, _moved(b.places, device)) for b in (self.valid, self.borders)
+        )
+        return Packed(source, valid, target, borders, expected, self.count)
+
+
+def pack(
+    source: Sequence[Ids], target: Sequence[Ids], marks: tuple[Marks, Marks] = (MARKS, MARKS), slots: int = 1
+) -> Packed:
+    """Sentences end to end. Each side is filled up to a multiple of `slots` with sequences of padding, as many on both."""
+    sources, outputs = _joined(source, marks[0]), _joined(target, marks[1])
+    lengths = [
+        np.array([len(m.before) + len(row) + 1 for row in rows])
+        for m, rows in zip(marks, (source, target), strict=True)
+    ]
+    inputs = np.concatenate([[marks[1].first], outputs[:-1]])
+    inputs[lengths[1].cumsum()[:-1]] = marks[1].first
+    fills = _fills(lengths, slots)
+    borders = [_borders(np.concatenate(pair)) for pair in zip(lengths, fills, strict=True)]
+    padded = [np.pad(t, (0, int(f.sum())), constant_values=v) for t, f, v in (
+        (sources, fills[0], marks[0].pad), (inputs, fills[1], marks[1].pad), (outputs, fills[1], -1))]  # fmt: skip
+    tokens, given, due = map(torch.from_numpy, padded)
+    return Packed(tokens[None], borders[0], given[None], borders[1], due, len(outputs))
+
+
+def _joined(rows: Sequence[Ids], marks: Marks) -> np.ndarray:
+    """All rows within their marks, end to end."""
+    parts = [part for row in rows for part in (marks.before, row, (marks.last,))]
+    return np.concatenate([np.asarray(part, dtype=np.int64) for part in parts])
+
+
+def _fills(lengths: Sequence[np.ndarray], slots: int) -> list[np.ndarray]:
+    """The lengths of sequences that fill both sides up: equally many, none empty, none longer than a sentence."""
+    fills = [-int(own.sum()) % slots for own in lengths]
+    while any(fills):
+        number = max(-(-fill // int(own.max())) for fill, own in zip(fills, lengths, strict=True))
+        if min(fills) >= number:
+            return [np.diff(np.linspace(0, fill, number + 1).astype(np.int64)) for fill in fills]
+        fills = [fill if fill >= number else fill + slots for fill in fills]
+    return [np.zeros(0, dtype=np.int64)] * 2
+
+
+def _borders(lengths: np.ndarray) -> Borders:
+    starts = np.concatenate([[0], lengths.cumsum()])
+    places = np.arange(starts[-1]) - np.repeat(starts[:-1], lengths)
+    longest = -(-int(lengths.max()) // LONGEST) * LONGEST
+    return Borders(torch.from_numpy(starts.astype(np.int32)), longest, torch.from_numpy(places))
+
+
+def _moved(part: Tensor, device: torch.device) -> Tensor:
+    return part.pin_memory().to(device, non_blocking=True)

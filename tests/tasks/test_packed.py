@@ -1,0 +1,103 @@
+"""Sentences end to end give what sentences side by side give: states, losses, gradients."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from heed.data.batches import collate
+from heed.data.packed import pack
+from heed.data.vocabulary import Marks
+from heed.models import MODELS
+from heed.nn.attention import attend
+from heed.nn.packing import Within
+from heed.tasks.loss import smoothed, smoothed_in_parts
+from heed.tasks.translation import Translation
+
+SOURCE = [[5, 6, 7], [8], [9, 10, 11, 12, 13, 14], [], [6, 6]]
+TARGET = [[7, 8], [9, 10, 11, 12], [5], [13, 14, 15], []]
+SIZES = {"dim": 16, "heads": 2, "hidden": 24, "encoder_layers": 2, "decoder_layers": 2, "max_length": 32, "dropout": 0.0}
+BART = Marks(1, 3, 2, 2, before=(0,))
+
+
+def model(name="transformer", **shape):
+    kind, config = MODELS[name]
+    torch.manual_seed(0)
+    zero = {"attention_dropout": 0.0, "hidden_dropout": 0.0}
+    made = kind(config(vocab_size=20, **{**SIZES, **zero, **shape})).double()
+    for weight in made.parameters():
+        torch.nn.init.normal_(weight, std=0.2)
+    return made
+
+
+@pytest.mark.parametrize("slots", [1, 2, 16, 64])
+@pytest.mark.parametrize(
+    ("name", "shape", "marks"),
+    [
+        ("transformer", {"norm": "post", "output_bias": True}, None),
+        ("transformer", {"norm": "pre", "positions": "learned", "tied": "none"}, None),
+        ("marian", {}, None),
+        ("bart", {}, BART),
+        ("pegasus", {}, None),
+    ],
+)
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_packed_is_padded(name, shape, marks, slots, smoothing):
+    made, both = model(name, **shape), ((marks, marks),) if marks else ()
+    padded, packed = collate(SOURCE, TARGET, *both), pack(SOURCE, TARGET, *both, slots=slots)
+    assert packed.source.shape[1] % slots == packed.target.shape[1] % slots == 0
+    gradients = []
+    for batch in (padded, packed):
+        made.zero_grad()
+        loss = Translation(smoothing)(made, batch)
+        loss.total.backward()
+        gradients.append([w.grad.clone() for w in made.parameters() if w.grad is not None])
+        total, surprise, count = loss if batch is padded else (total, surprise, count)
+    assert loss.count == count
+    torch.testing.assert_close((loss.total, loss.surprise), (total, surprise), rtol=0, atol=1e-9)
+    for one, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention_within_borders_is_that_of_each_sequence(causal):
+    packed = pack(SOURCE, TARGET, slots=8)
+    chance = torch.Generator().manual_seed(1)
+    queries, keys = packed.borders, packed.borders if causal else packed.valid
+    q, k, v = (torch.randn(1, 2, len(b.places), 4, dtype=torch.double, generator=chance) for b in (queries, keys, keys))
+    found = attend(q, k, v, mask=Within(queries, keys), causal=causal)
+    ends = [zip(b.starts.tolist(), b.starts.tolist()[1:], strict=False) for b in (queries, keys)]
+    for (a, b), (c, d) in zip(*ends, strict=True):
+        own = attend(q[:, :, a:b], k[:, :, c:d], v[:, :, c:d], causal=causal)
+        torch.testing.assert_close(found[:, :, a:b], own, rtol=0, atol=1e-12)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=12), st.integers(1, 40))
+def test_both_sides_are_filled_with_as_many_sequences(sizes, slots):
+    packed = pack([[5] * a for a, _ in sizes], [[6] * b for _, b in sizes], slots=slots)
+    for tokens, borders, own in ((packed.source, packed.valid, 0), (packed.target, packed.borders, 1)):
+        lengths = borders.starts.diff().tolist()
+        assert lengths[: len(sizes)] == [size[own] + 1 for size in sizes]
+        assert min(lengths) > 0 and max(lengths) <= borders.longest
+        assert tokens.shape[1] == sum(lengths) == len(borders.places)
+        assert sum(lengths) % slots == 0
+        assert borders.places.tolist() == [place for length in lengths for place in range(length)]
+    assert len(packed.valid.starts) == len(packed.borders.starts)
+    assert packed.count == sum(b + 1 for _, b in sizes) == int((packed.expected >= 0).sum())
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("rows", [1, 5, 7, 100])
+def test_a_loss_in_parts_is_the_whole(monkeypatch, rows, bias):
+    monkeypatch.setattr("heed.tasks.loss.ROWS", rows)
+    chance = torch.Generator().manual_seed(2)
+    states, weight, offset = (torch.randn(*size, dtype=torch.double, generator=chance) for size in ((7, 4), (9, 4), (9,)))
+    parts = [states.requires_grad_(), weight.requires_grad_(), offset.requires_grad_()][: 2 + bias]
+    expected = torch.tensor([3, 0, 8, -1, 2, -1, 1])
+    scores = states @ weight.T + (offset if bias else 0.0)
+    whole = smoothed(scores[expected >= 0], expected[expected >= 0], 0.1)[0]
+    total, surprise = smoothed_in_parts(states, weight, offset if bias else None, expected, 0.1)
+    torch.testing.assert_close((total, surprise), (whole.total, whole.surprise), rtol=0, atol=1e-12)
+    ours, theirs = (torch.autograd.grad(3 * each, parts) for each in (total, whole.total))
+    torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)
