@@ -16,7 +16,15 @@ from heed.tasks.translation import Translation
 
 SOURCE = [[5, 6, 7], [8], [9, 10, 11, 12, 13, 14], [], [6, 6]]
 TARGET = [[7, 8], [9, 10, 11, 12], [5], [13, 14, 15], []]
-SIZES = {"dim": 16, "heads": 2, "hidden": 24, "encoder_layers": 2, "decoder_layers": 2, "max_length": 32, "dropout": 0.0}
+SIZES = {
+    "dim": 16,
+    "heads": 2,
+    "hidden": 24,
+    "encoder_layers": 2,
+    "decoder_layers": 2,
+    "max_length": 32,
+    "dropout": 0.0,
+}
 BART = Marks(1, 3, 2, 2, before=(0,))
 
 
@@ -46,15 +54,14 @@ def test_packed_is_padded(name, shape, marks, slots, smoothing):
     made, both = model(name, **shape), ((marks, marks),) if marks else ()
     padded, packed = collate(SOURCE, TARGET, *both), pack(SOURCE, TARGET, *both, slots=slots)
     assert packed.source.shape[1] % slots == packed.target.shape[1] % slots == 0
-    gradients = []
+    losses, gradients = [], []
     for batch in (padded, packed):
         made.zero_grad()
-        loss = Translation(smoothing)(made, batch)
-        loss.total.backward()
+        losses.append(Translation(smoothing)(made, batch))
+        losses[-1].total.backward()
         gradients.append([w.grad.clone() for w in made.parameters() if w.grad is not None])
-        total, surprise, count = loss if batch is padded else (total, surprise, count)
-    assert loss.count == count
-    torch.testing.assert_close((loss.total, loss.surprise), (total, surprise), rtol=0, atol=1e-9)
+    assert losses[0].count == losses[1].count
+    torch.testing.assert_close(losses[0][:2], losses[1][:2], rtol=0, atol=1e-9)
     for one, other in zip(*gradients, strict=True):
         torch.testing.assert_close(one, other, rtol=0, atol=1e-10)
 
@@ -68,6 +75,8 @@ def test_attention_within_borders_is_that_of_each_sequence(causal):
     found = attend(q, k, v, mask=Within(queries, keys), causal=causal)
     ends = [zip(b.starts.tolist(), b.starts.tolist()[1:], strict=False) for b in (queries, keys)]
     for (a, b), (c, d) in zip(*ends, strict=True):
+        if a == b:
+            continue
         own = attend(q[:, :, a:b], k[:, :, c:d], v[:, :, c:d], causal=causal)
         torch.testing.assert_close(found[:, :, a:b], own, rtol=0, atol=1e-12)
 
@@ -77,9 +86,11 @@ def test_attention_within_borders_is_that_of_each_sequence(causal):
 def test_both_sides_are_filled_with_as_many_sequences(sizes, slots):
     packed = pack([[5] * a for a, _ in sizes], [[6] * b for _, b in sizes], slots=slots)
     for tokens, borders, own in ((packed.source, packed.valid, 0), (packed.target, packed.borders, 1)):
-        lengths = borders.starts.diff().tolist()
+        every = borders.starts.diff().tolist()
+        lengths = [length for length in every if length]
+        assert every[: len(lengths)] == lengths and (slots == 1 or len(every) % 128 == 0)
         assert lengths[: len(sizes)] == [size[own] + 1 for size in sizes]
-        assert min(lengths) > 0 and max(lengths) <= borders.longest
+        assert max(lengths) <= borders.longest
         assert tokens.shape[1] == sum(lengths) == len(borders.places)
         assert sum(lengths) % slots == 0
         assert borders.places.tolist() == [place for length in lengths for place in range(length)]
@@ -92,7 +103,9 @@ def test_both_sides_are_filled_with_as_many_sequences(sizes, slots):
 def test_a_loss_in_parts_is_the_whole(monkeypatch, rows, bias):
     monkeypatch.setattr("heed.tasks.loss.ROWS", rows)
     chance = torch.Generator().manual_seed(2)
-    states, weight, offset = (torch.randn(*size, dtype=torch.double, generator=chance) for size in ((7, 4), (9, 4), (9,)))
+    states, weight, offset = (
+        torch.randn(*size, dtype=torch.double, generator=chance) for size in ((7, 4), (9, 4), (9,))
+    )
     parts = [states.requires_grad_(), weight.requires_grad_(), offset.requires_grad_()][: 2 + bias]
     expected = torch.tensor([3, 0, 8, -1, 2, -1, 1])
     scores = states @ weight.T + (offset if bias else 0.0)

@@ -9,10 +9,10 @@ from torch import Tensor
 
 from heed.data.subwords import MARKS
 from heed.data.vocabulary import Marks
-from heed.nn.packing import Borders
+from heed.nn.packing import SHORT, Borders
 
 Ids = Sequence[int] | np.ndarray
-LONGEST = 64  # the longest length is told in steps of this: what is compiled for one batch serves others
+SEQUENCES = 128  # their number is filled up to a multiple of this: what is compiled for one batch serves others
 
 
 class Packed(NamedTuple):
@@ -47,7 +47,7 @@ def pack(
     inputs = np.concatenate([[marks[1].first], outputs[:-1]])
     inputs[lengths[1].cumsum()[:-1]] = marks[1].first
     fills = _fills(lengths, slots)
-    borders = [_borders(np.concatenate(pair)) for pair in zip(lengths, fills, strict=True)]
+    borders = [_borders(np.concatenate(pair), slots) for pair in zip(lengths, fills, strict=True)]
     padded = [np.pad(t, (0, int(f.sum())), constant_values=v) for t, f, v in (
         (sources, fills[0], marks[0].pad), (inputs, fills[1], marks[1].pad), (outputs, fills[1], -1))]  # fmt: skip
     tokens, given, due = map(torch.from_numpy, padded)
@@ -71,10 +71,14 @@ def _fills(lengths: Sequence[np.ndarray], slots: int) -> list[np.ndarray]:
     return [np.zeros(0, dtype=np.int64)] * 2
 
 
-def _borders(lengths: np.ndarray) -> Borders:
+def _borders(lengths: np.ndarray, slots: int) -> Borders:
+    """Where they begin; to a round number of them, of which the last are empty, and a round longest length."""
+    longest = int(lengths.max())
+    if slots > 1:
+        lengths = np.pad(lengths, (0, -len(lengths) % SEQUENCES))
+        longest = 1 << (longest - 1).bit_length() if longest <= SHORT else -(-longest // SHORT) * SHORT
     starts = np.concatenate([[0], lengths.cumsum()])
     places = np.arange(starts[-1]) - np.repeat(starts[:-1], lengths)
-    longest = -(-int(lengths.max()) // LONGEST) * LONGEST
     return Borders(torch.from_numpy(starts.astype(np.int32)), longest, torch.from_numpy(places))
 
 

@@ -1,13 +1,13 @@
 """Sequences end to end, without padding: where each begins, and attention that stays within them."""
 
-import inspect
-from functools import cache
 from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
+
+SHORT = 128  # tokens: a sequence that fits into one tile
 
 
 class Borders(NamedTuple):
@@ -37,7 +37,7 @@ def attend_within(
 ) -> Float[Tensor, "1 h q d"]:
     """softmax(query . key / sqrt(d)) . value, sequence by sequence."""
     if query.is_cuda and query.dtype in (torch.bfloat16, torch.float16) and not dropout:
-        return _flash(query, key, value, mask, causal)
+        return _on_gpu(query, key, value, mask, causal)
     numbers = [
         torch.bucketize(torch.arange(b.places.numel(), device=query.device), b.starts[1:], right=True) for b in mask
     ]
@@ -47,19 +47,14 @@ def attend_within(
     return F.scaled_dot_product_attention(query, key, value, attn_mask=allowed, dropout_p=dropout)
 
 
-def _flash(query: Tensor, key: Tensor, value: Tensor, mask: Within, causal: bool) -> Tensor:
-    from torch.nn.attention.varlen import varlen_attn
-
+def _on_gpu(query: Tensor, key: Tensor, value: Tensor, mask: Within, causal: bool) -> Tensor:
+    """By a kernel for short sequences, or by torch's for any."""
     parts = [part[0].transpose(0, 1) for part in (query, key, value)]
     borders = (mask.queries.starts, mask.keys.starts, mask.queries.longest, mask.keys.longest)
-    return varlen_attn(*parts, *borders, **_looking_back(causal)).transpose(0, 1)[None]
+    if max(borders[2:]) <= SHORT and query.shape[-1] in (16, 32, 64, 128):
+        from heed.nn.short import attend_short
 
-
-@cache
-def _looking_back(causal: bool) -> dict:
-    """How torch is told not to look ahead: 2.10 and later ones have different words for it."""
+        return attend_short(*parts, *borders, causal).transpose(0, 1)[None]
     from torch.nn.attention.varlen import varlen_attn
 
-    if "is_causal" in inspect.signature(varlen_attn).parameters:
-        return {"is_causal": causal}
-    return {"window_size": (-1, 0) if causal else (-1, -1)}
+    return varlen_attn(*parts, *borders, window_size=(-1, 0) if causal else (-1, -1)).transpose(0, 1)[None]
