@@ -41,7 +41,13 @@ def open_package(name: str | Path, revision: str | None = None) -> Package:
 
     path = Path(name)
     if not path.is_dir() and hub.is_name(str(name)):
-        return _theirs(hub.fetch(str(name), revision))
+        try:
+            folder = hub.fetch(str(name), revision)
+        except ValueError as error:
+            if not path.parent.is_dir():
+                raise
+            raise ValueError(f"{name}: no such folder; and as a name on the hub: {error}") from error
+        return _theirs(folder)
     if revision is not None:
         raise ValueError(f"{name} is a folder here: a revision goes with a name on the hub")
     path = find_model(path)
