@@ -1,6 +1,8 @@
 """Pre-training, then fine-tuning; summaries and labels: what `heed train` learns besides translation."""
 
 import json
+import shutil
+import unicodedata
 
 import pytest
 from safetensors.torch import load_file
@@ -149,9 +151,9 @@ def test_an_article_is_summarized_whole_and_what_is_not_read_is_said(pretrained,
          "data.target is given, but denoising is learned from text alone: name it as data.source"),
         ([], [], "data.target is missing: translation is learned from pairs"),
         ([], ["task.name=denoising"],
-         "task.name is 'denoising', which needs a vocabulary with a mask: set model.name to bart or pegasus"),
+         "task.name is 'denoising', which transformer cannot learn: set model.name to bart or pegasus"),
         (["--target", "labels"], ["task.name=classification"],
-         "task.name is 'classification', which heed does with BART: set model.name to bart"),
+         "task.name is 'classification', which transformer cannot learn: set model.name to bart"),
         ([], ["task.name=denoising", "model.name=bart", "subwords.sampling=0.1"],
          "subwords.sampling is 0.1, but words are cut anew for heed's own vocabulary and for translation alone: set it to 0"),
         ([], ["task.name=denoising", "model.name=bart", "task.infill=1.5"], "task.infill is 1.5; it must be from 0 to 1"),
@@ -159,6 +161,10 @@ def test_an_article_is_summarized_whole_and_what_is_not_read_is_said(pretrained,
         ([], ["task.name=denoising", "model.name=bart", "training.r_drop=5.0"],
          "training.r_drop is 5.0; it is for translation alone, not for denoising"),
         (["--target", "said"], ["model.fresh=true"], "model.fresh goes with model.folder: it draws the weights of that model anew"),
+        ([], ["task.name=gap-sentences", "model.name=bart"],
+         "task.name is 'gap-sentences', which bart cannot learn: set model.name to pegasus"),
+        (["--target", "said"], ["model.name=marian", "subwords.source_model=a.spm"],
+         "subwords.source_model is 'a.spm', but the vocabulary is of marian's own kind: leave it out"),
         ([], ["task.name=dreaming"],
          "task.name: 'dreaming' is none of 'translation', 'denoising', 'gap-sentences', 'classification'"),
         (["--target", "said"], ["training.metric=accuracy"], "training.metric is 'accuracy'; translation has chrf, bleu, rouge, loss"),
@@ -187,4 +193,119 @@ def test_labels_that_a_classifier_does_not_have_are_said(train, pretrained, file
     settings = [*PLAIN, "task.name=classification"]
     pair = ["--source", files / "text", "--target", tmp_path / "one", "--from", first]
     code, err = train(tmp_path / "run", *pair, settings=settings)
-    assert (code, err) == (1, "heed: data.target names 1 labels (wet): there must be at least two")
+    assert (code, err) == (1, "heed: data.target has wet and nothing else: a classifier needs two labels at least")
+
+
+@pytest.fixture
+def tuned(train, pretrained, files, tmp_path):
+    """A BART that has learned to say something of texts, all of one length at most."""
+    pair = ["--source", files / "text", "--target", files / "said", "--from", pretrained["bart"]]
+    assert train(tmp_path / "tuned", *pair, settings=[*PLAIN, "data.source_language=en"]) == (0, "")
+    return tmp_path / "tuned"
+
+
+def test_a_model_reads_the_longest_text_it_was_trained_on(tuned, files, heed):
+    text = max((files / "text").read_text().splitlines(), key=len)
+    code, _, err = heed("translate", tuned, "--too-long", "refuse", text)
+    assert (code, err) == (0, "")
+
+
+def test_a_run_goes_on_without_the_model_it_started_from(train, pretrained, files, tmp_path):
+    shutil.copytree(pretrained["bart"], tmp_path / "base")
+    pair = ["--source", files / "text", "--target", files / "said", "--from", tmp_path / "base"]
+    assert train(tmp_path / "whole", *pair) == (0, "")
+    assert train(tmp_path / "part", *pair, settings=[*PLAIN, "training.steps=2"]) == (0, "")
+    shutil.rmtree(tmp_path / "base")
+    code, err = train(tmp_path / "part", "--resume", settings=["training.steps=4"])
+    assert (code, err) == (0, "")
+    assert same(weights(tmp_path / "part"), weights(tmp_path / "whole"))
+
+
+def test_what_a_model_brings_along_is_kept_unless_the_recipe_says_otherwise(train, tuned, files, tmp_path):
+    path = tuned / "model" / "config.json"
+    facts = json.loads(path.read_text())
+    facts |= {"languages": {"source": "en", "target": "eo"}, "origin": {"name": "owner/model", "revision": "ab12"}}
+    facts["decoding"] |= {"beam": 3, "penalty": "length", "no_repeat": 2}
+    path.write_text(json.dumps(facts))
+    pair = ["--source", files / "text", "--target", files / "said", "--from", tuned]
+    assert train(tmp_path / "next", *pair, settings=[*PLAIN, "decoding.no_repeat=4"]) == (0, "")
+    after = json.loads((tmp_path / "next" / "model" / "config.json").read_text())
+    assert (after["languages"], after["origin"]) == (facts["languages"], facts["origin"])
+    assert [after["decoding"][name] for name in ("beam", "penalty", "no_repeat")] == [3, "length", 4]
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (["model.name=pegasus"], "model.name is 'pegasus', but the model is that of {}: leave it out"),
+        (["subwords.size=99"], "subwords.size is 99, but the vocabulary is that of {}: leave it out"),
+        (["subwords.sampling=0.1"],
+         "subwords.sampling is 0.1, but words are cut anew for heed's own vocabulary alone, and {} has another: set it to 0"),
+    ],
+)  # fmt: skip
+def test_settings_that_a_model_has_already_are_refused(train, pretrained, files, tmp_path, settings, said):
+    pair = ["--source", files / "text", "--target", files / "said", "--from", pretrained["bart"]]
+    code, err = train(tmp_path / "run", *pair, settings=[*PLAIN, *settings])
+    assert (code, err) == (1, f"heed: {said.format(pretrained['bart'])}")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_model_that_cannot_learn_a_task_is_said_before_anything_is_prepared(train, pretrained, files, tmp_path):
+    words = ["--source", files / "text", "--from", pretrained["bart"]]
+    code, err = train(tmp_path / "run", *words, settings=[*PLAIN, "task.name=gap-sentences"])
+    assert (code, "no mark for a sentence left out, which gap-sentences needs: start from a Pegasus" in err) == (
+        1,
+        True,
+    )
+    words = ["--source", files / "text", "--target", files / "labels", "--from", pretrained["pegasus"]]
+    code, err = train(tmp_path / "run", *words, settings=[*PLAIN, "task.name=classification"])
+    assert (code, "is a Pegasus; heed makes classifiers of a Bart" in err) == (1, True)
+    assert not (tmp_path / "run").exists()
+
+
+def test_texts_of_one_sentence_have_no_gaps_and_that_is_said(train, files, tmp_path):
+    (tmp_path / "ones").write_text("".join(f"A {a} sees {b}.\n" for a in WORDS for b in WORDS))
+    settings = [*TINY, "task.name=gap-sentences", "model.name=pegasus"]
+    code, err = train(tmp_path / "run", "--source", tmp_path / "ones", settings=settings)
+    assert (code, "no text has two sentences: an article should be one line of several" in err) == (1, True)
+
+
+def test_a_validation_set_that_no_model_could_read_is_refused(train, pretrained, files, tmp_path):
+    (tmp_path / "long").write_text("The dog sees a sea. " * 400 + "\n")
+    words = ["--source", files / "text", "--valid-source", tmp_path / "long", "--from", pretrained["bart"]]
+    code, err = train(tmp_path / "run", *words, settings=[*PLAIN, "task.name=denoising"])
+    assert (code, "all 1 validation texts are longer than the model's" in err) == (1, True)
+
+
+def test_labels_are_the_same_however_they_are_written(train, pretrained, files, tmp_path):
+    labels = (files / "labels").read_text().splitlines()
+    odd = [
+        unicodedata.normalize("NFD" if i % 2 else "NFC", "젖음") + "  a" if x == "wet" else " dry"
+        for i, x in enumerate(labels)
+    ]
+    (tmp_path / "labels").write_text("".join(f"{x}\n" for x in odd), "utf-8")
+    words = ["--source", files / "text", "--target", tmp_path / "labels", "--from", pretrained["bart"]]
+    assert train(tmp_path / "run", *words, settings=[*PLAIN, "task.name=classification"]) == (0, "")
+    assert json.loads((tmp_path / "run" / "model" / "config.json").read_text())["labels"] == ["dry", "젖음 a"]
+
+
+def test_a_label_of_the_validation_set_that_is_none_is_named_with_its_place(train, pretrained, files, tmp_path):
+    (tmp_path / "v.text").write_text("The dog.\nThe sea.\n")
+    (tmp_path / "v.labels").write_text("wet\ndamp\n")
+    words = ["--source", files / "text", "--target", files / "labels", "--from", pretrained["bart"],
+             "--valid-source", tmp_path / "v.text", "--valid-target", tmp_path / "v.labels"]  # fmt: skip
+    code, err = train(tmp_path / "run", *words, settings=[*PLAIN, "task.name=classification"])
+    assert (code, err) == (1, "heed: validation, v.text:2: 'damp' is no label of this model, which has dry, wet")
+
+
+def test_a_vocabulary_does_not_depend_on_what_was_learned_before(train, files, tmp_path, monkeypatch):
+    """Of classification it is learned from the texts alone, of translation from both sides."""
+    settings = [*TINY, "model.name=bart", "filters.max_ratio=0"]
+    words = ["--source", files / "text", "--target", files / "labels"]
+    monkeypatch.setenv("HEED_CACHE", str(tmp_path / "shared"))
+    assert train(tmp_path / "translator", *words, settings=settings) == (0, "")
+    assert train(tmp_path / "second", *words, settings=[*settings, "task.name=classification"]) == (0, "")
+    monkeypatch.setenv("HEED_CACHE", str(tmp_path / "own"))
+    assert train(tmp_path / "first", *words, settings=[*settings, "task.name=classification"]) == (0, "")
+    one, other = ((tmp_path / run / "model" / "vocab.json").read_text() for run in ("first", "second"))
+    assert one == other

@@ -1,12 +1,16 @@
 """Each verb once, as a user would."""
 
 import json
+import math
 import subprocess
 import sys
 
 import pytest
+import torch
 
 from heed.cli.main import VERBS, main
+from heed.serving.load import write_package
+from tests.convert.small import package, pairs
 
 TEXTS = ["나는 너를 사랑해.", "", "우리는 학교에 가."]
 
@@ -105,6 +109,31 @@ def test_score_average_info_plot_and_phrasebook(heed, trained, tmp_path):
     assert heed("plot", trained, "--out", tmp_path / "c.png")[0] == 0
     assert heed("phrasebook", "--out", tmp_path / "book", "--train", 20, "--valid", 5, "--test", 5)[0] == 0
     assert len((tmp_path / "book" / "test.align").read_text().splitlines()) == 5
+
+
+@pytest.mark.parametrize("forced", [True, False])
+def test_what_a_search_is_made_to_say_costs_nothing_when_scored(heed, tmp_path, forced):
+    own = package("bart")
+    write_package(own._replace(facts={"decoding": {"force_begin": forced}}), tmp_path / "model")
+    source, target = pairs()[0]
+    (tmp_path / "source").write_text(f"{source}\n", "utf-8")
+    (tmp_path / "target").write_text(f"{target}\n", "utf-8")
+    words = ["score", tmp_path / "model", "--source", tmp_path / "source", "--target", tmp_path / "target"]
+    code, out, err = heed(*words, "--token-scores")
+    assert code == 0
+    vocabulary = own.subwords[0]
+    [read], [said], marks = vocabulary.encode([source]), vocabulary.encode([target]), vocabulary.marks
+    reads, says = [[*marks.before, *ids, marks.last] for ids in (read, said)]
+    logits = own.model(torch.tensor([reads]), torch.tensor([[marks.first, *says[:-1]]]))[0]
+    logp = logits.log_softmax(dim=-1)[range(len(says)), says].tolist()
+    if forced:
+        says, logp = says[1:], logp[1:]
+    total, tokens = out.rstrip("\n").split("\t")
+    assert float(total) == pytest.approx(sum(logp), abs=2e-4)
+    each = [part.rsplit(":", 1) for part in tokens.split(" ")]
+    assert [piece for piece, _ in each] == vocabulary.pieces(says)
+    assert [float(score) for _, score in each] == pytest.approx(logp, abs=2e-4)
+    assert err == f"1 pairs, {len(says)} tokens, perplexity {math.exp(-sum(logp) / len(says)):.3f}"
 
 
 def test_python_gives_what_the_command_gives(heed, trained):

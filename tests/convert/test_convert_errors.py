@@ -161,9 +161,48 @@ def test_what_is_left_aside_is_said(convert, marian, tmp_path):
     edited(marian, "generation_config.json", num_return_sequences=2, use_cache=True)
     code, err = convert(marian)
     assert code == 0
-    assert err.endswith(". Of the settings of its search, heed has left aside num_return_sequences, use_cache")
+    assert err.endswith(". Of the settings of its search, heed has left aside num_return_sequences")
     text = (tmp_path / "out" / "README.md").read_text("utf-8")
-    assert "Heed does not follow these settings of its search: num_return_sequences, use_cache." in text
+    assert "Heed does not follow these settings of its search: num_return_sequences." in text
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_what_transformers_itself_saves_has_nothing_to_be_left_aside(convert, saved, tmp_path, kind):
+    from transformers import GenerationConfig
+
+    folder = shutil.copytree(saved / kind, tmp_path / kind)
+    own = GenerationConfig.from_pretrained(folder)
+    (folder / "generation_config.json").write_text(json.dumps(own.to_dict()), "utf-8")
+    edited(folder, "generation_config.json", output_attentions=False, output_hidden_states=False, use_cache=True)
+    said = json.loads((folder / "generation_config.json").read_text("utf-8"))
+    (folder / "generation_config.json").write_text(json.dumps({**said, "bad_words_ids": None}))
+    code, err = convert(folder)
+    assert (code, "left aside" in err) == (0, False)
+
+
+@pytest.mark.parametrize("kind", ["regression", "multi_label_classification"])
+def test_a_classifier_of_another_kind(refused, saved, tmp_path, kind):
+    folder = shutil.copytree(saved / "classifier", tmp_path / "classifier")
+    edited(folder, "config.json", problem_type=kind)
+    assert refused(folder) == (
+        f"{folder}/config.json: problem_type is {kind!r}; heed's BartClassifier is made for 'single_label_classification' alone"
+    )
+
+
+@pytest.mark.parametrize("kind", ["single_label_classification", None])
+def test_a_classifier_that_says_its_kind(convert, saved, tmp_path, kind):
+    folder = shutil.copytree(saved / "classifier", tmp_path / "classifier")
+    edited(folder, "config.json", problem_type=kind)
+    assert convert(folder)[0] == 0
+
+
+def test_a_classifier_of_one_label(refused, saved, tmp_path):
+    folder = shutil.copytree(saved / "classifier", tmp_path / "classifier")
+    edited(folder, "config.json", id2label={"0": "a"}, label2id={"a": 0})
+    says = "heed's BartClassifier tells labels apart, so there must be at least two"
+    assert refused(folder) == f"{folder}/config.json: id2label is {{'0': 'a'}}; {says}"
+    edited(folder, "config.json", id2label=None, num_labels=1)
+    assert refused(folder) == f"{folder}/config.json: num_labels is 1; {says}"
 
 
 def test_another_architecture(refused, marian):

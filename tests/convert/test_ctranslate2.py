@@ -11,12 +11,14 @@ import pytest
 import torch
 
 from heed.convert import ctranslate2 as out
+from heed.convert import huggingface
 from heed.decoding.beam import beam_search
 from heed.decoding.config import DecodingConfig
 from heed.decoding.limits import never
 from heed.decoding.ranking import exact, first, power
 from heed.models.marian import Marian
 from heed.models.transformer import TransformerConfig
+from heed.serving.load import write_package
 from heed.serving.translator import Translator
 from tests.convert.small import ENDS, OTHERS, SIZES, classifier, package, pairs, speaking
 
@@ -245,3 +247,18 @@ def test_every_setting_of_the_transformer_is_thought_of():
     told = {"vocab_size", "source_vocab_size", *SIZES, "norm", "positions", "tied", "output_bias", "norm_eps"}
     chance = {"dropout", "attention_dropout", "hidden_dropout"}
     assert {field.name for field in dataclasses.fields(TransformerConfig)} == told | chance
+
+
+def test_a_folder_of_ctranslate2_is_told_from_others(tmp_path):
+    out.write(package("marian"), tmp_path / "fast")
+    write_package(package("marian"), tmp_path / "heeds")
+    huggingface.write(package("marian"), tmp_path / "theirs")
+    assert out.is_one(tmp_path / "fast")
+    for other in ("heeds", "theirs"):
+        (tmp_path / other / "model.bin").write_bytes(b"")
+        assert not out.is_one(tmp_path / other)
+    (tmp_path / "heeds" / "config.json").write_text("{")
+    assert not out.is_one(tmp_path / "heeds")
+    (tmp_path / "fast" / "model.bin").unlink()
+    assert not out.is_one(tmp_path / "fast")
+    assert not out.is_one(tmp_path / "nowhere")

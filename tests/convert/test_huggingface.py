@@ -5,6 +5,7 @@ import itertools
 import json
 import random
 import re
+import shutil
 
 import pytest
 import torch
@@ -230,6 +231,34 @@ def test_two_hundred_texts_become_the_tokens_of_generate(tmp_path, kind, changes
     assert len(set(map(tuple, found))) > 40 and len(set(map(len, found))) > 3
 
 
+@torch.no_grad()
+@pytest.mark.parametrize(("bias", "begins"), [(-4.0, {False}), (4.0, {False, True})], ids=["no mark", "some marks"])
+@pytest.mark.parametrize("changes", [{"beam": 1}, {"beam": 4}, {"min_length": 6}], ids=["greedy", "beam 4", "long"])
+def test_a_bart_that_is_not_made_to_begin_says_what_it_says_with_transformers(tmp_path, changes, bias, begins):
+    """Left to itself, a model begins with its mark only where it finds that likely."""
+    own = made("bart", decoding={**SEARCH, **changes, "force_begin": False})
+    own.model.bias[0] += bias
+    huggingface.write(own, tmp_path / "out")
+    written = json.loads((tmp_path / "out" / "generation_config.json").read_text("utf-8"))
+    assert "forced_bos_token_id" not in written
+    model, tokenizer = opened(tmp_path / "out")
+    back = huggingface.read(tmp_path / "out")
+    assert back.facts["decoding"]["force_begin"] is False
+    assert back.facts["origin"]["left"] == []
+    back.model.double()
+    generated = model.generate(**batch(tokenizer))[:, 1:].tolist()
+    found = [row[: row.index(2) + 1] for row in generated]  # what comes after the end is padding, or more ends
+    decoding = settings.read(DecodingConfig, back.facts["decoding"])
+    translator = Translator([back.model], back.subwords, decoding=decoding)
+    said = translator.translate(texts())
+    assert [one.ids for one in said] == found
+    assert [one.text.split() for one in said] == [
+        text.split() for text in tokenizer.batch_decode(generated, skip_special_tokens=True)
+    ]
+    assert {row[0] == 0 for row in found} == begins
+    assert {one.ids[0] for one in translator.translate(texts(), force_begin=True)} == {0}
+
+
 def save(own, folder, shards=None):
     """As transformers itself would save it, in one file or in several."""
     huggingface.write(own, folder.with_name("first"))
@@ -277,10 +306,14 @@ def test_an_old_bart_says_otherwise_what_a_text_begins_with(tmp_path):
     huggingface.write(made("bart"), tmp_path / "out")
     (tmp_path / "out" / "generation_config.json").unlink()
     facts = huggingface.read(tmp_path / "out").facts
-    assert facts["origin"]["left"] == ["forced_bos_token_id"]
+    assert facts["decoding"]["force_begin"] is False, "unless said, it is not"
     assert facts["decoding"]["force_end"], "unless said, it is"
-    edited(tmp_path / "out", "config.json", force_bos_token_to_be_generated=True)
-    assert huggingface.read(tmp_path / "out").facts["origin"]["left"] == []
+    for said in ({"force_bos_token_to_be_generated": True}, {"forced_bos_token_id": 0}):
+        folder = shutil.copytree(tmp_path / "out", tmp_path / next(iter(said)))
+        edited(folder, "config.json", **said)
+        facts = huggingface.read(folder).facts
+        assert facts["decoding"]["force_begin"]
+        assert facts["origin"]["left"] == []
 
 
 @pytest.mark.parametrize("name", ["BartModel", None])
@@ -425,13 +458,15 @@ def test_what_transformers_takes_for_granted_is_what_we_think():
     assert looked_at - names <= {"forced_bos_token_id"}, "they have it no longer"
 
 
-@pytest.mark.parametrize("marks", [MARIAN, BART])
-def test_settings_of_a_search_there_and_back(marks):
+@pytest.mark.parametrize(
+    ("marks", "begin"), [(MARIAN, {}), (BART, {"force_begin": True}), (BART, {"force_begin": False})]
+)
+def test_settings_of_a_search_there_and_back(marks, begin):
     ways = itertools.product([1, 4], [0.0, 1.0, 2.0], ["exact", "heuristic", "first"], [0, 3], [8, 40], [True, False])
     for beam, alpha, stopping, shortest, longest, force in ways:
         ours = {
             "beam": beam, "length_penalty": alpha, "penalty": "length", "stopping": stopping, "min_length": shortest,
-            "max_length": longest, "no_repeat": 3 if force else 0, "renormalize": not force, "force_end": force,
+            "max_length": longest, "no_repeat": 3 if force else 0, "renormalize": not force, "force_end": force, **begin,
         }  # fmt: skip
         back, left = generation.to_ours(generation.to_theirs(ours, marks, 100), marks)
         assert back == ours
@@ -507,6 +542,11 @@ def test_unless_said_a_text_is_as_long_as_heed_lets_it():
     assert generation.to_theirs({}, MARIAN, 100)["max_length"] == 100
 
 
+def test_another_mark_than_the_text_begins_with_cannot_be_forced():
+    with pytest.raises(ValueError, match="forced_bos_token_id is 7; heed can force 0 there, and no other"):
+        generation.to_ours({"forced_bos_token_id": 7}, BART)
+
+
 def test_what_a_text_begins_with_counts_for_them():
     theirs = {"forced_bos_token_id": 0, "min_length": 56, "max_length": 142}
     found, left = generation.to_ours(theirs, BART)
@@ -527,7 +567,8 @@ def test_what_a_text_begins_with_counts_for_them():
         ({"early_stopping": "soon"}, "early_stopping is 'soon'; it is true, false or 'never'"),
         ({"bad_words_ids": [[9], [7, 8]]}, "bad_words_ids bans [[7, 8]]; heed's search can ban [9] here"),
         ({"forced_eos_token_id": 5}, "forced_eos_token_id is 5; heed can force 0 there, and no other"),
-        ({"forced_bos_token_id": 5}, "forced_bos_token_id is 5; here a text begins with None"),
+        ({"forced_bos_token_id": 5}, "forced_bos_token_id is 5, but a text of this vocabulary begins with no mark"),
+        ({"token_healing": True}, "token_healing is True, which heed's search has not"),
     ],
 )
 def test_what_heed_cannot_follow_is_refused(theirs, says):
@@ -539,14 +580,41 @@ def test_what_heed_cannot_follow_is_refused(theirs, says):
 def test_what_does_not_matter_is_listed():
     theirs = {
         "typical_p": 0.5,
-        "use_cache": True,
         "num_return_sequences": 2,
         "suppress_tokens": [],
         "_from_model_config": True,
+        "something_new": 1,
     }
-    assert generation.to_ours({**BANNED, **theirs}, MARIAN)[1] == ["num_return_sequences", "use_cache"]
-    assert generation.to_ours({}, MARIAN)[1] == ["bad_words_ids"]
+    assert generation.to_ours({**BANNED, **theirs}, MARIAN)[1] == ["num_return_sequences", "something_new"]
+    assert generation.to_ours({"num_return_sequences": 1}, MARIAN)[1] == []
     assert generation.to_ours({"bad_words_ids": [[9], [1]]}, MARIAN)[1] == ["bad_words_ids"]
+
+
+@pytest.mark.parametrize("none", [{}, {"bad_words_ids": None}, {"bad_words_ids": []}])
+def test_what_a_folder_does_not_ban_is_not_left_aside(none):
+    assert generation.to_ours(none, MARIAN)[1] == []
+
+
+def test_what_is_nothing_of_a_search_is_not_listed():
+    from transformers import GenerationConfig
+
+    theirs = {name: value for name, value in GenerationConfig().to_dict().items() if name not in generation.THEIRS}
+    theirs |= {
+        "output_attentions": False,
+        "output_hidden_states": False,
+        "use_cache": True,
+        "return_dict_in_generate": True,
+    }
+    assert generation.to_ours({**BANNED, **theirs}, MARIAN)[1] == []
+    every = set(GenerationConfig().to_dict())
+    looked_at = {
+        *generation.THEIRS,
+        *generation.WITHOUT,
+        *generation.WITHOUT_DRAWING,
+        *generation.IDS,
+        *generation.IDLE,
+    }
+    assert every - looked_at == {"num_return_sequences"}
 
 
 def test_an_id_may_stand_in_a_list():

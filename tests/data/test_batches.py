@@ -1,5 +1,7 @@
 """Batches: every sentence once, within a budget, in an order that can be taken up anywhere."""
 
+import pickle
+import shutil
 from collections import Counter
 from contextlib import closing
 from itertools import islice
@@ -9,20 +11,32 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import nn
 
-from heed.data.batches import Batch, Batches, Place, ahead, collate, elsewhere, plan
-from heed.data.subwords import FIRST, LAST, PAD
+from heed.data import loading
+from heed.data.batches import Batch, Batches, Labelled, Place, ahead, collate, deal, elsewhere, labelled, plan
+from heed.data.gaps import Gaps
+from heed.data.noise import Denoise
+from heed.data.packed import pack
+from heed.data.rows import join
+from heed.data.subwords import FIRST, LAST, MARKS, PAD
+from heed.data.vocabulary import Marks
+from heed.models import MODELS
+from heed.tasks.classification import Classification
+from heed.tasks.gap_sentences import GapSentences
+from heed.tasks.translation import RDrop, Translation
 
 LENGTHS = st.lists(st.tuples(st.integers(1, 60), st.integers(1, 60)), min_size=1, max_size=200)
 
 
-def assert_same(one, other):
-    return all(a is b or torch.equal(a, b) for a, b in zip(one, other, strict=True))
+def same(one, other):
+    pairs = list(zip(one, other, strict=True))
+    return all(a is b or (a.dtype == b.dtype and torch.equal(a, b)) for a, b in pairs)
 
 
 def assert_both(one, other):
     assert [place for place, _ in one] == [place for place, _ in other]
-    assert all(assert_same(a, b) for (_, a), (_, b) in zip(one, other, strict=True))
+    assert all(same(a, b) for (_, a), (_, b) in zip(one, other, strict=True))
 
 
 @pytest.fixture(params=[0.0, 0.2], ids=["plain", "sampled"])
@@ -37,6 +51,33 @@ def test_every_sentence_comes_once_and_the_budget_holds(lengths, budget, seed, e
     assert sorted(np.concatenate(planned).tolist()) == list(range(len(lengths)))
     for rows in planned:
         assert len(rows) == 1 or len(rows) * max(source[rows].max(), target[rows].max()) <= budget
+
+
+def plain_plan(source, target, budget, seed, epoch):
+    """The same, sentence by sentence."""
+    random = np.random.default_rng([seed, epoch])
+    order = random.permutation(len(source))
+    batches = []
+    for row in sorted(order.tolist(), key=lambda i: (max(source[i], target[i]), source[i])):
+        longest = max(source[row], target[row])
+        if batches and longest * (len(batches[-1]) + 1) <= budget:
+            batches[-1].append(row)
+        else:
+            batches.append([row])
+    return [batches[i] for i in random.permutation(len(batches))]
+
+
+@given(LENGTHS, st.sampled_from([1, 7, 60, 100, 1000]), st.integers(0, 9), st.sampled_from([0, 0, 0, 2**16]))
+def test_a_plan_is_its_plain_definition(lengths, budget, seed, more):
+    source, target = np.array(lengths).T + more
+    budget = budget + more * 3
+    found = [rows.tolist() for rows in plan(source, target, budget, seed, epoch=1)]
+    assert found == plain_plan(source, target, budget, seed, 1)
+
+
+def test_of_no_sentences_there_are_no_batches():
+    nothing = np.zeros(0, dtype=np.int32)
+    assert plan(nothing, nothing, 100, seed=1, epoch=0) == []
 
 
 def test_little_is_padding_where_lengths_are_as_in_real_text():
@@ -111,10 +152,33 @@ def test_another_thread_makes_the_same_batches(batches):
         assert_both(list(islice(ready, 8)), expected)
 
 
-def test_another_process_makes_the_same_batches(made, learned):
+def test_other_processes_make_the_same_batches_in_the_same_order(made, learned):
     batches = Batches(made, budget=128, seed=5, sampling=0.2, subwords=(learned, learned))
-    with closing(elsewhere(batches, Place(0, 3), size=2)) as ready:
-        assert_both(list(islice(ready, 8)), list(islice(batches.start(Place(0, 3)), 8)))
+    near_the_end = Place(0, len(batches.plan(0)) - 3)
+    with closing(elsewhere(batches, near_the_end, size=2, workers=2)) as ready:
+        assert_both(list(islice(ready, 11)), list(islice(batches.start(near_the_end), 11)))
+
+
+def test_a_batch_of_any_kind_comes_whole_from_another_process():
+    for batch in (collate([[5, 6], [7]], [[8], [9, 10]]), pack([[5, 6], [7]], [[8], [9, 10]], slots=16)):
+        found = loading._tensors(pickle.loads(pickle.dumps(loading._arrays(batch))))
+        assert type(found) is type(batch)
+        assert repr(found) == repr(batch)
+
+
+def test_those_that_take_turns_make_together_what_one_makes(batches):
+    expected = list(islice(batches.start(Place(0, 1)), 12))
+    for of in (2, 3, 5):
+        for turn in range(of):
+            own = expected[turn::of]
+            assert_both(list(islice(batches.start(Place(0, 1), turn, of), len(own))), own)
+
+
+def test_a_process_that_dies_is_an_error(lines, build, tmp_path):
+    batches = Batches(build(tmp_path / "corpus", lines[:20]), budget=128, seed=5)
+    shutil.rmtree(tmp_path / "corpus")
+    with pytest.raises(RuntimeError, match=r"the process that makes batches has died \(exit code 1\)"):
+        next(elsewhere(batches, Place()))
 
 
 def test_what_has_an_end_ends_in_another_thread_too():
@@ -134,7 +198,7 @@ def test_an_error_in_another_thread_reaches_who_waits():
 
 def test_an_error_in_another_process_reaches_who_waits(made):
     without_subwords = Batches(made, budget=128, seed=5, sampling=0.2)
-    with pytest.raises(TypeError, match="'NoneType' object is not subscriptable"):
+    with pytest.raises(TypeError, match="NoneType"):
         next(elsewhere(without_subwords, Place()))
 
 
@@ -176,6 +240,126 @@ SENTENCE = st.lists(st.integers(4, 99), max_size=9)
 @given(st.lists(st.tuples(SENTENCE, SENTENCE), min_size=1, max_size=9))
 def test_collate_is_its_plain_definition(pairs):
     source, target = map(list, zip(*pairs, strict=True))
-    assert assert_same(collate(source, target), plain_collate(source, target))
+    assert same(collate(source, target), plain_collate(source, target))
     as_stored = [[np.array(row, dtype=np.uint16) for row in side] for side in (source, target)]
-    assert assert_same(collate(*as_stored), plain_collate(source, target))
+    assert same(collate(*as_stored), plain_collate(source, target))
+    joined = [join(side) for side in as_stored]
+    assert same(collate(*joined), plain_collate(source, target))
+
+
+# the share of a process in a batch
+
+MASKED = Marks(PAD, 1, FIRST, LAST, mask=5, gap=6)
+
+
+def noisy(made, learned, kind, share=(0, 1)):
+    """Batches of `kind`, of which this process gets its share."""
+    ends = np.array([piece.endswith(".") for piece in learned.pieces(range(len(learned)))])
+    noise = {"denoised": Denoise(MASKED, ends), "gaps": Gaps(MASKED, ends, gap_share=0.5)}.get(kind)
+    sampling = 0.3 if kind == "sampled" else 0.0
+    return Batches(
+        made,
+        budget=300,
+        seed=5,
+        sampling=sampling,
+        subwords=(learned, learned),
+        noise=noise,
+        share=share,
+        max_length=33,
+    )
+
+
+def read_rows(batch):
+    """Each row of a batch as what is in it, however wide the batch is."""
+    due = torch.full(batch.target.shape, -1).flatten()
+    due[batch.places] = batch.expected
+    hidden = torch.full(batch.source.shape, -1).flatten()
+    if batch.hidden is not None:
+        hidden[batch.hidden] = batch.answers
+    found = []
+    for source, valid, target, expected, answers in zip(
+        batch.source, batch.valid, batch.target, due.view_as(batch.target), hidden.view_as(batch.source), strict=True
+    ):
+        spoken = int((expected >= 0).sum())
+        assert (target[spoken:] == PAD).all()
+        assert (source[~valid] == PAD).all()
+        found.append(
+            tuple(tuple(p.tolist()) for p in (source[valid], target[:spoken], expected[:spoken], answers[valid]))
+        )
+    return found
+
+
+@pytest.mark.parametrize("kind", ["plain", "sampled", "denoised", "gaps"])
+@pytest.mark.parametrize("world", [1, 2, 3, 5])
+def test_the_shares_of_a_batch_are_the_batch(made, learned, kind, world):
+    whole = list(islice(noisy(made, learned, kind).start(Place(1, 2)), 6))
+    shares = [list(islice(noisy(made, learned, kind, (rank, world)).start(Place(1, 2)), 6)) for rank in range(world)]
+    assert len({tuple(place for place, _ in own) for own in (whole, *shares)}) == 1
+    for i, (_, batch) in enumerate(whole):
+        parts = [read_rows(own[i][1]) for own in shares]
+        assert Counter(row for part in parts for row in part) == Counter(read_rows(batch))
+        assert max(map(len, parts)) - min(map(len, parts)) <= 1
+        for part in parts:
+            places = [read_rows(batch).index(row) for row in part]
+            assert places == sorted(places)
+    if world == 1:
+        assert_both(shares[0], whole)
+
+
+def test_the_noise_of_a_text_does_not_depend_on_what_shares_its_batch(made, learned):
+    rows = np.arange(20)
+    noised = noisy(made, learned, "denoised")
+    assert read_rows(noised.make(rows, (0, 3)))[4:9] == read_rows(noised.make(rows[4:9], (0, 7)))
+    assert read_rows(noised.make(rows, (0, 3))) != read_rows(noised.make(rows, (1, 3)))
+
+
+@given(st.lists(st.integers(1, 120), min_size=1, max_size=100), st.integers(1, 9))
+def test_a_batch_is_dealt_out_whole_and_evenly(tokens, world):
+    dealt = [deal(np.array(tokens), rank, world) for rank in range(world)]
+    assert (sum(mine.astype(int) for mine in dealt) == 1).all()
+    shares = [int(np.array(tokens)[mine].sum()) for mine in dealt]
+    assert max(shares) - min(shares) <= max(tokens)
+
+
+def test_a_share_that_is_none_is_refused(made):
+    with pytest.raises(ValueError, match=r"share is \(2, 2\); it must be a rank from 0 on, and of how many"):
+        Batches(made, budget=128, seed=5, share=(2, 2))
+
+
+def little(name, **more):
+    kind, config = MODELS[name]
+    sizes = {"dim": 16, "heads": 2, "hidden": 24, "encoder_layers": 2, "decoder_layers": 2, "max_length": 32}
+    made = kind(config(vocab_size=20, **sizes, **more)).double()
+    for weight in made.parameters():
+        nn.init.normal_(weight, std=0.2)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("objective", "name"),
+    [(Translation(0.1), "transformer"), (Translation(), "bart"), (RDrop(), "transformer"), (GapSentences(), "pegasus")],
+)
+def test_an_empty_share_teaches_nothing(objective, name):
+    batch, model = collate([], []), little(name)
+    assert (batch.source.shape, batch.target.shape, len(batch.places), len(batch.expected)) == ((1, 1), (1, 1), 0, 0)
+    assert [part.dtype for part in batch[:5]] == [torch.int64, torch.bool, torch.int64, torch.int64, torch.int64]
+    assert batch.valid.all()  # attention over nothing may be NaN, and is on some devices
+    loss = objective(model.train(), batch)
+    loss.total.backward()
+    assert (loss.total.item(), loss.surprise.item(), loss.count) == (0, 0, 0)
+    assert all(weight.grad is not None and not weight.grad.any() for weight in model.parameters())
+
+
+def test_an_empty_share_of_labels_teaches_nothing():
+    batch, model = labelled([], [], (MARKS, MARKS)), little("bart-classifier", labels=3)
+    assert isinstance(batch, Labelled) and batch.labels.dtype == torch.int64
+    loss = Classification(0.1)(model.train(), batch)
+    loss.total.backward()
+    assert (loss.total.item(), loss.count) == (0, 0)
+    assert all(weight.grad is None or not weight.grad.any() for weight in model.parameters())
+
+
+def test_with_more_processes_than_rows_some_shares_are_empty(made):
+    shares = [Batches(made, budget=128, seed=5, share=(rank, 4)).make(np.array([7, 3])) for rank in range(4)]
+    assert [len(batch.expected) > 0 for batch in shares] == [True, True, False, False]
+    assert same(shares[3], collate([], []))

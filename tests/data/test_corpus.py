@@ -11,6 +11,7 @@ from heed.data import corpus as corpora
 from heed.data.corpus import CHUNK, REASONS, Corpus, survey
 from heed.data.filters import FiltersConfig
 from heed.data.readers import Line
+from heed.data.rows import join
 
 
 def rejected(folder):
@@ -33,6 +34,29 @@ def test_ids_are_what_the_subwords_say(made, learned, pairs):
 def test_the_text_comes_along_where_it_is_asked_for(made, pairs, lines, build, tmp_path):
     assert [(made.source.text[i], made.target.text[i]) for i in range(len(pairs))] == pairs
     assert build(tmp_path / "corpus", lines[:5]).source.text is None
+
+
+ROWS = [[3, 0, 179, 3, 50], [179], [0], []]
+
+
+@pytest.mark.parametrize("rows", ROWS)
+def test_rows_taken_at_once_are_those_taken_one_by_one(made, rows):
+    for side in (made.source, made.target):
+        found = side.take(np.array(rows, dtype=np.int32))
+        assert (len(found), found.ids.dtype) == (len(rows), side.ids.dtype)
+        assert [row.tolist() for row in found] == [side[i].tolist() for i in rows]
+        texts = side.text.take(np.array(rows, dtype=np.int64))
+        assert [row.tobytes().decode() for row in texts] == [side.text[i] + " " for i in rows]
+        assert texts.count(ord(" ")).tolist() == [len(side.text[i].split()) for i in rows]
+
+
+def test_rows_are_counted_and_joined_row_by_row():
+    rows = join([[1, 2], [], [2, 2, 3], [2]])
+    assert rows.count(2).tolist() == [1, 0, 2, 1]
+    assert [row.tolist() for row in rows.joined(np.array([2, 0, 1, 1]))] == [[1, 2], [], [2, 2, 3], [2]]
+    assert [row.tolist() for row in rows.joined(np.array([0, 3, 1]))] == [[], [1, 2, 2, 2, 3], [2]]
+    assert [row.tolist() for row in join([])] == []
+    assert join(rows) is rows
 
 
 def test_a_corpus_opens_the_same_files_in_another_process(made):

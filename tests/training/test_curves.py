@@ -5,6 +5,7 @@ import pytest
 
 from heed.training import curves
 from heed.training.curves import plot, read_log
+from heed.training.report import SCORES
 
 
 def step(number, loss=5.0, rate=1e-4):
@@ -90,12 +91,47 @@ def test_each_panel_shows_every_run_in_its_colour(tmp_path):
     runs = [curves.Run(folder.name, colour, read_log(folder)) for folder, colour in zip(folders, "rb", strict=True)]
     figure = curves._figure(runs)
     titles = [panel.get_title(loc="left") for panel in figure.axes]
-    assert titles == ["Loss", "Translation scores", "Learning rate", "Tokens a second"]
+    assert titles == ["Loss", "Scores", "Learning rate", "Tokens a second"]
     for panel in figure.axes:
         assert {line.get_color() for line in panel.lines} == {"r", "b"}
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a", "b"]
     assert figure.axes[0].get_yscale() == "log"
     assert figure.axes[2].lines[0].get_linestyle() == "--"  # the runs share a schedule, and take turns
+
+
+def panel(folder):
+    """The one that shows scores."""
+    return curves._figure([curves.Run("a", "r", read_log(folder))]).axes[1]
+
+
+@pytest.mark.parametrize(
+    ("scores", "title", "key"),
+    [
+        (["bleu", "chrf", "rouge"], "Scores", ["BLEU", "chrF", "ROUGE-L"]),
+        (["accuracy"], "Accuracy", []),
+        (["rouge"], "ROUGE-L", []),
+    ],
+)
+def test_the_scores_that_a_run_has_are_drawn(tmp_path, scores, title, key):
+    values = {name: 10.0 * (place + 1) for place, name in enumerate(scores)}
+    lines = [{"kind": "valid", "step": at, "loss": 1.0, **values} for at in (50, 100)]
+    shown = panel(run(tmp_path / "a", [*losses(2), *lines]))
+    assert shown.get_title(loc="left") == title
+    assert [line.get_ydata().tolist() for line in shown.lines] == [[value, value] for value in values.values()]
+    assert ([text.get_text() for text in shown.get_legend().get_texts()] if shown.get_legend() else []) == key
+    assert not shown.texts
+
+
+def test_every_score_of_a_run_has_its_style():
+    assert {"loss", *curves._STYLES} == set(SCORES)
+    assert len(set(curves._STYLES.values())) == len(curves._STYLES)
+
+
+def test_a_run_that_is_validated_by_its_loss_alone_has_no_scores_to_wait_for(tmp_path):
+    early = panel(run(tmp_path / "early", losses(2)))
+    assert [text.get_text() for text in early.texts] == ["nothing yet"]
+    trained = panel(run(tmp_path / "trained", [*losses(2), {"kind": "valid", "step": 50, "loss": 1.0}]))
+    assert [text.get_text() for text in trained.texts] == ["none but the loss"]
 
 
 def test_points_are_drawn_where_the_log_has_them(tmp_path):

@@ -9,12 +9,13 @@ examples:
   heed average runs/en-de --last 2 --out runs/en-de-avg
   heed average runs/a/model runs/b/model --out averaged          # models of the same shape
 
-The result is a model folder that every other verb takes.
+The folders may be of any kind that heed reads. The result is a model folder that every other verb takes.
 """
+LEARNING = ("dropout", "attention_dropout", "hidden_dropout", "classifier_dropout", "init_std")  # no part of a shape
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folders", nargs="+", type=Path, help="one run, or several model folders")
+    parser.add_argument("folders", nargs="+", help="one run, or several model folders")
     parser.add_argument(
         "--last", type=int, help="of a run: how many of its last checkpoints (all that are kept, unless said)"
     )
@@ -23,58 +24,72 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from heed.cli.common import errors
-    from heed.models import folder as model_folder
-    from heed.serving.load import find_model, load
-    from heed.training.average import mean
+    from heed.convert.aside import aside, refuse_existing
+    from heed.serving.load import write_package
 
-    paths, base = _weights(args, find_model)
-    if args.out.exists() and any(args.out.iterdir()):
-        raise ValueError(f"{args.out} exists already: choose another --out")
-    weights = mean(paths)
-    args.out.mkdir(parents=True, exist_ok=True)
-    facts = model_folder.read_config(base)
-    for name in set(facts["subwords"].values()):
-        (args.out / name).write_bytes((base / name).read_bytes())
-    facts["trained"] = {"weights": "mean of " + ", ".join(str(path.parent) for path in paths)}
-    model_folder.write_weights(args.out / model_folder.WEIGHTS, weights)
-    model_folder.write_json(args.out / model_folder.CONFIG, facts)
-    load(args.out, "cpu")  # it can be read back
-    errors().print(
-        f"{args.out} is the mean of {len(paths)}: {', '.join(path.parent.name for path in paths)}", soft_wrap=True
-    )
-    return 0
-
-
-def _weights(args: argparse.Namespace, find_model) -> tuple[list[Path], Path]:
-    """The files to average, and the model folder that tells how to read them."""
-    from heed.training import checkpoints
-
+    refuse_existing(args.out)
+    if args.last is not None and args.last < 1:
+        raise ValueError(f"--last is {args.last}; it must be at least 1")
     if len(args.folders) > 1:
         if args.last:
             raise ValueError("--last goes with one run; for several model folders, name just those you want")
-        models = [find_model(path) for path in args.folders]
-        for model in models[1:]:
-            _check_alike(models[0], model)
-        return [path / "model.safetensors" for path in models], models[0]
-    run_folder = args.folders[0]
-    found = checkpoints.found(run_folder / "checkpoints")
+        package, of = _models(args.folders), args.folders
+    else:
+        package, of = _checkpoints(Path(args.folders[0]), args.last)
+    task = {name: value for name, value in package.facts.get("trained", {}).items() if name == "task"}
+    trained = {**task, "weights": f"mean of {', '.join(of)}"}  # scores were those of other weights
+    with aside(args.out) as part:
+        write_package(package._replace(facts={**package.facts, "trained": trained}), part)
+    told = f"{args.out} is the mean of {len(of)}: {', '.join(Path(name).name for name in of)}"
+    errors().print(told, soft_wrap=True, markup=False, highlight=False)
+    return 0
+
+
+def _checkpoints(folder: Path, last: int | None):
+    """The model of a run with the mean of its checkpoints' weights, and which those are."""
+    from heed.models.folder import put
+    from heed.serving.load import open_package
+    from heed.training import checkpoints
+    from heed.training.average import mean
+
+    found = checkpoints.found(folder / "checkpoints")
     if not found:
-        raise ValueError(f"{run_folder} has no checkpoints: name a run folder, or several model folders")
-    wanted = found[-args.last :] if args.last else found
-    if args.last and len(found) < args.last:
-        raise ValueError(
-            f"{run_folder} keeps {len(found)} checkpoints, not {args.last}; training.keep says how many are kept"
-        )
-    return [path / checkpoints.MODEL for path in wanted], find_model(run_folder)
+        raise ValueError(f"{folder} has no checkpoints: name a run folder, or several model folders")
+    if last and len(found) < last:
+        raise ValueError(f"{folder} keeps {len(found)} checkpoints, not {last}; training.keep says how many are kept")
+    wanted = found[-last:] if last else found
+    package = open_package(folder)
+    put(package.model, mean([path / checkpoints.MODEL for path in wanted]), folder / "checkpoints")
+    return package, [str(path) for path in wanted]
 
 
-def _check_alike(one: Path, other: Path) -> None:
-    """A mean of models that do not read and write the same way means nothing."""
-    from heed.models.folder import read_config
+def _models(names: list[str]):
+    """The first model with the mean of all models' weights, one of them in memory at a time."""
+    from heed.serving.load import open_package
 
-    first, second = read_config(one), read_config(other)
-    names = zip(sorted(first["subwords"].items()), sorted(second["subwords"].items()), strict=True)
-    if any((one / a[1]).read_bytes() != (other / b[1]).read_bytes() for a, b in names):
-        raise ValueError(f"{one} and {other} have different subwords: their mean would mean nothing")
-    if first["model"] != second["model"]:
-        raise ValueError(f"{one} and {other} are of different shapes: see `heed info` of both")
+    first = open_package(names[0])
+    weights = first.model.state_dict()
+    total = {name: weight.double() for name, weight in weights.items()}
+    for name in names[1:]:
+        other = open_package(name)
+        _refuse_unlike(names[0], first, name, other)
+        for key, weight in other.model.state_dict().items():
+            total[key] += weight.double()
+    first.model.load_state_dict({key: (total[key] / len(names)).to(weight) for key, weight in weights.items()})
+    return first
+
+
+def _refuse_unlike(name: str, one, other_name: str, other) -> None:
+    """A mean of models that do not read, compute and write the same way means nothing."""
+    if [part.key() for part in one.subwords] != [part.key() for part in other.subwords]:
+        raise ValueError(f"{name} and {other_name} have different subwords: their mean would mean nothing")
+    if one.facts.get("labels") != other.facts.get("labels"):
+        raise ValueError(f"{name} and {other_name} have different labels: their mean would mean nothing")
+    if _shape(one.model) != _shape(other.model):
+        raise ValueError(f"{name} and {other_name} are of different shapes: see `heed info` of both")
+
+
+def _shape(model) -> tuple:
+    from dataclasses import asdict
+
+    return type(model), {name: value for name, value in asdict(model.config).items() if name not in LEARNING}

@@ -2,16 +2,18 @@
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 EXAMPLES = """\
 examples:
   heed info runs/en-de
   heed info runs/en-de --json
+  heed info Helsinki-NLP/opus-mt-ko-en                     # a name on the Hugging Face hub, or a folder of transformers
 """
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", type=Path, help="a run or a model folder")
+    parser.add_argument("folder", help="a run, a model folder, or a name on the hub")
     parser.add_argument("--json", action="store_true", help="as JSON")
 
 
@@ -23,6 +25,7 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps(facts, indent=2, ensure_ascii=False))
         return 0
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
     console = Console()
@@ -31,42 +34,60 @@ def run(args: argparse.Namespace) -> int:
             title=section, title_justify="left", title_style="bold", show_header=False, box=None, padding=(0, 2)
         )
         for name, value in values.items():
-            table.add_row(f"[dim]{name}[/]", str(value))
+            table.add_row(f"[dim]{name}[/]", escape(_shown(value)))
         console.print(table)
     return 0
 
 
-def _facts(folder: Path) -> dict[str, dict]:
-    from heed.models import folder as model_folder
-    from heed.serving.load import find_model
+def _facts(name: str) -> dict[str, dict]:
+    from heed.models.folder import CONFIG
+    from heed.serving.load import open_package
 
-    facts: dict[str, dict] = {}
+    facts, folder = {}, Path(name)
     if (folder / "recipe.toml").is_file():
         facts["run"] = _run(folder)
-        if not (folder / "model" / model_folder.CONFIG).is_file():
+        if not (folder / "model" / CONFIG).is_file():
             return facts
-    path = find_model(folder)
-    config = model_folder.read_config(path)
-    weights = model_folder.read_weights(path / model_folder.WEIGHTS)
+    return facts | _package(name, open_package(name))
+
+
+def _package(name: str, package) -> dict[str, dict]:
+    """What there is to know of a model, wherever it came from."""
+    from dataclasses import asdict
+
+    from heed.convert import card
+    from heed.serving.load import find_model
+
+    said, weights = package.facts, package.model.state_dict().values()
+    facts: dict[str, dict] = {}
     facts["model"] = {
-        "folder": str(path),
-        **config.get("model", {}),
-        "weights": f"{sum(weight.numel() for weight in weights.values()):,}",
-        "megabytes": round((path / model_folder.WEIGHTS).stat().st_size / 1e6, 1),
+        "folder": str(find_model(Path(name))) if Path(name).is_dir() else name,
+        "name": card.kind(package),
+        **asdict(package.model.config),
+        "weights": f"{sum(weight.numel() for weight in weights):,}",
+        "megabytes": round(sum(weight.numel() * weight.element_size() for weight in weights) / 1e6, 1),
     }
     facts["text"] = {
-        "languages": config.get("languages"),
-        "subwords": config.get("subwords"),
-        "longest": config.get("max_source"),
+        "languages": said.get("languages"),
+        "vocabulary": said.get("subwords", {}).get("kind", "heed"),
+        "pieces": {side: len(part) for side, part in zip(("source", "target"), package.subwords, strict=True)},
+        "longest": said.get("max_source"),
     }
-    facts["search"] = config.get("decoding", {})
-    facts["trained"] = config.get("trained", {})
+    if "labels" in said:
+        facts["text"]["labels"] = said["labels"]
+    else:
+        facts["search"] = said.get("decoding", {})
+    if "origin" in said:
+        facts["origin"] = said["origin"]
+    if "trained" in said:
+        facts["trained"] = said["trained"]
     return facts
 
 
 def _run(folder: Path) -> dict:
     from heed.training import checkpoints
     from heed.training.curves import read_log
+    from heed.training.report import SCORES
 
     lines = read_log(folder) if (folder / "log.jsonl").is_file() else []
     last = next((line for line in reversed(lines) if "step" in line), {})
@@ -75,6 +96,17 @@ def _run(folder: Path) -> dict:
         "folder": str(folder),
         "step": last.get("step", 0),
         "finished": any(line["kind"] == "end" for line in lines),
-        "last validation": {name: round(valid[name], 3) for name in ("step", "loss", "bleu", "chrf") if name in valid},
+        "last validation": {name: round(valid[name], 3) for name in ("step", *SCORES) if name in valid},
         "checkpoints": [path.name for path in checkpoints.found(folder / "checkpoints")],
     }
+
+
+def _shown(value: Any) -> str:
+    """A value as one says it."""
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_shown(own)}" for name, own in value.items())
+    if isinstance(value, list):
+        return ", ".join(map(_shown, value)) or "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "not stated" if value is None else str(value)

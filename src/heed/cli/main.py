@@ -9,18 +9,19 @@ from collections.abc import Sequence
 from heed import __version__
 
 VERBS = {
-    "train": "train a translator on a parallel corpus",
+    "train": "train a translator on a parallel corpus, from nothing or from a model that is there",
     "translate": "translate text with a trained model",
     "evaluate": "score translations against references: BLEU, chrF, TER, with signatures",
     "summarize": "say in a few words what an article says",
     "classify": "tell the labels of texts",
     "look": "draw the attention of a translation",
     "score": "say how likely given translations are",
+    "distill": "make a smaller, faster translator of a trained one",
     "convert": "bring models in from Hugging Face, and out to it and to CTranslate2",
     "average": "make one model of the mean of several checkpoints",
     "info": "tell what is in a run or a model folder",
     "plot": "draw the curves of one or more runs",
-    "phrasebook": "write the built-in Korean-English corpus to files",
+    "phrasebook": "write the built-in corpora to files: Korean-English phrases, articles with summaries",
 }
 
 EXAMPLES = """\

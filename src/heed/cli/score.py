@@ -8,7 +8,8 @@ examples:
   heed score runs/en-de --source test.en --target test.de --token-scores > scores.tsv
 
 One line a pair: its log probability; with --token-scores also each token with its own. The last line, on
-standard error, is the perplexity of the whole.
+standard error, is the perplexity of the whole. What every text is made to begin with (BART's <s>) is said at no cost,
+and counts nowhere.
 """
 
 
@@ -29,11 +30,14 @@ def run(args: argparse.Namespace) -> int:
     import math
 
     from heed.cli.common import errors, open_translator, read_lines, write_lines
+    from heed.serving.searching import begins_with
 
     sources, targets = read_lines(args.source), read_lines(args.target)
     if len(sources) != len(targets):
         raise ValueError(f"{args.source} has {len(sources):,} lines and {args.target} has {len(targets):,}")
-    scores = open_translator(args).score(sources, targets)
+    translator = open_translator(args)
+    free = len(begins_with(translator.decoding, translator.marks[1]))
+    scores = [_without(score, free) for score in translator.score(sources, targets)]
     write_lines((_line(score, args.token_scores) for score in scores), args.out)
     tokens = sum(len(score.tokens) for score in scores)
     total = sum(score.logp for score in scores)
@@ -42,6 +46,14 @@ def run(args: argparse.Namespace) -> int:
         highlight=False,
     )
     return 0
+
+
+def _without(score, free: int):
+    """A score without its first tokens."""
+    from dataclasses import replace
+
+    tokens, parts = score.tokens[free:], score.token_scores[free:]
+    return replace(score, logp=sum(parts), tokens=tokens, token_scores=parts)
 
 
 def _line(score, token_scores: bool) -> str:

@@ -12,6 +12,7 @@ examples:
   heed train --from Helsinki-NLP/opus-mt-ko-en --source my.ko --target my.en --out runs/tuned     # fine-tuning
   heed train --source text.ko --set task.name=denoising --set model.name=bart --out runs/bart    # pre-training
   heed train --out runs/en-de --resume            # go on after Ctrl-C, a crash, kill -9
+  torchrun --nproc-per-node=8 --max-restarts=3 -m heed train recipes/paper-base.toml --out runs/base    # on eight GPUs
 
 Files may be plain, .gz or .xz; several of a kind are read one after the other. Every setting has a name
 (section.name); recipes/all-settings.toml has them all. Prepared corpora are kept in $HEED_CACHE (~/.cache/heed).
@@ -55,12 +56,20 @@ def run(args: argparse.Namespace) -> int:
     from heed.cli.common import errors
     from heed.runs.train import run as train
     from heed.training.report import Report
+    from heed.training.torchrun import is_first
 
-    recipe = _recipe(args)
+    try:
+        recipe = _recipe(args)
+    except ValueError:
+        if is_first():
+            raise
+        return 1  # the first says why
     console = errors()
+    console.quiet = not is_first()  # of the processes that torchrun starts, one speaks
+    quiet = args.quiet or console.quiet
 
     def say(sentence: str) -> None:
-        if not args.quiet:
+        if not quiet:
             console.print(sentence, highlight=False, soft_wrap=True)
 
     with console.status("reading") as status:
@@ -70,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
 
         def report(start: int) -> Report:
             status.stop()
-            return Report(console, recipe.training.steps, start, args.quiet)
+            return Report(console, recipe.training.steps, start, quiet)
 
         outcome = train(recipe, args.out, resume=args.resume, report=report, say=say, tell=tell)
     if outcome.how == "interrupted":
@@ -80,12 +89,17 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _absolute(name: str) -> str:
+    """A folder wherever the run goes on from; a name on the hub as it is."""
+    return str(Path(name).absolute()) if Path(name).is_dir() else name
+
+
 def _recipe(args: argparse.Namespace):
     from heed.config import assignment
     from heed.runs import recipe
 
     changes = [(f"data.{name}", getattr(args, name)) for name in FILES if getattr(args, name)]
-    changes += [("model.folder", args.start)] if args.start else []
+    changes += [("model.folder", _absolute(args.start))] if args.start else []
     changes += [(f"training.{name}", getattr(args, name)) for name in ("device", "threads") if getattr(args, name)]
     changes += [assignment(text) for text in args.set]
     path = args.recipe

@@ -3,6 +3,7 @@
 Its Marian and Pegasus came from the same file, and share most of the names.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from heed.convert.fields import Fields, Rule, Settings, agreed
@@ -67,15 +68,27 @@ FIELDS = Fields(
     formerly=FORMERLY,
 )
 # fmt: on
+ONE_LABEL = "single_label_classification"
 
 
 def _labels(settings: Settings) -> dict[str, Any]:
-    names = settings.get("id2label")
-    return {"labels": agreed(settings, ("num_labels", "_num_labels"), 3) if names is None else len(names)}
+    names, kind = settings.get("id2label"), settings.get("problem_type")
+    if kind not in (None, ONE_LABEL):
+        raise ValueError(f"problem_type is {kind!r}; heed's BartClassifier is made for {ONE_LABEL!r} alone")
+    labels = agreed(settings, ("num_labels", "_num_labels"), 3) if names is None else len(names)
+    if labels < 2:
+        said = f"num_labels is {labels}" if names is None else f"id2label is {names}"
+        raise ValueError(f"{said}; heed's BartClassifier tells labels apart, so there must be at least two")
+    return {"labels": labels}
 
 
-def _their_labels(config: BartClassifierConfig) -> dict[str, Any]:
-    names = [f"LABEL_{i}" for i in range(config.labels)]
+def label_names(labels: int) -> list[str]:
+    """Those that transformers gives to labels without names."""
+    return [f"LABEL_{i}" for i in range(labels)]
+
+
+def their_labels(names: Sequence[str]) -> dict[str, Any]:
+    """What config.json says of labels with these names."""
     return {
         "id2label": {str(i): name for i, name in enumerate(names)},
         "label2id": {name: i for i, name in enumerate(names)},
@@ -91,7 +104,7 @@ CLASSIFIER_FIELDS = Fields(
     ("last", "eos_token_id", 2),
     always={"model_type": "bart", "tie_word_embeddings": True, **ALWAYS},
     formerly=FORMERLY,
-    rules=(Rule(_labels, _their_labels),),
+    rules=(Rule(_labels, lambda config: their_labels(label_names(config.labels))),),
 )
 
 

@@ -202,6 +202,6 @@ def _options(package: Package) -> str:
         "max_decoding_length": "max_length",
     }
     options |= {theirs: said[ours] for theirs, ours in names.items() if said[ours]}
-    if before:
+    if before and said["force_begin"]:
         options["target_prefix"] = [package.subwords[1].pieces(before)]
     return ", ".join(f"{name}={value!r}" for name, value in options.items())

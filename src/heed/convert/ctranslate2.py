@@ -1,5 +1,6 @@
 """Models for CTranslate2, which translates fast without torch. Out only."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from heed.convert.aside import aside
 from heed.data.vocabulary import Vocabulary
 from heed.models.bart import BartClassifier
 from heed.models.encoder_decoder import EncoderDecoder
-from heed.models.folder import write_text
+from heed.models.folder import CONFIG, write_text
 from heed.models.marian import Marian
 from heed.models.package import Package
 from heed.nn.attention import Attention
@@ -42,6 +43,17 @@ def write(package: Package, folder: Path, quantization: str | None = None) -> No
         if tokenizer := getattr(package.subwords[0], "tokenizer", None):
             write_text(part / "tokenizer.json", tokenizer.to_str(pretty=True))
         write_text(part / "README.md", card.ctranslate2(package, quantization))
+
+
+def is_one(folder: Path) -> bool:
+    """Whether a folder is one of CTranslate2's, which heed cannot read."""
+    if not ((folder / "model.bin").is_file() and (folder / CONFIG).is_file()):
+        return False
+    try:
+        settings = json.loads((folder / CONFIG).read_text("utf-8"))
+    except ValueError:
+        return False
+    return isinstance(settings, dict) and not settings.keys() & {"model", "model_type", "architectures"}
 
 
 def _specs() -> Any:

@@ -34,7 +34,7 @@ class Fields:
         rules: tuple[Rule, ...] = (),
     ):
         self.config, self.rules = config, rules
-        self.rows = [(ours, _names(theirs), default, *(words or [None])) for ours, theirs, default, *words in rows]
+        self.rows = [(ours, every_name(theirs), default, *(words or [None])) for ours, theirs, default, *words in rows]
         self.always, self.fixed = dict(always), {**always, **(formerly or {})}
         self.name = config.__name__.removesuffix("Config")
 
@@ -93,5 +93,6 @@ def agreed(settings: Settings, names: tuple[str, ...], default: Any) -> Any:
     return value
 
 
-def _names(theirs: str | tuple[str, ...]) -> tuple[str, ...]:
+def every_name(theirs: str | tuple[str, ...]) -> tuple[str, ...]:
+    """The names of a row in which theirs may be one or several."""
     return (theirs,) if isinstance(theirs, str) else theirs

@@ -11,8 +11,8 @@ from heed.data.vocabulary import Marks
 
 OURS = {
     "beam": 5, "nbest": 1, "length_penalty": 0.6, "penalty": "wu", "stopping": "exact", "min_length": 0,
-    "max_length": None, "force_end": False, "no_repeat": 0, "renormalize": False, "sample": False, "temperature": 1.0,
-    "top_k": 0, "top_p": 1.0,
+    "max_length": None, "force_begin": True, "force_end": False, "no_repeat": 0, "renormalize": False, "sample": False,
+    "temperature": 1.0, "top_k": 0, "top_p": 1.0,
 }  # fmt: skip
 THEIRS = {
     "num_beams": 1, "length_penalty": 1.0, "early_stopping": False, "min_length": 0, "min_new_tokens": None,
@@ -26,9 +26,19 @@ WITHOUT = {
     "repetition_penalty": 1.0, "encoder_repetition_penalty": 1.0, "encoder_no_repeat_ngram_size": 0,
     "exponential_decay_length_penalty": None, "suppress_tokens": None, "begin_suppress_tokens": None,
     "sequence_bias": None, "guidance_scale": 1.0, "penalty_alpha": None, "dola_layers": None, "watermarking_config": None,
-    "stop_strings": None, "max_time": None,
+    "stop_strings": None, "max_time": None, "token_healing": False,
 }  # fmt: skip
 WITHOUT_DRAWING = {"typical_p": 1.0, "min_p": None, "top_h": None, "epsilon_cutoff": 0.0, "eta_cutoff": 0.0}
+# what tells how `generate` computes, and what it hands back besides the text: not what it finds
+IDLE = {
+    "output_attentions", "output_hidden_states", "output_scores", "output_logits", "return_dict_in_generate", "use_cache",
+    "cache_implementation", "cache_config", "max_cache_len", "return_legacy_cache", "prefill_chunk_size", "low_memory",
+    "compile_config", "disable_compile", "continuous_batching_config", "remove_invalid_values", "is_assistant",
+    "num_assistant_tokens", "num_assistant_tokens_schedule", "assistant_confidence_threshold", "assistant_early_exit",
+    "assistant_lookbehind", "assistant_ensemble_weight", "target_lookbehind", "prompt_lookup_num_tokens",
+    "max_matching_ngram_size", "speculation_type", "use_mtp", "generation_kwargs", "transformers_version",
+    "_from_model_config", "_commit_hash",
+}  # fmt: skip
 IDS = ("pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id")
 STOPPING = {"first": True, "heuristic": False, "exact": "never"}
 
@@ -48,12 +58,18 @@ def to_ours(said: Mapping[str, Any], marks: Marks) -> tuple[dict[str, Any], list
         "renormalize": theirs["renormalize_logits"],
         "force_end": _forced("forced_eos_token_id", theirs, marks.last),
     }
+    if marks.before:
+        ours["force_begin"] = _forced("forced_bos_token_id", theirs, marks.before[0])
+    elif theirs["forced_bos_token_id"] is not None:
+        raise ValueError(
+            f"forced_bos_token_id is {theirs['forced_bos_token_id']}, but a text of this vocabulary begins with no mark: "
+            "heed can force none there"
+        )
     if (most := _longest(theirs)) is not None:
         ours["max_length"] = most
     if theirs["do_sample"]:
         ours |= {"sample": True, **{name: theirs[name] for name in ("temperature", "top_k", "top_p")}}
-    known = {*THEIRS, *WITHOUT, *WITHOUT_DRAWING, *IDS, "transformers_version", "_from_model_config", "_commit_hash"}
-    return ours, sorted({name for name in said if name not in known} | _differently(theirs, marks))
+    return ours, _left(said, marks)
 
 
 def to_theirs(decoding: Mapping[str, Any], marks: Marks, most: int) -> dict[str, Any]:
@@ -68,7 +84,7 @@ def to_theirs(decoding: Mapping[str, Any], marks: Marks, most: int) -> dict[str,
         "no_repeat_ngram_size": ours["no_repeat"],
         "renormalize_logits": ours["renormalize"],
         "bad_words_ids": [[token] for token in marks.never] or None,
-        "forced_bos_token_id": marks.before[0] if marks.before else None,
+        "forced_bos_token_id": marks.before[0] if marks.before and ours["force_begin"] else None,
         "forced_eos_token_id": marks.last if ours["force_end"] else None,
     }
     if ours["sample"]:
@@ -135,18 +151,15 @@ def _forced(name: str, theirs: Mapping[str, Any], own: int) -> bool:
     return value is not None
 
 
-def _differently(theirs: Mapping[str, Any], marks: Marks) -> set[str]:
-    """What heed does in its own way: a text begins with what its marks say, and what they ban is banned."""
-    left, banned, own = set(), {tuple(words) for words in theirs["bad_words_ids"] or ()}, {(i,) for i in marks.never}
+def _left(said: Mapping[str, Any], marks: Marks) -> list[str]:
+    """What heed does not do, or in its own way: what its marks ban is banned, and nothing else."""
+    known = {*THEIRS, *WITHOUT, *WITHOUT_DRAWING, *IDLE, *IDS}
+    left = {name for name, value in said.items() if name not in known and (name, value) != ("num_return_sequences", 1)}
+    banned, own = {tuple(words) for words in said.get("bad_words_ids", ())}, {(i,) for i in marks.never}
     if more := banned - own - {(marks.unknown,)}:
         raise ValueError(
             f"bad_words_ids bans {sorted(map(list, more))}; heed's search can ban {list(marks.never)} here"
         )
-    if banned != own:
+    if banned and banned != own:
         left.add("bad_words_ids")
-    begins = marks.before[0] if marks.before else None
-    if theirs["forced_bos_token_id"] not in (None, begins):
-        raise ValueError(f"forced_bos_token_id is {theirs['forced_bos_token_id']}; here a text begins with {begins}")
-    if theirs["forced_bos_token_id"] != begins:
-        left.add("forced_bos_token_id")
-    return left
+    return sorted(left)

@@ -162,18 +162,15 @@ def _write_languages(path: Path, languages: dict[str, str | None]) -> None:
 
 
 def _labels(settings: dict[str, Any], size: int) -> list[str]:
-    names = settings.get("id2label") or {i: f"LABEL_{i}" for i in range(size)}
+    names = settings.get("id2label") or dict(enumerate(bart.label_names(size)))
     return [str(names[key]) for key in sorted(names, key=int)]
 
 
 def _their_labels(labels: list[str] | None, size: int) -> dict[str, Any]:
-    names = labels or [f"LABEL_{i}" for i in range(size)]
+    names = labels or bart.label_names(size)
     if len(names) != size:
         raise ValueError(f"the model has {size} labels, but the folder names {len(names)}: {', '.join(names)}")
-    return {
-        "id2label": {str(i): name for i, name in enumerate(names)},
-        "label2id": {name: i for i, name in enumerate(names)},
-    }
+    return bart.their_labels(names)
 
 
 def _named(path: Path, work: Callable[[], Any]) -> Any:

@@ -13,6 +13,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from heed.convert.fields import every_name
+from heed.models.folder import _some
+
 Weights = dict[str, Tensor]
 
 NUMBER = re.compile(r"(?<=\.)\d+(?=\.)")
@@ -47,7 +50,7 @@ class Table:
         ignore: tuple[str, ...] = (),
         absent: Mapping[str, str] | None = None,
     ):
-        each = [(ours, _names(theirs), *(layout or [same])) for ours, theirs, *layout in rows]
+        each = [(ours, every_name(theirs), *(layout or [same])) for ours, theirs, *layout in rows]
         self.by_theirs = {theirs: (ours, layout) for ours, names, layout in each for theirs in names}
         self.by_ours = {ours: (names[0], layout) for ours, names, layout in each}
         self.prefix, self.ignore = prefix, ignore
@@ -104,10 +107,6 @@ class Table:
         return weights
 
 
-def _names(theirs: str | tuple[str, ...]) -> tuple[str, ...]:
-    return (theirs,) if isinstance(theirs, str) else theirs
-
-
 def _find(name: str, rows: Mapping[str, tuple[str, Layout]]) -> tuple[str | None, Layout]:
     """What stands opposite `name` in the table, and the layout; None where no row is for it."""
     template, numbers = NUMBER.sub("{}", name), NUMBER.findall(name)
@@ -129,7 +128,3 @@ def _check_fixed(name: str, tensor: Tensor, expected: Tensor) -> None:
         raise ValueError(
             f"{name} does not hold the sinusoids of this model, which heed computes: it cannot be taken over"
         )
-
-
-def _some(names: list[str]) -> str:
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

@@ -9,18 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from heed.convert import marian
+from heed.convert import generation, marian
 from heed.convert.table import Weights
+from heed.data.subwords import MARKS
 from heed.models.marian import MarianConfig
 from heed.models.transformer import Transformer, TransformerConfig
 
-IDS = {
-    "pad_token_id": 0,
-    "bos_token_id": 2,
-    "eos_token_id": 3,
-    "decoder_start_token_id": 2,
-    "forced_eos_token_id": None,
-}
 READS = ("q.weight", "k.weight", "v.weight", "up.weight", "tokens.weight", "output.weight")
 WRITES = ("out.weight", "out.bias", "down.weight", "down.bias", "norm.weight", "norm.bias")
 
@@ -31,8 +25,8 @@ def to_marian(model: Transformer) -> tuple[Weights, dict[str, Any]]:
     order = torch.cat([torch.arange(start, config.dim, 2) for start in (0, 1)])
     weights = {name: _shuffled(name, weight, order) for name, weight in model.state_dict().items()}
     weights.setdefault("bias", weights["tokens.weight"].new_zeros(config.vocab_size))
-    settings = {"architectures": ["MarianMTModel"], **marian.FIELDS.to_theirs(config), **IDS}
-    return marian.table(config).to_theirs(weights), settings
+    settings = {"architectures": ["MarianMTModel"], **marian.FIELDS.to_theirs(config), **generation.ids(MARKS)}
+    return marian.table(config).to_theirs(weights), {**settings, "forced_eos_token_id": None}
 
 
 def marian_config(c: TransformerConfig) -> MarianConfig:

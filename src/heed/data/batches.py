@@ -3,23 +3,22 @@
 What comes after a place in the data depends on nothing but (seed, epoch, index): to resume is to start there.
 """
 
-import multiprocessing
-import queue
-import signal
-import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from itertools import islice, pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from heed.data.corpus import Corpus, Sentences
+from heed.data.corpus import Corpus
+from heed.data.loading import ahead, elsewhere  # noqa: F401 (for those who look for them here)
+from heed.data.rows import Ids, Rows, join
+from heed.data.sampling import DRAWS, Sampler, sampler
 from heed.data.subwords import MARKS
 from heed.data.vocabulary import Marks, Pair
 
-T = TypeVar("T")
-Ids = Sequence[int] | np.ndarray
 Together = Callable[[Sequence[Ids], Sequence[Ids], tuple[Marks, Marks]], Any]
 Noise = Callable[
     [np.ndarray, np.random.Generator], tuple
@@ -70,23 +69,33 @@ def _moved(parts: Sequence[Tensor | None], device: torch.device) -> Sequence[Ten
 def plan(source: np.ndarray, target: np.ndarray, budget: int, seed: int, epoch: int) -> list[np.ndarray]:
     """Which sentences go together: neighbours in length, at most `budget` slots a side, padding included."""
     random = np.random.default_rng([seed, epoch])
-    order = random.permutation(len(source))  # so that equal lengths meet others in each epoch
-    order = order[np.lexsort((source[order], np.maximum(source, target)[order]))]
-    cuts = _cut(np.maximum(source, target)[order], budget)
-    batches = [order[start:end] for start, end in cuts]
+    longest, number = np.maximum(source, target), np.int32 if len(source) < 2**31 else np.int64
+    order = random.permutation(np.arange(len(source), dtype=number))  # so that equal lengths meet others in each epoch
+    for lengths in (source, longest):  # the last is the first to count; of 16 bits they are sorted in no time
+        small = lengths.astype(np.uint16) if lengths.max(initial=0) < 2**16 else lengths
+        order = order[np.argsort(small[order], kind="stable")]
+    batches = [order[start:end] for start, end in pairwise(_cuts(longest[order], budget))]
     return [batches[i] for i in random.permutation(len(batches))]
 
 
-def _cut(lengths: np.ndarray, budget: int) -> Iterator[tuple[int, int]]:
-    """Runs in which (the longest) times (how many) stays within the budget; one sentence at least."""
-    start, longest = 0, 0
-    for end, length in enumerate(lengths.tolist()):
-        longest = max(longest, length)
-        if longest * (end - start + 1) > budget and end > start:
-            yield start, end
-            start, longest = end, length
-    if len(lengths):
-        yield start, len(lengths)
+def _cuts(lengths: np.ndarray, budget: int) -> list[int]:
+    """Where to cut rising lengths so that in each part (the longest) times (how many) is within the budget, or it is one."""
+    cuts = [0] if len(lengths) else []
+    firsts = np.flatnonzero(np.diff(lengths, prepend=-1))
+    for first, end in pairwise([*firsts.tolist(), len(lengths)]):  # sentences of one length
+        most = max(1, budget // max(1, int(lengths[first])))
+        if cuts[-1] + most < first:
+            cuts.append(first)
+        cuts += range(cuts[-1] + most, end, most)
+    return [*cuts, len(lengths)]
+
+
+def deal(tokens: np.ndarray, rank: int, world: int) -> np.ndarray:
+    """Which rows go to `rank` of `world`: they are dealt out to and fro, the longest first, so that all get as many tokens."""
+    turn = np.arange(len(tokens)) % (2 * world)
+    mine = np.empty(len(tokens), dtype=bool)
+    mine[np.argsort(-tokens, kind="stable")] = np.minimum(turn, 2 * world - 1 - turn) == rank
+    return mine
 
 
 class Batches:
@@ -104,9 +113,17 @@ class Batches:
         marks: tuple[Marks, Marks] = (MARKS, MARKS),
         together: Together | None = None,
         noise: Noise | None = None,
+        share: tuple[int, int] = (0, 1),
     ):
-        """`noise` makes examples of the sources alone; `together` makes a batch of sources and targets."""
-        self.corpus, self.budget, self.seed = corpus, budget, seed
+        """`noise` makes examples of the sources alone; `together` makes a batch of sources and targets, or of none.
+
+        `share` is (rank, world): of `world` processes that learn together each gets its part of every batch's rows.
+        """
+        if not 0 <= share[0] < share[1]:
+            raise ValueError(
+                f"share is {share}; it must be a rank from 0 on, and of how many, which is more than the rank"
+            )
+        self.corpus, self.budget, self.seed, self.share = corpus, budget, seed, share
         self.sampling, self.subwords, self.max_length = sampling, subwords, max_length
         self.marks, self.together, self.noise = marks, together or collate, noise
 
@@ -114,54 +131,90 @@ class Batches:
         source, target = self.corpus.source.lengths + 1, self.corpus.target.lengths + 1
         return plan(source, target, self.budget, self.seed, epoch)
 
-    def start(self, place: Place = Place()) -> Iterator[tuple[Place, Batch]]:  # noqa: B008 (a tuple)
-        """Each batch with the place after it."""
+    def start(
+        self,
+        place: Place = Place(),  # noqa: B008 (a tuple)
+        turn: int = 0,
+        of: int = 1,
+    ) -> Iterator[tuple[Place, Any]]:
+        """Each batch with the place after it; of `of` that take turns, what the one does whose turn is `turn`."""
+        for after, rows, own in islice(self._route(place), turn, None, of):
+            yield after, self.make(rows, own)
+
+    def _route(self, place: Place) -> Iterator[tuple[Place, np.ndarray, tuple[int, int]]]:
+        """The rows of each batch, between the places after it and before it."""
         epoch, index = place
         while True:
             planned = self.plan(epoch)
             for i in range(index, len(planned)):
-                after = Place(epoch, i + 1) if i + 1 < len(planned) else Place(epoch + 1, 0)
-                yield after, self.make(planned[i], (epoch, i))
+                yield Place(epoch, i + 1) if i + 1 < len(planned) else Place(epoch + 1, 0), planned[i], (epoch, i)
             epoch, index = epoch + 1, 0
+            del planned  # before the next is made
 
     def make(self, rows: np.ndarray, place: tuple[int, int] = (0, 0)) -> Any:
-        source = self._ids(0, rows, place)
+        """A batch of these rows, or of those that are my share of them; each is as it would be in the whole."""
+        mine = deal(self.corpus.source.lengths[rows] + self.corpus.target.lengths[rows], *self.share)
+        source = self._ids(0, rows, mine, place)
         if self.noise is None:
-            return self.together(source, self._ids(1, rows, place), self.marks)
-        chance = np.random.default_rng([self.seed, *place])
-        return with_hidden([self.noise(np.asarray(ids), chance) for ids in source], self.marks)
+            return self.together(source, self._ids(1, rows, mine, place), self.marks)
+        chances = (np.random.default_rng([self.seed, place[0], row]) for row in rows[mine].tolist())
+        return with_hidden([self.noise(*own) for own in zip(source, chances, strict=True)], self.marks)
 
-    def _ids(self, side: int, rows: np.ndarray, place: tuple[int, int]) -> list[Ids]:
-        sentences: Sentences = (self.corpus.source, self.corpus.target)[side]
-        plain = [sentences[i] for i in rows.tolist()]
+    def _ids(self, side: int, rows: np.ndarray, mine: np.ndarray, place: tuple[int, int]) -> Rows:
+        sentences = (self.corpus.source, self.corpus.target)[side]
         if not self.sampling:
-            return plain
-        seed = np.random.SeedSequence([self.seed, *place, side]).generate_state(1)[0]
-        drawn = self.subwords[side].sample([sentences.text[i] for i in rows.tolist()], self.sampling, int(seed))
-        return [new if len(new) < self.max_length else old for new, old in zip(drawn, plain, strict=True)]
+            return sentences.take(rows[mine])
+        drawn = self._sampled(side, sentences.text.take(rows), mine, [self.seed, *place, side])
+        if drawn.lengths.max(initial=0) < self.max_length:
+            return drawn
+        plain = sentences.take(rows[mine])
+        return join([new if len(new) < self.max_length else old for new, old in zip(drawn, plain, strict=True)])
+
+    def _sampled(self, side: int, texts: Rows, mine: np.ndarray, seeds: list[int]) -> Rows:
+        """My texts, their words cut as they would be in the whole batch: by one draw for all words of all texts."""
+        seed = int(np.random.SeedSequence(seeds).generate_state(1)[0])
+        counts = texts.count(ord(" "))
+        luck = np.random.default_rng(seed).integers(0, DRAWS, counts.sum())
+        words = texts.ids[np.repeat(mine, texts.lengths)].tobytes().decode().split()
+        return self._samplers[side].cut(words, luck[np.repeat(mine, counts)]).joined(counts[mine])
+
+    @cached_property
+    def _samplers(self) -> tuple[Sampler, Sampler]:
+        one, other = self.subwords
+        first = sampler(one, self.sampling)
+        return first, first if other is one else sampler(other, self.sampling)
 
 
 def collate(source: Sequence[Ids], target: Sequence[Ids], marks: tuple[Marks, Marks] = (MARKS, MARKS)) -> Batch:
-    """Sentences side by side: the source and its end, the target shifted by one."""
+    """Sentences side by side: the source and its end, the target shifted by one; of none, a row that nothing is due of."""
     (sources, valid), (outputs, spoken) = pad(source, marks[0]), pad(target, marks[1])
-    inputs = np.full_like(outputs, marks[1].pad)
-    inputs[:, 1:][spoken[:, 1:]] = outputs[:, :-1][spoken[:, 1:]]
-    inputs[:, 0] = marks[1].first
+    if not len(sources):
+        return _nothing(marks)
+    inputs = np.empty_like(outputs)
+    inputs[:, 0], inputs[:, 1:] = marks[1].first, outputs[:, :-1]
+    inputs[~spoken] = marks[1].pad
     places = np.flatnonzero(spoken)
     parts = (sources, valid, inputs, places, outputs.reshape(-1)[places])
     return Batch(*map(torch.from_numpy, parts))
 
 
+def _nothing(marks: tuple[Marks, Marks]) -> Batch:
+    """One row of padding; the source may look at itself, since to look at nothing is not defined."""
+    source, target = (torch.full((1, 1), own.pad) for own in marks)
+    none = torch.zeros(0, dtype=torch.int64)
+    return Batch(source, torch.ones_like(source, dtype=torch.bool), target, none, none)
+
+
 def labelled(source: Sequence[Ids], target: Sequence[Ids], marks: tuple[Marks, Marks] = (MARKS, MARKS)) -> Labelled:
     """Texts side by side; each target is one number, that of its label."""
     sources, valid = map(torch.from_numpy, pad(source, marks[0]))
-    return Labelled(sources, valid, torch.tensor([int(label) for (label,) in target]))
+    return Labelled(sources, valid, torch.tensor([int(label) for (label,) in target], dtype=torch.int64))
 
 
 def with_hidden(examples: Sequence[tuple], marks: tuple[Marks, Marks]) -> Batch:
     """A batch of what noise has made; with the words it has hidden, where it tells them."""
     batch = collate([example[0] for example in examples], [example[1] for example in examples], marks)
-    if len(examples[0]) == 2:
+    if not examples or len(examples[0]) == 2:
         return batch
     start = batch.valid.shape[1] * np.arange(len(examples)) + len(marks[0].before)
     places = np.concatenate([own[2] + first for own, first in zip(examples, start, strict=True)])
@@ -171,15 +224,15 @@ def with_hidden(examples: Sequence[tuple], marks: tuple[Marks, Marks]) -> Batch:
 
 def pad(rows: Sequence[Ids], marks: Marks = MARKS) -> tuple[np.ndarray, np.ndarray]:
     """Rows of ids, each within its marks, as one array filled up with padding, and where it holds none."""
-    ahead, lengths = len(marks.before), np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
-    place = np.arange(ahead + lengths.max() + 1)
-    array = np.full((len(rows), len(place)), marks.pad, dtype=np.int64)
-    array[(place >= ahead) & (place < ahead + lengths[:, None])] = np.concatenate(
-        [np.asarray(row, dtype=np.int64) for row in rows]
-    )
-    array[:, :ahead] = marks.before
-    array[np.arange(len(rows)), ahead + lengths] = marks.last
-    return array, place <= ahead + lengths[:, None]
+    own, first = join(rows), len(marks.before)
+    place = np.arange(own.lengths.max(initial=0) + 1)
+    array = np.full((len(own), first + len(place)), marks.pad, dtype=np.int64)
+    valid = np.ones_like(array, dtype=bool)
+    valid[:, first:] = place <= own.lengths[:, None]
+    array[:, :first] = marks.before
+    array[:, first:][place < own.lengths[:, None]] = own.ids
+    array[np.arange(len(own)), first + own.lengths] = marks.last
+    return array, valid
 
 
 def by_length(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
@@ -192,84 +245,3 @@ def by_length(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
         rows.append(row)
     if rows:
         yield rows
-
-
-def ahead(items: Iterable[T], size: int = 8) -> Iterator[T]:
-    """The same items, made by another thread before they are asked for."""
-    ready: queue.Queue[tuple[str, Any]] = queue.Queue(maxsize=size)
-    stopped = threading.Event()
-    worker = threading.Thread(target=_fill, args=(items, ready, lambda: not stopped.is_set()), daemon=True)
-    worker.start()
-    try:
-        yield from _drain(ready.get)
-    finally:
-        stopped.set()
-        worker.join()
-
-
-def elsewhere(batches: Batches, place: Place, size: int = 16) -> Iterator[tuple[Place, Batch]]:
-    """`batches.start(place)`, made by another process: it takes no time from the one that trains."""
-    context = multiprocessing.get_context("spawn")
-    ready = context.Queue(maxsize=size)
-    worker = context.Process(target=_serve, args=(batches, place, ready), daemon=True)
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})  # for the one that trains alone
-    worker.start()
-    signal.pthread_sigmask(signal.SIG_SETMASK, before)
-    try:
-        for after, kind, parts in _drain(lambda: _get(ready, worker)):
-            yield after, kind(*(part if part is None else torch.from_numpy(part) for part in parts))
-    finally:
-        worker.kill()
-        worker.join()
-
-
-def _serve(batches: Batches, place: Place, ready: Any) -> None:
-    torch.set_num_threads(1)
-    items = (
-        (after, type(batch), tuple(part if part is None else part.numpy() for part in batch))
-        for after, batch in batches.start(place)
-    )
-    wanted = multiprocessing.parent_process().is_alive
-    _fill(items, ready, wanted)
-    if not wanted():
-        ready.cancel_join_thread()  # else wait until the last, which may be an error, has been handed over
-
-
-def _get(ready: Any, worker: Any) -> tuple[str, Any]:
-    while True:
-        try:
-            return ready.get(timeout=5)
-        except queue.Empty:
-            if not worker.is_alive():
-                raise RuntimeError(f"the process that makes batches has died (exit code {worker.exitcode})") from None
-
-
-def _fill(items: Iterable[Any], ready: Any, wanted: Callable[[], bool]) -> None:
-    """Put items into a queue for as long as they are wanted; an error is handed over too."""
-
-    def put(kind: str, value: Any) -> bool:
-        while wanted():
-            try:
-                ready.put((kind, value), timeout=0.5)
-                return True
-            except queue.Full:
-                continue
-        return False
-
-    try:
-        for item in items:
-            if not put("item", item):
-                return
-        put("end", None)
-    except Exception as error:  # raised again where the items are used
-        put("error", error)
-
-
-def _drain(get: Callable[[], tuple[str, Any]]) -> Iterator[Any]:
-    while True:
-        kind, value = get()
-        if kind == "end":
-            return
-        if kind == "error":
-            raise value
-        yield value

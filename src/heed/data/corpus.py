@@ -19,6 +19,7 @@ import numpy as np
 from heed.data import filters, readers
 from heed.data.filters import FiltersConfig, Rejected, Report
 from heed.data.readers import Line
+from heed.data.rows import Rows, places
 from heed.data.subwords import clean
 from heed.data.vocabulary import Pair
 
@@ -42,6 +43,11 @@ class Sentences:
     def __getitem__(self, i: int) -> np.ndarray:
         return self.ids[self.offsets[i] : self.offsets[i + 1]]
 
+    def take(self, rows: np.ndarray) -> Rows:
+        starts = self.offsets[rows]
+        lengths = self.offsets[rows + 1] - starts
+        return Rows(self.ids[places(starts, lengths)], lengths)
+
 
 class Texts:
     """The text of one side."""
@@ -52,6 +58,14 @@ class Texts:
 
     def __getitem__(self, i: int) -> str:
         return self.bytes[self.offsets[i] : self.offsets[i + 1]].tobytes().decode("utf-8")
+
+    def take(self, rows: np.ndarray) -> Rows:
+        """The bytes of some texts, and a space after each."""
+        starts = self.offsets[rows]
+        lengths = self.offsets[rows + 1] - starts + 1
+        letters = self.bytes[np.minimum(places(starts, lengths), len(self.bytes) - 1)]
+        letters[lengths.cumsum() - 1] = ord(" ")
+        return Rows(letters, lengths)
 
 
 class Corpus:
@@ -93,7 +107,7 @@ def build(
         rejected = Rejected(aside / "rejected.tsv")
         with writers[0], writers[-1], rejected, open(aside / HELD_OUT, "w", encoding="utf-8") as held:
             for chunk in _chunks(lines(), CHUNK):
-                held.writelines(_held(chunk, skip, report.read))
+                held.writelines(_held(chunk, skip, report.read, subwords))
                 for line, ids in _kept(chunk, subwords, config, skip, report, rejected):
                     for writer, text, side_ids in zip(writers, (line.source, line.target), ids, strict=False):
                         writer.append(text, side_ids)
@@ -137,10 +151,11 @@ def _kept(
 REASONS = (None, "duplicate", "held out")
 
 
-def _held(chunk: Sequence[Line], skip: np.ndarray, start: int) -> Iterator[str]:
+def _held(chunk: Sequence[Line], skip: np.ndarray, start: int, subwords: Pair) -> Iterator[str]:
     for number, line in enumerate(chunk, start):
         if REASONS[skip[number]] == "held out":
-            yield f"{clean(line.source)}\t{clean(line.target)}\n"
+            sides = zip((line.source, line.target), subwords, strict=True)
+            yield "\t".join(part.clean(text).replace("\t", " ") for text, part in sides) + "\n"
 
 
 def held_out(folder: Path) -> list[Line]:

@@ -1,6 +1,7 @@
 """The labels of a classification, as the target side of its corpus."""
 
 import hashlib
+import unicodedata
 from collections.abc import Sequence
 
 from heed.data.vocabulary import Marks
@@ -19,7 +20,10 @@ class Labels:
         return len(self.names)
 
     def clean(self, text: str) -> str:
-        return text.strip()
+        return unicodedata.normalize("NFC", " ".join(text.split()))
+
+    def lead(self, text: str) -> str:
+        return ""
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         return [[self._number(self.clean(text))] for text in texts]

@@ -78,6 +78,9 @@ class Subwords:
     def key(self) -> str:
         return hashlib.sha256(self.model).hexdigest()
 
+    def lead(self, text: str) -> str:
+        return ""
+
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Ids without special tokens."""
         return self.processor.encode([clean(text) for text in texts])

@@ -32,6 +32,9 @@ class Vocabulary(Protocol):
     def clean(self, text: str) -> str:
         """The text as this vocabulary takes it."""
 
+    def lead(self, text: str) -> str:
+        """What stands before a text and is none of it (a language tag): each part of a text that is cut needs it."""
+
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Ids without marks."""
 

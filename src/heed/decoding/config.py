@@ -13,6 +13,7 @@ class DecodingConfig:
     stopping: a sentence is done when nothing unfinished can still be among the n best ("exact"), when `beam` are found and
     the best unfinished one scores less as it stands ("heuristic"), or as soon as `beam` are found ("first").
     min_length, max_length: fewest tokens before the end mark, most tokens with it.
+    force_begin: what every text of a vocabulary begins with (BART's <s>) is said at no cost; if not, it is left to the model.
     force_end: the last token a translation has room for is its end mark, at no cost; if not, it is cut there without one.
     renormalize: the probabilities of what may be said sum to one; if not, what may not be said keeps its share.
     """
@@ -25,6 +26,7 @@ class DecodingConfig:
     min_length: int = 0
     max_length: int | None = None
     max_growth: float = 2.0
+    force_begin: bool = True
     force_end: bool = False
     no_repeat: int = 0
     renormalize: bool = False

@@ -44,6 +44,13 @@ SIZES = {
     "small": {"dim": 256, "heads": 4, "hidden": 1024, "encoder_layers": 6, "decoder_layers": 6, "dropout": 0.2},
     "base": {"dim": 512, "heads": 8, "hidden": 2048, "encoder_layers": 6, "decoder_layers": 6, "dropout": 0.1},
     "big": {"dim": 1024, "heads": 16, "hidden": 4096, "encoder_layers": 6, "decoder_layers": 6, "dropout": 0.3},
+    # for students (heed distill): reading is done once and in parallel, writing step by step, so layers are cheaper there
+    "tiny-6-2": {"dim": 128, "heads": 4, "hidden": 512, "encoder_layers": 6, "decoder_layers": 2, "dropout": 0.3},
+    "tiny-12-1": {"dim": 128, "heads": 4, "hidden": 512, "encoder_layers": 12, "decoder_layers": 1, "dropout": 0.3},
+    "small-6-2": {"dim": 256, "heads": 4, "hidden": 1024, "encoder_layers": 6, "decoder_layers": 2, "dropout": 0.2},
+    "small-12-1": {"dim": 256, "heads": 4, "hidden": 1024, "encoder_layers": 12, "decoder_layers": 1, "dropout": 0.2},
+    "base-6-2": {"dim": 512, "heads": 8, "hidden": 2048, "encoder_layers": 6, "decoder_layers": 2, "dropout": 0.1},
+    "base-12-1": {"dim": 512, "heads": 8, "hidden": 2048, "encoder_layers": 12, "decoder_layers": 1, "dropout": 0.1},
 }
 
 

@@ -5,8 +5,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from heed.data.batches import Noise, Together, collate, labelled
+from heed.data.corpus import Corpus
 from heed.data.gaps import Gaps
-from heed.data.noise import Denoise, sentence_ends
+from heed.data.noise import Denoise, sentence_ends, sentences
 from heed.data.readers import Line
 from heed.data.vocabulary import Pair, Vocabulary
 from heed.runs.recipe import Recipe
@@ -32,6 +33,26 @@ class Job(NamedTuple):
     metric: str
     together: Together = collate
     noise: Noise | None = None
+
+    def says(self, most: int, corpus: Corpus) -> list[str]:
+        """What a user should know before it begins; a model has `most` places."""
+        said = []
+        if long := self.validation.too_long(most):
+            said.append(
+                f"{long:,} of {self.validation.size:,} validation texts are too long for the model: they do not count in the loss."
+            )
+        if isinstance(self.noise, Gaps):
+            some = range(0, len(corpus), max(1, len(corpus) // 1000))
+            single = sum(len(sentences(corpus.source[i], self.noise.ends)) < 2 for i in some)
+            if single == len(some):
+                raise ValueError(
+                    "task.name is 'gap-sentences', but no text has two sentences: an article should be one line of several"
+                )
+            if single:
+                said.append(
+                    f"About {100 * single / len(some):.0f} % of the texts are one sentence, which has no gap: they are to be said whole."
+                )
+        return said
 
 
 def job(recipe: Recipe, lines: Sequence[Line], subwords: Pair) -> Job:

@@ -6,7 +6,7 @@ from typing import Any
 from torch import nn
 
 from heed.models import MODELS
-from heed.models.bart import Bart, BartClassifier, BartClassifierConfig
+from heed.models.bart import BartClassifier, BartClassifierConfig
 from heed.models.package import Package
 from heed.models.transformer import SIZES
 from heed.runs.prepare import Prepared
@@ -23,8 +23,6 @@ def build(recipe: Recipe, base: Package | None, prepared: Prepared) -> nn.Module
     if base is None:
         sizes = len(prepared.subwords[0]), len(prepared.subwords[1])
         return MODELS[recipe.model.name][0](model_config(recipe.model, len(prepared.corpus), sizes, prepared.joint))
-    if isinstance(base.model, BartClassifier):
-        raise ValueError(f"{recipe.model.folder} is a classifier: it cannot learn {recipe.task.name}")
     return _started(base, recipe.model)
 
 
@@ -65,8 +63,6 @@ def _classifier(chosen: ModelConfig, base: Package | None, prepared: Prepared) -
         return BartClassifier(BartClassifierConfig(**values, **ends))
     if isinstance(base.model, BartClassifier):
         return _started(base, chosen)
-    if not isinstance(base.model, Bart):
-        raise ValueError(f"{chosen.folder} is a {type(base.model).__name__}; heed makes classifiers of a Bart")
     rates = {name: value for name, value in _said(chosen, BartClassifierConfig).items() if name in RATES}
     values = {**dataclasses.asdict(base.model.config), **rates}
     model = BartClassifier(BartClassifierConfig(**values, **ends))

@@ -92,9 +92,11 @@ def _labels(lines: Iterable[Line], base: Package | None) -> Labels:
     """Those of the model that training starts from, or those of the corpus."""
     if base is not None and "labels" in base.facts:
         return Labels(base.facts["labels"])
-    names = sorted({line.target.strip() for line in lines} - {""})
+    names = sorted({Labels([]).clean(line.target) for line in lines} - {""})
     if len(names) < 2:
-        raise ValueError(f"data.target names {len(names)} labels ({', '.join(names)}): there must be at least two")
+        raise ValueError(
+            f"data.target has {', '.join(names) or 'no labels'} and nothing else: a classifier needs two labels at least"
+        )
     return Labels(names)
 
 
@@ -137,7 +139,10 @@ def _subwords(recipe: Recipe, lines: Callable[[], Iterable[Line]], texts: str, t
         return source, subwords.load(Path(c.target_model)) if other else source
     learning = dataclasses.replace(c, sampling=0.0, source_model=None, target_model=None, texts=[])
     more = [_file(Path(f)) for f in c.texts]
-    folder = cache_folder() / f"subwords-{_digest(texts, more, family, dataclasses.asdict(learning))}"
+    folder = (
+        cache_folder()
+        / f"subwords-{_digest(texts, more, family, recipe.task.name == 'classification', dataclasses.asdict(learning))}"
+    )
     if not (folder / "subwords.json").is_file():
         pair = _learn(recipe, lines, tell)
         aside = folder.with_name(f"{folder.name}.{os.getpid()}.part")

@@ -1,26 +1,35 @@
-"""What a run leaves behind: the model folder with its card, and the sentences that were watched."""
+"""What a run leaves behind: the model folder with its card, checkpoints, and the sentences that were watched."""
 
 import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
 from heed import __version__
 from heed.data.vocabularies import folder as vocabularies
 from heed.models import folder as model_folder
+from heed.models.package import Package
 from heed.runs import card
 from heed.runs.prepare import Prepared
 from heed.runs.recipe import Recipe
+from heed.runs.record import Record
 from heed.runs.validation import Validation, Validity
+from heed.training import checkpoints
 
 
 class Product:
     """Writes into the folder of a run, so that whatever is there can be used at any time."""
 
-    def __init__(self, folder: Path, recipe: Recipe, prepared: Prepared, validation: Validation):
+    def __init__(
+        self, folder: Path, recipe: Recipe, prepared: Prepared, validation: Validation, base: Package | None = None
+    ):
         self.folder, self.recipe, self.prepared, self.validation = folder, recipe, prepared, validation
+        self.base = base.facts if base is not None else {}
         # a text longer than any it has learned from is cut, not guessed at
-        self.max_source = int(prepared.corpus.source.lengths.max()) + 1
+        self.max_source = int(prepared.corpus.source.lengths.max()) + len(prepared.subwords[0].marks.before) + 1
+        self.checkpoints = folder / "checkpoints"
 
     def write_samples(self, step: int, found: Validity) -> None:
         folder = self.folder / "samples"
@@ -32,11 +41,15 @@ class Product:
         """The model with the weights it has now. `made_of` says where those are from."""
         folder = self.folder / "model"
         folder.mkdir(exist_ok=True)
-        data = self.recipe.data
+        data, before = self.recipe.data, self.base.get("languages") or {}
         facts = {
             "heed": __version__,
             "subwords": vocabularies.write(folder, self.prepared.subwords),
-            "languages": {"source": data.source_language, "target": data.target_language},
+            "languages": {
+                "source": data.source_language or before.get("source"),
+                "target": data.target_language or before.get("target"),
+            },
+            **{name: self.base[name] for name in ("origin",) if name in self.base},
             "max_source": self.max_source,
             "decoding": dataclasses.asdict(self.recipe.decoding),
             **self.validation.facts(model),
@@ -49,3 +62,31 @@ class Product:
         facts = model_folder.save(folder, model, facts)
         text = card.write(self.recipe, facts, self.prepared.corpus.report, self.validation.size)
         model_folder.write_text(folder / "README.md", text)
+
+    def write_checkpoint(
+        self,
+        step: int,
+        weights: Mapping[str, Tensor],
+        training: Mapping[str, Tensor],
+        state: Mapping[str, Any],
+        record: Record,
+    ) -> None:
+        """All that is needed to go on; of older ones, what is still needed."""
+        state = {**state, "record": dataclasses.asdict(record), "key": self.prepared.key}
+        checkpoints.write(self.checkpoints, step, weights, training, state)
+        checkpoints.prune(self.checkpoints, self.recipe.training.keep, self.needed(record))
+
+    def needed(self, record: Record) -> list[int]:
+        """The steps whose weights the final model may be made of."""
+        t = self.recipe.training
+        wanted = {
+            "best": record.best_steps(1),
+            "average-best": record.best_steps(t.average),
+            "average-last": record.saved[-t.average :],
+        }
+        return wanted.get(t.final, [])
+
+    def kept(self, record: Record) -> dict[int, Path]:
+        """Of those, the weights that are still there."""
+        paths = {step: self.checkpoints / f"step-{step:06d}" / checkpoints.MODEL for step in self.needed(record)}
+        return {step: path for step, path in paths.items() if path.is_file()}

@@ -58,7 +58,10 @@ class ModelConfig:
     name: Literal["transformer", "marian", "bart", "pegasus"] = "transformer"
     folder: str | None = None
     fresh: bool = False
-    preset: Literal["auto", "tiny", "small", "base", "big"] = "auto"
+    preset: Literal[
+        "auto", "tiny", "small", "base", "big",
+        "tiny-6-2", "tiny-12-1", "small-6-2", "small-12-1", "base-6-2", "base-12-1",
+    ] = "auto"  # fmt: skip
     dim: int | None = None
     heads: int | None = None
     hidden: int | None = None
@@ -99,27 +102,59 @@ class Recipe:
         return None if self.model.name == "transformer" else self.model.name
 
     def __post_init__(self):
-        task, data = self.task.name, self.data
-        if self.task.one_sided and (data.target or data.valid_target):
-            raise ValueError(f"data.target is given, but {task} is learned from text alone: name it as data.source")
-        if not self.task.one_sided and data.source and not data.target:
-            raise ValueError(f"data.target is missing: {task} is learned from pairs")
-        if self.task.one_sided and self.model.name == "transformer" and not self.model.folder:
+        for check in (_check_data, _check_task, _check_subwords, _check_model):
+            check(self)
+
+
+TASKS = {  # which models can learn them, unless one is there already
+    "denoising": ("bart", "pegasus"),
+    "gap-sentences": ("pegasus",),
+    "classification": ("bart",),
+}
+
+
+def _check_data(recipe: Recipe) -> None:
+    task, data = recipe.task.name, recipe.data
+    if recipe.task.one_sided and (data.target or data.valid_target):
+        raise ValueError(f"data.target is given, but {task} is learned from text alone: name it as data.source")
+    if not recipe.task.one_sided and data.source and not data.target:
+        raise ValueError(f"data.target is missing: {task} is learned from pairs")
+
+
+def _check_task(recipe: Recipe) -> None:
+    task, name = recipe.task.name, recipe.model.name
+    able = TASKS.get(task)
+    if able and name not in able and not recipe.model.folder:
+        raise ValueError(f"task.name is {task!r}, which {name} cannot learn: set model.name to {' or '.join(able)}")
+
+
+def _check_subwords(recipe: Recipe) -> None:
+    c, plain = recipe.subwords, SubwordsConfig()
+    if c.sampling and (recipe.family or recipe.task.name != "translation"):
+        raise ValueError(
+            f"subwords.sampling is {c.sampling}, but words are cut anew for heed's own vocabulary and "
+            "for translation alone: set it to 0"
+        )
+    own = ("kind", "joint", "coverage", "source_model", "target_model")
+    every = (*own, "size", "lines", "texts")
+    for name in every if recipe.model.folder else own if recipe.family else ():
+        if getattr(c, name) != getattr(plain, name):
+            whose = f"that of {recipe.model.folder}" if recipe.model.folder else f"of {recipe.family}'s own kind"
+            raise ValueError(f"subwords.{name} is {getattr(c, name)!r}, but the vocabulary is {whose}: leave it out")
+
+
+def _check_model(recipe: Recipe) -> None:
+    model, plain = recipe.model, ModelConfig()
+    for name in ("name", "preset"):
+        if model.folder and getattr(model, name) != getattr(plain, name):
             raise ValueError(
-                f"task.name is {task!r}, which needs a vocabulary with a mask: set model.name to bart or pegasus"
+                f"model.{name} is {getattr(model, name)!r}, but the model is that of {model.folder}: leave it out"
             )
-        if task == "classification" and self.model.name != "bart" and not self.model.folder:
-            raise ValueError("task.name is 'classification', which heed does with BART: set model.name to bart")
-        if self.subwords.sampling and (self.family or self.task.one_sided or task == "classification"):
-            raise ValueError(
-                f"subwords.sampling is {self.subwords.sampling}, but words are cut anew for heed's own vocabulary and "
-                "for translation alone: set it to 0"
-            )
-        longest = self.model.max_length or TransformerConfig.max_length
-        if not 2 <= self.filters.max_length <= longest:
-            raise ValueError(
-                f"filters.max_length is {self.filters.max_length}; it must be at least 2, and at most model.max_length, {longest}"
-            )
+    longest = model.max_length or (None if model.folder else TransformerConfig.max_length)
+    least = recipe.filters.max_length >= 2
+    if not least or (longest is not None and recipe.filters.max_length > longest):
+        most = f", and at most model.max_length, {longest}" if longest else ""
+        raise ValueError(f"filters.max_length is {recipe.filters.max_length}; it must be at least 2{most}")
 
 
 def read(path: Path | None, changes: list[tuple[str, Any]]) -> Recipe:

@@ -4,8 +4,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from heed import config
+from heed.models.folder import write_text
 from heed.runs.recipe import Recipe, differences
+from heed.training import torchrun
 
+JOB = ".torchrun"  # the name of the call of torchrun that a run was last begun by
 FIXED = ("data", "task", "filters", "subwords", "model")  # what a run that goes on may not change
 
 
@@ -21,3 +24,16 @@ def check_folder(recipe: Recipe, folder: Path, resume: bool, say: Callable[[str]
         if name.split(".")[0] in FIXED and name != "filters.rejected":
             raise ValueError(f"{name} was {old!r} in {path} and is now {new!r}: a run that goes on cannot change it")
         say(f"{name} is now {new!r}; it was {old!r}.")
+
+
+def begin(folder: Path) -> None:
+    """Make the folder of a run; under torchrun, say in it whose it is."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if torchrun.job():
+        write_text(folder / JOB, torchrun.job())
+
+
+def restarted(folder: Path) -> bool:
+    """Whether torchrun has started again what it began in this folder: then it goes on, without being told to."""
+    path = folder / JOB
+    return path.is_file() and path.read_text("utf-8") == torchrun.job()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
 from heed import __version__, config
 from heed.data import corpus as corpora
@@ -17,19 +18,23 @@ from heed.data.batches import Batches, Place, ahead, elsewhere
 from heed.models import folder as model_folder
 from heed.models.package import Package
 from heed.runs import models
+from heed.runs.base import open_base, with_search
 from heed.runs.jobs import job
 from heed.runs.prepare import Prepared, prepare
 from heed.runs.product import Product
 from heed.runs.recipe import Recipe
 from heed.runs.record import Record
-from heed.runs.resume import check_folder
+from heed.runs.resume import begin, check_folder, restarted
 from heed.runs.validation import Validity
-from heed.serving.load import choose_device, open_package
-from heed.training import average, checkpoints, loop
+from heed.serving.load import choose_device
+from heed.training import average, checkpoints, distributed, loop, torchrun
 from heed.training.average import EMA, swapped
-from heed.training.config import make_schedule
+from heed.training.checkpoints import Learner
+from heed.training.config import make_optimizer, make_schedule
+from heed.training.distributed import Alone
 from heed.training.meter import Meter, perplexity
 from heed.training.report import SCORES, Log, Report
+from heed.training.shards import gathered
 
 
 @dataclass(frozen=True)
@@ -42,7 +47,7 @@ class Outcome:
 
 
 class Run:
-    """A run at work: its parts, and what happens after each step."""
+    """A run at work: its parts, and what happens after each step. Of several processes, the first writes."""
 
     def __init__(
         self,
@@ -51,128 +56,116 @@ class Run:
         prepared: Prepared,
         report: Callable[[int], Report],
         base: Package | None = None,
+        workers: Alone | None = None,
     ):
         t = recipe.training
         self.recipe, self.folder, self.prepared = recipe, folder, prepared
-        self.device = choose_device(t.device)
+        self.workers = workers or Alone(choose_device(t.device))
+        self.job = job(recipe, prepared.valid, prepared.subwords)
         torch.manual_seed(t.seed)
-        self.model = models.build(recipe, base, prepared).to(self.device)
+        self.model = models.build(recipe, base, prepared)
         most = self.model.config.max_length - len(prepared.subwords[0].marks.before)
         if recipe.filters.max_length > most:
             raise ValueError(
                 f"filters.max_length is {recipe.filters.max_length}, but the model has places for {most}: set it no higher"
             )
-        self.names = [name for name, _ in self.model.named_parameters()]
-        self.optimizer = torch.optim.AdamW(
-            self.model.parameters(),
-            lr=0.0,
-            betas=(t.beta1, t.beta2),
-            eps=t.epsilon,
-            weight_decay=t.weight_decay,
-            fused=True,
-        )
-        self.ema = EMA(self.model, t.ema) if t.ema else None
+        self.objective = self.workers.wrap(self.model, self.job.objective, t.compile)
+        self.optimizer = make_optimizer(t, self.model.parameters())
+        self.learner = Learner(self.model, self.optimizer, EMA(self.model, t.ema) if t.ema else None)
         self.record = Record()
         self.place, self.step = Place(), 0
-        self.job = job(recipe, prepared.valid, prepared.subwords)
         self.decoding = dataclasses.replace(recipe.decoding, beam=t.valid_beam, nbest=1, sample=False)
-        self.product = Product(folder, recipe, prepared, self.job.validation)
-        self.interrupted: str | None = None
-        restored = self._restore()
+        self.product = Product(folder, recipe, prepared, self.job.validation, base)
+        restored = [*self.job.says(self.model.config.max_length, prepared.corpus), *self._restore()]
         self.report = report(self.step)
         for sentence in restored:
             self.report.say(sentence)
-        self.log = Log(folder, self.step)
+        self.log = Log(folder, self.step) if self.workers.first else None
         self.meter = Meter(self.step, t.steps)
 
     def train(self) -> Outcome:
         t = self.recipe.training
-        batches = Batches(
-            self.prepared.corpus,
-            budget=t.batch_tokens,
-            seed=t.seed,
-            sampling=self.recipe.subwords.sampling,
-            subwords=self.prepared.subwords if self.recipe.subwords.sampling else None,
-            max_length=self.model.config.max_length,
-            marks=tuple(part.marks for part in self.prepared.subwords),
-            together=self.job.together,
-            noise=self.job.noise,
-        )
-        # to sample subwords or to make noise costs as much as to train on it: a process of its own does it
-        apart = self.recipe.subwords.sampling or self.job.noise is not None
-        made = elsewhere(batches, self.place) if apart else batches.start(self.place)
-        moved = ((place, batch.to(self.device)) for place, batch in made)
-        self.log.write("start", step=self.step, key=self.prepared.key, heed=__version__, torch=torch.__version__)
+        if self.log:
+            self.log.write("start", step=self.step, key=self.prepared.key, heed=__version__, torch=torch.__version__)
         if self.step < t.steps and not self.record.stopped:
+            made = self._batches()
+            moved = ((place, batch.to(self.workers.device)) for place, batch in made)
             with closing(made), closing(ahead(moved)) as ready:
                 loop.train(
                     self.model,
                     ready,
-                    torch.compile(self.job.objective, dynamic=True) if t.compile else self.job.objective,
+                    self.objective,
                     self.optimizer,
                     make_schedule(t, self.model.config.dim),
                     steps=range(self.step + 1, t.steps + 1),
                     accumulate=t.accumulate,
                     clip=t.clip,
                     seed=t.seed,
+                    workers=self.workers,
                     context=self._precision,
                     after_step=[self._average, self._tell, self._check, self._save],
                 )
-        if self.interrupted:
+        if self.workers.leaving():
             return Outcome("interrupted", self.step, self.folder)
-        self._finish()
+        with self.workers.shown(self.model, self._watched()) as model:
+            self.workers.told(lambda: self._finish(model))
         return Outcome("stopped early" if self.record.stopped else "finished", self.step, self.folder)
 
     def interrupt(self, number: int, frame: Any) -> None:
         """Ask the loop to save and leave after the step it is in."""
-        self.interrupted = signal.Signals(number).name
+        self.workers.ask_to_leave()
 
     def close(self) -> None:
         self.report.close()
-        self.log.close()
+        if self.log:
+            self.log.close()
+
+    def _batches(self):
+        batches = Batches(
+            self.prepared.corpus,
+            budget=self.recipe.training.batch_tokens,
+            seed=self.recipe.training.seed,
+            sampling=self.recipe.subwords.sampling,
+            subwords=self.prepared.subwords if self.recipe.subwords.sampling else None,
+            max_length=self.model.config.max_length,
+            marks=tuple(part.marks for part in self.prepared.subwords),
+            together=self.job.together,
+            noise=self.job.noise,
+            share=(self.workers.rank, self.workers.world),
+        )
+        # to sample subwords or to make noise costs as much as to train on it: a process of its own does it
+        apart = self.recipe.subwords.sampling or self.job.noise is not None
+        return elsewhere(batches, self.place) if apart else batches.start(self.place)
 
     def _precision(self):
         torch.set_float32_matmul_precision("high" if self.recipe.training.precision == "tf32" else "highest")
         if self.recipe.training.precision == "bfloat16":
-            return torch.autocast(self.device.type, dtype=torch.bfloat16)
+            return torch.autocast(self.workers.device.type, dtype=torch.bfloat16)
         return nullcontext()
 
     # after each step, in this order
 
     def _average(self, progress: loop.Progress) -> None:
         self.step, self.place = progress.step, progress.place
-        if self.ema is not None:
-            self.ema.update(self.model, progress.step)
+        if self.learner.ema is not None:
+            self.learner.ema.update(self.model, progress.step)
 
     def _tell(self, progress: loop.Progress) -> None:
         self.meter.add(progress)
         if progress.step % self.recipe.training.log_every == 0 or progress.step == self.recipe.training.steps:
-            facts = self.meter.read(progress)
-            self.log.write("step", **facts)
+            with self.workers.one_voice():
+                facts = self.meter.read(progress)
+            if self.log:
+                self.log.write("step", **facts)
             self.report.step(facts)
 
     def _check(self, progress: loop.Progress) -> None:
-        t = self.recipe.training
-        if progress.step % t.valid_every and progress.step != t.steps:
+        if progress.step % self.recipe.training.valid_every and progress.step != self.recipe.training.steps:
             return
-        paused = time.monotonic()
-        with self._weights(self._watched()):
-            found = self._validate()
-        facts = {
-            "step": progress.step, "epoch": progress.place.epoch, "perplexity": perplexity(found.scores["loss"]),
-            **found.scores, "seconds": time.monotonic() - paused,
-        }  # fmt: skip
-        metric = self.job.metric
-        best = self.record.note(
-            progress.step, found.scores[metric], smaller_is_better=metric == "loss", patience=t.patience
-        )
-        self.log.write("valid", **facts)
-        self.product.write_samples(progress.step, found)
-        self.report.valid(facts, found.samples, best)
-        if best:
-            with self._weights(self._watched()):
-                self.product.write_model(self.model, found, f"step {progress.step:,}")
-        self.meter.pause(time.monotonic() - paused)
+        began = time.monotonic()
+        with self.workers.shown(self.model, self._watched()) as model:
+            self.record = self.workers.told(lambda: self._look(model, progress))
+        self.meter.pause(time.monotonic() - began)
 
     def _save(self, progress: loop.Progress) -> bool:
         """Write a checkpoint where one is due; say whether the run is over."""
@@ -181,89 +174,80 @@ class Run:
         regular = progress.step % every == 0 or progress.step == t.steps
         if regular:
             self.record.saved.append(progress.step)
-        leave = bool(self.interrupted) or self.record.stopped
+        leave = self.workers.leaving() or self.record.stopped
         if regular or leave or progress.step in self.record.best_steps(t.average):
-            self.meter.check(progress)
-            training = checkpoints.optimizer_tensors(self.optimizer, self.names)
-            if self.ema is not None:
-                training |= {f"ema.{name}": weight for name, weight in self.ema.weights.items()}
-            state = {"place": list(self.place), "record": dataclasses.asdict(self.record), "key": self.prepared.key}
-            checkpoints.write(self.folder / "checkpoints", self.step, self.model.state_dict(), training, state)
-            checkpoints.prune(self.folder / "checkpoints", t.keep, self._needed())
+            with self.workers.one_voice():
+                self.meter.check(progress)
+            self._write_checkpoint()
         return leave
 
     # the parts of that
 
-    def _needed(self) -> list[int]:
-        """The steps whose weights the final model may be made of."""
-        t = self.recipe.training
-        wanted = {
-            "best": self.record.best_steps(1),
-            "average-best": self.record.best_steps(t.average),
-            "average-last": self.record.saved[-t.average :],
-        }
-        return wanted.get(t.final, [])
+    def _look(self, model: nn.Module, progress: loop.Progress) -> Record:
+        """Validate; the record with what was found."""
+        began = time.monotonic()
+        found = self._validate(model)
+        facts = {
+            "step": progress.step, "epoch": progress.place.epoch, "perplexity": perplexity(found.scores["loss"]),
+            **found.scores, "seconds": time.monotonic() - began,
+        }  # fmt: skip
+        metric, patience = self.job.metric, self.recipe.training.patience
+        best = self.record.note(
+            progress.step, found.scores[metric], smaller_is_better=metric == "loss", patience=patience
+        )
+        self.log.write("valid", **facts)
+        self.product.write_samples(progress.step, found)
+        self.report.valid(facts, found.samples, best)
+        if best:
+            self.product.write_model(model, found, f"step {progress.step:,}")
+        return self.record
 
-    def _watched(self) -> dict[str, torch.Tensor]:
-        """The weights that validation looks at: the running average where that will be the model."""
-        return self.ema.weights if self.recipe.training.final == "ema" else self.model.state_dict()
+    def _watched(self) -> dict[str, torch.Tensor] | None:
+        """The weights to look at: the running average where that will be the model, or else (None) the model's own."""
+        return self.learner.ema.weights if self.recipe.training.final == "ema" else None
 
-    def _weights(self, weights: dict[str, torch.Tensor]):
-        return nullcontext() if weights is not getattr(self.ema, "weights", None) else swapped(self.model, weights)
-
-    def _validate(self) -> Validity:
+    def _validate(self, model: nn.Module) -> Validity:
         with self._precision():
-            return self.job.validation.run(self.model, self.decoding, self.product.max_source)
+            return self.job.validation.run(model, self.decoding, self.product.max_source)
+
+    def _write_checkpoint(self) -> None:
+        parts = [gathered(own, self.workers.first) for own in self.learner.tensors()]
+        place = {"place": list(self.place)}
+        self.workers.told(lambda: self.product.write_checkpoint(self.step, *parts, place, self.record))
 
     def _restore(self) -> list[str]:
         """Go back to the newest checkpoint that is whole; what to say about it."""
         said: list[str] = []
-        kept = checkpoints.newest(self.folder / "checkpoints", said.append)
-        if kept is None:
+        kept = checkpoints.newest(self.product.checkpoints, said.append) if self.workers.first else None
+        found = self.workers.told(lambda: kept and (kept.step, kept.state))
+        if found is None:
             return said
-        if kept.state["key"] != self.prepared.key:
+        step, state = found
+        if state["key"] != self.prepared.key:
             raise ValueError(
-                f"{self.folder} was trained on other data: the files, the filters or the subwords have changed since; "
-                "put them back, or start a new run with another --out"
+                f"{self.folder} was trained on other data: the files, the filters or the subwords have changed since, or another "
+                "version of heed prepares them otherwise; put them back, or start a new run with another --out"
             )
-        model_folder.put(self.model, kept.model, self.folder / "checkpoints")
-        checkpoints.restore_optimizer(self.optimizer, kept.training, self.names)
-        said += self._restore_average(kept.training)
-        self.record = Record(**kept.state["record"])
+        parts = (kept.model, kept.training) if kept else ({}, {})
+        said += self.learner.restore(*map(self.workers.spread, parts), self.product.checkpoints)
+        self.record = Record(**state["record"])
         self.record.stopped = 0 < self.recipe.training.patience <= self.record.waited
-        self.step, self.place = kept.step, Place(*kept.state["place"])
+        self.step, self.place = step, Place(*state["place"])
         return [*said, f"Going on from step {self.step:,}."]
 
-    def _restore_average(self, training: dict[str, torch.Tensor]) -> list[str]:
-        if self.ema is None:
-            return []
-        if f"ema.{self.names[0]}" not in training:
-            self.ema = EMA(self.model, self.recipe.training.ema)
-            return ["The checkpoint has no moving average: it starts from the weights there."]
-        for name, weight in self.ema.weights.items():
-            weight.copy_(training[f"ema.{name}"])
-        return []
-
-    def _finish(self) -> None:
-        """Make the final model of the weights that were asked for, and measure it."""
-        t = self.recipe.training
-        folder = self.folder / "checkpoints"
-        steps = [step for step in self._needed() if (folder / f"step-{step:06d}" / checkpoints.MODEL).is_file()]
-        if len(steps) < len(self._needed()):
+    def _finish(self, model: nn.Module) -> None:
+        """Make the final model of the weights that were asked for, and measure it. `model` has the last ones."""
+        kept = self.product.kept(self.record)
+        if len(kept) < len(self.product.needed(self.record)):
             self.report.say(
                 "Not all checkpoints for the mean are still there: training.final or average was changed on the way."
             )
-        if t.final == "ema":
-            weights, made_of = self.ema.weights, f"moving average at step {self.step:,}"
-        elif t.final == "last" or not steps:
-            weights, made_of = self.model.state_dict(), f"step {self.step:,}"
-        else:
-            weights = average.mean([folder / f"step-{step:06d}" / checkpoints.MODEL for step in steps])
-            steps_in_words = ", ".join(f"{step:,}" for step in steps)
-            made_of = f"step {steps_in_words}" if len(steps) == 1 else f"mean of steps {steps_in_words}"
-        with swapped(self.model, weights):
-            found = self._validate()
-            self.product.write_model(self.model, found, made_of)
+        steps = ", ".join(f"{step:,}" for step in kept)
+        last = "moving average at step" if self.recipe.training.final == "ema" else "step"
+        made_of = f"step {steps}" if len(kept) == 1 else f"mean of steps {steps}" if kept else f"{last} {self.step:,}"
+        with swapped(model, average.mean(list(kept.values()))) if kept else nullcontext():
+            found = self._validate(model)
+            self.product.write_model(model, found, made_of)
         self.log.write("end", step=self.step, weights=made_of, **found.scores)
         scores = ", ".join(f"{SCORES[name]} {value:.{2 + (name == 'loss')}f}" for name, value in found.scores.items())
         self.report.say(f"The model is of {made_of}: validation {scores}.")
@@ -278,22 +262,37 @@ def run(
     say: Callable[[str], None] = lambda sentence: None,
     tell: Callable[[str, int], None] = lambda what, done: None,
 ) -> Outcome:
-    """Train by a recipe into a folder."""
-    check_folder(recipe, folder, resume, say)
+    """Train by a recipe into a folder; together with the others, where torchrun has started this process."""
     if recipe.training.threads:
         torch.set_num_threads(recipe.training.threads)
-    base = open_package(recipe.model.folder) if recipe.model.folder else None
-    prepared = prepare(recipe, tell, base)
-    r = prepared.corpus.report
-    aside = f"; {r.held_out:,} set aside for validation" if r.held_out else ""
-    say(f"{r.kept:,} pairs to train on, of {r.read:,}{aside}; left out: {corpora.describe(r)}.")
-    folder.mkdir(parents=True, exist_ok=True)
-    at_work = Run(recipe, folder, prepared, report, base)
-    model_folder.write_text(folder / "recipe.toml", config.to_toml(recipe))
-    before = {number: signal.signal(number, at_work.interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
+    device = choose_device(torchrun.card(recipe.training.device))
+    workers = distributed.join(device, recipe.training.parallel)
     try:
-        return at_work.train()
+        again = workers.told(lambda: resume or restarted(folder))
+        base = workers.in_turn(lambda: open_base(recipe, folder, again))
+        recipe = with_search(recipe, base)
+        workers.told(lambda: check_folder(recipe, folder, again, say))
+        prepared = workers.told(lambda: prepare(recipe, tell, base))
+        r = prepared.corpus.report
+        aside = f"; {r.held_out:,} set aside for validation" if r.held_out else ""
+        what = "texts" if recipe.task.one_sided else "pairs"
+        say(f"{r.kept:,} {what} to train on, of {r.read:,}{aside}; left out: {corpora.describe(r)}.")
+        workers.told(lambda: begin(folder))
+        with workers.one_voice():
+            at_work = Run(recipe, folder, prepared, report, base, workers)
+        workers.told(lambda: model_folder.write_text(folder / "recipe.toml", config.to_toml(recipe)))
+        outcome = _to_the_end(at_work)
+    except RuntimeError as error:
+        raise workers.explained(error) from error
+    workers.close()
+    return outcome
+
+
+def _to_the_end(run: Run) -> Outcome:
+    before = {number: signal.signal(number, run.interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        return run.train()
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-        at_work.close()
+        run.close()

@@ -11,7 +11,7 @@ from torch import nn
 
 from heed.data.batches import Noise, collate, labelled, plan, with_hidden
 from heed.data.readers import Line
-from heed.data.vocabulary import Pair
+from heed.data.vocabulary import Pair, Vocabulary
 from heed.decoding.config import DecodingConfig
 from heed.evaluation import rouge
 from heed.evaluation.translation import metrics
@@ -42,6 +42,9 @@ class Validation(Protocol):
     def facts(self, model: nn.Module) -> dict[str, Any]:
         """What the model folder should say because of what was seen here."""
 
+    def too_long(self, most: int) -> int:
+        """How many texts do not count in the loss, since a model with `most` places cannot read or say them."""
+
 
 class Translating:
     """Loss, BLEU, chrF and ROUGE of translations."""
@@ -66,6 +69,9 @@ class Translating:
     def facts(self, model: nn.Module) -> dict[str, Any]:
         return {"alignment": self.alignment_rows(model)._asdict()}
 
+    def too_long(self, most: int) -> int:
+        return sum(max(map(len, pair)) >= most for pair in zip(*self.ids, strict=True))
+
     def alignment_rows(self, model: nn.Module) -> Rows:
         """Where this model's word alignments are to be read."""
         pairs = [pair for pair in zip(*self.ids, strict=True) if all(0 < len(side) < 60 for side in pair)][:200]
@@ -77,8 +83,7 @@ class Translating:
         """-log p of a reference token, on average. What is longer than the model allows does not count."""
         marks = self.subwords[0].marks, self.subwords[1].marks
         most = model.config.max_length - max(len(own.before) for own in marks)
-        rows = [i for i in range(self.size) if max(len(self.ids[0][i]), len(self.ids[1][i])) < most]
-        pairs = [(self.ids[0][i], self.ids[1][i]) for i in rows]
+        pairs = _short(list(zip(*self.ids, strict=True)), most)
         return _loss(model, Translation(0.0), pairs, lambda own: collate(*zip(*own, strict=True), marks), self.budget)
 
 
@@ -96,12 +101,16 @@ class Restoring:
         model.eval()
         marks = self.subwords[0].marks, self.subwords[1].marks
         most = model.config.max_length - len(marks[0].before)
-        short = [own for own in self.examples if max(len(own[0]), len(own[1])) < most]
-        loss = _loss(model, Translation(0.0), short, lambda own: with_hidden(own, marks), self.budget)
+        loss = _loss(
+            model, Translation(0.0), _short(self.examples, most), lambda own: with_hidden(own, marks), self.budget
+        )
         return Validity({"loss": loss}, self._samples(model, decoding, most))
 
     def facts(self, model: nn.Module) -> dict[str, Any]:
         return {}
+
+    def too_long(self, most: int) -> int:
+        return sum(max(len(own[0]), len(own[1])) >= most for own in self.examples)
 
     def _samples(self, model: nn.Module, decoding: DecodingConfig, most: int) -> list[tuple[str, str, str]]:
         translator = Translator([model], self.subwords, decoding=decoding)
@@ -117,9 +126,9 @@ class Classifying:
     """Loss and accuracy of labels."""
 
     def __init__(self, lines: Sequence[Line], subwords: Pair, *, budget: int, samples: int):
-        self.texts, self.names = [line.source for line in lines], [line.target.strip() for line in lines]
+        self.texts, self.names = [line.source for line in lines], [subwords[1].clean(line.target) for line in lines]
         self.subwords, self.budget, self.size = subwords, budget, len(lines)
-        self.ids = [part.encode(texts) for part, texts in zip(subwords, (self.texts, self.names), strict=True)]
+        self.ids = subwords[0].encode(self.texts), [_label(line, subwords[1]) for line in lines]
         self.shown = _shown(len(lines), samples)
 
     def run(self, model: nn.Module, decoding: DecodingConfig, max_source: int) -> Validity:
@@ -139,6 +148,9 @@ class Classifying:
     def facts(self, model: nn.Module) -> dict[str, Any]:
         return {"labels": self.subwords[1].names}
 
+    def too_long(self, most: int) -> int:
+        return 0  # their ends are cut off
+
 
 @torch.inference_mode()
 def _loss(
@@ -156,6 +168,23 @@ def _loss(
         loss = objective(model, together([examples[i] for i in rows]).to(device))
         total, count = total + loss.surprise.item(), count + loss.count
     return total / max(count, 1)
+
+
+def _short(examples: Sequence[tuple], most: int) -> list[tuple]:
+    """Those that a model has places for; if it is none of them, there is nothing to measure by."""
+    short = [own for own in examples if max(len(own[0]), len(own[1])) < most]
+    if examples and not short:
+        raise ValueError(
+            f"all {len(examples):,} validation texts are longer than the model's {most} places: name others, or shorter ones"
+        )
+    return short
+
+
+def _label(line: Line, labels: Vocabulary) -> list[int]:
+    try:
+        return labels.encode([line.target])[0]
+    except ValueError as error:
+        raise ValueError(f"validation, {line.place}: {error}") from None
 
 
 def _shown(size: int, samples: int) -> list[int]:

@@ -6,8 +6,12 @@ import numpy as np
 
 
 def words_of(pieces: Sequence[str]) -> list[int]:
-    """For each piece the number of its word: the first piece opens one, and so does each that opens with ▁."""
-    opens = [i == 0 or piece.startswith("▁") for i, piece in enumerate(pieces)]
+    """For each piece the number of its word: the first piece opens one, and so does each that opens with ▁.
+
+    A space before another, or at the end, opens none.
+    """
+    bare = [piece == "▁" and (i + 1 == len(pieces) or pieces[i + 1].startswith("▁")) for i, piece in enumerate(pieces)]
+    opens = [i == 0 or (piece.startswith("▁") and not bare[i]) for i, piece in enumerate(pieces)]
     return (np.cumsum(opens, dtype=int) - 1).tolist()
 
 

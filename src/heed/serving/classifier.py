@@ -22,11 +22,11 @@ class Label:
 
 
 class Classifier:
-    """A model that tells labels, ready to be given text."""
+    """A model that tells labels, ready to be given text of no more than `max_source` subwords, its marks among them."""
 
-    def __init__(self, model: nn.Module, subwords: Vocabulary, labels: Sequence[str]):
+    def __init__(self, model: nn.Module, subwords: Vocabulary, labels: Sequence[str], max_source: int | None = None):
         self.model, self.subwords, self.labels = model, subwords, list(labels)
-        self.most = model.config.max_length
+        self.most = min(max_source or model.config.max_length, model.config.max_length)
 
     def classify(self, texts: Sequence[str], *, batch_tokens: int = 4096, too_long: str = "refuse") -> list[Label]:
         """A label for each text. One longer than the model allows is refused, or with too_long="cut", cut."""
@@ -36,7 +36,7 @@ class Classifier:
         for number, own in enumerate(ids, 1):
             if len(own) > room and too_long != "cut":
                 raise ValueError(
-                    f"text {number} has {len(own)} subwords, and the model allows {room}: shorten it, or let its end be "
+                    f"text {number} has {len(own)} subwords, and the model was made for {room}: shorten it, or let its end be "
                     "cut off (too_long='cut', --too-long cut)"
                 )
         ids = [own[:room] for own in ids]
@@ -57,4 +57,5 @@ def load_classifier(name: str | Path, device: str = "auto") -> Classifier:
     package = open_package(name)
     if "labels" not in package.facts:
         raise ValueError(f"{name} is no classifier: it has no labels; heed translate or heed summarize may be meant")
-    return Classifier(package.model.to(place), package.subwords[0], package.facts["labels"])
+    facts = package.facts
+    return Classifier(package.model.to(place), package.subwords[0], facts["labels"], facts.get("max_source"))

@@ -16,6 +16,7 @@ from heed.decoding.ranking import STOPPING
 from heed.lab.attention import Candidate, Look
 from heed.nn.attention import record
 from heed.serving.alignment import agreement, links, merged
+from heed.serving.searching import searching
 
 if TYPE_CHECKING:
     from heed.serving.translator import Translator
@@ -91,15 +92,14 @@ def _tables(weights: np.ndarray, pairs: Sequence[Ids], subwords: Pair) -> list[n
 def look(translator: "Translator", text: str, target: str | None, config: DecodingConfig, name: str) -> Look:
     """All there is to see of one translation, the model's own or a given one."""
     text = translator.source.clean(text)
-    first, last = translator.target.marks.first, translator.target.marks.last
-    before = translator.target.marks.before
     source, ids = translator.encode_pairs([text], [target or ""])[0]
     seen: list[Seen] = []
     if target is None:
         ids = _searched(translator, source, config, seen)
-    said = ids[:-1] if ids and ids[-1] == last else ids
-    parts, logp = stacked(translator.model, (source, said), translator.marks)
-    pieces = translator.target.pieces
+    said, marks = (ids, translator.marks) if target is not None else translator.stripped(ids)
+    first, last, before = marks[1].first, marks[1].last, marks[1].before
+    parts, logp = stacked(translator.model, (source, said), marks)
+    pair, pieces = (translator.source, translator.target), translator.target.pieces
     top = logp.exp().topk(min(8, logp.shape[-1]))
     target_text = translator.target.decode(said)
     return Look(
@@ -115,7 +115,9 @@ def look(translator: "Translator", text: str, target: str | None, config: Decodi
             for tokens, probabilities in zip(top.indices.tolist(), top.values.tolist(), strict=True)
         ],
         search=_steps(seen, config.beam, pieces),
-        alignment=translator.align_pairs([text], [target_text])[0] if said and source else [],
+        alignment=aligned(translator.model, [(source, said)], pair, translator.alignment_rows)[0]
+        if said and source
+        else [],
         model=name,
     )
 
@@ -123,13 +125,12 @@ def look(translator: "Translator", text: str, target: str | None, config: Decodi
 @torch.inference_mode()
 def _searched(translator: "Translator", source: list[int], config: DecodingConfig, seen: list[Seen]) -> list[int]:
     state = translator.start([source])
-    marks = translator.target.marks
-    most = torch.tensor([longest(config, len(source) + 1, translator.most)], device=translator.device)
-    parts, stop = translator.parts(config, [[]], most), STOPPING[config.stopping]
+    most = torch.tensor([longest(config, len(source) + 1, translator.longest)], device=translator.device)
+    parts, stop = searching(config, translator.marks[1], [[]], most), STOPPING[config.stopping]
     if config.beam == 1:  # one beam is greedy: the first end is the end
         parts, stop = {**parts, "alpha": 0.0}, STOPPING["exact"]
     found = beam_search(translator.search, state, most, beams=config.beam, stop=stop, watch=seen.append, **parts)
-    return found[0][0].tokens[len(marks.before) :]
+    return found[0][0].tokens
 
 
 def _steps(seen: Sequence[Seen], beams: int, pieces) -> list[list[Candidate]]:

@@ -28,6 +28,11 @@ def load(folders: str | Path | Sequence[str | Path], device: str = "auto") -> Tr
     for name, package in zip(names[1:], packages[1:], strict=True):
         if [part.key() for part in package.subwords] != [part.key() for part in first.subwords]:
             raise ValueError(f"{names[0]} and {name} have different subwords: an ensemble needs the same in all")
+    sizes = [package.model.config.vocab_size for package in packages]
+    if len(set(sizes)) > 1:
+        raise ValueError(
+            f"{', '.join(names)} have room for {', '.join(map(str, sizes))} subwords: an ensemble needs the same in all"
+        )
     decoding = settings.read(DecodingConfig, first.facts.get("decoding", {}), f"{names[0]}/config.json: decoding.")
     models = [package.model.to(place) for package in packages]
     return Translator(
@@ -40,6 +45,8 @@ def open_package(name: str | Path, revision: str | None = None) -> Package:
     from heed.convert import hub
 
     path = Path(name)
+    if not path.is_dir() and revision is None and "@" in str(name):
+        name, _, revision = str(name).rpartition("@")  # a name on the hub at a commit, a tag or a branch
     if not path.is_dir() and hub.is_name(str(name)):
         try:
             folder = hub.fetch(str(name), revision)

@@ -12,19 +12,18 @@ from torch import nn
 
 from heed import config as settings
 from heed.data.batches import by_length, collate, pad
-from heed.data.vocabulary import Pair
-from heed.decoding import limits
+from heed.data.vocabulary import Marks, Pair
 from heed.decoding.beam import beam_search
 from heed.decoding.config import DecodingConfig, longest
 from heed.decoding.ensemble import Ensemble
-from heed.decoding.limits import Rule
-from heed.decoding.ranking import PENALTIES, STOPPING
+from heed.decoding.ranking import STOPPING
 from heed.decoding.sample import drawn, likeliest, one_by_one
 from heed.decoding.steps import Hypothesis
 from heed.lab.attention import Look
 from heed.serving import inside
 from heed.serving.alignment import first_words
 from heed.serving.results import Candidate, Score, Translation, joined
+from heed.serving.searching import begins_with, searching
 from heed.serving.split import cut, split
 
 
@@ -47,6 +46,7 @@ class Translator:
         self.marks = self.source.marks, self.target.marks
         self.decoding = decoding or DecodingConfig()
         self.most = min(model.config.max_length for model in self.models)
+        self.longest = self.most - 1  # of what is said: the end mark needs a place too
         self.max_source = min(max_source or self.most, self.most)
         self.facts = facts or {}
         last = inside.Rows(self.model.config.decoder_layers - 1, after=False)
@@ -102,10 +102,11 @@ class Translator:
         found = iter(self.align_pairs([p.source for p in flat], [p.text for p in flat], batch_tokens))
         results = []
         for translation, parts in zip(translations, whole, strict=True):
-            links, target = [], 0
-            starts = first_words(translation.source, [part.source for part in parts])
+            links, target, lead = [], 0, self.source.lead(translation.source)
+            starts = first_words(translation.source, [part.source[len(lead) :] for part in parts])
             for part, source in zip(parts, starts, strict=True):
-                links += [(i + source, j + target) for i, j in next(found)]
+                before = len(lead.split())  # a tag is a word of each part, but of the whole text once
+                links += [(i if i < before else i - before + source, j + target) for i, j in next(found)]
                 target += len(part.text.split())
             results.append(links)
         return results
@@ -134,9 +135,8 @@ class Translator:
             raise ValueError(
                 f"the text was translated in {len(translation.parts)} parts: ask each of them for its attentions"
             )
-        rows, marks = len(translation.ids), self.marks[1]
-        said = [token for token in translation.ids[len(marks.before) :] if token != marks.last]
-        maps = inside.stacked(self.model, (self.source.encode([translation.source])[0], said), self.marks)[0]
+        rows, (said, marks) = len(translation.ids), self.stripped(translation.ids)
+        maps = inside.stacked(self.model, (self.source.encode([translation.source])[0], said), marks)[0]
         return maps | {"decoder": maps["decoder"][:, :, :rows, :rows], "cross": maps["cross"][:, :, :rows]}
 
     def look(self, text: str, target: str | None = None, name: str = "", **decoding: Any) -> Look:
@@ -158,6 +158,13 @@ class Translator:
             if len(own) + marks > self.most:
                 raise ValueError(f"{name} {number} has {len(own)} subwords; the model allows {self.most - marks}")
 
+    def stripped(self, ids: list[int]) -> tuple[list[int], tuple[Marks, Marks]]:
+        """What was said without its marks, and the marks that it had: it may have begun without any."""
+        source, target = self.marks
+        if tuple(ids[: len(target.before)]) != target.before:
+            target = target._replace(before=())
+        return [i for i in ids[len(target.before) :] if i != target.last], (source, target)
+
     def source_pieces(self, ids: list[int]) -> list[str]:
         """A source as the model reads it, its marks included."""
         return self.source.pieces([*self.marks[0].before, *ids, self.marks[0].last])
@@ -166,33 +173,6 @@ class Translator:
         """The state of a search that has read these and said nothing."""
         tokens, valid = pad(sources, self.marks[0])
         return self.search.start(torch.from_numpy(tokens).to(self.device), torch.from_numpy(valid).to(self.device))
-
-    def parts(self, config: DecodingConfig, forced: list[list[int]], most: torch.Tensor) -> dict[str, Any]:
-        """The parts of a search by these settings; each sentence begins with what is `forced` and is no longer than `most`."""
-        marks = self.marks[1]
-        return {
-            "first": marks.first,
-            "last": marks.last,
-            "alpha": config.length_penalty,
-            "penalty": PENALTIES[config.penalty],
-            "rules": self._rules(config, forced, most),
-            "renormalize": config.renormalize,
-        }
-
-    def _rules(self, config: DecodingConfig, forced: list[list[int]], most: torch.Tensor) -> list[Rule]:
-        marks = self.marks[1]
-        rules = [limits.never(marks.never)] if marks.never else []
-        if config.min_length:
-            rules.append(limits.at_least(len(marks.before) + config.min_length, marks.last))
-        if config.no_repeat:
-            rules.append(limits.no_repeat(config.no_repeat))
-        if any(forced):
-            rules.append(limits.prefix([[*marks.before, *ids] for ids in forced]))
-        if marks.before:
-            rules.append(limits.begins(marks.before))
-        if config.force_end:
-            rules.append(limits.ends(most, marks.last))
-        return rules
 
     def _chosen(self, changes: dict[str, Any]) -> DecodingConfig:
         return settings.read(DecodingConfig, {**dataclasses.asdict(self.decoding), **changes})
@@ -207,9 +187,15 @@ class Translator:
         parts, owner = [], []
         for i, text in enumerate(texts):
             text = self.source.clean(text)
+            lead = self.source.lead(text)  # before each part, since none is translated without it
+
+            def size(part: str, lead: str = lead) -> int:
+                return self._size(lead + part)
+
+            text = text[len(lead) :]
             if too_long == "cut":
-                text = cut(text, self._size, self.max_source)
-            own = split(text, self._size, self.max_source) if text else []
+                text = cut(text, size, self.max_source)
+            own = [lead + part for part in split(text, size, self.max_source)] if text.strip() else []
             parts += own
             owner += [i] * len(own)
         return parts, owner
@@ -250,9 +236,9 @@ class Translator:
     def _decode(
         self, sources: list[list[int]], numbers: Sequence[int], config: DecodingConfig, forced: list[list[int]]
     ) -> list[list[Hypothesis]]:
-        state, marks = self.start(sources), self.marks[1]
-        most = torch.tensor([longest(config, len(ids) + 1, self.most) for ids in sources], device=self.device)
-        least = [len(marks.before) + len(ids) + 1 for ids in forced]
+        state, begin = self.start(sources), begins_with(config, self.marks[1])
+        most = torch.tensor([longest(config, len(ids) + 1, self.longest) for ids in sources], device=self.device)
+        least = [len(begin) + len(ids) + 1 for ids in forced]
         most = torch.maximum(most, torch.tensor(least, device=self.device))
         if config.sample:
             again = config.nbest
@@ -265,9 +251,9 @@ class Translator:
             seeds = [zlib.crc32(repr(draw).encode()) for draw in own]
             choose = drawn(seeds, temperature=config.temperature, top_k=config.top_k, top_p=config.top_p)
             most, forced = most.repeat_interleave(again), [ids for ids in forced for _ in range(again)]
-            each = one_by_one(self.search, state, most, choose, **self.parts(config, forced, most))
+            each = one_by_one(self.search, state, most, choose, **searching(config, self.marks[1], forced, most))
             return [[h for own in each[i : i + again] for h in own] for i in range(0, len(each), again)]
-        parts = self.parts(config, forced, most)
+        parts = searching(config, self.marks[1], forced, most)
         if config.beam == 1:
             return one_by_one(self.search, state, most, likeliest, **parts)
         stop = STOPPING[config.stopping]

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from heed.models.folder import read_weights
+from heed.training.shards import local
 
 Weights = dict[str, Tensor]
 
@@ -42,7 +43,8 @@ class EMA:
     def update(self, model: nn.Module, step: int) -> None:
         decay = min(self.decay, (1 + step) / (10 + step))
         current = model.state_dict()
-        torch._foreach_lerp_(list(self.weights.values()), [current[name] for name in self.weights], 1 - decay)
+        own, new = [local(w) for w in self.weights.values()], [local(current[name]) for name in self.weights]
+        torch._foreach_lerp_(own, new, 1 - decay)
 
 
 @contextmanager

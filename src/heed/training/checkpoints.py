@@ -15,10 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from safetensors.torch import load_file
-from torch import Tensor
+from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from heed.models import folder as model_folder
 from heed.models.folder import write_json, write_weights
+from heed.training.average import EMA
+from heed.training.shards import like
 
 MODEL, TRAINING, STATE = "model.safetensors", "training.safetensors", "state.json"
 
@@ -102,11 +105,42 @@ def optimizer_tensors(optimizer: Optimizer, names: Sequence[str]) -> dict[str, T
 def restore_optimizer(optimizer: Optimizer, tensors: Mapping[str, Tensor], names: Sequence[str]) -> None:
     state: dict[int, dict[str, Tensor]] = {}
     place = {name: i for i, name in enumerate(names)}
+    weights = [weight for group in optimizer.param_groups for weight in group["params"]]
     for full, value in tensors.items():
         if full.startswith("optimizer."):
             _, key, name = full.split(".", 2)
-            state.setdefault(place[name], {})[key] = value
+            state.setdefault(place[name], {})[key] = like(value, weights[place[name]])
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+
+
+class Learner:
+    """What a checkpoint is of: a model, the optimizer's memory, and the moving average where there is one."""
+
+    def __init__(self, model: nn.Module, optimizer: Optimizer, ema: EMA | None = None):
+        self.model, self.optimizer, self.ema = model, optimizer, ema
+        self.names = [name for name, _ in model.named_parameters()]
+
+    def tensors(self) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        """The weights, and the rest."""
+        rest = optimizer_tensors(self.optimizer, self.names)
+        if self.ema is not None:
+            rest |= {f"ema.{name}": weight for name, weight in self.ema.weights.items()}
+        return self.model.state_dict(), rest
+
+    def restore(self, weights: Mapping[str, Tensor], rest: Mapping[str, Tensor], folder: Path) -> list[str]:
+        """Be again what was written into `folder`; what to say about it."""
+        own = self.model.state_dict()
+        weights = {name: like(weight, own.get(name, weight)) for name, weight in weights.items()}
+        model_folder.put(self.model, weights, folder)
+        restore_optimizer(self.optimizer, rest, self.names)
+        if self.ema is None:
+            return []
+        if f"ema.{self.names[0]}" not in rest:
+            self.ema = EMA(self.model, self.ema.decay)
+            return ["The checkpoint has no moving average: it starts from the weights there."]
+        for name, weight in self.ema.weights.items():
+            weight.copy_(like(rest[f"ema.{name}"], weight))
+        return []
 
 
 def _hash(path: Path) -> str:

@@ -1,7 +1,11 @@
 """The settings of a training run."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
+
+import torch
+from torch import nn
 
 from heed.training import schedule
 from heed.training.schedule import Schedule
@@ -29,6 +33,7 @@ class TrainingConfig:
     seed: int = 1
     threads: int | None = None
     device: str = "auto"
+    parallel: Literal["ddp", "fsdp"] = "ddp"
     log_every: int = 20
     valid_every: int = 500
     valid_beam: int = 1
@@ -74,3 +79,14 @@ def make_schedule(config: TrainingConfig, dim: int) -> Schedule:
         "constant": lambda: schedule.constant(config.rate, config.warmup),
     }
     return schedules[config.schedule]()
+
+
+def make_optimizer(config: TrainingConfig, weights: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
+    return torch.optim.AdamW(
+        weights,
+        lr=0.0,
+        betas=(config.beta1, config.beta2),
+        eps=config.epsilon,
+        weight_decay=config.weight_decay,
+        fused=True,
+    )

@@ -1,4 +1,4 @@
-"""Curves of training from the logs of run folders: loss, translation scores, learning rate and speed."""
+"""Curves of training from the logs of run folders: loss, scores, learning rate and speed."""
 
 import json
 from collections import Counter
@@ -6,10 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from heed.training.report import SCORES
+
 # Okabe and Ito's colours, told apart by all eyes.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#222222")
 _INK, _SOFT, _LINE = "#1d2126", "#626a73", "#e4e2dd"
 _WINDOW = 25
+# how each score is drawn; the loss has a panel of its own
+_STYLES = {"bleu": ("-", "o"), "chrf": ((0, (4, 2)), "s"), "rouge": ((0, (1, 1.5)), "^"), "accuracy": ("-", "D")}
 
 
 @dataclass(frozen=True)
@@ -90,8 +94,9 @@ def _figure(runs: Sequence[Run]):
     _scores(panels[0, 1], runs)
     _rate(panels[1, 0], runs)
     _speed(panels[1, 1], runs)
+    validated = any(line["kind"] == "valid" for run in runs for line in run.lines)
     for panel in panels.flat:
-        _finish(panel, runs)
+        _finish(panel, runs, "none but the loss" if validated and panel is panels[0, 1] else "nothing yet")
     _legend(figure, [_handle(run.name, color=run.colour, linewidth=3.0) for run in runs])
     return figure
 
@@ -109,18 +114,19 @@ def _loss(panel, runs: Sequence[Run]) -> None:
 
 
 def _scores(panel, runs: Sequence[Run]) -> None:
-    """Draw BLEU and chrF of the validation text."""
-    panel.set_title("Translation scores")
-    styles = {"BLEU": ("bleu", "-", "o"), "chrF": ("chrf", (0, (4, 2)), "s")}
-    for field, dashes, marker in styles.values():
+    """Draw what scores there are of the validation set."""
+    there = [field for field in _STYLES if any(run.points("valid", field)[0] for run in runs)]
+    names = [SCORES[field] for field in there]
+    panel.set_title(f"{names[0][0].upper()}{names[0][1:]}" if len(names) == 1 else "Scores")
+    for field in there:
+        dashes, marker = _STYLES[field]
         for run in runs:
             points = run.points("valid", field)
             panel.plot(*points, color=run.colour, linestyle=dashes, linewidth=2.0, marker=marker, markersize=4.5)
     panel.set_ylim(bottom=0)
-    _key(
-        panel,
-        [_handle(name, linestyle=dashes, linewidth=2.0, marker=mark) for name, (_, dashes, mark) in styles.items()],
-    )
+    styles = zip(names, (_STYLES[field] for field in there), strict=True)
+    if len(names) > 1:
+        _key(panel, [_handle(name, linestyle=dashes, linewidth=2.0, marker=mark) for name, (dashes, mark) in styles])
 
 
 def _rate(panel, runs: Sequence[Run]) -> None:
@@ -155,8 +161,8 @@ def _smoothed(panel, run: Run, field: str, width: float) -> None:
     panel.plot(steps, _smooth(values), color=run.colour, linewidth=width, alpha=0.85)
 
 
-def _finish(panel, runs: Sequence[Run]) -> None:
-    """Give a panel its axes, or say that there is nothing to see in it yet."""
+def _finish(panel, runs: Sequence[Run], nothing: str) -> None:
+    """Give a panel its axes, or say that there is nothing to see in it."""
     from matplotlib.ticker import MaxNLocator
 
     panel.set_title(panel.get_title(), loc="left", fontsize=11.5, fontweight="bold", color=_INK, pad=10)
@@ -165,7 +171,7 @@ def _finish(panel, runs: Sequence[Run]) -> None:
     panel.spines["bottom"].set_color(_LINE)
     panel.tick_params(which="both", length=0, labelsize=9, labelcolor=_SOFT)
     if not any(len(line.get_xdata()) for line in panel.lines):
-        panel.text(0.5, 0.5, "nothing yet", transform=panel.transAxes, ha="center", color=_SOFT)
+        panel.text(0.5, 0.5, nothing, transform=panel.transAxes, ha="center", color=_SOFT)
         panel.set(xticks=[], yticks=[])
         return
     panel.grid(axis="y", color=_LINE, linewidth=0.8)

@@ -10,16 +10,20 @@ from torch.nn.utils import clip_grad_norm_
 from torch.optim import Optimizer
 
 from heed.tasks.loss import Loss
+from heed.training.distributed import Alone
 from heed.training.schedule import Schedule
+from heed.training.shards import local, whole
+
+APART = 2_654_435_761  # its multiples are far from each other, also in the 32 bits of a seed that the CPU minds
 
 
 class Progress(NamedTuple):
-    """One update. The tensors are still on the device: to look at one is to wait for it."""
+    """One update, of all processes. The tensors are still on the device: to look at one is to wait for it."""
 
     step: int
     place: Any
     surprise: Tensor
-    count: int
+    count: int | Tensor
     gradient: Tensor
     rate: float
 
@@ -35,29 +39,33 @@ def train(  # noqa: PLR0913 (the parts of a loop, each by its name)
     accumulate: int = 1,
     clip: float = 0.0,
     seed: int = 0,
+    workers: Alone = Alone(),  # noqa: B008 (it keeps nothing)
     context: Callable[[], AbstractContextManager] = nullcontext,
     after_step: Sequence[Callable[[Progress], bool | None]] = (),
 ) -> None:
     """An update for each of `steps`, from `accumulate` batches; `batches` gives each with the place after it.
 
-    The gradient is that of the mean over all tokens of the step, however they fall into batches. Chance
-    (dropout) is drawn from the seed and the step alone, so a step is the same whenever it is run. After
-    each step whoever asked is told, in order; the loop ends when one of them says so.
+    The gradient is that of the mean over all tokens of the step, however they fall into batches and to
+    workers. Chance (dropout) is drawn from the seed, the step and the worker's number alone, so a step is
+    the same whenever it is run. After each step whoever asked is told, in order; the loop ends when one of
+    them says so.
     """
     weights = [weight for weight in model.parameters() if weight.requires_grad]
     for step in steps:
         model.train()
-        torch.manual_seed(seed * 1_000_003 + step)
+        torch.manual_seed(seed * 1_000_003 + step + workers.rank * APART)
         rate = set_rate(optimizer, schedule(step))
         surprise, count, place = 0.0, 0, None
-        for _ in range(accumulate):
+        for done in range(1, accumulate + 1):
             place, batch = next(batches)
-            with context():
-                loss = objective(model, batch)
-            loss.total.backward()
+            with workers.more(coming=done < accumulate):
+                with context():
+                    loss = objective(model, batch)
+                loss.total.backward()
             surprise, count = surprise + loss.surprise, count + loss.count
-        torch._foreach_div_([weight.grad for weight in weights if weight.grad is not None], float(count))
-        gradient = clip_grad_norm_(weights, clip or float("inf"))
+        surprise, count = workers.sum(surprise, count)
+        divide([local(weight.grad) for weight in weights if weight.grad is not None], count)
+        gradient = whole(clip_grad_norm_(weights, clip or float("inf")))
         optimizer.step()
         optimizer.zero_grad()
         progress = Progress(step, place, surprise, count, gradient, rate)
@@ -69,3 +77,9 @@ def set_rate(optimizer: Optimizer, rate: float) -> float:
     for group in optimizer.param_groups:
         group["lr"] = rate
     return rate
+
+
+def divide(gradients: Sequence[Tensor], count: int | Tensor) -> None:
+    """By a number, without waiting for one that is still on the device."""
+    by = count.to(gradients[0].dtype) if isinstance(count, Tensor) else float(count)
+    torch._foreach_div_(gradients, by)

@@ -28,9 +28,10 @@ class Meter:
 
     def read(self, progress: Progress) -> dict[str, Any]:
         self.check(progress)
-        loss, gradient = float(self.surprise) / self.count, float(progress.gradient)
+        count, gradient = float(self.count), float(progress.gradient)
+        loss = float(self.surprise) / count
         now = time.monotonic()
-        speed = self.count / max(now - self.since - self.paused, 1e-9)
+        speed = count / max(now - self.since - self.paused, 1e-9)
         each = (now - self.began) / max(progress.step - self.first, 1)
         self.surprise, self.count, self.paused, self.since = 0.0, 0, 0.0, now
         return {

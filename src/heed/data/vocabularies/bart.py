@@ -59,6 +59,9 @@ class BartVocabulary:
     def clean(self, text: str) -> str:
         return files.one_line(text)
 
+    def lead(self, text: str) -> str:
+        return ""
+
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Ids without the marks around a text."""
         return [found.ids for found in self.tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]

@@ -60,6 +60,10 @@ class MarianVocabulary:
     def clean(self, text: str) -> str:
         return files.one_line(text)
 
+    def lead(self, text: str) -> str:
+        tag = re.match(r">>.*?<<\s*", text)
+        return tag[0] if tag else ""
+
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Ids without marks; marks that are written in a text are marks."""
         parts = [self._parts(text) for text in texts]

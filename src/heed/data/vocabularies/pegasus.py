@@ -62,6 +62,9 @@ class PegasusVocabulary:
     def clean(self, text: str) -> str:
         return files.one_line(text)
 
+    def lead(self, text: str) -> str:
+        return ""
+
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Ids without the mark at the end; marks that are written in a text are marks."""
         return [found.ids for found in self.tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]

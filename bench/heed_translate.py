@@ -1,0 +1,24 @@
+"""Heed's translator, given ids."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+import heed
+from bench.rows import TranslateRow
+from heed.decoding.config import DecodingConfig
+
+
+def build(folder: Path, device: str, how: str) -> Callable[[list[list[int]], TranslateRow], list[list[int]]]:
+    """What translates sources as a row says."""
+    translator = heed.load(folder / "heed", device)
+    translator.model.to(getattr(torch, how))
+
+    def translate(sources: list[list[int]], row: TranslateRow) -> list[list[int]]:
+        config = DecodingConfig(beam=row.beam, min_length=row.target, max_length=row.target)
+        slots = row.batch * row.source
+        found = translator.search_ids(sources, config, [[] for _ in sources], batch_tokens=slots)
+        return [hypotheses[0].tokens for hypotheses in found]
+
+    return translate

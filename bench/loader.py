@@ -1,0 +1,123 @@
+"""How many tokens a second the loader gives, by itself: `python -m bench.loader`.
+
+A corpus of invented words is prepared in a temporary folder. Tokens are those of source and target that are no padding,
+the end of each text among them.
+"""
+
+import argparse
+import random
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from itertools import accumulate, islice
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from heed.data import corpus as corpora
+from heed.data import subwords
+from heed.data.batches import Batches, Place, ahead, elsewhere, plan
+from heed.data.filters import FiltersConfig
+from heed.data.readers import Line
+
+SYLLABLES = [a + b for a in "bdfghklmnprstvw" for b in ("a", "e", "i", "o", "u", "ar", "en", "il", "ost", "ung")]
+WORDS = 20_000
+
+
+def invented(count: int, length: int, seed: int = 0) -> list[Line]:
+    """Pairs of 0.6 to 1 times `length` words, of which few are frequent and most are rare."""
+    draw = random.Random(seed)
+    words = ["".join(draw.choices(SYLLABLES, k=draw.choice([1, 2, 2, 3, 3, 4]))) for _ in range(2 * WORDS)]
+    frequent = list(accumulate(1 / rank for rank in range(1, WORDS + 1)))
+
+    def text(own: list[str]) -> str:
+        return " ".join(draw.choices(own, cum_weights=frequent, k=draw.randint(round(0.6 * length), length)))
+
+    return [Line(text(words[:WORDS]), text(words[WORDS:]), f"line {i}") for i in range(count)]
+
+
+def prepared(folder: Path, tokens: int, length: int) -> tuple[corpora.Corpus, tuple]:
+    """A corpus of about this many tokens, and its subwords."""
+    lines = invented(max(100, int(tokens / (2 * 0.8 * length * 1.2))), length)
+    learned = subwords.learn((text for line in lines[:20_000] for text in line[:2]), subwords.SubwordsConfig(), 8000)
+    config = FiltersConfig(duplicates=False)
+    skip = np.zeros(len(lines), dtype=np.uint8)
+    pair = (learned, learned)
+    return corpora.build(folder / "corpus", lambda: lines, pair, config, skip=skip, with_text=True), pair
+
+
+class Rate(NamedTuple):
+    """Tokens a second, and of each batch the milliseconds in all and of this thread's own work."""
+
+    tokens: float
+    wait: float
+    own: float
+
+
+def once(batches: Iterator, seconds: float, most: int | None = None) -> tuple[Rate, int]:
+    """How fast batches come, for so many seconds or `most` of them, and how many came."""
+    began, worked, tokens, count = time.perf_counter(), time.thread_time(), 0, 0
+    while count < most if most else time.perf_counter() - began < seconds:
+        _, batch = next(batches)
+        tokens, count = tokens + int(batch.valid.sum()) + len(batch.expected), count + 1
+    took, own = time.perf_counter() - began, time.thread_time() - worked
+    return Rate(tokens / took, 1000 * took / count, 1000 * own / count), count
+
+
+def rate(start: Callable[[], Iterator], seconds: float, rounds: int = 3, skip: int = 5) -> Rate:
+    """The median of some rounds; the first batches do not count."""
+    with closing(start()) as batches:
+        list(islice(batches, skip))
+        return sorted(once(batches, seconds)[0] for _ in range(rounds))[rounds // 2]
+
+
+def tell(what: str, found: Rate) -> None:
+    print(f"{what:<52}{found.tokens / 1e6:8.2f} M/s{found.wait:10.2f} ms{found.own:10.2f} ms", flush=True)
+
+
+def plans(pairs: int, budget: int) -> float:
+    """Seconds for the order of an epoch of this many pairs."""
+    source, target = np.random.default_rng(0).integers(10, 100, (2, pairs)).astype(np.int32)
+    began = time.perf_counter()
+    plan(source, target, budget, seed=1, epoch=0)
+    return time.perf_counter() - began
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.loader", description=__doc__)
+    parser.add_argument("--tokens", type=int, default=2_000_000, help="of the corpus; 2,000,000 unless said")
+    parser.add_argument("--length", type=int, default=25, help="the most words of a sentence; 25 unless said")
+    parser.add_argument("--seconds", type=float, default=2.0, help="a round; 2 unless said")
+    parser.add_argument(
+        "--workers", type=int, nargs="+", default=[1, 2], help="processes that sample; 1 and 2 unless said"
+    )
+    parser.add_argument("--pairs", type=int, default=2_000_000, help="for the order of an epoch; 2,000,000 unless said")
+    asked = parser.parse_args()
+    torch.set_num_threads(1)
+    with tempfile.TemporaryDirectory() as folder:
+        corpus, pair = prepared(Path(folder), asked.tokens, asked.length)
+        held = len(corpus.source.ids) + len(corpus.target.ids) + 2 * len(corpus)
+        print(f"{len(corpus):,} pairs, {held:,} tokens")
+        print(f"{'':<52}{'tokens':>12}{'a batch':>13}{'own work':>13}")
+        for budget in (4096, 25_600):
+            plain = Batches(corpus, budget=budget, seed=1)
+            tell(f"{budget:,} slots", rate(lambda own=plain: own.start(), asked.seconds))
+            tell(f"{budget:,} slots, another thread", rate(lambda own=plain: ahead(own.start()), asked.seconds))
+            tell(f"{budget:,} slots, another process", rate(lambda own=plain: elsewhere(own, Place()), asked.seconds))
+        for budget in (4096, 25_600):
+            sampled = Batches(corpus, budget=budget, seed=1, sampling=0.1, subwords=pair)
+            found, count = once(sampled.start(), asked.seconds)
+            tell(f"{budget:,} slots, sampled, words not met before", found)
+            tell(f"{budget:,} slots, sampled, the same words again", once(sampled.start(), 0, count)[0])
+            for workers in asked.workers:
+                made = rate(lambda own=sampled, n=workers: elsewhere(own, Place(), workers=n), asked.seconds)
+                tell(f"{budget:,} slots, sampled, other processes: {workers}", made)
+    for budget in (4096, 25_600):
+        print(f"the order of {asked.pairs:,} pairs, {budget:,} slots: {plans(asked.pairs, budget):.2f} s", flush=True)
+
+
+if __name__ == "__main__":
+    main()

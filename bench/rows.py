@@ -1,0 +1,137 @@
+"""What is measured: the rows of the tables, and who takes part in each."""
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+PAD, UNKNOWN, FIRST, LAST = 0, 1, 2, 3  # as in heed's own vocabularies
+SMOOTHING = 0.1
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A Transformer with one matrix for source, target and output; `layers` on each side."""
+
+    vocab: int
+    dim: int
+    heads: int
+    hidden: int
+    layers: int
+    dropout: float
+
+
+BASE = Shape(32_768, 512, 8, 2048, 6, 0.1)
+BIG = Shape(32_768, 1024, 16, 4096, 6, 0.3)
+TOY = Shape(512, 32, 2, 64, 1, 0.1)
+
+
+@dataclass(frozen=True)
+class TrainRow:
+    """Batches of `slots` on each side, of sentences of 0.6 `length` to `length` tokens, their ends counted."""
+
+    name: str
+    shape: Shape
+    length: int
+    slots: int
+
+    @property
+    def sentences(self) -> int:
+        return max(1, self.slots // self.length)
+
+    @property
+    def shortest(self) -> int:
+        return math.ceil(0.6 * self.length)
+
+
+@dataclass(frozen=True)
+class TranslateRow:
+    """`batch` sources of `source` tokens, their ends counted; each becomes `target` tokens, and no fewer."""
+
+    name: str
+    shape: Shape
+    batch: int
+    beam: int
+    source: int = 25
+    target: int = 25
+
+
+Row = TrainRow | TranslateRow
+ROWS = {
+    "train": [TrainRow(f"{name}-{n}", shape, n, 25_600) for name, shape in (("base", BASE), ("big", BIG)) for n in (32, 128)],
+    "translate": [
+        TranslateRow("1-greedy", BASE, 1, 1),
+        TranslateRow("32-greedy", BASE, 32, 1),
+        TranslateRow("32-beam", BASE, 32, 4),
+        TranslateRow("1024-beam", BASE, 1024, 4),
+    ],
+}  # fmt: skip
+CUDA_ONLY = {"1024-beam"}
+
+
+def quick(row: Row) -> Row:
+    """The same row so small that it takes no time, and says nothing about speed."""
+    if isinstance(row, TrainRow):
+        return dataclasses.replace(row, shape=TOY, length=row.length // 4, slots=256)
+    return dataclasses.replace(row, shape=TOY, batch=min(row.batch, 3), source=5, target=4)
+
+
+def packed(row: Row) -> dict:
+    """A row as plain values, for another process."""
+    return {"kind": type(row).__name__, **dataclasses.asdict(row)}
+
+
+def unpacked(values: dict) -> Row:
+    values = dict(values)
+    kind = {"TrainRow": TrainRow, "TranslateRow": TranslateRow}[values.pop("kind")]
+    return kind(**{**values, "shape": Shape(**values["shape"])})
+
+
+class System(NamedTuple):
+    """Who takes part. `how` is handed to the module's `build`; `number` is the format that weights are read in."""
+
+    name: str
+    module: str
+    how: str
+    needs: str | None = None
+    number: str = "float32"
+
+    @property
+    def peer(self) -> bool:
+        return self.needs is not None
+
+
+def systems(kind: str, device: str) -> list[System]:
+    """All who can take part, heed first."""
+    return (_train if kind == "train" else _translate)(device == "cuda")
+
+
+def _train(cuda: bool) -> list[System]:
+    number = "bfloat16" if cuda else "float32"
+    every = [
+        ("heed", "heed_train", "eager", None),
+        ("heed-compiled", "heed_train", "compiled", None),
+        ("marian", "marian_train", "eager", "transformers"),
+        ("marian-compiled", "marian_train", "compiled", "transformers"),
+        ("torch", "torch_train", "eager", "torch"),
+        ("torch-compiled", "torch_train", "compiled", "torch"),
+        ("joeynmt", "joey_train", "eager", "joeynmt"),
+    ]
+    return [System(*own, number) for own in every]
+
+
+def _translate(cuda: bool) -> list[System]:
+    every = [
+        System("heed", "heed_translate", "float32"),
+        System("heed-bf16", "heed_translate", "bfloat16", None, "bfloat16"),
+        System("marian", "marian_translate", "float32", "transformers"),
+        System("marian-bf16", "marian_translate", "bfloat16", "transformers", "bfloat16"),
+    ]
+    if cuda:
+        every.append(System("marian-compiled", "marian_translate", "compiled", "transformers", "bfloat16"))
+        every.append(System("ctranslate2", "ctranslate2_translate", "float16", "ctranslate2", "bfloat16"))
+        every.append(System("ctranslate2-int8", "ctranslate2_translate", "int8_float16", "ctranslate2", "int8"))
+    else:
+        every.append(System("ctranslate2", "ctranslate2_translate", "float32", "ctranslate2"))
+        every.append(System("ctranslate2-int8", "ctranslate2_translate", "int8", "ctranslate2", "int8"))
+    return [*every, System("joeynmt", "joey_translate", "float32", "joeynmt")]

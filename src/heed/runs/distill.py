@@ -1,0 +1,297 @@
+"""A student's corpus: what its teacher says of it (sequence-level distillation: Kim and Rush, 2016), written block by block."""
+
+import dataclasses
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, fields
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from heed import config
+from heed.data import corpus as corpora
+from heed.data import readers
+from heed.data.readers import Line
+from heed.data.subwords import Subwords
+from heed.data.vocabularies import folder as vocabularies
+from heed.evaluation.translation import metrics
+from heed.models import folder as model_folder
+from heed.runs.models import choose_preset
+from heed.runs.recipe import Recipe
+from heed.serving.load import load
+from heed.serving.translator import Translator
+
+FOLDER, PLAN, STUDENT = "distilled", "plan.toml", "student.toml"
+SOURCE, TARGET, REFERENCE = "source.txt", "target.txt", "reference.txt"
+VALID = ("valid.source.txt", "valid.target.txt")
+BLOCK = 2000  # sentences that are translated together, and written down together
+
+Tell = Callable[[str, int, int], None]  # what is done, how much of it, of how much (0: not known yet)
+
+
+@dataclass(frozen=True)
+class DistillConfig:
+    """`beam` None: the teacher's own. Of `nbest` translations the student is given the one `nearest` to the reference.
+
+    `teacher`: several are an ensemble. `mix`: the references are learned too. `vocabulary`: the teacher's, or one learned anew.
+    """
+
+    teacher: list[str] = field(default_factory=list)
+    beam: int | None = None
+    nbest: int = 1
+    nearest: Literal["chrf", "bleu"] = "chrf"
+    mix: bool = False
+    vocabulary: Literal["teacher", "own"] = "teacher"
+    batch_tokens: int = 4096
+
+    def __post_init__(self):
+        for name in ("beam", "nbest", "batch_tokens"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"distill.{name} is {value}; it must be at least 1")
+        if self.beam and self.nbest > self.beam:
+            raise ValueError(
+                f"distill.nbest is {self.nbest}, but distill.beam is {self.beam}: a beam gives no more than its width"
+            )
+
+
+@dataclass(frozen=True)
+class Plan(Recipe):
+    """The recipe of a student, in which `data` is what the teacher is to translate; references may be missing there."""
+
+    distill: DistillConfig = field(default_factory=DistillConfig)
+
+    @property
+    def referenced(self) -> bool:
+        """Whether every text has a reference."""
+        return bool(self.data.target or (self.data.tsv and not self.data.source))
+
+    @property
+    def validated(self) -> bool:
+        """Whether validation files are named; if not, pairs are set aside."""
+        return bool(self.data.valid_source or self.data.valid_target or self.data.valid_tsv)
+
+    def __post_init__(self):
+        d = self.distill
+        if not d.teacher:
+            raise ValueError("distill.teacher: name the model to learn from, a run, a folder or a name on the hub")
+        if self.task.name != "translation":
+            raise ValueError(f"task.name is {self.task.name!r}; what a teacher says is learned as 'translation'")
+        if self.data.phrasebook:
+            raise ValueError(
+                "data.phrasebook: a teacher translates files; write them with heed phrasebook --out FOLDER"
+            )
+        for name, asked in (("nbest", d.nbest > 1), ("mix", d.mix)):
+            if asked and not self.referenced:
+                raise ValueError(
+                    f"distill.{name} is {getattr(d, name)}, which needs references: name them as data.target"
+                )
+        if d.vocabulary == "teacher" and not self.model.folder:
+            for name, value in (("model.name", self.family), ("subwords.source_model", self.subwords.source_model)):
+                if value:
+                    raise ValueError(
+                        f"{name} is {value!r}, which goes with other subwords than the teacher's: "
+                        "set distill.vocabulary to own"
+                    )
+        _recipe(self, data=dataclasses.replace(self.data, target=self.data.target or self.data.source))
+
+
+FIXED = {  # what a student that is gone on with may not change: what has been translated depends on it
+    "data": ("source", "target", "tsv", "columns", "holdout"),
+    "distill": ("teacher", "beam", "nbest", "nearest", "mix", "vocabulary"),
+}
+
+
+def read(path: Path | None, changes: list[tuple[str, Any]]) -> Plan:
+    """A plan from a file, or from the changes alone."""
+    values = config.load_toml(path) if path is not None else {}
+    for name, value in changes:
+        config.override(values, name, value)
+    values.setdefault("data", {})
+    try:
+        return config.read(Plan, values)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}" if path is not None else str(error)) from error
+
+
+def check_folder(plan: Plan, folder: Path, resume: bool) -> None:
+    """See that a student may be made, or gone on with, in this folder."""
+    if folder.exists() and any(folder.iterdir()) and not resume:
+        raise ValueError(f"{folder} exists already: go on with --resume, or choose another --out")
+    path = folder / FOLDER / PLAN
+    if not path.is_file():
+        if (folder / "recipe.toml").is_file():
+            raise ValueError(f"{folder} is a run without a teacher: go on with heed train, or choose another --out")
+        return
+    before = config.read(Plan, config.load_toml(path))
+    for section, names in FIXED.items():
+        for name in names:
+            old, new = (getattr(getattr(one, section), name) for one in (before, plan))
+            if old != new:
+                raise ValueError(
+                    f"{section}.{name} was {old!r} in {path} and is now {new!r}: a student that is gone on with cannot "
+                    "change it"
+                )
+
+
+def make(plan: Plan, folder: Path, tell: Tell = lambda what, done, total: None) -> Path:
+    """Have the teacher translate the corpus, or what is left of it; the recipe by which its student is to be trained."""
+    own = folder / FOLDER
+    if not (own / STUDENT).is_file():
+        teacher = load(plan.distill.teacher, plan.training.device)
+        _check_vocabulary(plan, teacher)
+        tell("reading", 0, 0)
+        corpus = _read(plan)  # whatever is wrong with the files is said before anything is written
+        own.mkdir(parents=True, exist_ok=True)
+        model_folder.write_text(own / PLAN, config.to_toml(plan))
+        if plan.distill.vocabulary == "teacher" and not plan.model.folder:
+            vocabularies.write(own, (teacher.source, teacher.target))
+        for name, texts in zip(VALID, zip(*corpus.held, strict=True), strict=False):
+            model_folder.write_text(own / name, "".join(f"{text}\n" for text in texts))
+        _translate(plan.distill, teacher, corpus, own, tell)
+    model_folder.write_text(own / PLAN, config.to_toml(plan))
+    model_folder.write_text(own / STUDENT, config.to_toml(student(plan, own)))
+    return own / STUDENT
+
+
+def student(plan: Plan, own: Path) -> Recipe:
+    """The recipe of the student, which learns from the files in the folder `own`."""
+    texts = {"source": [str(own / SOURCE)], "target": [str(own / TARGET)], "tsv": []}
+    if plan.distill.mix:
+        texts = {**texts, "source": 2 * texts["source"], "target": [*texts["target"], str(own / REFERENCE)]}
+    if (own / VALID[0]).is_file() and not plan.validated:
+        texts |= {"valid_source": [str(own / VALID[0])], "valid_target": [str(own / VALID[1])]}
+    changes: dict[str, Any] = {"data": dataclasses.replace(plan.data, **texts)}
+    if learned := sorted(own.glob("*.spm")):  # one for both sides, or source.spm and target.spm
+        models = {"source_model": str(learned[0]), "target_model": str(learned[-1])}
+        changes["subwords"] = dataclasses.replace(plan.subwords, **models)
+    if plan.model.preset == "auto" and not plan.model.folder:
+        preset = f"{choose_preset(_count(own / SOURCE))}-6-2"
+        changes["model"] = dataclasses.replace(plan.model, preset=preset)
+    return _recipe(plan, **changes)
+
+
+def _recipe(plan: Plan, **changes: Any) -> Recipe:
+    """The plan as a recipe for heed train, some of its sections changed."""
+    return Recipe(**{section.name: getattr(plan, section.name) for section in fields(Recipe)} | changes)
+
+
+def _check_vocabulary(plan: Plan, teacher: Translator) -> None:
+    if plan.distill.vocabulary == "teacher" and not plan.model.folder and not isinstance(teacher.source, Subwords):
+        kind = type(teacher.source).__name__.removesuffix("Vocabulary")
+        raise ValueError(
+            f"{plan.distill.teacher[0]} has a vocabulary of {kind}, which a new model of heed's cannot have: "
+            "set distill.vocabulary to own"
+        )
+
+
+class _Corpus(NamedTuple):
+    """What is to be translated, how many lines that are, and the pairs that are set aside for validation."""
+
+    lines: Iterator[Line]
+    total: int
+    held: list[tuple[str, str]]
+
+
+def _read(plan: Plan) -> _Corpus:
+    data = plan.data
+    for _ in _lines(data.valid_source, data.valid_target, data.valid_tsv, data.columns):
+        pass  # only to see that they can be read: they are needed when all is translated
+
+    def lines() -> Iterator[Line]:
+        return _lines(data.source, data.target, data.tsv, data.columns, alone=not data.target)
+
+    if plan.validated or not plan.referenced:
+        return _Corpus(lines(), sum(1 for _ in lines()), [])
+    reasons = corpora.survey(lines(), plan.filters, data.holdout, share=0.1)
+    both = zip(lines(), reasons, strict=True)
+    held = [(line.source, line.target) for line, reason in both if corpora.REASONS[reason] == "held out"]
+    total = int((reasons == 0).sum())
+    if not total:
+        raise ValueError(f"data: of {len(reasons):,} pairs none is left to translate: name files to validate on")
+    return _Corpus((line for line, reason in zip(lines(), reasons, strict=True) if reason == 0), total, held)
+
+
+def _lines(
+    source: Sequence[str], target: Sequence[str], tsv: Sequence[str], columns: Sequence[int], alone: bool = False
+) -> Iterator[Line]:
+    """Pairs of files; where the source stands `alone`, it stands on both sides."""
+    sources = [Path(f) for f in source]
+    first = readers.texts(sources) if alone else readers.pairs(sources, [Path(f) for f in target])
+    return chain(first, *(readers.table(Path(f), columns) for f in tsv))
+
+
+def _translate(how: DistillConfig, teacher: Translator, corpus: _Corpus, own: Path, tell: Tell) -> None:
+    """Go on with the files where they end."""
+    names = (SOURCE, TARGET, REFERENCE) if how.mix else (SOURCE, TARGET)
+    done = _whole_blocks([own / name for name in names], corpus.total)
+    _check_same(corpus.lines, own / SOURCE, done)
+    tell("translating", done, corpus.total)
+    while block := list(islice(corpus.lines, BLOCK)):
+        columns = ([line.source for line in block], _said(teacher, block, how), [line.target for line in block])
+        for name, texts in zip(names, columns, strict=False):
+            _append(own / name, texts)
+        done += len(block)
+        tell("translating", done, corpus.total)
+
+
+def _said(teacher: Translator, block: Sequence[Line], how: DistillConfig) -> list[str]:
+    """What the student is to say of each line."""
+    beam = how.beam or max(teacher.decoding.beam, how.nbest)
+    found = teacher.translate(
+        [line.source for line in block], batch_tokens=how.batch_tokens, beam=beam, nbest=how.nbest, sample=False
+    )
+    if how.nbest == 1:
+        return [translation.text for translation in found]
+    metric = dict(zip(("bleu", "chrf"), metrics(False, "13a", sentences=True), strict=False))[how.nearest]
+    return [
+        max((c.text for c in translation.nbest), key=lambda text: metric.sentence_score(text, [line.target]).score)
+        for line, translation in zip(block, found, strict=True)
+    ]
+
+
+def _whole_blocks(paths: Sequence[Path], total: int) -> int:
+    """How many lines stand in all of these files, in whole blocks; what is after them is cut off."""
+    counts = {path: _count(path) for path in paths}
+    for path, count in counts.items():
+        if count > total:
+            raise ValueError(
+                f"{path} has {count:,} lines, but there are {total:,} to translate: the text has changed since; put it "
+                "back, or start anew with another --out"
+            )
+    done = min(counts.values())
+    if done < total:
+        done -= done % BLOCK
+    for path in paths:
+        path.touch()
+        with open(path, "rb") as file:
+            size = sum(len(line) for line in islice(file, done))
+        os.truncate(path, size)
+    return done
+
+
+def _count(path: Path) -> int:
+    """How many lines have their end."""
+    if not path.is_file():
+        return 0
+    with open(path, "rb") as file:
+        return sum(line.endswith(b"\n") for line in file)
+
+
+def _check_same(lines: Iterator[Line], path: Path, done: int) -> None:
+    """Pass over what is translated, and see that it is of this text."""
+    with open(path, "rb") as file:
+        for number, (raw, line) in enumerate(zip(file, islice(lines, done), strict=True), 1):
+            if raw != f"{line.source}\n".encode():
+                raise ValueError(
+                    f"{path}, line {number} is not {line.place}: the text has changed since it was translated; put it back, "
+                    "or start anew with another --out"
+                )
+
+
+def _append(path: Path, texts: Iterable[str]) -> None:
+    """On the disk before anything else is done."""
+    with open(path, "ab") as file:
+        file.write("".join(f"{text}\n" for text in texts).encode())
+        file.flush()
+        os.fsync(file.fileno())

@@ -1,0 +1,183 @@
+"""heed distill: from a teacher to a student that translates, in one command."""
+
+import json
+
+import pytest
+
+from heed.data import phrasebook
+from heed.runs import distill
+from heed.serving.load import write_package
+from tests.cli.conftest import TINY, sets
+from tests.convert.small import ENDS, classifier, package, speaking
+
+STUDENT = [setting for setting in TINY if not setting.startswith(("data", "subwords"))]
+STUDENT += ["model.encoder_layers=2", "model.decoder_layers=1", "distill.beam=2"]
+LINES = 30
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch):
+    monkeypatch.setattr(distill, "BLOCK", 12)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("files")
+    for part, count in (("train", LINES), ("valid", 4)):
+        pairs = list(phrasebook.pairs(part, count))
+        (folder / f"{part}.ko").write_text("".join(f"{pair.source}\n" for pair in pairs), "utf-8")
+        (folder / f"{part}.en").write_text("".join(f"{pair.target}\n" for pair in pairs), "utf-8")
+    return folder
+
+
+@pytest.fixture
+def command(files, trained):
+    """The words of a command that makes a student in a folder; settings go over those that make it small."""
+
+    def command(out, *words, teacher=trained, settings=()):
+        data = [
+            "--source",
+            files / "train.ko",
+            "--valid-source",
+            files / "valid.ko",
+            "--valid-target",
+            files / "valid.en",
+        ]
+        return ["distill", teacher, *data, "--out", out, *words, *sets([*STUDENT, *settings])]
+
+    return command
+
+
+def test_one_command_makes_a_student_that_translates(heed, command, trained, files, tmp_path):
+    code, _, err = heed(*command(tmp_path / "run"))
+    assert code == 0
+    assert f"translating · {LINES} of {LINES} sentences" in err
+    assert f"Try it: heed translate {tmp_path}/run" in err
+    code, out, _ = heed("translate", tmp_path / "run", "안녕.", "나는 책을 읽어요.")
+    assert (code, len(out.splitlines())) == (0, 2)
+    facts = json.loads(heed("info", tmp_path / "run", "--json")[1])["model"]
+    assert (facts["encoder_layers"], facts["decoder_layers"]) == (2, 1)
+    own = tmp_path / "run" / "distilled"
+    _, out, _ = heed("translate", trained, "--input", files / "train.ko", "--beam", 2)
+    assert (own / "target.txt").read_text("utf-8") == out
+    assert (own / "subwords.spm").read_bytes() == (trained / "model" / "subwords.spm").read_bytes()
+
+
+def test_the_same_corpus_teaches_a_second_student(heed, command, tmp_path):
+    assert heed(*command(tmp_path / "run", "--quiet")) == (0, "", "")
+    again = ["--out", tmp_path / "second", "--set", "model.encoder_layers=1", "--quiet"]
+    assert heed("train", tmp_path / "run" / "distilled" / "student.toml", *again) == (0, "", "")
+
+
+def silent_after(monkeypatch, blocks: int) -> None:
+    """Ctrl-C while a teacher translates its next block."""
+    real, asked = distill._said, []
+
+    def said(*about):
+        if len(asked) == blocks:
+            raise KeyboardInterrupt
+        asked.append(about)
+        return real(*about)
+
+    monkeypatch.setattr(distill, "_said", said)
+
+
+def test_a_student_that_was_interrupted_is_the_same_in_the_end(heed, command, tmp_path, monkeypatch):
+    assert heed(*command(tmp_path / "whole", "--quiet")) == (0, "", "")
+    with monkeypatch.context() as patch:
+        silent_after(patch, 2)
+        code, _, err = heed(*command(tmp_path / "part"))
+    assert code == 130
+    assert f"Interrupted; what is translated is kept. Go on with: heed distill --out {tmp_path}/part --resume" in err
+    code, _, err = heed("distill", "--out", tmp_path / "part", "--resume", "--set", "training.steps=2")
+    assert (code, "step 2" in err) == (0, True)
+    assert heed("distill", "--out", tmp_path / "part", "--resume", "--quiet", "--set", "training.steps=4") == (
+        0,
+        "",
+        "",
+    )
+    for name in ("distilled/source.txt", "distilled/target.txt", "model/model.safetensors"):
+        assert (tmp_path / "part" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    assert heed("train", "--out", tmp_path / "part", "--resume", "--quiet") == (0, "", "")
+
+
+def test_without_any_references_it_is_said_what_the_student_is_validated_on(heed, command, trained, files, tmp_path):
+    words = [
+        "distill",
+        trained,
+        "--source",
+        files / "train.ko",
+        "--out",
+        tmp_path / "run",
+        *sets([*STUDENT, "data.holdout=3"]),
+    ]
+    code, _, err = heed(*words)
+    assert (code, "There are no references: the student is validated on translations of its teacher." in err) == (
+        0,
+        True,
+    )
+
+
+def test_a_missing_source(heed, command, tmp_path):
+    code, _, err = heed(*command(tmp_path / "run", "--source", tmp_path / "nowhere.ko"))
+    assert (code, f"heed: {tmp_path}/nowhere.ko: no such file" in err) == (1, True)
+    assert not (tmp_path / "run").exists()
+
+
+def test_counts_that_differ(heed, command, files, tmp_path):
+    code, _, err = heed(*command(tmp_path / "run", "--target", files / "valid.en"))
+    assert (code, f"valid.en has 4 lines and {files}/train.ko has {LINES}: line i of one must be" in err) == (1, True)
+
+
+def test_a_teacher_that_is_a_classifier(heed, command, tmp_path):
+    write_package(classifier(), tmp_path / "labels")
+    code, _, err = heed(*command(tmp_path / "run", teacher=tmp_path / "labels"))
+    assert (code, f"{tmp_path}/labels is a classifier, which writes no text" in err) == (1, True)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_teacher_of_another_family_teaches_a_student_with_subwords_of_its_own(heed, command, tmp_path):
+    write_package(speaking(package("marian"), ENDS["marian"]), tmp_path / "marian")
+    code, _, err = heed(*command(tmp_path / "run", teacher=tmp_path / "marian"))
+    assert code == 1
+    assert (
+        "marian has a vocabulary of Marian, which a new model of heed's cannot have: set distill.vocabulary to" in err
+    )
+    settings = ["distill.vocabulary=own", "subwords.size=600"]
+    assert heed(*command(tmp_path / "run", "--quiet", teacher=tmp_path / "marian", settings=settings)) == (0, "", "")
+    assert heed("translate", tmp_path / "run", "안녕.")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (
+            ["recipes/distill.toml"],
+            "recipes/distill.toml is a recipe; the teacher comes before it: heed distill TEACHER",
+        ),
+        ([], "distill.teacher: name the model to learn from"),
+        (["--resume"], "is not a student that could be gone on with: it has no"),
+        (["nowhere", "recipes/distill.toml"], "nowhere: no such folder"),
+        (
+            ["nowhere", "recipes/distill.toml", "--set", "distill.beam=no"],
+            "distill.toml: distill.beam: 'no' is not a whole",
+        ),
+    ],
+)
+def test_what_is_missing_is_named(heed, tmp_path, words, says):
+    more = [] if words else ["--source", "a.ko"]
+    code, _, err = heed("distill", *words, *more, "--out", tmp_path / "run")
+    assert (code, says in err) == (1, True)
+
+
+def test_a_run_is_not_overwritten(heed, command, trained):
+    code, _, err = heed(*command(trained))
+    assert (code, f"{trained} exists already: go on with --resume, or choose another --out" in err) == (1, True)
+    code, _, err = heed(*command(trained, "--resume"))
+    assert (code, f"{trained} is a run without a teacher: go on with heed train" in err) == (1, True)
+
+
+def test_several_processes_are_told_that_one_is_enough(heed, command, tmp_path, monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    code, _, err = heed(*command(tmp_path / "run"))
+    assert (code, f"torchrun can go on with: heed train --out {tmp_path}/run --resume" in err) == (1, True)

@@ -1,0 +1,158 @@
+"""heed info: what is in a folder, whoever has made it."""
+
+import json
+import shutil
+
+import pytest
+import torch
+from huggingface_hub import constants
+from safetensors.torch import load_file
+
+from heed.convert import huggingface
+from heed.serving.load import write_package
+from tests.convert.small import SIZES, classifier, package, vocabularies
+
+COMMIT = "a1b2c3d4" * 5
+SEARCH = {
+    "beam": 4,
+    "length_penalty": 2.0,
+    "penalty": "length",
+    "stopping": "first",
+    "max_length": 12,
+    "force_end": True,
+}
+ARCHITECTURES = {
+    "marian": "MarianMTModel", "bart": "BartForConditionalGeneration", "pegasus": "PegasusForConditionalGeneration",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """Folders of transformers, by kind."""
+    folder = tmp_path_factory.mktemp("saved")
+    facts = {"languages": {"source": "ko", "target": "en"}, "decoding": SEARCH}
+    for kind in ARCHITECTURES:
+        huggingface.write(package(kind)._replace(facts=facts), folder / kind)
+    huggingface.write(classifier(), folder / "classifier")
+    return folder
+
+
+@pytest.fixture
+def info(heed):
+    def run(folder):
+        code, out, err = heed("info", folder, "--json")
+        assert code == 0, err
+        return json.loads(out)
+
+    return run
+
+
+@pytest.mark.parametrize("kind", ARCHITECTURES)
+def test_a_folder_of_transformers(info, saved, kind):
+    found = info(saved / kind)
+    assert list(found) == ["model", "text", "search", "origin"]
+    assert found["model"].items() >= {"folder": str(saved / kind), "name": kind, **SIZES}.items()
+    own = package(kind).model.state_dict().values()
+    assert found["model"]["weights"] == f"{sum(weight.numel() for weight in own):,}"
+    assert found["text"]["vocabulary"] == kind
+    size = len(vocabularies(kind)[0])
+    assert found["text"]["pieces"] == {"source": size, "target": size}
+    assert found["text"]["longest"] == SIZES["max_length"]
+    assert found["search"].items() >= SEARCH.items()
+    assert found["origin"]["architecture"] == ARCHITECTURES[kind]
+    if kind == "marian":
+        assert found["text"]["languages"] == {"source": "ko", "target": "en"}
+
+
+def test_old_pickles_are_told_like_safetensors(info, saved, tmp_path):
+    folder = shutil.copytree(saved / "bart", tmp_path / "bart")
+    torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
+    (folder / "model.safetensors").unlink()
+    expected, found = info(saved / "bart"), info(folder)
+    assert found["model"].pop("folder") == str(folder)
+    expected["model"].pop("folder")
+    assert found == expected
+
+
+def test_a_name_on_the_hub_with_its_commit(info, saved, tmp_path, monkeypatch):
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setattr(constants, "HF_HUB_DISABLE_PROGRESS_BARS", True)
+    own = tmp_path / "models--owner--opus-mt-ko-en"
+    shutil.copytree(saved / "marian", own / "snapshots" / COMMIT)
+    (own / "refs").mkdir()
+    (own / "refs" / "main").write_text(COMMIT)
+    found = info("owner/opus-mt-ko-en")
+    assert found["model"]["folder"] == "owner/opus-mt-ko-en"
+    assert found["model"]["dim"] == SIZES["dim"]
+    assert found["origin"].items() >= {"name": "owner/opus-mt-ko-en", "revision": COMMIT}.items()
+
+
+def test_a_classifier_has_labels_and_no_search(info, heed, saved, tmp_path):
+    write_package(classifier(), tmp_path / "ours")
+    for folder in (saved / "classifier", tmp_path / "ours"):
+        found = info(folder)
+        assert found["model"]["name"] == "bart-classifier"
+        assert found["text"]["labels"] == ["no", "perhaps", "yes"]
+        assert "search" not in found
+        assert "no, perhaps, yes" in heed("info", folder)[1]
+
+
+def made_run(folder, valid, own):
+    folder.mkdir()
+    (folder / "recipe.toml").write_text("")
+    lines = [{"kind": "start"}, {"kind": "step", "step": 9, "loss": 1.0}, {"kind": "valid", "step": 9, **valid}]
+    (folder / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    trained = {"task": "classification", "weights": "step 9"}
+    write_package(own._replace(facts={**own.facts, "trained": trained}), folder / "model")
+    return folder
+
+
+@pytest.mark.parametrize(
+    "scores",
+    [
+        {"loss": 0.5, "accuracy": 87.5},
+        {"loss": 0.5, "bleu": 1.0, "chrf": 2.0, "rouge": 3.0},
+        {"loss": 0.5},
+    ],
+    ids=["classifier", "translator", "pre-training"],
+)
+def test_of_a_run_the_scores_that_there_are(info, tmp_path, scores):
+    own = classifier() if "accuracy" in scores else package("bart")
+    found = info(made_run(tmp_path / "run", scores, own))
+    assert found["run"]["last validation"] == {"step": 9, **scores}
+    assert found["model"]["folder"] == str(tmp_path / "run" / "model")
+    assert found["trained"]["weights"] == "step 9"
+
+
+def test_a_run_without_a_model_yet(info, tmp_path):
+    shutil.rmtree(made_run(tmp_path / "run", {"loss": 0.5}, package("one")) / "model")
+    assert list(info(tmp_path / "run")) == ["run"]
+
+
+def test_our_own_in_a_table(heed, tmp_path):
+    write_package(
+        package("two")._replace(facts={"decoding": {"beam": 3}, "languages": {"source": "ko"}}), tmp_path / "a"
+    )
+    out = heed("info", tmp_path / "a")[1]
+    rows = dict(line.strip().split(maxsplit=1) for line in out.splitlines() if len(line.split()) > 1)
+    sizes = [len(side) for side in vocabularies("two")]
+    assert rows["vocabulary"] == "heed"
+    assert rows["pieces"] == f"source {sizes[0]}, target {sizes[1]}"
+    assert rows["languages"] == "source ko"
+    assert rows["longest"] == "not stated"
+    assert rows["output_bias"] == "no"
+    assert rows["beam"] == "3"
+
+
+def test_labels_may_look_like_markup(heed, tmp_path):
+    write_package(classifier(("[red]", "[/]", "c")), tmp_path / "a")
+    assert "[red], [/], c" in heed("info", tmp_path / "a")[1]
+
+
+def test_what_is_no_model_is_said(heed, tmp_path):
+    (tmp_path / "empty").mkdir()
+    assert heed("info", tmp_path / "empty")[::2] == (
+        1, f"heed: {tmp_path}/empty is not a model folder: it has no config.json",
+    )  # fmt: skip
+    assert heed("info", tmp_path / "nowhere")[::2] == (1, f"heed: {tmp_path}/nowhere: no such folder")

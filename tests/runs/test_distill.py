@@ -1,0 +1,348 @@
+"""A teacher's corpus: it is what the teacher says, however often the work was broken off."""
+
+import dataclasses
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+
+from heed.config import assignment
+from heed.data import phrasebook
+from heed.data.subwords import SubwordsConfig, learn
+from heed.evaluation.translation import metrics
+from heed.models.package import Package
+from heed.models.transformer import SIZES, Transformer
+from heed.runs import distill
+from heed.runs import recipe as recipes
+from heed.serving.load import load, write_package
+from tests.serving.conftest import drawn
+
+LINES = 20
+DATA = ("source", "target")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    """Models this small only lose time by sharing their work."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch):
+    monkeypatch.setattr(distill, "BLOCK", 6)
+
+
+@pytest.fixture(scope="module")
+def pairs():
+    return list(phrasebook.pairs("train", LINES))
+
+
+def model_folder(folder: Path, subwords, seed: int) -> Path:
+    """A model that has learned nothing, but says different things of different texts."""
+    facts = {"decoding": {"beam": 3, "max_length": 6}, "max_source": 48}
+    write_package(Package(drawn(subwords, seed).float(), (subwords, subwords), facts), folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def subwords(pairs):
+    return learn([text for pair in pairs for text in (pair.source, pair.target)], SubwordsConfig(), 600)
+
+
+@pytest.fixture(scope="module")
+def teachers(tmp_path_factory, subwords):
+    folder = tmp_path_factory.mktemp("teachers")
+    return [model_folder(folder / f"teacher-{seed}", subwords, seed) for seed in (16, 17)]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory, pairs):
+    folder = tmp_path_factory.mktemp("files")
+    for name, texts in zip(DATA, zip(*[(p.source, p.target) for p in pairs], strict=True), strict=True):
+        (folder / name).write_text("".join(f"{text}\n" for text in texts), "utf-8")
+        (folder / f"valid.{name}").write_text("".join(f"{text}\n" for text in texts[:4]), "utf-8")
+    (folder / "tsv").write_text("".join(f"{p.target}\t{p.source}\n" for p in pairs), "utf-8")
+    return folder
+
+
+@pytest.fixture
+def plan(teachers, files):
+    """Makes plans with the validation files, one teacher and the source alone; settings go over that."""
+
+    def plan(*settings: str, **data: str | None) -> distill.Plan:
+        names = {"source": "source", "valid_source": "valid.source", "valid_target": "valid.target", **data}
+        changes = [(f"data.{name}", [str(files / file)]) for name, file in names.items() if file]
+        changes += [("distill.teacher", [str(teachers[0])]), ("training.device", "cpu")]
+        return distill.read(None, [*changes, *map(assignment, settings)])
+
+    return plan
+
+
+def made(out: Path) -> dict[str, str]:
+    """The files of a corpus."""
+    return {path.name: path.read_bytes().decode() for path in sorted((out / "distilled").glob("*.txt"))}
+
+
+def lines(path: Path) -> list[str]:
+    return path.read_text("utf-8").split("\n")[:-1]
+
+
+def said(teacher, texts, **decoding):
+    """What a teacher says, asked for a block at a time."""
+    translator = load(teacher, "cpu")
+    blocks = [texts[i : i + distill.BLOCK] for i in range(0, len(texts), distill.BLOCK)]
+    return [t for block in blocks for t in translator.translate(block, **decoding)]
+
+
+def test_the_target_is_what_the_teacher_says_of_the_source(plan, teachers, pairs, tmp_path):
+    distill.make(plan(), tmp_path)
+    sources = [pair.source for pair in pairs]
+    assert lines(tmp_path / "distilled" / "source.txt") == sources
+    found = lines(tmp_path / "distilled" / "target.txt")
+    assert found == [t.text for t in said(teachers[0], sources)]
+    assert len(set(found)) > LINES // 3
+
+
+def test_the_beam_is_the_teachers_unless_it_is_set(plan, teachers, pairs, tmp_path):
+    distill.make(plan("distill.beam=1"), tmp_path)
+    texts = [pair.source for pair in pairs]
+    greedy, searched = ([t.text for t in said(teachers[0], texts, beam=beam)] for beam in (1, 3))
+    assert lines(tmp_path / "distilled" / "target.txt") == greedy != searched
+
+
+def test_several_teachers_speak_as_one(plan, teachers, pairs, tmp_path):
+    both = [str(teacher) for teacher in teachers]
+    distill.make(plan(f"distill.teacher={both}"), tmp_path)
+    together = [t.text for t in said(both, [pair.source for pair in pairs])]
+    assert lines(tmp_path / "distilled" / "target.txt") == together
+
+
+@pytest.mark.parametrize("nearest", ["chrf", "bleu"])
+def test_of_several_translations_the_student_is_given_the_nearest_to_the_reference(
+    plan, teachers, pairs, tmp_path, nearest
+):
+    distill.make(plan("distill.nbest=8", f"distill.nearest={nearest}", target="target"), tmp_path)
+    metric = dict(zip(("bleu", "chrf"), metrics(False, "13a", sentences=True), strict=False))[nearest]
+    found = lines(tmp_path / "distilled" / "target.txt")
+    asked = said(teachers[0], [pair.source for pair in pairs], beam=8, nbest=8)
+    for pair, translation, text in zip(pairs, asked, found, strict=True):
+        texts = [candidate.text for candidate in translation.nbest]
+        scores = [metric.sentence_score(candidate, [pair.target]).score for candidate in texts]
+        assert text == texts[scores.index(max(scores))]
+    assert found != [translation.text for translation in asked]
+
+
+class Broken(Exception):
+    pass
+
+
+def breaking(monkeypatch, at: int):
+    """A teacher who falls silent before it is asked for the block `at`; those who are asked, and for what."""
+    asked: list[list[str]] = []
+    real = distill._said
+
+    def once(teacher, block, how):
+        if len(asked) == at:
+            raise Broken
+        asked.append([line.source for line in block])
+        return real(teacher, block, how)
+
+    monkeypatch.setattr(distill, "_said", once)
+    return asked
+
+
+@pytest.mark.parametrize("at", [0, 1, 3])
+def test_what_was_broken_off_goes_on_to_the_same_files(plan, pairs, tmp_path, monkeypatch, at):
+    chosen = plan("distill.mix=true", target="target")
+    distill.make(chosen, tmp_path / "whole")
+    with monkeypatch.context() as patch:
+        breaking(patch, at)
+        with pytest.raises(Broken):
+            distill.make(chosen, tmp_path / "part")
+    assert not (tmp_path / "part" / "distilled" / "student.toml").exists()
+    asked = breaking(monkeypatch, -1)
+    distill.make(chosen, tmp_path / "part")
+    assert asked[0][0] == pairs[6 * at].source
+    assert made(tmp_path / "part") == made(tmp_path / "whole")
+
+
+@pytest.mark.parametrize(
+    ("name", "kept", "torn"),
+    [("source.txt", 13, b""), ("target.txt", 13, b"\xed\x95"), ("target.txt", 12, b"a"), ("target.txt", 19, b""),
+     ("target.txt", 3, b"a"), ("target.txt", 0, b"")],
+)  # fmt: skip
+def test_half_a_block_is_written_again(plan, tmp_path, name, kept, torn):
+    distill.make(plan(), tmp_path / "whole")
+    shutil.copytree(tmp_path / "whole", tmp_path / "part")
+    own = tmp_path / "part" / "distilled"
+    (own / "student.toml").unlink()
+    text = (own / name).read_bytes().splitlines(keepends=True)
+    (own / name).write_bytes(b"".join(text[:kept]) + torn)
+    told = []
+    distill.make(plan(), tmp_path / "part", lambda *facts: told.append(facts))
+    assert made(tmp_path / "part") == made(tmp_path / "whole")
+    first = kept // 6 * 6
+    assert told == [("reading", 0, 0), *[("translating", n, LINES) for n in [*range(first, LINES, 6), LINES]]]
+
+
+def test_when_all_is_translated_the_teacher_is_not_needed(plan, teachers, tmp_path):
+    teacher = shutil.copytree(teachers[0], tmp_path / "teacher")
+    chosen = plan(f"distill.teacher={str(teacher)!r}")
+    distill.make(chosen, tmp_path / "run")
+    before = made(tmp_path / "run")
+    shutil.rmtree(teacher)
+    path = distill.make(
+        dataclasses.replace(chosen, training=dataclasses.replace(chosen.training, steps=7)), tmp_path / "run"
+    )
+    assert made(tmp_path / "run") == before
+    assert recipes.read(path, []).training.steps == 7
+
+
+def test_another_text_is_not_gone_on_with(plan, files, tmp_path, pairs):
+    shutil.copy(files / "source", tmp_path / "mine")
+    chosen = plan(f"data.source=['{tmp_path}/mine']")
+    distill.make(chosen, tmp_path / "run")
+    (tmp_path / "run" / "distilled" / "student.toml").unlink()
+    changed = [pair.source for pair in pairs]
+    changed[3] = "다른 문장."
+    (tmp_path / "mine").write_text("".join(f"{text}\n" for text in changed), "utf-8")
+    with pytest.raises(ValueError, match=r"source\.txt, line 4 is not mine:4: the text has changed since it was"):
+        distill.make(chosen, tmp_path / "run")
+    (tmp_path / "mine").write_text("".join(f"{text}\n" for text in changed[:12]), "utf-8")
+    with pytest.raises(
+        ValueError, match=r"source.txt has 20 lines, but there are 12 to translate: the text has changed"
+    ):
+        distill.make(chosen, tmp_path / "run")
+
+
+def test_without_validation_files_pairs_are_set_aside_and_not_translated(plan, pairs, tmp_path):
+    none = {"valid_source": None, "valid_target": None}
+    path = distill.make(plan("distill.mix=true", "data.holdout=2", target="target", **none), tmp_path)
+    files = {name: text.splitlines() for name, text in made(tmp_path).items()}
+    held = list(zip(files["valid.source.txt"], files["valid.target.txt"], strict=True))
+    learned = list(zip(files["source.txt"], files["reference.txt"], strict=True))
+    assert len(held) == 2
+    assert sorted(held + learned) == sorted((pair.source, pair.target) for pair in pairs)
+    data = recipes.read(path, []).data
+    own = tmp_path / "distilled"
+    assert (data.valid_source, data.valid_target) == ([f"{own}/valid.source.txt"], [f"{own}/valid.target.txt"])
+
+
+def test_the_student_learns_from_the_teacher_or_from_both(plan, tmp_path):
+    own = tmp_path / "distilled"
+    learned = recipes.read(distill.make(plan(target="target"), tmp_path), []).data
+    assert (learned.source, learned.target) == ([f"{own}/source.txt"], [f"{own}/target.txt"])
+    assert learned.valid_source == plan().data.valid_source
+    shutil.rmtree(own)
+    mixed = recipes.read(distill.make(plan("distill.mix=true", target="target"), tmp_path), []).data
+    assert (mixed.source, mixed.target) == (2 * [f"{own}/source.txt"], [f"{own}/target.txt", f"{own}/reference.txt"])
+    assert (own / "reference.txt").read_text("utf-8") == Path(plan(target="target").data.target[0]).read_text("utf-8")
+
+
+def test_a_table_is_a_corpus_too(plan, tmp_path, pairs):
+    table = ["data.columns=[2, 1]", "distill.mix=true"]
+    path = distill.make(plan(*table, source=None, tsv="tsv"), tmp_path / "table")
+    distill.make(plan("distill.mix=true", target="target"), tmp_path / "files")
+    assert made(tmp_path / "table") == made(tmp_path / "files")
+    assert recipes.read(path, []).data.tsv == []
+
+
+def test_the_student_has_the_teachers_subwords_unless_it_learns_its_own(plan, subwords, tmp_path):
+    student = recipes.read(distill.make(plan(), tmp_path / "same"), [])
+    assert student.subwords.source_model == student.subwords.target_model
+    assert Path(student.subwords.source_model).read_bytes() == subwords.model
+    student = recipes.read(distill.make(plan("distill.vocabulary=own", "subwords.size=400"), tmp_path / "own"), [])
+    assert (student.subwords.source_model, student.subwords.size) == (None, 400)
+
+
+def test_two_vocabularies_stay_two(plan, teachers, subwords, pairs, tmp_path):
+    other = learn([pair.target for pair in pairs], SubwordsConfig(), 350)
+    package = load(teachers[0], "cpu")
+    config = dataclasses.replace(package.model.config, source_vocab_size=len(subwords), vocab_size=len(other))
+    write_package(
+        Package(Transformer(config), (subwords, other), {"decoding": {"beam": 1, "max_length": 5}}), tmp_path / "two"
+    )
+    student = recipes.read(distill.make(plan(f"distill.teacher='{tmp_path}/two'"), tmp_path / "run"), []).subwords
+    found = Path(student.source_model).read_bytes(), Path(student.target_model).read_bytes()
+    assert found == (subwords.model, other.model)
+
+
+@pytest.mark.parametrize(
+    ("settings", "preset"),
+    [([], "tiny-6-2"), (["model.preset=small-12-1"], "small-12-1"), (["model.preset=tiny"], "tiny")],
+)
+def test_a_student_writes_with_few_layers_unless_it_is_said_otherwise(plan, tmp_path, settings, preset):
+    assert recipes.read(distill.make(plan(*settings), tmp_path), []).model.preset == preset
+
+
+@pytest.mark.parametrize("size", ["tiny", "small", "base"])
+@pytest.mark.parametrize("layers", [(6, 2), (12, 1)])
+def test_a_deep_and_shallow_preset_differs_in_its_layers_alone(size, layers):
+    deep = SIZES["{}-{}-{}".format(size, *layers)]
+    assert deep == {**SIZES[size], "encoder_layers": layers[0], "decoder_layers": layers[1]}
+
+
+def test_every_preset_can_be_named():
+    for preset in SIZES:
+        assert recipes.read(None, [("data.phrasebook", 5), ("model.preset", preset)]).model.preset == preset
+
+
+def test_a_plan_is_read_back_as_it_was_written(plan, tmp_path):
+    chosen = plan("distill.nbest=2", "distill.mix=true", "training.steps=9", target="target")
+    distill.make(chosen, tmp_path)
+    assert distill.read(tmp_path / "distilled" / "plan.toml", []) == chosen
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        (["distill.beams=3"], "distill.beams: no such setting; did you mean beam?"),
+        (["training.step=3"], "training.step: no such setting; did you mean steps?"),
+        (["distill.teacher=[]"], "distill.teacher: name the model to learn from"),
+        (["distill.beam=0"], "distill.beam is 0; it must be at least 1"),
+        (["distill.nbest=0"], "distill.nbest is 0; it must be at least 1"),
+        (["distill.nbest=4", "distill.beam=2"], "distill.nbest is 4, but distill.beam is 2: a beam gives no more than"),
+        (["distill.nbest=4"], "distill.nbest is 4, which needs references: name them as data.target"),
+        (["distill.mix=true"], "distill.mix is True, which needs references: name them as data.target"),
+        (["distill.nearest=ter"], "distill.nearest: 'ter' is none of 'chrf', 'bleu'"),
+        (["task.name=classification"], "task.name is 'classification'; what a teacher says is learned as 'translation'"),
+        (["data.phrasebook=5", "data.source=[]"], "data.phrasebook: a teacher translates files; write them with heed"),
+        (["model.name=marian"], "model.name is 'marian', which goes with other subwords than the teacher's: set distill."),
+        (["subwords.source_model=a.spm"], "subwords.source_model is 'a.spm', which goes with other subwords than the"),
+        (["filters.max_length=1"], "filters.max_length is 1; it must be at least 2"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_said(plan, settings, says):
+    with pytest.raises(ValueError) as error:
+        plan(*settings)
+    assert str(error.value).startswith(says)
+
+
+def test_what_has_been_translated_by_may_not_change(plan, teachers, tmp_path):
+    distill.make(plan(), tmp_path)
+    for setting, says in [
+        ("distill.beam=2", "distill.beam was None in"),
+        (f"distill.teacher='{teachers[1]}'", "distill.teacher was"),
+        ("data.source=['other']", "data.source was"),
+    ]:
+        with pytest.raises(ValueError, match=says):
+            distill.check_folder(plan(setting), tmp_path, resume=True)
+    distill.check_folder(plan("training.steps=7", "distill.batch_tokens=100"), tmp_path, resume=True)
+
+
+@pytest.mark.parametrize("change", ["source", "valid_target", "target"])
+def test_whatever_is_wrong_with_the_files_is_said_before_anything_is_written(plan, tmp_path, files, change):
+    (tmp_path / "short").write_text("하나\n둘\n", "utf-8")
+    words = {
+        "source": (["data.source=['nowhere']"], "nowhere: no such file"),
+        "valid_target": ([f"data.valid_target=['{tmp_path}/short']"], "short has 2 lines and .* has 4: line i of one"),
+        "target": ([f"data.target=['{tmp_path}/short']"], "short has 2 lines and .* has 20: line i of one"),
+    }
+    settings, says = words[change]
+    with pytest.raises(ValueError, match=says):
+        distill.make(plan(*settings), tmp_path / "run")
+    assert not (tmp_path / "run").exists()

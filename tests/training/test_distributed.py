@@ -1,0 +1,260 @@
+"""Several processes do what one does. Three are started once; they do, in twos and threes, all that is looked at here."""
+
+import multiprocessing
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import torch.distributed as dist
+
+from heed.data import corpus as corpora
+from heed.data.batches import Batches, Place, collate
+from heed.data.filters import FiltersConfig
+from heed.data.readers import Line
+from heed.data.subwords import MARKS
+from heed.data.vocabulary import Vocabulary
+from heed.models.bart import Bart, BartConfig
+from heed.models.transformer import Transformer, TransformerConfig
+from heed.tasks.translation import RDrop, Translation
+from heed.training import checkpoints
+from heed.training.average import EMA
+from heed.training.checkpoints import Learner
+from heed.training.distributed import Alone, Replicated, Sharded
+from heed.training.loop import train
+from heed.training.shards import gathered
+
+SIZES = {"vocab_size": 19, "dim": 16, "heads": 2, "hidden": 24, "encoder_layers": 2, "decoder_layers": 1}
+KINDS = {"ddp": Replicated, "fsdp": Sharded}
+DROPPING = {"dropout": 0.3, "kind": Bart, "budget": 60}
+GROUPS = [("ddp", 2), ("ddp", 3), ("fsdp", 2)]
+
+
+class Digits(Vocabulary):
+    """A vocabulary of ten."""
+
+    marks = MARKS
+
+    def __len__(self):
+        return 19
+
+    def clean(self, text):
+        return text
+
+    def encode(self, texts):
+        return [[4 + int(letter) for letter in text] for text in texts]
+
+
+def fresh(dropout=0.0, kind=Transformer):
+    torch.manual_seed(0)
+    model = kind({Transformer: TransformerConfig, Bart: BartConfig}[kind](**SIZES, dropout=dropout)).double()
+    for weight in model.parameters():
+        torch.nn.init.normal_(weight, std=0.2)
+    return model
+
+
+class Session:
+    """Training that can be stopped, written and taken up."""
+
+    def __init__(self, workers, folder: Path, *, objective=Translation(0.1), seed=3, budget=16, **model):  # noqa: B008
+        self.workers, self.seed, self.place, self.seen = workers, seed, Place(), []
+        self.model = fresh(**model)
+        self.objective = workers.wrap(self.model, objective)
+        optimizer = torch.optim.AdamW(self.model.parameters(), lr=0.0, eps=1e-3, weight_decay=0.1, fused=True)
+        self.learner = Learner(self.model, optimizer, EMA(self.model, 0.5))
+        share = workers.rank, workers.world
+        self.batches = Batches(
+            corpora.Corpus(folder / "corpus"), budget=budget, seed=3, share=share
+        )  # few rows: fewer than workers
+
+    def run(self, steps, after_step=()):
+        def note(progress):
+            self.place = progress.place
+            self.learner.ema.update(self.model, progress.step)
+            self.seen.append([float(part) for part in (progress.surprise, progress.count, progress.gradient)])
+
+        train(
+            self.model, self.batches.start(self.place), self.objective, self.learner.optimizer, lambda step: 0.01,
+            steps=steps, accumulate=2, clip=1.0, seed=self.seed, workers=self.workers, after_step=[note, *after_step],
+        )  # fmt: skip
+        return self
+
+    def tensors(self):
+        """All that a checkpoint holds, whole."""
+        parts = [gathered(own, self.workers.first) for own in self.learner.tensors()]
+        return [{name: weight.clone() for name, weight in own.items()} for own in parts]
+
+    def save(self, folder: Path, step: int):
+        parts = self.tensors()
+        self.workers.told(lambda: checkpoints.write(folder, step, *parts, {"place": list(self.place)}) and None)
+        return self
+
+    def restore(self, path: Path):
+        kept = checkpoints.read(path) if self.workers.first else None
+        self.place = Place(*self.workers.told(lambda: kept.state["place"]))
+        parts = (kept.model, kept.training) if kept else ({}, {})
+        assert self.learner.restore(*map(self.workers.spread, parts), path) == []
+        return self
+
+
+def together(workers, folder: Path, name: str) -> dict:
+    """What is looked at, of one group of workers."""
+    found = {}
+    whole = Session(workers, folder).run([1, 2, 3, 4])
+    found["trained"] = whole.tensors(), whole.seen, whole.place
+    found["resumed"] = Session(workers, folder).restore(folder / "alone" / "step-000002").run([3, 4]).tensors()
+    twice = Session(workers, folder, objective=RDrop(0.1, 5.0), kind=Bart).run([1, 2])
+    found["r-drop"] = twice.tensors()
+    with workers.shown(twice.model, twice.learner.ema.weights) as model:
+        found["shown"] = model and {name: weight.clone() for name, weight in model.state_dict().items()}
+    # with dropout: whole, and broken in the middle
+    found["dropped"] = Session(workers, folder, **DROPPING).run([1, 2, 3, 4]).tensors()
+    Session(workers, folder, **DROPPING).run([1, 2]).save(folder / name, 2)
+    broken = Session(workers, folder, **DROPPING).restore(folder / name / "step-000002")
+    found["broken"] = broken.run([3, 4]).tensors()
+    found["left"] = workers.rank, leave(workers, folder)
+    found["errors"] = errors(workers)
+    return found
+
+
+def leave(workers, folder: Path) -> int:
+    """The step after which all leave because the last one was asked to, in step 2."""
+    steps = []
+
+    def ask(progress):
+        if progress.step == 2 and workers.rank == workers.world - 1:
+            workers.ask_to_leave()
+
+    Session(workers, folder).run(
+        range(1, 9), [ask, lambda progress: steps.append(progress.step), lambda progress: workers.leaving()]
+    )
+    return steps[-1]
+
+
+def errors(workers) -> list[str]:
+    def fail():
+        raise ValueError("no such thing")
+
+    def voice():
+        with workers.one_voice():
+            fail()
+
+    made = workers.in_turn(lambda: f"made by {workers.rank}")
+    lost = workers.explained(RuntimeError("[gloo/transport/tcp/pair.cc:1] Connection closed by peer\nmore"))
+    said = [made, str(lost), str(workers.explained(RuntimeError("out of memory")))]
+    for attempt in (lambda: workers.told(fail), voice):
+        try:
+            attempt()
+        except (ValueError, SystemExit) as error:
+            said.append(f"{type(error).__name__} {error}")
+    return said
+
+
+def work(rank: int, folder: Path) -> None:
+    torch.set_num_threads(1)
+    for kind, world in GROUPS:
+        if rank < world:
+            name = f"{kind}-{world}"
+            workers = KINDS[kind](
+                torch.device("cpu"), rank, world, dist.FileStore(str(folder / f"{name}.store"), world)
+            )
+            torch.save(together(workers, folder, name), folder / f"{name}-{rank}.pt")
+            workers.close()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("distributed")
+    chance = np.random.default_rng(0)
+    texts = ["".join(map(str, chance.integers(0, 10, n).tolist())) for n in chance.integers(1, 12, 60)]
+    lines = [Line(*pair, f"here:{i}") for i, pair in enumerate(pairwise(texts), 1)]
+    skip = np.zeros(len(lines), dtype=np.uint8)
+    corpora.build(path / "corpus", lambda: lines, (Digits(), Digits()), FiltersConfig(), skip=skip)
+    Session(Alone(), path).run([1, 2]).save(path / "alone", 2)
+    context = multiprocessing.get_context("spawn")
+    processes = [context.Process(target=work, args=(rank, path), daemon=True) for rank in range(3)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(timeout=240)
+        process.kill()
+    assert [process.exitcode for process in processes] == [0, 0, 0]
+    return path
+
+
+@pytest.fixture(params=GROUPS, ids=lambda group: f"{group[0]} on {group[1]}")
+def found(request, folder) -> list[dict]:
+    """What each process of a group has found."""
+    kind, world = request.param
+    return [torch.load(folder / f"{kind}-{world}-{rank}.pt", weights_only=False) for rank in range(world)]
+
+
+def near(one, other):
+    torch.testing.assert_close(one, other, rtol=0, atol=1e-10)
+
+
+def test_weights_optimizer_and_average_are_those_of_one_process_with_the_whole_batch(found, folder):
+    alone = Session(Alone(), folder).run([1, 2, 3, 4])
+    tensors, seen, place = found[0]["trained"]
+    near(tensors, alone.tensors())
+    near(seen, alone.seen)
+    assert place == alone.place
+    assert all(own["trained"][1:] == (seen, place) for own in found)  # all are told the same
+
+
+def test_a_checkpoint_of_one_process_is_taken_up_by_any_number(found, folder):
+    near(found[0]["resumed"], Session(Alone(), folder).run([1, 2, 3, 4]).tensors())
+
+
+def test_a_checkpoint_of_any_number_is_taken_up_by_one(found, folder, request):
+    kind, world = request.node.callspec.params["found"]
+    kept = folder / f"{kind}-{world}" / "step-000002"
+    again = Session(Alone(), folder, **DROPPING).restore(kept)
+    near(again.tensors(), [checkpoints.read(kept).model, checkpoints.read(kept).training])
+    again.run([3, 4])
+
+
+def test_two_passes_with_buffers_and_what_the_first_is_shown(found, folder):
+    alone = Session(Alone(), folder, objective=RDrop(0.1, 5.0), kind=Bart).run([1, 2])
+    near(found[0]["r-drop"], alone.tensors())
+    near(found[0]["shown"], alone.learner.ema.weights)
+
+
+def test_a_run_that_goes_on_has_the_bits_of_one_that_was_never_stopped(found):
+    for one, other in zip(found[0]["dropped"], found[0]["broken"], strict=True):
+        assert one.keys() == other.keys()
+        assert all(torch.equal(one[name], other[name]) for name in one)
+
+
+def test_all_leave_after_the_same_step_when_one_is_asked_to(found):
+    assert [own["left"] for own in found] == [(rank, 4) for rank in range(len(found))]
+
+
+def test_what_all_get_wrong_the_first_says_and_the_others_end(found):
+    first, second = found[0]["errors"], found[1]["errors"]
+    assert first[3:] == ["ValueError no such thing"] * 2
+    assert second[3:] == ["SystemExit 1"] * 2
+    assert [own["errors"][0] for own in found] == [f"made by {rank}" for rank in range(len(found))]
+    assert first[1].startswith("another process of this run has died")
+    assert "Connection closed by peer)" in first[1]
+    assert "more" not in first[1].split("(")[1].split(")")[0]
+    assert first[2] == "out of memory"
+    assert [own["errors"][1] for own in found[2:]] == ["1"] * len(found[2:])
+
+
+def test_dropout_differs_from_process_to_process():
+    drawn = []
+
+    def objective(model, batch):
+        drawn.append(torch.rand(1).item())
+        return Translation()(model, batch)
+
+    for rank in (0, 1, 0):
+        workers, model = Alone(), fresh()
+        workers.rank = rank
+        batches = iter([(1, collate([[5]], [[6]]))])
+        train(
+            model, batches, objective, torch.optim.SGD(model.parameters()), lambda step: 0.0, steps=[1], workers=workers
+        )
+    assert drawn[0] == drawn[2] != drawn[1]
