@@ -19,8 +19,9 @@ import torch
 
 from heed.data import corpus as corpora
 from heed.data import subwords
-from heed.data.batches import Batches, Place, ahead, elsewhere, plan
+from heed.data.batches import Batches, Place, plan
 from heed.data.filters import FiltersConfig
+from heed.data.loading import ahead, elsewhere
 from heed.data.readers import Line
 
 SYLLABLES = [a + b for a in "bdfghklmnprstvw" for b in ("a", "e", "i", "o", "u", "ar", "en", "il", "ost", "ung")]

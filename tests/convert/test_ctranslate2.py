@@ -262,3 +262,11 @@ def test_a_folder_of_ctranslate2_is_told_from_others(tmp_path):
     (tmp_path / "fast" / "model.bin").unlink()
     assert not out.is_one(tmp_path / "fast")
     assert not out.is_one(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("forced", [True, False])
+def test_the_readme_makes_a_text_begin_with_its_mark_only_where_heed_does(tmp_path, forced):
+    out.write(package("bart")._replace(facts={"decoding": {"force_begin": forced}}), tmp_path / "out")
+    text = (tmp_path / "out" / "README.md").read_text("utf-8")
+    assert ("target_prefix=[['<s>']]" in text) == forced
+    assert ("target_prefix" in text) == forced

@@ -55,7 +55,7 @@ WRITERS = {
 }
 LABELLED = {
     "classifier": (CLASSIFIER, {"num_labels": 5, "classifier_dropout": 0.2, "decoder_start_token_id": 3}),
-    "classifier of another shape": (CLASSIFIER, OTHER | {"num_labels": 2, "activation_function": "relu"}),
+    "classifier of another shape": (CLASSIFIER, OTHER | {"num_labels": 4, "activation_function": "relu"}),
 }
 CASES = WRITERS | LABELLED
 

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from torch import nn
 
 from heed.data import loading
-from heed.data.batches import Batch, Batches, Labelled, Place, ahead, collate, deal, elsewhere, labelled, plan
+from heed.data.batches import Batch, Batches, Labelled, Place, collate, deal, labelled, plan
 from heed.data.gaps import Gaps
+from heed.data.loading import ahead, elsewhere
 from heed.data.noise import Denoise
 from heed.data.packed import pack
 from heed.data.rows import join

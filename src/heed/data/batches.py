@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 
 from heed.data.corpus import Corpus
-from heed.data.loading import ahead, elsewhere  # noqa: F401 (for those who look for them here)
 from heed.data.rows import Ids, Rows, join
 from heed.data.sampling import DRAWS, Sampler, sampler
 from heed.data.subwords import MARKS

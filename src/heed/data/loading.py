@@ -1,6 +1,7 @@
 """Items made ahead of time: by another thread, or by other processes, which take no time from the one that trains."""
 
 import multiprocessing
+import os
 import queue
 import signal
 import threading
@@ -33,6 +34,11 @@ def ahead(items: Iterable[T], size: int = 8) -> Iterator[T]:
     finally:
         stopped.set()
         worker.join()
+
+
+def spare() -> int:
+    """How many processes a machine may give to making batches; what they make does not depend on it."""
+    return max(1, min(8, (os.cpu_count() or 1) // 4))
 
 
 def elsewhere(batches: Source, place: Any, size: int = 16, workers: int = 1) -> Iterator[tuple[Any, Any]]:

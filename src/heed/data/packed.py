@@ -7,11 +7,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from heed.data.rows import Ids, Rows, join, places
 from heed.data.subwords import MARKS
 from heed.data.vocabulary import Marks
 from heed.nn.packing import SHORT, Borders
 
-Ids = Sequence[int] | np.ndarray
 SEQUENCES = 128  # their number is filled up to a multiple of this: what is compiled for one batch serves others
 
 
@@ -39,11 +39,11 @@ def pack(
     source: Sequence[Ids], target: Sequence[Ids], marks: tuple[Marks, Marks] = (MARKS, MARKS), slots: int = 1
 ) -> Packed:
     """Sentences end to end. Each side is filled up to a multiple of `slots` with sequences of padding, as many on both."""
-    sources, outputs = _joined(source, marks[0]), _joined(target, marks[1])
-    lengths = [
-        np.array([len(m.before) + len(row) + 1 for row in rows])
-        for m, rows in zip(marks, (source, target), strict=True)
-    ]
+    if not len(source):  # nothing is due: for a process without a share of a batch
+        one = pack([[]], [[]], marks, slots)
+        return one._replace(expected=torch.full_like(one.expected, -1), count=0)
+    (sources, *lengths), (outputs, own) = _joined(join(source), marks[0]), _joined(join(target), marks[1])
+    lengths.append(own)
     inputs = np.concatenate([[marks[1].first], outputs[:-1]])
     inputs[lengths[1].cumsum()[:-1]] = marks[1].first
     fills = _fills(lengths, slots)
@@ -54,10 +54,16 @@ def pack(
     return Packed(tokens[None], borders[0], given[None], borders[1], due, len(outputs))
 
 
-def _joined(rows: Sequence[Ids], marks: Marks) -> np.ndarray:
-    """All rows within their marks, end to end."""
-    parts = [part for row in rows for part in (marks.before, row, (marks.last,))]
-    return np.concatenate([np.asarray(part, dtype=np.int64) for part in parts])
+def _joined(rows: Rows, marks: Marks) -> tuple[np.ndarray, np.ndarray]:
+    """All rows within their marks, end to end, and how long each is then."""
+    lengths = len(marks.before) + rows.lengths + 1
+    ends = lengths.cumsum()
+    array = np.empty(ends[-1], dtype=np.int64)
+    for i, mark in enumerate(marks.before):
+        array[ends - lengths + i] = mark
+    array[places(ends - 1 - rows.lengths, rows.lengths)] = rows.ids
+    array[ends - 1] = marks.last
+    return array, lengths
 
 
 def _fills(lengths: Sequence[np.ndarray], slots: int) -> list[np.ndarray]:

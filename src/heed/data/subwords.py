@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from heed.data.sampling import Sampler
+from heed.data.sampling import Sampler, sampler
 from heed.data.vocabulary import Marks
 
 PAD, UNKNOWN, FIRST, LAST = 0, 1, 2, 3  # the same in every vocabulary of heed
@@ -88,11 +88,7 @@ class Subwords:
     def sample(self, texts: Sequence[str], amount: float, seed: int) -> list[list[int]]:
         """One of the many ways to cut each text, drawn by `seed`."""
         if amount not in self._samplers:
-            p = self.processor
-            ids = {piece: i for i, piece in enumerate(self._pieces) if i > LAST and not p.is_byte(i)}
-            score = {piece: p.get_score(i) for piece, i in ids.items()}
-            bytes = [p.piece_to_id(f"<0x{byte:02X}>") for byte in range(BYTES)]
-            self._samplers[amount] = Sampler(ids, score, bytes, amount)
+            self._samplers[amount] = sampler(self, amount)
         return self._samplers[amount].encode([clean(text) for text in texts], seed)
 
     def decode(self, ids: Sequence[int]) -> str:

@@ -14,7 +14,8 @@ from torch import nn
 
 from heed import __version__, config
 from heed.data import corpus as corpora
-from heed.data.batches import Batches, Place, ahead, elsewhere
+from heed.data.batches import Batches, Place
+from heed.data.loading import ahead, elsewhere, spare
 from heed.models import folder as model_folder
 from heed.models.package import Package
 from heed.runs import models
@@ -135,7 +136,7 @@ class Run:
         )
         # to sample subwords or to make noise costs as much as to train on it: a process of its own does it
         apart = self.recipe.subwords.sampling or self.job.noise is not None
-        return elsewhere(batches, self.place) if apart else batches.start(self.place)
+        return elsewhere(batches, self.place, workers=spare()) if apart else batches.start(self.place)
 
     def _precision(self):
         torch.set_float32_matmul_precision("high" if self.recipe.training.precision == "tf32" else "highest")
