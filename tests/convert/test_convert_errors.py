@@ -334,6 +334,11 @@ def test_a_folder_that_exists(convert, saved, tmp_path):
     assert (tmp_path / "out" / "mine").read_text() == "mine"
 
 
+def test_a_folder_of_ctranslate2_is_said_to_be_one(convert, saved, tmp_path, refused):
+    assert convert(saved / "marian", "--to", "ctranslate2", out=tmp_path / "ct2")[0] == 0
+    assert "is a folder of CTranslate2, which heed writes and does not read" in refused(tmp_path / "ct2")
+
+
 def test_quantize_goes_with_ctranslate2(refused, saved):
     assert refused(saved / "marian", "--quantize", "int8") == "--quantize goes with --to ctranslate2"
     assert refused(saved / "marian", "--to", "ctranslate2", "--quantize", "int3").startswith("quantization is 'int3'; ")

@@ -30,6 +30,7 @@ def run(args: argparse.Namespace) -> int:
     import torch
 
     from heed.cli.common import errors, read_lines, write_lines
+    from heed.data.labels import Labels
     from heed.serving.classifier import load_classifier
 
     if args.threads:
@@ -38,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
         raise ValueError("there are texts and --input: give one of the two")
     classifier = load_classifier(args.folder, args.device)
     texts = args.text or read_lines(args.input)
-    right = [line.strip() for line in read_lines(args.reference)] if args.reference else None
+    right = [Labels([]).clean(line) for line in read_lines(args.reference)] if args.reference else None
     if right is not None and len(right) != len(texts):
         raise ValueError(f"{args.reference} has {len(right):,} labels for {len(texts):,} texts: they go in pairs")
     found = classifier.classify(texts, batch_tokens=args.batch_tokens, too_long=args.too_long)

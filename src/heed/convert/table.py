@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from heed.convert.fields import every_name
-from heed.models.folder import _some
+from heed.models.folder import some
 
 Weights = dict[str, Tensor]
 
@@ -77,7 +77,7 @@ class Table:
             result[ours], origin[ours] = tensor, given
         if unknown:
             raise ValueError(
-                f"the weights hold {_some(unknown)}, which this model does not have: is it of another model?"
+                f"the weights hold {some(unknown)}, which this model does not have: is it of another model?"
             )
         return self._complete(result, names)
 
@@ -103,7 +103,7 @@ class Table:
                 weights[name] = weights[other].new_zeros(len(weights[other]))
         missing = [_find(name, self.by_ours)[0] or name for name in names if name not in weights]
         if missing:
-            raise ValueError(f"the weights lack {_some(missing)}: they are of another model, or not complete")
+            raise ValueError(f"the weights lack {some(missing)}: they are of another model, or not complete")
         return weights
 
 

@@ -58,9 +58,9 @@ def put(model: nn.Module, weights: Mapping[str, Tensor], path: Path) -> None:
     own = model.state_dict()
     unknown, missing = sorted(set(weights) - set(own)), sorted(set(own) - set(weights))
     if unknown:
-        raise ValueError(f"{path} holds {_some(unknown)}, which this model does not have: is it of another model?")
+        raise ValueError(f"{path} holds {some(unknown)}, which this model does not have: is it of another model?")
     if missing:
-        raise ValueError(f"{path} lacks {_some(missing)}: it is of another model, or not complete")
+        raise ValueError(f"{path} lacks {some(missing)}: it is of another model, or not complete")
     for name, weight in weights.items():
         if weight.shape != own[name].shape:
             raise ValueError(
@@ -102,5 +102,5 @@ def replace(aside: Path, path: Path) -> None:
     os.replace(aside, path)
 
 
-def _some(names: list[str]) -> str:
+def some(names: list[str]) -> str:
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

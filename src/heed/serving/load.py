@@ -42,7 +42,7 @@ def load(folders: str | Path | Sequence[str | Path], device: str = "auto") -> Tr
 
 def open_package(name: str | Path, revision: str | None = None) -> Package:
     """A model with its vocabularies and its facts, from a folder of any kind that heed reads, or from the hub."""
-    from heed.convert import hub
+    from heed.convert import ctranslate2, hub
 
     path = Path(name)
     if not path.is_dir() and revision is None and "@" in str(name):
@@ -58,6 +58,10 @@ def open_package(name: str | Path, revision: str | None = None) -> Package:
     if revision is not None:
         raise ValueError(f"{name} is a folder here: a revision goes with a name on the hub")
     path = find_model(path)
+    if ctranslate2.is_one(path):
+        raise ValueError(
+            f"{path} is a folder of CTranslate2, which heed writes and does not read: its README.md tells how to use it"
+        )
     facts = model_folder.read_config(path)
     if "model_type" in facts or "architectures" in facts:
         return _theirs(path)
