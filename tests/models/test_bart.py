@@ -43,7 +43,7 @@ def test_each_side_has_positions_and_a_norm_of_its_own():
 
 def test_embeddings_are_normed():
     model = Bart(dataclasses.replace(CONFIG, scaled=True)).eval()
-    x = model._embed(model.tokens, torch.tensor([[5, 6]]), start=3)
+    x = model._embed(model.tokens, torch.tensor([[5, 6]]), model.positions(3, 2), model.norm)
     raw = model.tokens.weight[[5, 6]] * 4 + model.positions.places.weight[5:7]
     torch.testing.assert_close(x[0], model.norm(raw))
     torch.testing.assert_close(x.mean(dim=-1), torch.zeros(1, 2), atol=1e-6, rtol=0)

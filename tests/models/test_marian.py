@@ -27,7 +27,9 @@ def test_sinusoids_are_no_weights():
 def test_embeddings_are_scaled_where_the_config_says_so(scaled, scale):
     model = Marian(dataclasses.replace(CONFIG, scaled=scaled)).eval()
     expected = model.tokens.weight[[5, 6]] * scale + model.positions.waves[:2]
-    torch.testing.assert_close(model._embed(model.tokens, torch.tensor([[5, 6]]))[0], expected)
+    torch.testing.assert_close(
+        model._embed(model.tokens, torch.tensor([[5, 6]]), model.positions(0, 2), None)[0], expected
+    )
 
 
 def test_tied_weights_are_counted_once():

@@ -16,6 +16,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from heed.runs import resume
+
 SETTINGS = {
     "data.holdout": 10,
     "subwords.size": 300,
@@ -140,3 +142,19 @@ def test_a_signal_to_one_worker_makes_all_save_and_leave_and_any_number_goes_on(
     one, other = (load_file(path / "model" / "model.safetensors") for path in (alone, three))
     for name, weight in one.items():
         torch.testing.assert_close(weight, other[name], rtol=0, atol=1e-4)
+
+
+def test_only_the_call_of_torchrun_that_began_a_folder_goes_on_in_it_unasked(tmp_path, monkeypatch):
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "one")
+    out = tmp_path / "run"
+    assert not resume.restarted(out)
+    resume.begin(out)
+    assert resume.restarted(out)
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "another")
+    assert not resume.restarted(out)
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")  # what torchrun says when it was given no name
+    assert not resume.restarted(out)
+    resume.begin(out)
+    assert resume.restarted(out)
+    monkeypatch.delenv("TORCHELASTIC_RUN_ID")
+    assert not resume.restarted(out)

@@ -18,10 +18,10 @@ from heed.data.vocabulary import Vocabulary
 from heed.models.bart import Bart, BartConfig
 from heed.models.transformer import Transformer, TransformerConfig
 from heed.tasks.translation import RDrop, Translation
-from heed.training import checkpoints
+from heed.training import checkpoints, torchrun
 from heed.training.average import EMA
 from heed.training.checkpoints import Learner
-from heed.training.distributed import Alone, Replicated, Sharded
+from heed.training.distributed import Alone, Replicated, Sharded, join
 from heed.training.loop import train
 from heed.training.shards import gathered
 
@@ -140,10 +140,10 @@ def errors(workers) -> list[str]:
         with workers.one_voice():
             fail()
 
-    made = workers.in_turn(lambda: f"made by {workers.rank}")
-    lost = workers.explained(RuntimeError("[gloo/transport/tcp/pair.cc:1] Connection closed by peer\nmore"))
-    said = [made, str(lost), str(workers.explained(RuntimeError("out of memory")))]
-    for attempt in (lambda: workers.told(fail), voice):
+    said = [workers.in_turn(lambda: f"made by {workers.rank}")]
+    lost = RuntimeError("[gloo/transport/tcp/pair.cc:1] Connection closed by peer\nmore")
+    assert workers.explain(RuntimeError("out of memory")) is None
+    for attempt in (lambda: workers.told(fail), voice, lambda: workers.explain(lost)):
         try:
             attempt()
         except (ValueError, SystemExit) as error:
@@ -233,14 +233,18 @@ def test_all_leave_after_the_same_step_when_one_is_asked_to(found):
 
 def test_what_all_get_wrong_the_first_says_and_the_others_end(found):
     first, second = found[0]["errors"], found[1]["errors"]
-    assert first[3:] == ["ValueError no such thing"] * 2
-    assert second[3:] == ["SystemExit 1"] * 2
-    assert [own["errors"][0] for own in found] == [f"made by {rank}" for rank in range(len(found))]
-    assert first[1].startswith("another process of this run has died")
-    assert "Connection closed by peer)" in first[1]
-    assert "more" not in first[1].split("(")[1].split(")")[0]
-    assert first[2] == "out of memory"
-    assert [own["errors"][1] for own in found[2:]] == ["1"] * len(found[2:])
+    assert first[:3] == ["made by 0", *["ValueError no such thing"] * 2]
+    assert second[:3] == ["made by 1", *["SystemExit 1"] * 2]
+
+
+def test_of_a_dead_process_two_tell(found):
+    for rank, own in enumerate(found[:2]):
+        assert own["errors"][3].startswith("ValueError another process of this run has died")
+        assert (
+            f"(process {rank} of {len(found)} noticed it: [gloo/transport/tcp/pair.cc:1] Connection closed by peer);"
+            in own["errors"][3]
+        )
+    assert [own["errors"][3] for own in found[2:]] == ["SystemExit 1"] * len(found[2:])
 
 
 def test_dropout_differs_from_process_to_process():
@@ -258,3 +262,32 @@ def test_dropout_differs_from_process_to_process():
             model, batches, objective, torch.optim.SGD(model.parameters()), lambda step: 0.0, steps=[1], workers=workers
         )
     assert drawn[0] == drawn[2] != drawn[1]
+
+
+TOLD = {"RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1", "MASTER_ADDR": "here", "MASTER_PORT": "1"}
+
+
+@pytest.mark.parametrize(
+    ("name", "gpu", "device"),
+    [("auto", True, "cuda:1"), ("cuda", True, "cuda:1"), ("auto", False, "cpu"), ("cpu", True, "cpu")],
+)
+def test_each_process_has_the_card_of_its_number(monkeypatch, name, gpu, device):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: gpu)
+    alone = torchrun.card(name)
+    for key, value in TOLD.items():
+        monkeypatch.setenv(key, value)
+    assert alone == name
+    assert torchrun.card(name) == (name if device == "cpu" else device)
+    assert not torchrun.is_first()
+    with pytest.raises(
+        ValueError, match=r"training\.device is 'cuda:0', but torchrun gives each process a card of its own"
+    ):
+        torchrun.card("cuda:0")
+
+
+def test_a_process_that_torchrun_has_not_started_is_alone(monkeypatch):
+    monkeypatch.setenv("RANK", "3")  # by itself it says nothing
+    assert torchrun.is_first()
+    workers = join(torch.device("cpu"), "fsdp")
+    assert type(workers) is Alone
+    assert workers.told(lambda: 5) == workers.in_turn(lambda: 5) == 5

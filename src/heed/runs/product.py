@@ -3,11 +3,11 @@
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from torch import Tensor, nn
 
 from heed import __version__
+from heed.data.batches import Place
 from heed.data.vocabularies import folder as vocabularies
 from heed.models import folder as model_folder
 from heed.models.package import Package
@@ -68,11 +68,11 @@ class Product:
         step: int,
         weights: Mapping[str, Tensor],
         training: Mapping[str, Tensor],
-        state: Mapping[str, Any],
+        place: Place,
         record: Record,
     ) -> None:
         """All that is needed to go on; of older ones, what is still needed."""
-        state = {**state, "record": dataclasses.asdict(record), "key": self.prepared.key}
+        state = {"place": list(place), "record": dataclasses.asdict(record), "key": self.prepared.key}
         checkpoints.write(self.checkpoints, step, weights, training, state)
         checkpoints.prune(self.checkpoints, self.recipe.training.keep, self.needed(record))
 

@@ -213,8 +213,7 @@ class Run:
 
     def _write_checkpoint(self) -> None:
         parts = [gathered(own, self.workers.first) for own in self.learner.tensors()]
-        place = {"place": list(self.place)}
-        self.workers.told(lambda: self.product.write_checkpoint(self.step, *parts, place, self.record))
+        self.workers.told(lambda: self.product.write_checkpoint(self.step, *parts, self.place, self.record))
 
     def _restore(self) -> list[str]:
         """Go back to the newest checkpoint that is whole; what to say about it."""
@@ -284,7 +283,8 @@ def run(
         workers.told(lambda: model_folder.write_text(folder / "recipe.toml", config.to_toml(recipe)))
         outcome = _to_the_end(at_work)
     except RuntimeError as error:
-        raise workers.explained(error) from error
+        workers.explain(error)
+        raise
     workers.close()
     return outcome
 

@@ -80,9 +80,8 @@ class Alone:
         with nullcontext() if weights is None else swapped(model, dict(weights)):
             yield model
 
-    def explained(self, error: RuntimeError) -> BaseException:
-        """What to say of an error while at work."""
-        return error
+    def explain(self, error: RuntimeError) -> None:
+        """Raise a better error where this one came from the others."""
 
     def close(self) -> None:
         """Part from the others."""
@@ -164,16 +163,16 @@ class Several(Alone):
                 raise
             raise SystemExit(1) from None
 
-    def explained(self, error: RuntimeError) -> BaseException:
+    def explain(self, error: RuntimeError) -> None:
         if not isinstance(error, self.dist.DistError) and "gloo" not in str(error).lower():
-            return error
+            return
         if self.rank > 1:  # two say it: one of them may be the dead one
-            return SystemExit(1)
-        return ValueError(
+            raise SystemExit(1) from error
+        raise ValueError(
             f"another process of this run has died, or cannot be reached any more (process {self.rank} of {self.world} "
             f"noticed it: {str(error).strip().splitlines()[0]}); go on from the last checkpoint with --resume, or let "
             "torchrun do so by itself with --max-restarts"
-        )
+        ) from error
 
     def close(self) -> None:
         self.dist.destroy_process_group()
