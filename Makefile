@@ -29,8 +29,8 @@ check-all: setup-tests browser lint
 	$(VENV)/bin/python -m pytest -m ""
 
 lint: setup-tests
-	$(VENV)/bin/ruff check src tests
-	$(VENV)/bin/ruff format --check src tests
+	$(VENV)/bin/ruff check src tests bench
+	$(VENV)/bin/ruff format --check src tests bench
 
 setup: $(VENV)/.heed
 

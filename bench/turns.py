@@ -54,8 +54,10 @@ class Worker:
     def answer(self) -> dict:
         clock = threading.Timer(self.patience, self.process.kill)
         clock.start()
-        line = self.process.stdout.readline()
-        clock.cancel()
+        try:
+            line = self.process.stdout.readline()
+        finally:
+            clock.cancel()
         if not line:
             raise Failed(f"its process ended with code {self.process.wait()}; its last words: {self._last_words()}")
         found = json.loads(line)
