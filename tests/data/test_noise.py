@@ -435,7 +435,8 @@ def test_settings_that_make_no_sense_are_refused_by_name(change, words):
 
 
 def test_shares_that_fill_the_whole_are_not_refused_for_their_rounding():
-    Denoise(MARKS, ENDS, infill=0.1, mask=0.7, delete=0.2)
+    noise = Denoise(MARKS, ENDS, infill=0.1, mask=0.7, delete=0.2)
+    assert set(noise(np.arange(10, 40), chance())[0].tolist()) <= {MASK, *range(10, 40)}
 
 
 def test_without_a_mask_a_text_can_still_be_deleted_and_moved():

@@ -1,6 +1,5 @@
 """Folders of Hugging Face's transformers, in and out."""
 
-import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +16,7 @@ from heed.convert.transformer import to_marian
 from heed.data.vocabularies import folder as vocabularies
 from heed.data.vocabulary import Pair
 from heed.models.bart import Bart, BartClassifier
-from heed.models.folder import put, write_json, write_text
+from heed.models.folder import put, read_json, write_json, write_text
 from heed.models.marian import Marian
 from heed.models.package import Package
 from heed.models.pegasus import Pegasus
@@ -182,12 +181,4 @@ def _named(path: Path, work: Callable[[], Any]) -> Any:
 
 
 def _json(path: Path) -> dict[str, Any]:
-    if not path.is_file():
-        raise ValueError(f"{path.parent} is not a folder of a model: it has no {path.name}")
-    try:
-        said = json.loads(path.read_text("utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{path} is not valid JSON: {error}") from error
-    if not isinstance(said, dict):
-        raise ValueError(f"{path} holds no settings: it is not Hugging Face's")
-    return said
+    return read_json(path, "settings: it is not Hugging Face's")

@@ -102,7 +102,7 @@ def build(
     """
     dtype = np.uint16 if max(map(len, subwords)) <= 2**16 else np.uint32
     report = Report()
-    with _aside(folder) as aside:
+    with appearing(folder, "corpus.json") as aside:
         writers = [_Writer(aside, side, dtype, with_text) for side in sides]
         rejected = Rejected(aside / "rejected.tsv")
         with writers[0], writers[-1], rejected, open(aside / HELD_OUT, "w", encoding="utf-8") as held:
@@ -241,25 +241,23 @@ def _chunks(lines: Iterable[Line], size: int) -> Iterator[list[Line]]:
 
 
 @contextmanager
-def _aside(folder: Path) -> Iterator[Path]:
-    """A folder to write into, which then takes its name; where something goes wrong, it is gone."""
+def appearing(folder: Path, sign: str) -> Iterator[Path]:
+    """A folder to write into, which then takes its name; where something goes wrong, it is gone.
+
+    Another run may be quicker with the same: then its folder, which holds the file `sign`, stays.
+    """
     aside = folder.with_name(f"{folder.name}.{os.getpid()}.part")
     shutil.rmtree(aside, ignore_errors=True)
     aside.mkdir(parents=True)
     try:
         yield aside
-        _finish(aside, folder)
+        try:
+            os.rename(aside, folder)
+        except OSError:
+            if not (folder / sign).is_file():
+                raise
     finally:
         shutil.rmtree(aside, ignore_errors=True)
-
-
-def _finish(aside: Path, folder: Path) -> None:
-    """Give the folder its name, unless another run has been quicker with the same."""
-    try:
-        os.rename(aside, folder)
-    except OSError:
-        if not (folder / "corpus.json").is_file():
-            raise
 
 
 def _map(path: Path, dtype: np.dtype) -> np.ndarray:

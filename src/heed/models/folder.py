@@ -41,15 +41,19 @@ def load(folder: Path) -> nn.Module:
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    path = folder / CONFIG
+    return read_json(folder / CONFIG, "sections: it is not heed's")
+
+
+def read_json(path: Path, what: str) -> dict[str, Any]:
+    """A file of a model folder that holds names and values; `what` says what one with anything else lacks."""
     if not path.is_file():
-        raise ValueError(f"{folder} is not a model folder: it has no {CONFIG}")
+        raise ValueError(f"{path.parent} is not a model folder: it has no {path.name}")
     try:
         facts = json.loads(path.read_text("utf-8"))
     except ValueError as error:
         raise ValueError(f"{path} is not valid JSON: {error}") from error
     if not isinstance(facts, dict):
-        raise ValueError(f"{path} holds no sections: it is not heed's")
+        raise ValueError(f"{path} holds no {what}")
     return facts
 
 

@@ -145,14 +145,8 @@ def _subwords(recipe: Recipe, lines: Callable[[], Iterable[Line]], texts: str, t
     )
     if not (folder / "subwords.json").is_file():
         pair = _learn(recipe, lines, tell)
-        aside = folder.with_name(f"{folder.name}.{os.getpid()}.part")
-        aside.mkdir(parents=True, exist_ok=True)
-        names = vocabularies.write(aside, pair)
-        (aside / "subwords.json").write_text(json.dumps(names))
-        try:
-            os.rename(aside, folder)
-        except OSError:  # another run has been quicker with the same
-            shutil.rmtree(aside)
+        with corpora.appearing(folder, "subwords.json") as aside:
+            (aside / "subwords.json").write_text(json.dumps(vocabularies.write(aside, pair)))
     return vocabularies.read(folder, json.loads((folder / "subwords.json").read_text()))
 
 

@@ -1,6 +1,5 @@
 """The vocabulary of BART (Lewis et al., 2020): byte-level BPE, as GPT-2's, one for both sides."""
 
-import hashlib
 import json
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from heed.data.vocabularies import files
 from heed.data.vocabularies.files import CONFIG, WHOLE, File
+from heed.data.vocabularies.tokenized import Tokenized
 from heed.data.vocabulary import Marks, Pair
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _HIDDEN = [byte for byte in range(256) if byte not in _PRINTED]  # and those tha
 BYTES = {chr(byte): byte for byte in _PRINTED} | {chr(256 + i): byte for i, byte in enumerate(_HIDDEN)}
 
 
-class BartVocabulary:
+class BartVocabulary(Tokenized):
     """Its ids are those of transformers' BartTokenizer: marks that are written in a text are marks.
 
     Whether <mask> takes the space before it along is said by tokenizer.json, tokenizer_config.json or special_tokens_map.json;
@@ -32,9 +32,8 @@ class BartVocabulary:
     """
 
     def __init__(self, own: Mapping[str, File]):
-        self.files = dict(own)
         files.refuse_other_names(own, NAMES)
-        self.tokenizer = _built(own)
+        super().__init__(own, _built(own))
         ids = {key: self.tokenizer.token_to_id(name) for key, name in NAMES.items()}
         self.marks = Marks(
             pad=ids["pad_token"],
@@ -50,31 +49,9 @@ class BartVocabulary:
     def __len__(self) -> int:
         return self._size
 
-    def __getstate__(self) -> dict[str, File]:
-        return self.files
-
-    def __setstate__(self, own: dict[str, File]) -> None:
-        self.__init__(own)
-
-    def clean(self, text: str) -> str:
-        return files.one_line(text)
-
-    def lead(self, text: str) -> str:
-        return ""
-
-    def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """Ids without the marks around a text."""
-        return [found.ids for found in self.tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]
-
-    def decode(self, ids: Sequence[int]) -> str:
-        return self.tokenizer.decode(list(ids), skip_special_tokens=True)
-
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """A piece that is no whole character is written in bytes, and so is what cannot be seen."""
         return [self._added.get(i) or _shown(self.tokenizer.id_to_token(i)) for i in ids]
-
-    def key(self) -> str:
-        return hashlib.sha256(b"bart" + self.tokenizer.to_str().encode()).hexdigest()
 
 
 def _shown(token: str | None) -> str:

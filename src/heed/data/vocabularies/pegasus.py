@@ -1,7 +1,6 @@
 """The vocabulary of Pegasus (Zhang et al., 2020): a SentencePiece unigram model behind 103 marks, one for both sides."""
 
 import base64
-import hashlib
 import io
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from heed.data.vocabularies import files
 from heed.data.vocabularies.files import CONFIG, WHOLE, File
+from heed.data.vocabularies.tokenized import Tokenized
 from heed.data.vocabulary import Marks, Pair
 
 if TYPE_CHECKING:
@@ -27,19 +27,18 @@ MODEL = "spiece.model"
 Scored = list[tuple[str, float]]
 
 
-class PegasusVocabulary:
+class PegasusVocabulary(Tokenized):
     """Its ids are those of transformers' PegasusTokenizer from version 5 on: it cuts with `tokenizers`, not with SentencePiece.
 
     So a space at the end of a text is a piece of its own, and a character is unknown where SentencePiece might know its bytes.
     """
 
     def __init__(self, own: Mapping[str, File]):
-        self.files = dict(own)
         files.refuse_other_names(own, NAMES)
         offset = files.table(own.get(CONFIG)).get("offset", OFFSET)
         if offset != OFFSET:
             raise ValueError(f"{own[CONFIG].path}: offset is {offset!r}; heed reads vocabularies with {OFFSET}")
-        self.tokenizer = _built(own)
+        super().__init__(own, _built(own))
         ids = {key: self.tokenizer.token_to_id(name) for key, name in NAMES.items()}
         self.marks = Marks(
             pad=ids["pad_token"],
@@ -53,30 +52,8 @@ class PegasusVocabulary:
     def __len__(self) -> int:
         return self.tokenizer.get_vocab_size()
 
-    def __getstate__(self) -> dict[str, File]:
-        return self.files
-
-    def __setstate__(self, own: dict[str, File]) -> None:
-        self.__init__(own)
-
-    def clean(self, text: str) -> str:
-        return files.one_line(text)
-
-    def lead(self, text: str) -> str:
-        return ""
-
-    def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """Ids without the mark at the end; marks that are written in a text are marks."""
-        return [found.ids for found in self.tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]
-
-    def decode(self, ids: Sequence[int]) -> str:
-        return self.tokenizer.decode(list(ids), skip_special_tokens=True)
-
     def pieces(self, ids: Sequence[int]) -> list[str]:
         return [self.tokenizer.id_to_token(i) or "<unk>" for i in ids]
-
-    def key(self) -> str:
-        return hashlib.sha256(b"pegasus" + self.tokenizer.to_str().encode()).hexdigest()
 
 
 def _built(own: Mapping[str, File]) -> "Tokenizer":
