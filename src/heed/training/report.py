@@ -97,7 +97,7 @@ class Report:
         if self.quiet:
             return
         self.table.append({**facts, "best": best})
-        table = Table(title=None, header_style="dim", box=None, padding=(0, 2))
+        table = Table(title=None, header_style="dim", box=None, padding=(0, 1))  # all of it within 80 columns
         scores = [name for name in SCORES if name in facts and name != "loss"]
         for name in ("step", "epoch", "valid loss", "perplexity", *(SCORES[name] for name in scores), ""):
             table.add_column(name, justify="right")
