@@ -19,6 +19,21 @@ def _batch(row: TrainRow, chance: np.random.Generator) -> list[Pair]:
     return [tuple(chance.integers(LAST + 1, row.shape.vocab, n - 1) for n in own) for own in lengths]
 
 
+def full(row: TrainRow) -> list[list[Pair]]:
+    """Batches of such sentences for those who need no padding: as many as the slots hold."""
+    return [_filled(row, np.random.default_rng([row.length, row.slots, number, 1])) for number in range(SETS)]
+
+
+def _filled(row: TrainRow, chance: np.random.Generator) -> list[Pair]:
+    batch, held = [], np.zeros(2, dtype=int)
+    while True:
+        own = chance.integers(row.shortest, row.length, 2, endpoint=True) if batch else np.array([row.length] * 2)
+        held += own
+        if held.max() > row.slots:
+            return batch
+        batch.append(tuple(chance.integers(LAST + 1, row.shape.vocab, n - 1) for n in own))
+
+
 def lengths(batch: list[Pair]) -> list[tuple[int, int]]:
     """Of each sentence the tokens of the source and of the target, ends counted."""
     return [(len(source) + 1, len(target) + 1) for source, target in batch]

@@ -9,11 +9,13 @@ import torch
 from bench import data
 from bench.rows import SMOOTHING, TrainRow
 from heed.data.batches import collate
+from heed.data.packed import pack
 from heed.models.transformer import Transformer, TransformerConfig
 from heed.serving.load import choose_device
 from heed.tasks.translation import Translation
 from heed.training import loop
 from heed.training.schedule import constant
+from heed.training.swift import Swift
 
 
 def build(row: TrainRow, device: str, how: str) -> Callable[[int], int]:
@@ -22,9 +24,13 @@ def build(row: TrainRow, device: str, how: str) -> Callable[[int], int]:
     sizes = {"dim": s.dim, "heads": s.heads, "hidden": s.hidden, "dropout": s.dropout, "max_length": 256}
     config = TransformerConfig(s.vocab, encoder_layers=s.layers, decoder_layers=s.layers, **sizes)
     model = Transformer(config).to(place)
-    made = [collate(*zip(*batch, strict=True)).to(place) for batch in data.sets(row)]
+    objective, passes = Translation(SMOOTHING), None
+    if how == "swift":  # what `heed train` does on such a device
+        made = [pack(*zip(*batch, strict=True), slots=row.slots).to(place) for batch in data.full(row)]
+        passes = Swift(model, objective)
+    else:
+        made = [collate(*zip(*batch, strict=True)).to(place) for batch in data.sets(row)]
     batches = itertools.cycle((None, batch) for batch in made)
-    objective = Translation(SMOOTHING)
     if how == "compiled":
         objective = torch.compile(objective, dynamic=True)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, betas=(0.9, 0.98), eps=1e-9, fused=True)
@@ -37,7 +43,16 @@ def build(row: TrainRow, device: str, how: str) -> Callable[[int], int]:
         after = [lambda progress: counts.append(progress.count)]
         rate, numbers = constant(1e-4, 0), range(1, steps + 1)
         loop.train(
-            model, batches, objective, optimizer, rate, steps=numbers, clip=1.0, context=context, after_step=after
+            model,
+            batches,
+            objective,
+            optimizer,
+            rate,
+            steps=numbers,
+            clip=1.0,
+            context=context,
+            passes=passes,
+            after_step=after,
         )
         return sum(counts)
 

@@ -47,7 +47,7 @@ def summary(row: Row, systems: Sequence[System], found: Measured, peaks: Peaks) 
 def floor_speed(row: Row, system: System, peaks: Peaks) -> float:
     """Target tokens a second that the machine could not exceed."""
     if isinstance(row, TrainRow):
-        sets = data.sets(row)
+        sets = data.full(row) if system.how == "swift" else data.sets(row)
         seconds = [
             arithmetic.floor(arithmetic.training(row, data.lengths(batch)), peaks, system.number) for batch in sets
         ]
@@ -57,8 +57,8 @@ def floor_speed(row: Row, system: System, peaks: Peaks) -> float:
 
 
 def agreement(said: Mapping[str, list[list[int]]]) -> dict[str, float]:
-    """How many of heed's sentences each system has said too, to the last token."""
-    ours = said.get("heed")
+    """How many of heed's sentences, in the same number format, each system has said too, to the last token."""
+    ours = said.get("heed-torch") or said.get("heed")
     if not ours:
         return {}
     same = {name: sum(a == b for a, b in zip(ours, theirs, strict=False)) / len(ours) for name, theirs in said.items()}

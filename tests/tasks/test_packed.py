@@ -12,7 +12,7 @@ from heed.models import MODELS
 from heed.nn.attention import attend
 from heed.nn.packing import Within
 from heed.tasks.loss import smoothed, smoothed_in_parts
-from heed.tasks.translation import Translation
+from heed.tasks.translation import RDrop, Translation
 
 SOURCE = [[5, 6, 7], [8], [9, 10, 11, 12, 13, 14], [], [6, 6]]
 TARGET = [[7, 8], [9, 10, 11, 12], [5], [13, 14, 15], []]
@@ -49,15 +49,15 @@ def model(name="transformer", **shape):
         ("pegasus", {}, None),
     ],
 )
-@pytest.mark.parametrize("smoothing", [0.0, 0.1])
-def test_packed_is_padded(name, shape, marks, slots, smoothing):
+@pytest.mark.parametrize("objective", [Translation(0.0), Translation(0.1), RDrop(0.1, 3.0)])
+def test_packed_is_padded(name, shape, marks, slots, objective):
     made, both = model(name, **shape), ((marks, marks),) if marks else ()
     padded, packed = collate(SOURCE, TARGET, *both), pack(SOURCE, TARGET, *both, slots=slots)
     assert packed.source.shape[1] % slots == packed.target.shape[1] % slots == 0
     losses, gradients = [], []
     for batch in (padded, packed):
         made.zero_grad()
-        losses.append(Translation(smoothing)(made, batch))
+        losses.append(objective(made, batch))
         losses[-1].total.backward()
         gradients.append([w.grad.clone() for w in made.parameters() if w.grad is not None])
     assert losses[0].count == losses[1].count
@@ -83,7 +83,7 @@ def test_attention_within_borders_is_that_of_each_sequence(causal):
 
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=12), st.integers(1, 40))
-def test_both_sides_are_filled_with_as_many_sequences(sizes, slots):
+def test_both_sides_are_filled_up_and_have_as_many_sequences(sizes, slots):
     packed = pack([[5] * a for a, _ in sizes], [[6] * b for _, b in sizes], slots=slots)
     for tokens, borders, own in ((packed.source, packed.valid, 0), (packed.target, packed.borders, 1)):
         every = borders.starts.diff().tolist()
@@ -101,7 +101,7 @@ def test_both_sides_are_filled_with_as_many_sequences(sizes, slots):
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize("rows", [1, 5, 7, 100])
 def test_a_loss_in_parts_is_the_whole(monkeypatch, rows, bias):
-    monkeypatch.setattr("heed.tasks.loss.ROWS", rows)
+    monkeypatch.setattr("heed.tasks.loss.SCORES", {"cpu": 9 * rows})
     chance = torch.Generator().manual_seed(2)
     states, weight, offset = (
         torch.randn(*size, dtype=torch.double, generator=chance) for size in ((7, 4), (9, 4), (9,))
@@ -113,4 +113,22 @@ def test_a_loss_in_parts_is_the_whole(monkeypatch, rows, bias):
     total, surprise = smoothed_in_parts(states, weight, offset if bias else None, expected, 0.1)
     torch.testing.assert_close((total, surprise), (whole.total, whole.surprise), rtol=0, atol=1e-12)
     ours, theirs = (torch.autograd.grad(3 * each, parts) for each in (total, whole.total))
+    torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("rows", [1, 5, 8, 100])
+def test_two_passes_that_should_agree_in_parts_are_the_whole(monkeypatch, rows):
+    monkeypatch.setattr("heed.tasks.loss.SCORES", {"cpu": 9 * rows})
+    chance = torch.Generator().manual_seed(2)
+    states, weight = (
+        torch.randn(*size, dtype=torch.double, generator=chance).requires_grad_() for size in ((2, 5, 4), (9, 4))
+    )
+    expected = torch.tensor([3, 0, -1, 8, 2])
+    due = expected >= 0
+    both, logp = smoothed((states[:, due] @ weight.T).flatten(0, 1), expected[due].repeat(2), 0.1)
+    one, other = logp.chunk(2)
+    whole = both.total / 2 + 3.0 / 2 * ((one.exp() - other.exp()) * (one - other)).sum() / 2
+    total, surprise = smoothed_in_parts(states, weight, None, expected, 0.1, 3.0)
+    torch.testing.assert_close((total, surprise), (whole, both.surprise / 2), rtol=0, atol=1e-12)
+    ours, theirs = (torch.autograd.grad(3 * each, (states, weight)) for each in (total, whole))
     torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)

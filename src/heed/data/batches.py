@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from heed.data import packed
 from heed.data.corpus import Corpus
 from heed.data.rows import Ids, Rows, join
 from heed.data.sampling import DRAWS, Sampler, sampler
@@ -77,6 +78,22 @@ def plan(source: np.ndarray, target: np.ndarray, budget: int, seed: int, epoch: 
     return [batches[i] for i in random.permutation(len(batches))]
 
 
+def plan_packed(source: np.ndarray, target: np.ndarray, budget: int, seed: int, epoch: int) -> list[np.ndarray]:
+    """Which sentences go end to end: of lengths that one kernel serves, at most `budget` tokens a side, or one sentence."""
+    random = np.random.default_rng([seed, epoch])
+    number = np.int32 if len(source) < 2**31 else np.int64
+    order = random.permutation(np.arange(len(source), dtype=number))
+    kind = packed.rounded(np.maximum(source, target))
+    order = order[np.argsort(kind[order], kind="stable")]
+    ends = [np.concatenate([[0], own[order].cumsum(dtype=np.int64)]) for own in (source, target)]
+    cuts = [0] if len(order) else []
+    while cuts and cuts[-1] < len(order):
+        most = min(int(np.searchsorted(own, own[cuts[-1]] + budget, side="right")) - 1 for own in ends)
+        cuts.append(max(most, cuts[-1] + 1))
+    batches = [order[start:end] for start, end in pairwise(cuts)]
+    return [batches[i] for i in random.permutation(len(batches))]
+
+
 def _cuts(lengths: np.ndarray, budget: int) -> list[int]:
     """Where to cut rising lengths so that in each part (the longest) times (how many) is within the budget, or it is one."""
     cuts = [0] if len(lengths) else []
@@ -113,8 +130,11 @@ class Batches:
         together: Together | None = None,
         noise: Noise | None = None,
         share: tuple[int, int] = (0, 1),
+        plan: Callable = plan,
     ):
         """`noise` makes examples of the sources alone; `together` makes a batch of sources and targets, or of none.
+
+        `plan` says which sentences go together.
 
         `share` is (rank, world): of `world` processes that learn together each gets its part of every batch's rows.
         """
@@ -122,13 +142,13 @@ class Batches:
             raise ValueError(
                 f"share is {share}; it must be a rank from 0 on, and of how many, which is more than the rank"
             )
-        self.corpus, self.budget, self.seed, self.share = corpus, budget, seed, share
+        self.corpus, self.budget, self.seed, self.share, self.planner = corpus, budget, seed, share, plan
         self.sampling, self.subwords, self.max_length = sampling, subwords, max_length
         self.marks, self.together, self.noise = marks, together or collate, noise
 
     def plan(self, epoch: int) -> list[np.ndarray]:
         source, target = self.corpus.source.lengths + 1, self.corpus.target.lengths + 1
-        return plan(source, target, self.budget, self.seed, epoch)
+        return self.planner(source, target, self.budget, self.seed, epoch)
 
     def start(
         self,
@@ -157,7 +177,10 @@ class Batches:
         if self.noise is None:
             return self.together(source, self._ids(1, rows, mine, place), self.marks)
         chances = (np.random.default_rng([self.seed, place[0], row]) for row in rows[mine].tolist())
-        return with_hidden([self.noise(*own) for own in zip(source, chances, strict=True)], self.marks)
+        examples = [self.noise(*own) for own in zip(source, chances, strict=True)]
+        if self.together is collate:
+            return with_hidden(examples, self.marks)
+        return self.together([own[0] for own in examples], [own[1] for own in examples], self.marks)
 
     def _ids(self, side: int, rows: np.ndarray, mine: np.ndarray, place: tuple[int, int]) -> Rows:
         sentences = (self.corpus.source, self.corpus.target)[side]

@@ -34,6 +34,27 @@ class Packed(NamedTuple):
         )
         return Packed(source, valid, target, borders, expected, self.count)
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """What two batches have in common for which the same kernels run."""
+        lengths = [(len(b.starts), b.longest) for b in (self.valid, self.borders)]
+        return self.source.shape[1], self.target.shape[1], *lengths[0], *lengths[1]
+
+    def tensors(self) -> list[Tensor]:
+        parts = (self.source, self.target, self.expected)
+        return [*parts, *(own for b in (self.valid, self.borders) for own in (b.starts, b.places))]
+
+    def cloned(self) -> "Packed":
+        """One of the same shape and content, in memory of its own."""
+        source, target, expected, *own = (part.clone() for part in self.tensors())
+        valid, borders = Borders(own[0], self.valid.longest, own[1]), Borders(own[2], self.borders.longest, own[3])
+        return Packed(source, valid, target, borders, expected, self.count)
+
+    def twice(self) -> "Packed":
+        """All of it a second time, after the first; what is due is still said once."""
+        source, target = (part.repeat(1, 2) for part in (self.source, self.target))
+        return Packed(source, self.valid.twice(), target, self.borders.twice(), self.expected, self.count)
+
 
 def pack(
     source: Sequence[Ids], target: Sequence[Ids], marks: tuple[Marks, Marks] = (MARKS, MARKS), slots: int = 1
@@ -47,7 +68,11 @@ def pack(
     inputs = np.concatenate([[marks[1].first], outputs[:-1]])
     inputs[lengths[1].cumsum()[:-1]] = marks[1].first
     fills = _fills(lengths, slots)
-    borders = [_borders(np.concatenate(pair), slots) for pair in zip(lengths, fills, strict=True)]
+    whole = [np.concatenate(pair) for pair in zip(lengths, fills, strict=True)]
+    longest = [int(own.max()) for own in whole]
+    if slots > 1:
+        longest = [int(rounded(np.array(longest)).max())] * 2
+    borders = [_borders(own, most, slots) for own, most in zip(whole, longest, strict=True)]
     padded = [np.pad(t, (0, int(f.sum())), constant_values=v) for t, f, v in (
         (sources, fills[0], marks[0].pad), (inputs, fills[1], marks[1].pad), (outputs, fills[1], -1))]  # fmt: skip
     tokens, given, due = map(torch.from_numpy, padded)
@@ -67,22 +92,25 @@ def _joined(rows: Rows, marks: Marks) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _fills(lengths: Sequence[np.ndarray], slots: int) -> list[np.ndarray]:
-    """The lengths of sequences that fill both sides up: equally many, none empty, none longer than a sentence."""
+    """The lengths of sequences that fill both sides up: none longer than a sentence, equally many, some of them empty."""
     fills = [-int(own.sum()) % slots for own in lengths]
-    while any(fills):
-        number = max(-(-fill // int(own.max())) for fill, own in zip(fills, lengths, strict=True))
-        if min(fills) >= number:
-            return [np.diff(np.linspace(0, fill, number + 1).astype(np.int64)) for fill in fills]
-        fills = [fill if fill >= number else fill + slots for fill in fills]
-    return [np.zeros(0, dtype=np.int64)] * 2
+    numbers = [-(-fill // int(own.max())) for fill, own in zip(fills, lengths, strict=True)]
+    each = [
+        np.diff(np.linspace(0, *pair).astype(np.int64)) for pair in zip(fills, [n + 1 for n in numbers], strict=True)
+    ]
+    return [np.pad(own, (0, max(numbers) - len(own))) for own in each]
 
 
-def _borders(lengths: np.ndarray, slots: int) -> Borders:
-    """Where they begin; to a round number of them, of which the last are empty, and a round longest length."""
-    longest = int(lengths.max())
+def rounded(lengths: np.ndarray) -> np.ndarray:
+    """To what lengths kernels are made for: powers of two up to that of a tile, then multiples of it."""
+    powers = 1 << np.ceil(np.log2(np.clip(lengths, 16, SHORT))).astype(np.int64)
+    return np.where(lengths <= SHORT, powers, -(-lengths // SHORT) * SHORT)
+
+
+def _borders(lengths: np.ndarray, longest: int, slots: int) -> Borders:
+    """Where they begin; to a round number of them, of which the last are empty."""
     if slots > 1:
         lengths = np.pad(lengths, (0, -len(lengths) % SEQUENCES))
-        longest = 1 << (longest - 1).bit_length() if longest <= SHORT else -(-longest // SHORT) * SHORT
     starts = np.concatenate([[0], lengths.cumsum()])
     places = np.arange(starts[-1]) - np.repeat(starts[:-1], lengths)
     return Borders(torch.from_numpy(starts.astype(np.int32)), longest, torch.from_numpy(places))

@@ -4,14 +4,14 @@ A model file sets the parts, and thereby says what the model is made of.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from heed.nn import masks
-from heed.nn.attention import Attention
+from heed.nn.attention import Attention, record
 from heed.nn.cache import Reading, StackCache
 from heed.nn.packing import Borders
 from heed.nn.transformer import MLP, Layer, PostNorm, PreNorm
@@ -19,6 +19,16 @@ from heed.nn.transformer import MLP, Layer, PostNorm, PreNorm
 Around = type[PostNorm] | type[PreNorm]
 Activation = Callable[[Tensor], Tensor]
 ACTIVATIONS: dict[str, Activation] = {"relu": F.relu, "gelu": F.gelu, "swish": F.silu}
+
+
+class Watched(NamedTuple):
+    """A model as it reads and writes: the attentions of its `encoder`, its `decoder` and `cross`, one (b, heads, q, k) a
+    layer, none where it has none; what its decoder says, (b, t, dim); of a recurrent one the states, by part (b, t, hidden).
+    """
+
+    maps: dict[str, list[Tensor]]
+    said: Tensor
+    states: dict[str, Tensor] | None = None
 
 
 class EncoderDecoder(nn.Module):
@@ -79,6 +89,16 @@ class EncoderDecoder(nn.Module):
     def step(self, tokens: Int[Tensor, " b"], state: Reading) -> Float[Tensor, "b vocab"]:
         return self.project(self.read(tokens[:, None], state.memory, state.valid, state.cache)[:, 0])
 
+    def watched(
+        self, source: Int[Tensor, "b s"], target: Int[Tensor, "b t"], valid: Bool[Tensor, "b s"] | None = None
+    ) -> Watched:
+        """What there is to see of it as it reads the source and writes the target."""
+        with record(self) as maps:
+            memory = self.encode(source, valid)
+            first = len(maps)  # an encoder need not attend
+            said = self.read(target, memory, valid)
+        return Watched({"encoder": maps[:first], "decoder": maps[first::2], "cross": maps[first + 1 :: 2]}, said)
+
     def _places(self, positions: nn.Module, tokens: Tensor, start: int, valid: Any) -> Float[Tensor, "t dim"]:
         return positions.at(valid.places) if isinstance(valid, Borders) else positions(start, tokens.shape[1])
 
@@ -90,8 +110,16 @@ class EncoderDecoder(nn.Module):
         return self.dropout(x if norm is None else norm(x))
 
 
-def layer(c: Any, around: Around, activation: Activation, *, cross: bool = False, norm_eps: float = 1e-5) -> Layer:
-    """One layer by the sizes and rates of a config, each of its parts within `around`."""
+def layer(
+    c: Any,
+    around: Around,
+    activation: Activation,
+    *,
+    cross: bool = False,
+    norm_eps: float = 1e-5,
+    own: nn.Module | None = None,
+) -> Layer:
+    """One layer by the sizes and rates of a config, each of its parts within `around`; `own` instead of self-attention."""
 
     def within(body: nn.Module) -> nn.Module:
         return around(body, nn.LayerNorm(c.dim, eps=norm_eps), c.dropout)
@@ -100,7 +128,7 @@ def layer(c: Any, around: Around, activation: Activation, *, cross: bool = False
         return within(Attention(c.dim, c.heads, dropout=c.attention_dropout))
 
     return Layer(
-        attention=attention(),
+        attention=attention() if own is None else within(own),
         cross=attention() if cross else None,
         mlp=within(MLP(c.dim, c.hidden, activation, c.hidden_dropout)),
     )

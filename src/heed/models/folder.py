@@ -85,8 +85,17 @@ def read_weights(path: Path) -> dict[str, Tensor]:
 def write_weights(path: Path, weights: Mapping[str, Tensor]) -> None:
     """Written aside and renamed, so that no one ever sees half a file."""
     aside = path.with_name(path.name + ".part")
-    save_file({name: weight.detach().cpu().contiguous() for name, weight in weights.items()}, aside)
+    save_weights({name: weight.detach().cpu().contiguous() for name, weight in weights.items()}, aside)
     replace(aside, path)
+
+
+def save_weights(weights: Mapping[str, Tensor], path: Path, metadata: dict[str, str] | None = None) -> None:
+    """A file of weights that may be read by whom other files may be: safetensors (0.8) keeps its own for the owner alone."""
+    path.unlink(missing_ok=True)
+    path.touch()
+    mode = path.stat().st_mode
+    save_file(dict(weights), path, metadata=metadata)
+    path.chmod(mode)
 
 
 def write_json(path: Path, values: Any) -> None:

@@ -10,13 +10,17 @@ from torch import nn
 
 from heed.models.encoder_decoder import EncoderDecoder, check, layer, source_size
 from heed.nn import init
+from heed.nn.neighbours import Convolution, Restricted
 from heed.nn.positions import Learned, Sinusoidal
 from heed.nn.transformer import Layer, PostNorm, PreNorm, Stack
 
 
 @dataclass(frozen=True)
 class TransformerConfig:
-    """`tied`: one matrix for source, target and output ("all"), for target and output ("target"), or none."""
+    """`tied`: one matrix for source, target and output ("all"), for target and output ("target"), or none.
+
+    `encoder`: what its layers see is all of the source, the `window` places around each, or by convolution `kernel` of them.
+    """
 
     vocab_size: int
     source_vocab_size: int | None = None
@@ -34,9 +38,17 @@ class TransformerConfig:
     tied: Literal["all", "target", "none"] = "all"
     output_bias: bool = False
     norm_eps: float = 1e-5
+    encoder: Literal["attention", "restricted", "convolution"] = "attention"
+    window: int = 7
+    kernel: int = 3
 
     def __post_init__(self):
         check(self)
+        for name in ("window", "kernel"):
+            if getattr(self, name) < 1 or getattr(self, name) % 2 == 0:
+                raise ValueError(
+                    f"{name} is {getattr(self, name)}; it must be odd: as many places before one as after it"
+                )
 
 
 SIZES = {
@@ -70,14 +82,21 @@ class Transformer(EncoderDecoder):
         self.source_positions = self.norm = self.source_norm = None  # positions for both sides, embeddings as they are
         self.scale = math.sqrt(c.dim)
         self.dropout = nn.Dropout(c.dropout)
-        self.encoder = Stack([_layer(c) for _ in range(c.encoder_layers)], norm=_last_norm(c))
+        self.encoder = Stack([_layer(c, own=_neighbours(c)) for _ in range(c.encoder_layers)], norm=_last_norm(c))
         self.decoder = Stack([_layer(c, cross=True) for _ in range(c.decoder_layers)], norm=_last_norm(c))
         init.vaswani(self, c.dim)
 
 
-def _layer(c: TransformerConfig, cross: bool = False) -> Layer:
+def _layer(c: TransformerConfig, cross: bool = False, own: nn.Module | None = None) -> Layer:
     around = PostNorm if c.norm == "post" else PreNorm
-    return layer(c, around, F.relu, cross=cross, norm_eps=c.norm_eps)
+    return layer(c, around, F.relu, cross=cross, norm_eps=c.norm_eps, own=own)
+
+
+def _neighbours(c: TransformerConfig) -> nn.Module | None:
+    """What an encoder has instead of self-attention over the whole source, if it has."""
+    if c.encoder == "restricted":
+        return Restricted(c.dim, c.heads, c.window, dropout=c.attention_dropout)
+    return Convolution(c.dim, c.kernel) if c.encoder == "convolution" else None
 
 
 def _last_norm(c: TransformerConfig) -> nn.LayerNorm | None:

@@ -45,3 +45,8 @@ def draw(pattern: Pattern, queries: int, keys: int, device=None) -> Bool[Tensor,
 def causal() -> Pattern:
     """Each position sees itself and what came before."""
     return lambda q, k: k <= q
+
+
+def near(window: int) -> Pattern:
+    """Each position sees the `window` around it, itself in their middle."""
+    return lambda q, k: (q - k).abs() <= window // 2

@@ -19,6 +19,11 @@ class Borders(NamedTuple):
     longest: int
     places: Int[Tensor, " t"]
 
+    def twice(self) -> "Borders":
+        """The same sequences, and once more after them."""
+        starts = torch.cat([self.starts, self.starts[1:] + self.starts[-1]])
+        return Borders(starts, self.longest, self.places.repeat(2))
+
 
 class Within(NamedTuple):
     """A mask: each query sees the keys of the sequence with the number of its own."""
@@ -35,26 +40,31 @@ def attend_within(
     causal: bool,
     dropout: float = 0.0,
 ) -> Float[Tensor, "1 h q d"]:
-    """softmax(query . key / sqrt(d)) . value, sequence by sequence."""
+    """softmax(query . key / sqrt(d)) . value, sequence by sequence: by torch's kernel for such, or side by side."""
     if query.is_cuda and query.dtype in (torch.bfloat16, torch.float16) and not dropout:
-        return _on_gpu(query, key, value, mask, causal)
-    numbers = [
-        torch.bucketize(torch.arange(b.places.numel(), device=query.device), b.starts[1:], right=True) for b in mask
-    ]
-    allowed = numbers[0][:, None] == numbers[1][None, :]
+        from torch.nn.attention.varlen import varlen_attn
+
+        parts = [part[0].transpose(0, 1) for part in (query, key, value)]
+        borders = (mask.queries.starts, mask.keys.starts, mask.queries.longest, mask.keys.longest)
+        return varlen_attn(*parts, *borders, window_size=(-1, 0) if causal else (-1, -1)).transpose(0, 1)[None]
+    slots, lengths = [_slots(borders) for borders in mask], mask.keys.starts.diff()
+    shapes = [(len(lengths), borders.longest) for borders in mask]
+    q, k, v = (
+        part[0].new_zeros(part.shape[1], shape[0] * shape[1], part.shape[3]).index_copy(1, own, part[0])
+        .unflatten(1, shape).transpose(0, 1)
+        for part, shape, own in zip((query, key, value), (shapes[0], shapes[1], shapes[1]),
+                                    (slots[0], slots[1], slots[1]), strict=True)
+    )  # fmt: skip
+    place = torch.arange(mask.keys.longest, device=query.device)
+    allowed = (place < lengths.clamp(min=1)[:, None])[:, None, None]  # a sequence of nothing sees one zero
     if causal:
-        allowed = allowed & (mask.keys.places[None, :] <= mask.queries.places[:, None])
-    return F.scaled_dot_product_attention(query, key, value, attn_mask=allowed, dropout_p=dropout)
+        allowed = allowed & (place <= torch.arange(mask.queries.longest, device=query.device)[:, None])
+    mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=allowed, dropout_p=dropout)
+    return mixed.transpose(0, 1).flatten(1, 2).index_select(1, slots[0])[None]
 
 
-def _on_gpu(query: Tensor, key: Tensor, value: Tensor, mask: Within, causal: bool) -> Tensor:
-    """By a kernel for short sequences, or by torch's for any."""
-    parts = [part[0].transpose(0, 1) for part in (query, key, value)]
-    borders = (mask.queries.starts, mask.keys.starts, mask.queries.longest, mask.keys.longest)
-    if max(borders[2:]) <= SHORT and query.shape[-1] in (16, 32, 64, 128):
-        from heed.nn.short import attend_short
-
-        return attend_short(*parts, *borders, causal).transpose(0, 1)[None]
-    from torch.nn.attention.varlen import varlen_attn
-
-    return varlen_attn(*parts, *borders, window_size=(-1, 0) if causal else (-1, -1)).transpose(0, 1)[None]
+def _slots(borders: Borders) -> Int[Tensor, " t"]:
+    """Where each token stands when the sequences stand side by side."""
+    token = torch.arange(borders.places.numel(), device=borders.places.device)
+    number = torch.bucketize(token, borders.starts[1:], right=True)
+    return number * borders.longest + borders.places

@@ -31,53 +31,50 @@ def smoothed(
     return Loss(total, surprise.detach(), len(expected)), logp
 
 
-ROWS = 4096  # of the output that are there at one time
+SCORES = {"cuda": 2**30, "cpu": 2**27}  # of the output that are there at one time
 
 
 def smoothed_in_parts(
-    states: Float[Tensor, "n dim"],
+    states: Float[Tensor, "n dim"] | Float[Tensor, "2 n dim"],
     weight: Float[Tensor, "vocab dim"],
     bias: Float[Tensor, " vocab"] | None,
     expected: Int[Tensor, " n"],
     smoothing: float,
+    agreement: float = 0.0,
 ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
     """The same of the scores `states @ weight.T + bias`, which never exist all at once: the total, and the surprise.
 
-    Where less than nothing is expected, nothing counts. Gradients are made on the way, part by part.
+    Of two passes, their mean, and `agreement` / 2 times half of their symmetric divergence (R-Drop). Where less than
+    nothing is expected, nothing counts. Gradients are made on the way, part by part.
     """
-    dtype = (
-        torch.get_autocast_dtype(states.device.type) if torch.is_autocast_enabled(states.device.type) else states.dtype
-    )
-    return _InParts.apply(states, weight, bias, expected, smoothing, dtype)
+    kind = states.device.type
+    states = states if states.ndim == 3 else states[None]
+    dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else states.dtype
+    return _InParts.apply(states, weight, bias, expected, (smoothing, agreement), dtype)
 
 
 class _InParts(torch.autograd.Function):
     @staticmethod
-    def forward(
-        ctx: Any,
-        states: Tensor,
-        weight: Tensor,
-        bias: Tensor | None,
-        expected: Tensor,
-        smoothing: float,
-        dtype: torch.dtype,
-    ):
-        matrix = weight.to(dtype)
-        total = surprise = torch.zeros(
-            (), dtype=torch.float64 if dtype == torch.float64 else torch.float32, device=states.device
-        )
-        to_states, to_weight = torch.empty_like(states), torch.zeros_like(weight)
-        to_bias = None if bias is None else torch.zeros_like(bias)
-        for start in range(0, len(states), ROWS):
-            rows = states[start : start + ROWS].to(dtype)
-            scores = F.linear(rows, matrix, None if bias is None else bias.to(dtype))
-            own, plain, slope = _slopes(scores, expected[start : start + ROWS], smoothing)
-            total, surprise = total + own, surprise + plain
-            to_states[start : start + ROWS] = slope @ matrix
-            to_weight += slope.T @ rows
+    def forward(ctx: Any, states, weight, bias, expected, rates: tuple[float, float], dtype: torch.dtype):
+        matrix, exact = weight.to(dtype), torch.promote_types(dtype, torch.float32)
+        total = surprise = torch.zeros((), dtype=exact, device=states.device)
+        to_states = torch.empty_like(states)
+        to_weight = None
+        to_bias = None if bias is None else torch.zeros(bias.shape, dtype=exact, device=bias.device)
+        most = SCORES.get(states.device.type, SCORES["cpu"]) // len(weight)
+        parts = max(1, -(-states.shape[1] * len(states) // max(1, most)))
+        each = -(-states.shape[1] // parts)
+        for start in range(0, states.shape[1], each):
+            rows = states[:, start : start + each].to(dtype).flatten(0, 1)
+            scores = F.linear(rows, matrix, None if bias is None else bias.to(dtype)).unflatten(0, (len(states), -1))
+            own, plain, slope = _slopes(scores, expected[start : start + each], *rates)
+            total, surprise, slope = total + own, surprise + plain, slope.flatten(0, 1)
+            to_states[:, start : start + each] = (slope @ matrix).unflatten(0, (len(states), -1))
+            added = _product(slope.T, rows)
+            to_weight = added if to_weight is None else to_weight.add_(added)
             if bias is not None:
-                to_bias += slope.sum(dim=0)
-        ctx.save_for_backward(to_states, to_weight, to_bias)
+                to_bias += slope.sum(dim=0, dtype=exact)
+        ctx.save_for_backward(to_states, to_weight.to(weight.dtype), None if bias is None else to_bias.to(bias.dtype))
         ctx.mark_non_differentiable(surprise)
         return total, surprise
 
@@ -91,14 +88,34 @@ class _InParts(torch.autograd.Function):
         )
 
 
-def _slopes(scores: Tensor, expected: Tensor, smoothing: float) -> tuple[Tensor, Tensor, Tensor]:
+def _product(one: Tensor, other: Tensor) -> Tensor:
+    """A matrix product; of half precision in float32, where the device sums in it anyway."""
+    if one.is_cuda and one.dtype.itemsize < 4:
+        return torch.mm(one, other, out_dtype=torch.float32)
+    return one @ other
+
+
+def _slopes(
+    scores: Float[Tensor, "passes n vocab"], expected: Int[Tensor, " n"], smoothing: float, agreement: float
+) -> tuple[Tensor, Tensor, Tensor]:
     """Of each row's cross entropy the sum, the plain one, and the gradient to its scores."""
+    if scores.is_cuda and scores.dtype.itemsize < 4:
+        from heed.nn.slopes import slopes
+
+        return slopes(scores, expected, smoothing, agreement)
     z = scores if scores.dtype == torch.float64 else scores.float()
-    due = (expected >= 0).to(z.dtype)
+    due, hits = (expected >= 0).to(z.dtype), expected.clamp(min=0).expand(z.shape[:2])[..., None]
     size = torch.logsumexp(z, dim=-1)
-    hit = z.gather(1, expected.clamp(min=0)[:, None])[:, 0]
-    plain = ((size - hit) * due).sum()
-    total = plain if not smoothing else (1 - smoothing) * plain + smoothing * ((size - z.mean(dim=-1)) * due).sum()
-    slope = ((z - size[:, None]).exp() - smoothing / z.shape[-1]) * due[:, None]
-    slope = slope.scatter_add(1, expected.clamp(min=0)[:, None], -(1 - smoothing) * due[:, None])
-    return total, plain, slope.to(scores.dtype)
+    plain = ((size - z.gather(2, hits)[..., 0]) * due).sum() / len(z)
+    even = ((size - z.mean(dim=-1)) * due).sum() / len(z)
+    logp = z - size[..., None]
+    p = logp.exp()
+    sure = torch.full((), smoothing - 1, dtype=z.dtype, device=z.device).expand(hits.shape)
+    slope = (p - smoothing / z.shape[-1]).scatter_add(2, hits, sure) / len(z)
+    total = (1 - smoothing) * plain + smoothing * even
+    if len(z) == 2:
+        gap = logp - logp.flip(0)
+        apart = (p * gap).sum(dim=-1, keepdim=True)
+        total = total + agreement / 4 * (apart[..., 0] * due).sum()
+        slope = slope + agreement / 4 * (p * (gap - apart) + p - p.flip(0))
+    return total, plain, (slope * due[:, None]).to(scores.dtype)

@@ -23,8 +23,9 @@ class Translation:
 
     def packed(self, model: nn.Module, batch: Packed) -> Loss:
         """The same of sentences end to end."""
-        states = model.read(batch.target, model.encode(batch.source, batch.valid), batch.valid, borders=batch.borders)
-        total, surprise = smoothed_in_parts(states[0], *model.last_layer(), batch.expected, self.smoothing)
+        total, surprise = smoothed_in_parts(
+            _states(model, batch)[0], *model.last_layer(), batch.expected, self.smoothing
+        )
         return Loss(total, surprise, batch.count)
 
 
@@ -38,17 +39,29 @@ class RDrop:
     smoothing: float = 0.1
     weight: float = 5.0
 
-    def __call__(self, model: nn.Module, batch: Batch) -> Loss:
+    def __call__(self, model: nn.Module, batch: Batch | Packed) -> Loss:
+        if isinstance(batch, Packed):
+            return self.packed(model, batch)
         n = len(batch.expected)
         both, logp = smoothed(_logits(model, _twice(batch)), batch.expected.repeat(2), self.smoothing)
         one, other = logp[:n], logp[n:]
         apart = ((one.exp() - other.exp()) * (one - other)).sum() / 2
         return Loss(both.total / 2 + self.weight / 2 * apart, both.surprise / 2, n)
 
+    def packed(self, model: nn.Module, batch: Packed) -> Loss:
+        """The same of sentences end to end."""
+        states = _states(model, batch.twice()).unflatten(1, (2, -1))[0]
+        total, surprise = smoothed_in_parts(states, *model.last_layer(), batch.expected, self.smoothing, self.weight)
+        return Loss(total, surprise, batch.count)
+
 
 def _logits(model: nn.Module, batch: Batch) -> torch.Tensor:
     states = model.read(batch.target, model.encode(batch.source, batch.valid), batch.valid)
     return model.project(states.flatten(0, 1).index_select(0, batch.places))
+
+
+def _states(model: nn.Module, batch: Packed) -> torch.Tensor:
+    return model.read(batch.target, model.encode(batch.source, batch.valid), batch.valid, borders=batch.borders)
 
 
 def _twice(batch: Batch) -> Batch:

@@ -21,6 +21,7 @@ from torch.optim import Optimizer
 from heed.models import folder as model_folder
 from heed.models.folder import write_json, write_weights
 from heed.training.average import EMA
+from heed.training.carried import Carried
 from heed.training.shards import like
 
 MODEL, TRAINING, STATE = "model.safetensors", "training.safetensors", "state.json"
@@ -114,10 +115,12 @@ def restore_optimizer(optimizer: Optimizer, tensors: Mapping[str, Tensor], names
 
 
 class Learner:
-    """What a checkpoint is of: a model, the optimizer's memory, and the moving average where there is one."""
+    """What a checkpoint is of: a model, the optimizer's memory, and the moving average and what is carried, if any."""
 
-    def __init__(self, model: nn.Module, optimizer: Optimizer, ema: EMA | None = None):
-        self.model, self.optimizer, self.ema = model, optimizer, ema
+    def __init__(
+        self, model: nn.Module, optimizer: Optimizer, ema: EMA | None = None, carried: Carried | None = None
+    ):
+        self.model, self.optimizer, self.ema, self.carried = model, optimizer, ema, carried
         self.names = [name for name, _ in model.named_parameters()]
 
     def tensors(self) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
@@ -125,6 +128,8 @@ class Learner:
         rest = optimizer_tensors(self.optimizer, self.names)
         if self.ema is not None:
             rest |= {f"ema.{name}": weight for name, weight in self.ema.weights.items()}
+        if self.carried is not None:
+            rest |= self.carried.tensors()
         return self.model.state_dict(), rest
 
     def restore(self, weights: Mapping[str, Tensor], rest: Mapping[str, Tensor], folder: Path) -> list[str]:
@@ -133,6 +138,8 @@ class Learner:
         weights = {name: like(weight, own.get(name, weight)) for name, weight in weights.items()}
         model_folder.put(self.model, weights, folder)
         restore_optimizer(self.optimizer, rest, self.names)
+        if self.carried is not None:
+            self.carried.restore(rest)
         if self.ema is None:
             return []
         if f"ema.{self.names[0]}" not in rest:

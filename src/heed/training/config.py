@@ -13,7 +13,11 @@ from heed.training.schedule import Schedule
 
 @dataclass(frozen=True)
 class TrainingConfig:
-    """`rate` is the peak; for "noam", a factor on the paper's formula. `patience` 0: never stop early."""
+    """`rate` is the peak; for "noam", a factor on the paper's formula. `patience` 0: never stop early.
+
+    `precision` "auto": bfloat16 on a GPU that has it. `packed`: sentences end to end, without padding; unless said, where
+    that is the fast road (one GPU, bfloat16).
+    """
 
     steps: int = 10_000
     batch_tokens: int = 4096
@@ -28,7 +32,8 @@ class TrainingConfig:
     clip: float = 1.0
     label_smoothing: float = 0.1
     r_drop: float = 0.0
-    precision: Literal["float32", "tf32", "bfloat16"] = "float32"
+    precision: Literal["auto", "float32", "tf32", "bfloat16"] = "auto"
+    packed: bool | None = None
     compile: bool = False
     seed: int = 1
     threads: int | None = None

@@ -51,6 +51,9 @@ class Alone:
         """Both over all processes."""
         return surprise, count
 
+    def add(self, gradients: Tensor) -> None:
+        """Gradients that no engine has summed over all processes."""
+
     def ask_to_leave(self) -> None:
         self.asked = True
 
@@ -69,6 +72,10 @@ class Alone:
     def spread(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """The tensors of the first process, at all."""
         return dict(tensors)
+
+    def rows(self, part: Tensor) -> Tensor:
+        """The rows of all processes, in order; each has as many."""
+        return part
 
     def one_voice(self) -> AbstractContextManager:
         """Around what fails at all processes or at none: the first alone says why."""
@@ -117,6 +124,9 @@ class Several(Alone):
         self.agreed, self.coming = self.coming, _Coming(sums[2])
         return sums[0], sums[1]
 
+    def add(self, gradients: Tensor) -> None:
+        self.dist.all_reduce(gradients)
+
     def leaving(self) -> bool:
         """By what was known one step before: to wait for that keeps no device waiting."""
         return self.agreed is not None and self.agreed.read() > 0
@@ -154,6 +164,11 @@ class Several(Alone):
             self.dist.broadcast(found[name], src=0, group=self.patient)
         return found
 
+    def rows(self, part: Tensor) -> Tensor:
+        every = [torch.empty_like(part, memory_format=torch.contiguous_format) for _ in range(self.world)]
+        self.dist.all_gather(every, part.contiguous())
+        return torch.cat(every)
+
     @contextmanager
     def one_voice(self) -> Iterator[None]:
         try:
@@ -181,6 +196,8 @@ class Several(Alone):
 class Replicated(Several):
     """Each process has the whole model, and a share of the batch (DDP)."""
 
+    engine = None  # until one is asked for
+
     def wrap(self, model: nn.Module, objective: Objective, compiled: bool = False) -> Objective:
         from torch.nn.parallel import DistributedDataParallel
 
@@ -196,7 +213,7 @@ class Replicated(Several):
         return lambda _, batch: self.engine(batch)
 
     def more(self, coming: bool) -> AbstractContextManager:
-        return self.engine.no_sync() if coming else nullcontext()
+        return self.engine.no_sync() if coming and self.engine is not None else nullcontext()
 
 
 class Sharded(Several):

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils import clip_grad_norm_
+from torch.nn.utils import get_total_norm
 from torch.optim import Optimizer
 
 from heed.tasks.loss import Loss
@@ -28,6 +28,15 @@ class Progress(NamedTuple):
     rate: float
 
 
+@runtime_checkable
+class Passes(Protocol):
+    """Who goes forward and back in the objective's stead: it leaves gradients at the weights, and all of them end to end in `sum`."""
+
+    sum: Tensor
+
+    def __call__(self, batch: Any) -> Loss: ...
+
+
 def train(  # noqa: PLR0913 (the parts of a loop, each by its name)
     model: nn.Module,
     batches: Iterator[tuple[Any, Any]],
@@ -41,14 +50,15 @@ def train(  # noqa: PLR0913 (the parts of a loop, each by its name)
     seed: int = 0,
     workers: Alone = Alone(),  # noqa: B008 (it keeps nothing)
     context: Callable[[], AbstractContextManager] = nullcontext,
+    passes: Passes | None = None,
     after_step: Sequence[Callable[[Progress], bool | None]] = (),
 ) -> None:
     """An update for each of `steps`, from `accumulate` batches; `batches` gives each with the place after it.
 
     The gradient is that of the mean over all tokens of the step, however they fall into batches and to
     workers. Chance (dropout) is drawn from the seed, the step and the worker's number alone, so a step is
-    the same whenever it is run. After each step whoever asked is told, in order; the loop ends when one of
-    them says so.
+    the same whenever it is run. `passes`, where given, goes forward and back in the objective's stead. After
+    each step whoever asked is told, in order; the loop ends when one of them says so.
     """
     weights = [weight for weight in model.parameters() if weight.requires_grad]
     for step in steps:
@@ -59,13 +69,17 @@ def train(  # noqa: PLR0913 (the parts of a loop, each by its name)
         for done in range(1, accumulate + 1):
             place, batch = next(batches)
             with workers.more(coming=done < accumulate):
-                with context():
-                    loss = objective(model, batch)
-                loss.total.backward()
+                if passes is None:
+                    with context():
+                        loss = objective(model, batch)
+                    loss.total.backward()
+                else:
+                    loss = passes(batch)
             surprise, count = surprise + loss.surprise, count + loss.count
+        if passes is not None:
+            workers.add(passes.sum)
         surprise, count = workers.sum(surprise, count)
-        divide([local(weight.grad) for weight in weights if weight.grad is not None], count)
-        gradient = whole(clip_grad_norm_(weights, clip or float("inf")))
+        gradient = settle([weight.grad for weight in weights if weight.grad is not None], count, clip)
         optimizer.step()
         optimizer.zero_grad()
         progress = Progress(step, place, surprise, count, gradient, rate)
@@ -79,7 +93,12 @@ def set_rate(optimizer: Optimizer, rate: float) -> float:
     return rate
 
 
-def divide(gradients: Sequence[Tensor], count: int | Tensor) -> None:
-    """By a number, without waiting for one that is still on the device."""
-    by = count.to(gradients[0].dtype) if isinstance(count, Tensor) else float(count)
-    torch._foreach_div_(gradients, by)
+def settle(gradients: Sequence[Tensor], count: int | Tensor, clip: float) -> Tensor:
+    """Of sums make means, and of those no more than `clip` (0: as they are); how large they were.
+
+    In one pass over them, and without waiting for a count that is still on the device.
+    """
+    size = whole(get_total_norm(gradients)) / count
+    factor = (clip / (size + 1e-6)).clamp(max=1) / count if clip else torch.ones_like(size) / count
+    torch._foreach_mul_([local(gradient) for gradient in gradients], factor)
+    return size

@@ -1,0 +1,117 @@
+"""The recurrent language model: a network reads one word after another and says what comes next.
+
+With `cell` "rnn" it is the one of the lecture notes, h(t) = tanh(W_h h(t-1) + W_e e(t) + b_1) and ŷ(t) = softmax(U h(t) + b_2)
+(Mikolov et al., 2010); with "lstm", tied and with its dropouts that of Zaremba et al. (2014), Press and Wolf (2017) and
+Merity et al. (2018).
+"""
+
+import sys
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from heed.nn.dropout import Locked, forgetful, whole_words
+from heed.nn.recurrent import GRU, LSTM, RNN, State
+
+CELLS = {"rnn": RNN, "lstm": LSTM, "gru": GRU}
+SIZES = {
+    "tiny": {"dim": 200, "hidden": 200, "dropout": 0.3},
+    "small": {"dim": 650, "hidden": 650, "dropout": 0.5},
+    "base": {"dim": 1024, "hidden": 1024, "dropout": 0.3},
+    "big": {"dim": 1024, "hidden": 2048, "dropout": 0.2},
+}
+
+
+@dataclass(frozen=True)
+class RNNLanguageModelConfig:
+    """`tied` "all": one matrix reads words and says them.
+
+    `dropout` is of what the last layer says; `input_dropout` (of embeddings) and `layer_dropout` (between layers) are the
+    same unless set: the same part at every place of a sequence. `word_dropout` leaves out whole words, `weight_dropout`
+    weights that remember.
+    """
+
+    vocab_size: int
+    cell: Literal["rnn", "lstm", "gru"] = "lstm"
+    dim: int = 650
+    hidden: int = 650
+    layers: int = 2
+    tied: Literal["all", "target", "none"] = "all"
+    dropout: float = 0.5
+    input_dropout: float | None = None
+    layer_dropout: float | None = None
+    word_dropout: float = 0.0
+    weight_dropout: float = 0.0
+
+    def __post_init__(self):
+        for name in ("vocab_size", "dim", "hidden", "layers"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1")
+        for name in ("dropout", "input_dropout", "layer_dropout", "word_dropout", "weight_dropout"):
+            if not 0 <= (getattr(self, name) or 0) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 0 and below 1")
+        if self.tied == "target":
+            raise ValueError(f"tied is {self.tied!r}; a language model has 'all' or 'none'")
+
+    @property
+    def max_length(self) -> int:
+        """It has no places to run out of."""
+        return sys.maxsize
+
+
+class RNNLanguageModel(nn.Module):
+    """Tokens in, the scores of each next token out."""
+
+    def __init__(self, config: RNNLanguageModelConfig):
+        super().__init__()
+        c = self.config = config
+        between, before = (c.dropout if own is None else own for own in (c.layer_dropout, c.input_dropout))
+        self.tokens = nn.Embedding(c.vocab_size, c.dim)
+        self.net = CELLS[c.cell](c.dim, c.hidden, c.layers)
+        self.net.dropout = Locked(between)
+        self.before, self.after = Locked(before), Locked(c.dropout)
+        tied = c.tied == "all"
+        self.down = nn.Linear(c.hidden, c.dim) if tied and c.hidden != c.dim else None
+        self.output = None if tied else nn.Linear(c.hidden, c.vocab_size, bias=False)
+        self.bias = nn.Parameter(torch.zeros(c.vocab_size))
+        for matrix in (self.tokens, self.output):
+            if matrix is not None:
+                nn.init.uniform_(matrix.weight, -0.1, 0.1)
+
+    def forward(self, tokens: Int[Tensor, "b t"], state: State | None = None) -> Float[Tensor, "b t vocab"]:
+        return self.project(self.read(tokens, state))
+
+    def read(self, tokens: Int[Tensor, "b t"], state: State | None = None) -> Float[Tensor, "b t width"]:
+        """What is known after each token, from which the next is told; `state` then remembers these tokens too."""
+        c, x = self.config, self.tokens(tokens)
+        if self.training and c.word_dropout:
+            x = x * whole_words(tokens, c.vocab_size, c.word_dropout)
+        with forgetful(self.net, c.weight_dropout):
+            x, after = self.net(self.before(x), state)
+        if state is not None:
+            state.layers = after.layers
+        return self._last(self.after(x))
+
+    def project(self, x: Float[Tensor, "*rows width"]) -> Float[Tensor, "*rows vocab"]:
+        return F.linear(x, *self.last_layer())
+
+    def last_layer(self) -> tuple[Tensor, Tensor | None]:
+        """The matrix and the bias that make scores of what is read."""
+        return (self.tokens if self.output is None else self.output).weight, self.bias
+
+    def start(self, rows: int) -> State:
+        """Nothing read yet, for so many rows."""
+        return self.net.start(rows)
+
+    def step(self, tokens: Int[Tensor, " b"], state: State) -> Float[Tensor, "b vocab"]:
+        """The scores of what follows one more token in each row."""
+        x, after = self.net.step(self.tokens(tokens), state)
+        state.layers = after.layers
+        return self.project(self._last(x))
+
+    def _last(self, x: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows width"]:
+        return x if self.down is None else self.down(x)

@@ -1,0 +1,175 @@
+"""Sequence to sequence by recurrent networks: from one fixed vector (Sutskever et al., 2014), or with attention.
+
+The recurrent ancestors of the Transformer in the lecture notes: an encoder reads the source into states h_j, a decoder
+writes the target from their last (`attention = "off"`), or looks at all of them with each word it writes (Bahdanau et
+al., 2015; Luong et al., 2015). docs/road.md has the equations and where each of them is.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from heed.models.encoder_decoder import Watched, check, source_size
+from heed.nn import init
+from heed.nn.decoders import Bridge, Copy, LookThenStep, Seen, Source, StepThenLook, StepThenLookFed, Vector, Writing
+from heed.nn.packing import Borders
+from heed.nn.recurrent import GRU, LSTM, RNN, State, apart, backwards
+from heed.nn.scores import Additive, Content, Dot, General, ScaledDot
+
+CELLS = {"rnn": RNN, "lstm": LSTM, "gru": GRU}
+SCORES = {
+    "content": Content,
+    "additive": Additive,
+    "dot": lambda hidden: Dot(),
+    "general": General,
+    "scaled-dot": lambda hidden: ScaledDot(),
+}
+
+
+@dataclass(frozen=True)
+class Seq2SeqConfig:
+    """`hidden` is the width of the states; of a bidirectional encoder each direction has half of it.
+
+    `order`: look at the source before each step of the decoder ("bahdanau"), or after it ("luong"); then `feeding`
+    gives the next step what was said. `reverse_source`: the encoder reads the source from its end.
+    """
+
+    vocab_size: int
+    source_vocab_size: int | None = None
+    cell: Literal["rnn", "lstm", "gru"] = "lstm"
+    dim: int = 256
+    hidden: int = 512
+    encoder_layers: int = 1
+    decoder_layers: int = 1
+    bidirectional: bool = True
+    attention: Literal["off", "content", "additive", "dot", "general", "scaled-dot"] = "additive"
+    order: Literal["bahdanau", "luong"] = "bahdanau"
+    feeding: bool = False
+    reverse_source: bool = False
+    max_length: int = 1024
+    dropout: float = 0.2
+    tied: Literal["all", "target", "none"] = "all"
+
+    def __post_init__(self):
+        check(self)
+        if self.bidirectional and self.hidden % 2:
+            raise ValueError(f"hidden is {self.hidden}; it must be even, since each direction of the encoder has half")
+        if self.feeding and (self.order != "luong" or self.attention == "off"):
+            raise ValueError("feeding is true, which goes with order = 'luong' and an attention: set it to false")
+
+
+SIZES = {
+    "tiny": {"dim": 128, "hidden": 256, "encoder_layers": 1, "decoder_layers": 1, "dropout": 0.2},
+    "small": {"dim": 256, "hidden": 512, "encoder_layers": 1, "decoder_layers": 1, "dropout": 0.3},
+    "base": {"dim": 512, "hidden": 1024, "encoder_layers": 2, "decoder_layers": 2, "dropout": 0.2},
+    "big": {"dim": 1024, "hidden": 1024, "encoder_layers": 4, "decoder_layers": 4, "dropout": 0.2},
+}
+
+
+class Seq2Seq(nn.Module):
+    """Source and target tokens in, the scores of each next target token out."""
+
+    def __init__(self, config: Seq2SeqConfig):
+        super().__init__()
+        c = self.config = config
+        sources = source_size(c)
+        self.tokens = nn.Embedding(c.vocab_size, c.dim)
+        self.source_tokens = None if c.tied == "all" else nn.Embedding(sources, c.dim)
+        self.output = nn.Linear(c.dim, c.vocab_size, bias=False) if c.tied == "none" else None
+        self.bias = nn.Parameter(torch.zeros(c.vocab_size))
+        self.scale = math.sqrt(c.dim)
+        self.dropout = nn.Dropout(c.dropout)
+        half = c.hidden // (2 if c.bidirectional else 1)
+        cell = CELLS[c.cell]
+        self.encoder = cell(c.dim, half, c.encoder_layers, dropout=c.dropout, bidirectional=c.bidirectional)
+        self.decoder = _decoder(c)
+        same = not c.bidirectional and c.encoder_layers == c.decoder_layers
+        self.bridge = Copy() if same else Bridge(c.hidden, self.decoder.rnn)
+        init.vaswani(self, c.dim)
+
+    def forward(
+        self, source: Int[Tensor, "b s"], target: Int[Tensor, "b t"], valid: Bool[Tensor, "b s"] | None = None
+    ) -> Float[Tensor, "b t vocab"]:
+        return self.project(self.read(target, self.encode(source, valid)))
+
+    def encode(self, source: Int[Tensor, "b s"], valid: Bool[Tensor, "b s"] | Borders | None = None) -> Source:
+        """What the decoder is given of the source. Sources end to end are one row, and `valid` their borders."""
+        if isinstance(valid, Borders):
+            source, valid, _ = apart(source, valid)
+        states, last = self._states(source, valid)
+        start = self.bridge(last)
+        if self.config.attention == "off":
+            return Source(start)
+        return Source(start, states, self.decoder.score.keys(states), None if valid is None else valid[:, None])
+
+    def read(
+        self,
+        target: Int[Tensor, "b t"],
+        memory: Source,
+        valid: Bool[Tensor, "b s"] | Borders | None = None,
+        cache: None = None,
+        borders: Borders | None = None,
+    ) -> Float[Tensor, "b t dim"]:
+        """What the decoder says at each target token, from which the next is told. The memory knows what is `valid`.
+
+        `borders` are those of the targets, where they are end to end.
+        """
+        if borders is None:
+            return self._write(target, Writing(memory, memory.start))[0]
+        rows, _, places = apart(target, borders)
+        return self._write(rows, Writing(memory, memory.start))[0][places][None]
+
+    def project(self, x: Float[Tensor, "*rows dim"]) -> Float[Tensor, "*rows vocab"]:
+        return F.linear(x, *self.last_layer())
+
+    def last_layer(self) -> tuple[Tensor, Tensor]:
+        """The matrix and the bias that make scores of what the decoder says."""
+        return (self.tokens if self.output is None else self.output).weight, self.bias
+
+    def start(self, source: Int[Tensor, "b s"], valid: Bool[Tensor, "b s"] | None = None) -> Writing:
+        memory = self.encode(source, valid)
+        return Writing(memory, memory.start)
+
+    def step(self, tokens: Int[Tensor, " b"], state: Writing) -> Float[Tensor, "b vocab"]:
+        return self.project(self._write(tokens[:, None], state)[0][:, 0])
+
+    def watched(
+        self, source: Int[Tensor, "b s"], target: Int[Tensor, "b t"], valid: Bool[Tensor, "b s"] | None = None
+    ) -> Watched:
+        """What there is to see of it as it reads the source and writes the target."""
+        memory = self.encode(source, valid)
+        said, seen = self._write(target, Writing(memory, memory.start))
+        cross = [] if seen.weights is None else [seen.weights[:, None]]  # one head
+        states = {"encoder": self._states(source, valid)[0], "decoder": seen.states}
+        return Watched({"encoder": [], "decoder": [], "cross": cross}, said, states)
+
+    def _states(self, source: Tensor, valid: Tensor | None) -> tuple[Float[Tensor, "b s hidden"], State]:
+        """The states h_j in the order of the source, and what the encoder remembers at its end."""
+        x = self._embed(self.source_tokens or self.tokens, source)
+        if not self.config.reverse_source:
+            return self.encoder(x, valid=valid)
+        states, last = self.encoder(backwards(x, valid), valid=valid)
+        return backwards(states, valid), last
+
+    def _write(self, target: Int[Tensor, "b t"], writing: Writing) -> tuple[Float[Tensor, "b t dim"], Seen]:
+        said, seen = self.decoder(self._embed(self.tokens, target), writing)
+        return self.dropout(said), seen
+
+    def _embed(self, table: nn.Embedding, tokens: Int[Tensor, "b t"]) -> Float[Tensor, "b t dim"]:
+        return self.dropout(table(tokens) * self.scale)
+
+
+def _decoder(c: Seq2SeqConfig) -> nn.Module:
+    """The decoder, with the score it looks by."""
+    looks = c.attention != "off"
+    more = c.hidden if looks and c.order == "bahdanau" else c.dim if c.feeding else 0  # beside the last token
+    rnn = CELLS[c.cell](c.dim + more, c.hidden, c.decoder_layers, dropout=c.dropout)
+    if not looks:
+        return Vector(rnn, c.dim)
+    order = LookThenStep if c.order == "bahdanau" else StepThenLookFed if c.feeding else StepThenLook
+    return order(rnn, c.dim, SCORES[c.attention](c.hidden))

@@ -1,0 +1,44 @@
+"""An encoder-decoder for training on a GPU: the same model, of swifter parts (nn/swift.py)."""
+
+from functools import partial
+from typing import Any
+
+from jaxtyping import Int
+from torch import Tensor, nn
+
+from heed.models.encoder_decoder import EncoderDecoder
+from heed.nn import swift
+from heed.nn.packing import Borders
+from heed.nn.positions import Sinusoidal
+
+
+def packs(model: nn.Module) -> bool:
+    """Whether a model can take sentences end to end."""
+    return isinstance(model, EncoderDecoder) and swift.packs(model)
+
+
+def fits(model: nn.Module) -> bool:
+    """Whether a model is one that `hasten` knows."""
+    return isinstance(model, EncoderDecoder) and swift.fits(model)
+
+
+def hasten(model: EncoderDecoder, aside: Any = None) -> None:
+    """Exchange the parts of a model that `fits`; its weights stay where they are. `aside` is a second stream (nn/products.py)."""
+    swift.hasten(model, aside)
+    positions = {type(part) for part in (model.positions, model.source_positions) if part is not None}
+    if all(issubclass(kind, Sinusoidal) for kind in positions) and model.norm is None and model.source_norm is None:
+        model._places, model._embed = _which, partial(_embedded, model)
+
+
+def _which(positions: Sinusoidal, tokens: Tensor, start: int, valid: Borders) -> tuple[Tensor, Tensor]:
+    """Which waves are to be added: that is done with the embeddings."""
+    return positions.waves, valid.places
+
+
+def _embedded(
+    model: EncoderDecoder, table: nn.Embedding, tokens: Int[Tensor, "1 t"], places: tuple[Tensor, Tensor], norm: Any
+) -> Tensor:
+    from heed.nn import fused
+
+    rate = model.dropout.p if model.dropout.training else 0.0
+    return fused.embed(table.weight, tokens[0], places[1], places[0], model.scale, rate)[None]

@@ -1,0 +1,201 @@
+"""Linear layers and the activations after them, forward and back, for training on a GPU.
+
+The slope of an activation and the gradient of the bias before it are one kernel; gradients of matrices are made aside.
+"""
+
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from heed.nn.fused import chance, kept, programs
+
+NOTHING, RELU, GELU, SWISH = -1, 0, 1, 2
+
+
+@triton.jit
+def _bent(x, KIND: tl.constexpr):
+    """The activation of x, and its slope there."""
+    if KIND == 0:
+        return tl.maximum(x, 0.0), tl.where(x > 0, 1.0, 0.0)
+    elif KIND == 1:
+        share = 0.5 * (1 + tl.erf(x * 0.7071067811865476))
+        return x * share, share + x * 0.3989422804014327 * tl.exp(-0.5 * x * x)
+    else:
+        share = tl.sigmoid(x)
+        return x * share, share * (1 + x * (1 - share))
+
+
+@triton.jit
+def _bend_forward(
+    x_at, out_at, seed_at, share, grown, size, KIND: tl.constexpr, DROP: tl.constexpr, BLOCK: tl.constexpr
+):
+    places = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    there = places < size
+    y, _ = _bent(tl.load(x_at + places, mask=there, other=0.0).to(tl.float32), KIND)
+    if DROP:
+        y = tl.where(kept(seed_at, places, share), y * grown, 0.0)
+    tl.store(out_at + places, y.to(out_at.dtype.element_ty), mask=there)
+
+
+@triton.jit
+def _bend_backward(
+    d_at, x_at, dx_at, parts_at, seed_at, share, grown, rows, WIDTH,
+    KIND: tl.constexpr, DROP: tl.constexpr, COLUMNS: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
+    """Through an activation and its dropout; and the sums of columns, in as many parts as there are programs."""
+    program, programs = tl.program_id(1), tl.num_programs(1)
+    column = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
+    exists = column < WIDTH
+    to_bias = tl.zeros((ROWS, COLUMNS), tl.float32)
+    for first in range(program * ROWS, rows, programs * ROWS):
+        row = first + tl.arange(0, ROWS)
+        places = row[:, None].to(tl.int64) * WIDTH + column[None, :]
+        there = (row < rows)[:, None] & exists[None, :]
+        d = tl.load(d_at + places, mask=there, other=0.0).to(tl.float32)
+        if DROP:
+            d = tl.where(kept(seed_at, places, share), d * grown, 0.0)
+        if KIND >= 0:
+            _, slope = _bent(tl.load(x_at + places, mask=there, other=0.0).to(tl.float32), KIND)
+            d = (d * slope).to(dx_at.dtype.element_ty)
+            tl.store(dx_at + places, d, mask=there)
+        to_bias += d.to(tl.float32)
+    tl.store(parts_at + program * WIDTH + column, tl.sum(to_bias, axis=0), mask=exists)
+
+
+BEND = {"columns": 256, "rows": 8, "warps": 4, "programs": 1056}
+
+
+def _through(d: Tensor, before: Tensor | None, kind: int, seed: Tensor | None, share: int, grown: float):
+    """The gradient before an activation (of none: as it is), and its sum over the rows."""
+    rows, width = d.shape
+    d = d.contiguous()
+    inner = d if before is None else torch.empty_like(before)
+    across = triton.cdiv(width, BEND["columns"])
+    down = programs(rows, BEND["rows"], max(1, BEND["programs"] // across))
+    parts = d.new_empty(down, width, dtype=torch.float32)
+    _bend_backward[(across, down)](
+        d, d if before is None else before, inner, parts, d if seed is None else seed, share, grown, rows, width,
+        KIND=kind, DROP=seed is not None, COLUMNS=BEND["columns"], ROWS=BEND["rows"], num_warps=BEND["warps"],
+    )  # fmt: skip
+    return inner, parts.sum(dim=0).to(d.dtype)
+
+
+class Aside:
+    """A second stream of the card, for gradients of weights: nothing needs them before the end, and they fill the time in
+    which other kernels wait for memory. Some are on their way at a time; what they read is kept until then.
+    """
+
+    DEPTH = 2
+
+    def __init__(self, device: torch.device):
+        self.stream = torch.cuda.Stream(device)
+        self.under_way: list[tuple[torch.cuda.Event, tuple[Tensor, ...]]] = []
+
+    def product(self, d: Tensor, x: Tensor) -> Tensor:
+        """The gradient of a matrix that made of x what d is the gradient of."""
+        self.join(self.DEPTH - 1)
+        self.stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(self.stream):
+            out = d.T @ x
+            self.under_way.append((self.stream.record_event(), (d, x)))
+        return out
+
+    def join(self, left: int = 0) -> None:
+        """Wait until no more than so many are under way."""
+        while len(self.under_way) > left:
+            event, _ = self.under_way.pop(0)
+            torch.cuda.current_stream().wait_event(event)
+
+
+def _weigh(aside: Aside | None, d: Tensor, x: Tensor) -> Tensor:
+    return d.T @ x if aside is None else aside.product(d, x)
+
+
+class _Linear(torch.autograd.Function):
+    """A linear layer, and its input again for whoever else needs it: both gradients come back as one product."""
+
+    @staticmethod
+    def forward(ctx: Any, x, weight, bias, aside: Aside | None):
+        ctx.save_for_backward(x, weight)
+        ctx.aside = aside
+        ctx.set_materialize_grads(False)
+        return torch.addmm(bias, x, weight.T), x
+
+    @staticmethod
+    def backward(ctx: Any, d, more):
+        x, weight = ctx.saved_tensors
+        d = d.contiguous()
+        to_weight = _weigh(ctx.aside, d, x)
+        _, to_bias = _through(d, None, NOTHING, None, 0, 1.0)
+        return _back(d, weight, more), to_weight, to_bias, None
+
+
+class _Last(torch.autograd.Function):
+    """A linear layer without its bias, which is added later."""
+
+    @staticmethod
+    def forward(ctx: Any, x, weight, aside: Aside | None):
+        ctx.save_for_backward(x, weight)
+        ctx.aside = aside
+        return x @ weight.T
+
+    @staticmethod
+    def backward(ctx: Any, d):
+        x, weight = ctx.saved_tensors
+        d = d.contiguous()
+        to_weight = _weigh(ctx.aside, d, x)
+        return d @ weight, to_weight, None
+
+
+def _back(d: Tensor, weight: Tensor, more: Tensor | None) -> Tensor:
+    """To the input of a linear layer; what else comes there is added in place, since nothing reads it after."""
+    return d @ weight if more is None else more.addmm_(d, weight)
+
+
+def linear(x: Tensor, weight: Tensor, bias: Tensor, aside: Aside | None = None) -> tuple[Tensor, Tensor]:
+    """A linear layer of x, and x: use that one from there on."""
+    return _Linear.apply(x, weight, bias, aside)
+
+
+def last(x: Tensor, part: torch.nn.Linear, aside: Aside | None = None) -> Tensor:
+    """A linear layer without its bias."""
+    return _Last.apply(x, part.weight, aside)
+
+
+class _Up(torch.autograd.Function):
+    """An activation of a linear layer, with dropout; and the input again."""
+
+    @staticmethod
+    def forward(ctx: Any, x, weight, bias, kind: int, dropout: float, aside: Aside | None):
+        seed, share, grown = chance(dropout, x.device)
+        if kind == RELU and seed is None:  # its slope is told by what comes out
+            before = out = torch._addmm_activation(bias, x, weight.T)
+        else:
+            before = torch.addmm(bias, x, weight.T)
+            out = torch.empty_like(before)
+            _bend_forward[(triton.cdiv(out.numel(), 2048),)](
+                before, out, out if seed is None else seed, share, grown, out.numel(),
+                KIND=kind, DROP=seed is not None, BLOCK=2048,
+            )  # fmt: skip
+        ctx.save_for_backward(x, weight, before, seed)
+        ctx.rest = (kind, share, grown, aside)
+        ctx.set_materialize_grads(False)
+        return out, x
+
+    @staticmethod
+    def backward(ctx: Any, d, more):
+        x, weight, before, seed = ctx.saved_tensors
+        kind, share, grown, aside = ctx.rest
+        inner, to_bias = _through(d, before, kind, seed, share, grown)
+        to_weight = _weigh(aside, inner, x)
+        return _back(inner, weight, more), to_weight, to_bias, None, None, None
+
+
+def up(
+    x: Tensor, part: torch.nn.Linear, kind: int, dropout: float = 0.0, aside: Aside | None = None
+) -> tuple[Tensor, Tensor]:
+    """The activation of part(x), with dropout; and x: use that one from there on."""
+    return _Up.apply(x, part.weight, part.bias, kind, dropout, aside)

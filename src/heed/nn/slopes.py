@@ -1,0 +1,95 @@
+"""Cross entropy and its gradient in one pass over the scores, which become the gradient: written in Triton, for a GPU.
+
+One program has one row of scores, or the two rows of R-Drop. A row stays in the chip's second cache between its passes.
+"""
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+BLOCK = 4096
+
+
+@triton.jit
+def _measured(z_at, VOCAB, BLOCK: tl.constexpr):
+    """Log sum exp of a row, and its mean."""
+    top, grown, total = (
+        tl.full((BLOCK,), -1e30, tl.float32),
+        tl.zeros((BLOCK,), tl.float32),
+        tl.zeros((BLOCK,), tl.float32),
+    )
+    for first in range(0, VOCAB, BLOCK):
+        column = first + tl.arange(0, BLOCK)
+        z = tl.load(z_at + column, mask=column < VOCAB, other=-1e30).to(tl.float32)
+        higher = tl.maximum(top, z)
+        grown = grown * tl.exp(top - higher) + tl.where(column < VOCAB, tl.exp(z - higher), 0.0)
+        top = higher
+        total += tl.where(column < VOCAB, z, 0.0)
+    highest = tl.max(top, axis=0)
+    return highest + tl.log(tl.sum(grown * tl.exp(top - highest), axis=0)), tl.sum(total, axis=0) / VOCAB
+
+
+@triton.jit
+def _single(z_at, expected_at, total_at, plain_at, stride, smoothing, VOCAB, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    expected = tl.load(expected_at + row).to(tl.int32)
+    z_at += row.to(tl.int64) * stride
+    size, mean = _measured(z_at, VOCAB, BLOCK)
+    due = tl.where(expected >= 0, 1.0, 0.0)
+    plain = (size - tl.load(z_at + tl.maximum(expected, 0)).to(tl.float32)) * due
+    tl.store(plain_at + row, plain)
+    tl.store(total_at + row, (1 - smoothing) * plain + smoothing * (size - mean) * due)
+    tl.debug_barrier()  # what was expected is read before it is written over
+    for first in range(0, VOCAB, BLOCK):
+        column = first + tl.arange(0, BLOCK)
+        z = tl.load(z_at + column, mask=column < VOCAB, other=0.0).to(tl.float32)
+        slope = tl.exp(z - size) - smoothing / VOCAB - tl.where(column == expected, 1 - smoothing, 0.0)
+        tl.store(z_at + column, (slope * due).to(z_at.dtype.element_ty), mask=column < VOCAB)
+
+
+@triton.jit
+def _double(z_at, expected_at, total_at, plain_at, stride, apart, smoothing, agreement, VOCAB, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    expected = tl.load(expected_at + row).to(tl.int32)
+    z_at += row.to(tl.int64) * stride
+    y_at = z_at + apart.to(tl.int64)
+    size_z, mean_z = _measured(z_at, VOCAB, BLOCK)
+    size_y, mean_y = _measured(y_at, VOCAB, BLOCK)
+    due, hit = tl.where(expected >= 0, 1.0, 0.0), tl.maximum(expected, 0)
+    plain = size_z - tl.load(z_at + hit).to(tl.float32) + size_y - tl.load(y_at + hit).to(tl.float32)
+    to_y, to_z = tl.zeros((BLOCK,), tl.float32), tl.zeros((BLOCK,), tl.float32)
+    for first in range(0, VOCAB, BLOCK):
+        column = first + tl.arange(0, BLOCK)
+        z = tl.load(z_at + column, mask=column < VOCAB, other=-1e30).to(tl.float32) - size_z
+        y = tl.load(y_at + column, mask=column < VOCAB, other=-1e30).to(tl.float32) - size_y
+        to_y += tl.where(column < VOCAB, tl.exp(z) * (z - y), 0.0)
+        to_z += tl.where(column < VOCAB, tl.exp(y) * (y - z), 0.0)
+    from_z, from_y = tl.sum(to_y, axis=0), tl.sum(to_z, axis=0)  # the divergences
+    even = (size_z - mean_z + size_y - mean_y) * smoothing + plain * (1 - smoothing)
+    tl.store(plain_at + row, plain / 2 * due)
+    tl.store(total_at + row, (even / 2 + agreement / 4 * (from_z + from_y)) * due)
+    tl.debug_barrier()
+    for first in range(0, VOCAB, BLOCK):
+        column = first + tl.arange(0, BLOCK)
+        there = column < VOCAB
+        z = tl.load(z_at + column, mask=there, other=0.0).to(tl.float32) - size_z
+        y = tl.load(y_at + column, mask=there, other=0.0).to(tl.float32) - size_y
+        p, q, target = tl.exp(z), tl.exp(y), smoothing / VOCAB + tl.where(column == expected, 1 - smoothing, 0.0)
+        slope_z = (p - target) / 2 + agreement / 4 * (p * (z - y - from_z) + p - q)
+        slope_y = (q - target) / 2 + agreement / 4 * (q * (y - z - from_y) + q - p)
+        tl.store(z_at + column, (slope_z * due).to(z_at.dtype.element_ty), mask=there)
+        tl.store(y_at + column, (slope_y * due).to(z_at.dtype.element_ty), mask=there)
+
+
+def slopes(scores: Tensor, expected: Tensor, smoothing: float, agreement: float = 0.0) -> tuple[Tensor, Tensor, Tensor]:
+    """What tasks/loss.py's plain one gives: the loss, the plain surprise, and the gradient, for which `scores` are used up."""
+    passes, rows, vocab = scores.shape
+    total, plain = scores.new_empty(2, rows, dtype=torch.float32)
+    block = min(BLOCK, triton.next_power_of_2(vocab))
+    parts = (scores, expected, total, plain, scores.stride(1))
+    if passes == 1:
+        _single[(rows,)](*parts, smoothing, vocab, BLOCK=block, num_warps=8)
+    else:
+        _double[(rows,)](*parts, scores.stride(0), smoothing, agreement, vocab, BLOCK=block, num_warps=8)
+    return total.sum(), plain.sum(), scores

@@ -1,0 +1,97 @@
+"""How fast a run can go: in which precision, whether sentences go end to end, and by which road forward and back."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from typing import Any, NamedTuple
+
+import torch
+from torch import nn
+
+from heed.data.batches import Batches, Place, Together, collate, plan, plan_packed
+from heed.data.loading import elsewhere, spare
+from heed.data.packed import pack
+from heed.models import swift
+from heed.runs.jobs import Job
+from heed.runs.prepare import Prepared
+from heed.runs.recipe import Recipe
+from heed.tasks.translation import RDrop, Translation
+from heed.training.config import TrainingConfig
+from heed.training.distributed import Alone, Sharded
+
+
+class Pace(NamedTuple):
+    """`plan` and `together` are how batches are made, for a model with `longest` places; `swiftly` is whether training/swift.py
+    goes forward and back.
+    """
+
+    precision: str
+    plan: Callable
+    together: Together
+    longest: int
+    swiftly: bool = False
+
+    def context(self, device: torch.device) -> AbstractContextManager:
+        """Around what the model computes, where it does not go swiftly."""
+        torch.set_float32_matmul_precision("high" if self.precision == "tf32" else "highest")
+        half = self.precision == "bfloat16"
+        return torch.autocast(device.type, dtype=torch.bfloat16) if half else nullcontext()
+
+    def passes(self, model: nn.Module, objective: Callable) -> Callable[[Any], Any] | None:
+        """What goes forward and back in the objective's stead, if anything does."""
+        if not self.swiftly:
+            return None
+        from heed.training.swift import Swift
+
+        return Swift(model, objective)
+
+
+def pace(t: TrainingConfig, model: nn.Module, job: Job, workers: Alone) -> Pace:
+    """The fastest that the settings, the model, the task and the device allow."""
+    cuda = workers.device.type == "cuda"
+    precision = t.precision
+    if precision == "auto":
+        precision = "bfloat16" if cuda and torch.cuda.is_bf16_supported(including_emulation=False) else "float32"
+    able = job.together is collate and isinstance(job.objective, Translation | RDrop) and swift.packs(model)
+    if t.packed and not able:
+        raise ValueError(
+            "training.packed is true, but this task or this model cannot take sentences end to end: leave the setting out"
+        )
+    swiftly = (
+        able
+        and swift.fits(model)
+        and cuda
+        and precision == "bfloat16"
+        and not isinstance(workers, Sharded)
+        and not t.compile
+        and t.packed is not False
+    )
+    if not (t.packed or swiftly):
+        return Pace(precision, plan, job.together, model.config.max_length)
+    slots = max(128, -(-t.batch_tokens // 16 // 128) * 128)
+    return Pace(precision, plan_packed, partial(pack, slots=slots), model.config.max_length, swiftly)
+
+
+def batches(
+    recipe: Recipe, prepared: Prepared, job: Job, chosen: Pace, workers: Alone, place: Place
+) -> Iterator[tuple[Place, Any]]:
+    """The batches of a run from a place on, for one of its processes."""
+    share = workers.rank, workers.world
+    if job.windows is not None:
+        return job.windows(prepared.corpus, share).start(place)
+    made = Batches(
+        prepared.corpus,
+        budget=recipe.training.batch_tokens,
+        seed=recipe.training.seed,
+        sampling=recipe.subwords.sampling,
+        subwords=prepared.subwords if recipe.subwords.sampling else None,
+        max_length=chosen.longest,
+        marks=tuple(part.marks for part in prepared.subwords),
+        together=chosen.together,
+        noise=job.noise,
+        share=share,
+        plan=chosen.plan,
+    )
+    # to sample subwords or to make noise costs as much as to train on it: a process of its own does it
+    apart = recipe.subwords.sampling or job.noise is not None
+    return elsewhere(made, place, workers=spare()) if apart else made.start(place)

@@ -1,0 +1,84 @@
+"""How fast a run goes: what the settings, the model, the task and the device allow."""
+
+from functools import partial
+
+import pytest
+import torch
+
+from heed.data.batches import collate, labelled, plan, plan_packed
+from heed.data.packed import pack
+from heed.models.transformer import Transformer, TransformerConfig
+from heed.runs.jobs import Job
+from heed.runs.pace import pace
+from heed.tasks.classification import Classification
+from heed.tasks.translation import RDrop, Translation
+from heed.training.config import TrainingConfig
+from heed.training.distributed import Alone, Sharded
+
+CPU, CUDA = Alone(), Alone(torch.device("cuda"))
+
+
+def model(**shape):
+    sizes = {"dim": 32, "heads": 2, "hidden": 32, "encoder_layers": 1, "decoder_layers": 1, "max_length": 20}
+    return Transformer(TransformerConfig(vocab_size=20, **{**sizes, **shape}))
+
+
+class Unasked:
+    size = 0
+
+    def run(self, model, decoding, max_source): ...
+
+    def facts(self, model): ...
+
+    def too_long(self, most): ...
+
+
+def job(objective=None, together=collate):
+    return Job(objective or Translation(0.1), Unasked(), "loss", together)
+
+
+def of(workers=CPU, made=None, own=None, **settings):
+    return pace(TrainingConfig(**settings), made or model(), own or job(), workers)
+
+
+def test_on_a_cpu_sentences_stand_side_by_side_in_float32():
+    found = of()
+    assert (found.precision, found.plan, found.together, found.swiftly) == ("float32", plan, collate, False)
+
+
+def test_on_one_gpu_in_bfloat16_they_go_end_to_end_and_swiftly():
+    for objective in (Translation(0.1), RDrop(0.1, 5.0)):
+        found = of(CUDA, own=job(objective), precision="bfloat16", batch_tokens=25_000)
+        assert found.swiftly and found.plan is plan_packed
+        assert isinstance(found.together, partial) and found.together.func is pack
+        assert found.together.keywords == {"slots": 1664}  # a sixteenth, and of whole tiles
+
+
+@pytest.mark.parametrize("settings", [{"precision": "tf32"}, {"compile": True}, {"packed": False}])
+def test_settings_that_go_another_way(settings):
+    found = of(CUDA, **{"precision": "bfloat16", **settings})
+    assert not found.swiftly and found.plan is plan and found.together is collate
+
+
+def test_a_model_whose_heads_no_kernel_is_made_for_goes_the_plain_way():
+    assert not of(CUDA, model(heads=8), precision="bfloat16").swiftly  # heads of 4
+    assert of(CUDA, model(heads=8), precision="bfloat16", packed=True).plan is plan_packed
+
+
+def test_weights_in_parts_go_the_plain_way():
+    parts = Sharded.__new__(Sharded)
+    parts.device = torch.device("cuda")
+    assert not of(parts, precision="bfloat16").swiftly
+
+
+def test_end_to_end_can_be_asked_for_anywhere():
+    found = of(packed=True)
+    assert found.plan is plan_packed and not found.swiftly and found.precision == "float32"
+
+
+def test_what_cannot_go_end_to_end_says_so():
+    with pytest.raises(
+        ValueError, match=r"training\.packed is true, but this task or this model cannot take sentences"
+    ):
+        of(own=job(Classification(0.1), labelled), packed=True)
+    assert of(CUDA, own=job(Classification(0.1), labelled), precision="bfloat16").plan is plan

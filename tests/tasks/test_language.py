@@ -1,0 +1,109 @@
+"""Learning from one text, window after window."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from heed.data.batches import Place
+from heed.data.streams import Windows
+from heed.models.rnn_lm import RNNLanguageModel, RNNLanguageModelConfig
+from heed.tasks.language import LanguageModelling
+from heed.training import loop
+from heed.training.carried import Carried
+from heed.training.checkpoints import Learner
+from heed.training.distributed import Alone
+
+IDS = np.random.default_rng(0).integers(4, 12, 101)
+
+
+def build(cell="lstm", **changes) -> RNNLanguageModel:
+    torch.manual_seed(0)
+    model = RNNLanguageModel(RNNLanguageModelConfig(vocab_size=12, cell=cell, dim=5, hidden=5, **changes)).double()
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.normal_(0, 0.2)
+    return model
+
+
+@pytest.mark.parametrize("cell", ["rnn", "lstm", "gru"])
+def test_windows_with_carried_state_give_the_loss_of_one_long_pass(cell):
+    model = build(cell).eval()
+    tokens = torch.tensor([[3, *IDS[:-1].tolist()]])
+    due = torch.from_numpy(IDS)
+    logp = model(tokens)[0].log_softmax(dim=-1)
+    plain = -sum(logp[i, due[i]] for i in range(len(IDS)))
+    for length in (1, 7, 101, 200):
+        windows, objective = Windows(IDS, 3, rows=1, length=length), LanguageModelling()
+        parts = [objective(model, windows.make(Place(0, i))) for i in range(len(windows))]
+        assert sum(part.count for part in parts) == len(IDS)
+        assert abs(sum(part.surprise for part in parts) - plain) < 1e-9
+
+
+def test_the_next_epoch_remembers_nothing():
+    model, objective = build().eval(), LanguageModelling()
+    windows = Windows(IDS, 3, rows=3, length=10)
+    first = objective(model, windows.make(Place(0, 0))).surprise
+    objective(model, windows.make(Place(0, 1)))
+    assert objective(model, windows.make(Place(0, 0))).surprise == first
+
+
+def test_no_gradient_goes_back_into_the_window_before():
+    model, objective = build().eval(), LanguageModelling()
+    windows = Windows(IDS, 3, rows=3, length=10)
+    objective(model, windows.make(Place(0, 0))).total.backward()
+    model.zero_grad()
+    objective(model, windows.make(Place(0, 1))).total.backward()  # a graph that was freed cannot be walked again
+    assert all(not part.requires_grad for part in objective.carried().values())
+
+
+def trained(steps: int, from_tensors=None, place=Place(), first: int = 1):  # noqa: B008
+    """A model after so many steps, with what a checkpoint keeps of it."""
+    model = build(dropout=0.3, weight_dropout=0.2, word_dropout=0.1)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+    objective = LanguageModelling()
+    learner = Learner(model, optimizer, None, Carried(objective, Alone()))
+    if from_tensors:
+        learner.restore(*from_tensors, Path("here"))
+    windows = Windows(IDS, 3, rows=4, length=5, seed=1)
+    seen = []
+    loop.train(model, windows.start(place), objective, optimizer, lambda step: 0.01, steps=range(first, steps + 1),
+               seed=1, clip=0.25, after_step=[lambda p: seen.append(p.place)])  # fmt: skip
+    parts = [{name: tensor.clone() for name, tensor in own.items()} for own in learner.tensors()]
+    return parts, seen[-1]
+
+
+@pytest.mark.parametrize("stop", [3, 6, 7])
+def test_a_resumed_run_is_the_uninterrupted_one_to_the_bit(stop):
+    whole, _ = trained(14)
+    half, place = trained(stop)
+    again, _ = trained(14, half, place, stop + 1)
+    for one, other in zip(whole, again, strict=True):
+        assert one.keys() == other.keys()
+        assert all(torch.equal(one[name], other[name]) for name in one)
+    assert {name for name in whole[1] if name.startswith("carried")} == {
+        f"carried.{i}.{j}" for i in (0, 1) for j in (0, 1)
+    }
+
+
+def test_without_what_was_carried_it_would_not_be():
+    whole, _ = trained(14)
+    half, place = trained(3)
+    half[1] = {name: tensor for name, tensor in half[1].items() if not name.startswith("carried")}
+    again, _ = trained(14, half, place, 4)
+    assert not torch.equal(whole[0]["tokens.weight"], again[0]["tokens.weight"])
+
+
+class Two(Alone):
+    """The second of two processes, as far as rows go."""
+
+    rank, world = 1, 2
+
+
+def test_each_process_goes_on_with_its_own_rows():
+    objective = LanguageModelling()
+    rows = torch.arange(8.0).view(4, 2)
+    Carried(objective, Two()).restore({"carried.0.0": rows, "carried.0.1": rows + 100, "optimizer.x": rows})
+    assert [part.tolist() for part in objective.kept[0]] == [[[4, 5], [6, 7]], [[104, 105], [106, 107]]]
+    assert Carried(lambda model, batch: None, Two()).tensors() == {}
