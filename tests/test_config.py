@@ -46,6 +46,15 @@ def test_none_is_none_where_it_may_be():
     assert read(Recipe, {"training": {"steps": 1, "warmup": None}, "norm": None}).training.warmup is None
 
 
+def test_none_is_a_choice_where_it_is_among_them():
+    @dataclass(frozen=True)
+    class Tied:
+        tied: Literal["all", "none"] | None = None
+
+    assert read(Tied, dict([assignment("tied=none")])).tied == "none"
+    assert read(Tied, {}).tied is None
+
+
 @pytest.mark.parametrize(
     ("values", "says"),
     [

@@ -97,7 +97,9 @@ def _value(kind: Any, value: Any, where: str) -> Any:
             raise ValueError(f"{where}: {value!r} is none of {', '.join(map(repr, allowed))}")
         return value
     if get_origin(kind) in (Union, types.UnionType):
-        return None if value is None else _value(get_args(kind)[0], value, where)
+        inner = get_args(kind)[0]
+        missing = "none" if "none" in get_args(inner) else None  # where that is a choice, whoever says it means it
+        return missing if value is None else _value(inner, value, where)
     if get_origin(kind) is list:
         items = [value] if type(value) is get_args(kind)[0] else value  # one file may stand without brackets
         if type(items) is not list:

@@ -17,7 +17,7 @@ from heed.decoding.config import DecodingConfig
 from heed.decoding.limits import never
 from heed.decoding.ranking import exact, first, power
 from heed.models.marian import Marian
-from heed.models.transformer import TransformerConfig
+from heed.models.transformer import Transformer, TransformerConfig
 from heed.serving.load import write_package
 from heed.serving.translator import Translator
 from tests.convert.small import ENDS, OTHERS, SIZES, classifier, package, pairs, speaking
@@ -223,7 +223,7 @@ def test_weights_that_ctranslate2_does_not_know(tmp_path):
 
 def test_without_the_package_a_sentence_says_how_to_get_it(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "ctranslate2", None)
-    with pytest.raises(ValueError, match=r'pip install "heed\[ctranslate2\]"'):
+    with pytest.raises(ValueError, match=r"not installed: pip install ctranslate2"):
         out.write(package("one"), tmp_path / "out")
     assert not any(tmp_path.iterdir())
 
@@ -246,7 +246,17 @@ def test_every_setting_of_the_transformer_is_thought_of():
     """A setting that comes later must be looked at here too."""
     told = {"vocab_size", "source_vocab_size", *SIZES, "norm", "positions", "tied", "output_bias", "norm_eps"}
     chance = {"dropout", "attention_dropout", "hidden_dropout"}
-    assert {field.name for field in dataclasses.fields(TransformerConfig)} == told | chance
+    refused = {"encoder", "window", "kernel"}  # unless the encoder attends to all
+    assert {field.name for field in dataclasses.fields(TransformerConfig)} == told | chance | refused
+
+
+@pytest.mark.parametrize("encoder", ["restricted", "convolution"])
+def test_an_encoder_that_sees_its_neighbours_alone_is_refused(tmp_path, encoder):
+    own = package("one")
+    model = Transformer(dataclasses.replace(own.model.config, encoder=encoder))
+    with pytest.raises(ValueError, match=f"what a Transformer with encoder = '{encoder}' does: it stays with heed"):
+        out.write(own._replace(model=model), tmp_path / "out")
+    assert not any(tmp_path.iterdir())
 
 
 def test_a_folder_of_ctranslate2_is_told_from_others(tmp_path):

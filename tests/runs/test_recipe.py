@@ -24,7 +24,7 @@ def test_there_are_recipes():
 def test_every_setting_of_our_recipes_is_one(path):
     recipe = read(path, [])
     config = model_config(recipe.model, 10_000, (500, 500), recipe.subwords.joint)
-    assert config.dim % config.heads == 0
+    assert config.dim % getattr(config, "heads", 1) == 0
 
 
 def test_files_that_a_recipe_names_may_be_changed_on_the_command_line(tmp_path):

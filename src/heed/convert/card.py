@@ -7,7 +7,7 @@ from typing import Any
 
 from heed import __version__
 from heed.convert import generation
-from heed.models import MODELS
+from heed.models import LANGUAGE_MODELS, MODELS
 from heed.models.bart import BartClassifier
 from heed.models.package import Package
 
@@ -46,7 +46,7 @@ WRITES = "print(tokenizer.batch_decode(model.generate(**texts), skip_special_tok
 CLASSIFIES = "print([model.config.id2label[i] for i in model(**texts).logits.argmax(dim=1).tolist()])"
 NAMES = {
     "transformer": "Transformer", "marian": "Marian", "bart": "BART", "bart-classifier": "BART as a classifier",
-    "pegasus": "Pegasus",
+    "pegasus": "Pegasus", "seq2seq": "Recurrent translator", "rnn-lm": "Recurrent language model",
 }  # fmt: skip
 TAGS = {
     "transformer": "translation", "marian": "translation", "pegasus": "summarization",
@@ -90,7 +90,9 @@ def use(package: Package, folder: Path | str) -> str:
     """The command that a model is for."""
     if isinstance(package.model, BartClassifier):
         return f"heed classify {folder} < text"
-    translates = all(_languages(package)) or kind(package) in ("transformer", "marian")
+    if isinstance(package.model, LANGUAGE_MODELS):
+        return f"heed generate {folder}"
+    translates = all(_languages(package)) or kind(package) in ("transformer", "marian", "seq2seq")
     return f"heed {'translate' if translates else 'summarize'} {folder} < text"
 
 

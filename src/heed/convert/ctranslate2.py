@@ -33,16 +33,41 @@ def write(package: Package, folder: Path, quantization: str | None = None) -> No
         raise ValueError(f"quantization is {quantization!r}; CTranslate2 has {', '.join(QUANTIZATIONS)}")
     if isinstance(package.model, BartClassifier):
         raise ValueError("a classifier writes no text, which is all that CTranslate2 is for: it stays with heed")
-    specs = _specs()
+    _refuse_others(package.model)
+    _specs()  # before there is a folder
     with aside(folder) as part:
-        spec = _spec(package, specs)
-        spec.validate()
-        spec.optimize(quantization)
-        spec.save(str(part))
+        write_model(package, part, quantization)
         tokenizers.write(package.subwords, part, package.model.config.max_length)
         if tokenizer := getattr(package.subwords[0], "tokenizer", None):
             write_text(part / "tokenizer.json", tokenizer.to_str(pretty=True))
         write_text(part / "README.md", card.ctranslate2(package, quantization))
+
+
+def write_model(package: Package, folder: Path, quantization: str | None = None) -> None:
+    """What ctranslate2.Translator itself needs, into a folder that is there: weights, settings, names of subwords."""
+    spec = _spec(package, _specs())
+    spec.validate()
+    spec.optimize(quantization)
+    spec.save(str(folder))
+    if package.shortlist is not None:
+        write_text(folder / "vmap.txt", package.shortlist)  # used where translate_batch is told use_vmap=True
+
+
+def able(model: nn.Module) -> bool:
+    """Whether CTranslate2 can compute what a model does."""
+    try:
+        _refuse_others(model)
+    except ValueError:
+        return False
+    return not isinstance(model, BartClassifier)
+
+
+def _refuse_others(model: nn.Module) -> None:
+    """CTranslate2 has Transformers, whose encoders attend to all of the source."""
+    encoder = getattr(model.config, "encoder", "attention")
+    if not isinstance(model, EncoderDecoder) or encoder != "attention":
+        how = "" if encoder == "attention" else f" with encoder = {encoder!r}"
+        raise ValueError(f"CTranslate2 cannot compute what a {type(model).__name__}{how} does: it stays with heed")
 
 
 def is_one(folder: Path) -> bool:
@@ -61,7 +86,7 @@ def _specs() -> Any:
         from ctranslate2 import specs
     except ImportError as error:
         raise ValueError(
-            'writing for CTranslate2 needs its package, which is not installed: pip install "heed[ctranslate2]"'
+            "writing for CTranslate2 needs its package, which is not installed: pip install ctranslate2"
         ) from error
     return specs
 

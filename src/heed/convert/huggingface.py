@@ -5,7 +5,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from heed.convert import bart, card, generation, hub, marian, pegasus, tokenizers, weights
@@ -16,7 +15,7 @@ from heed.convert.transformer import to_marian
 from heed.data.vocabularies import folder as vocabularies
 from heed.data.vocabulary import Pair
 from heed.models.bart import Bart, BartClassifier
-from heed.models.folder import put, read_json, write_json, write_text
+from heed.models.folder import put, read_json, save_weights, write_json, write_text
 from heed.models.marian import Marian
 from heed.models.package import Package
 from heed.models.pegasus import Pegasus
@@ -87,7 +86,7 @@ def write(package: Package, folder: Path) -> str:
             write_json(part / GENERATION, said)
         write_json(part / CONFIG, settings)
         held = {name: weight.detach().cpu().contiguous() for name, weight in held.items()}
-        save_file(held, part / weights.SAFE, metadata={"format": "pt"})
+        save_weights(held, part / weights.SAFE, metadata={"format": "pt"})
         tokenizers.write(package.subwords, part, most)
         _write_languages(part / TOKENIZER, package.facts.get("languages", {}))
         write_text(part / "README.md", card.huggingface(package, settings["architectures"][0]))
@@ -98,7 +97,11 @@ def _theirs(model: nn.Module) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """The weights under their names, and their config.json."""
     if isinstance(model, Transformer):
         return to_marian(model)
-    name, kind = next((name, kind) for name, kind in KINDS.items() if type(model) is kind.model)
+    name, kind = next(((name, kind) for name, kind in KINDS.items() if type(model) is kind.model), (None, None))
+    if kind is None:
+        raise ValueError(
+            f"transformers has no model that computes what a {type(model).__name__} does: it stays with heed"
+        )
     held = kind.table(model.config).to_theirs(model.state_dict())
     return held, {"architectures": [name], **kind.fields.to_theirs(model.config)}
 

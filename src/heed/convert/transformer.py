@@ -31,6 +31,10 @@ def to_marian(model: Transformer) -> tuple[Weights, dict[str, Any]]:
 
 def marian_config(c: TransformerConfig) -> MarianConfig:
     """The Marian that computes the same; or the part that stands in the way."""
+    if c.encoder != "attention":
+        raise ValueError(
+            f"encoder is {c.encoder!r}; a Hugging Face Marian attends to the whole source: the model stays with heed"
+        )
     if c.norm != "post":
         raise ValueError(
             f"norm is {c.norm!r}; a Hugging Face Marian has its norms after each sublayer: train with norm = 'post', or go to CTranslate2, which takes both"

@@ -81,6 +81,11 @@ class Corpus:
     def __len__(self) -> int:
         return len(self.source)
 
+    @property
+    def longest(self) -> int:
+        """How many tokens the longest source has."""
+        return int(self.source.lengths.max())
+
     def __reduce__(self):
         return Corpus, (self.folder,)  # another process opens the same files
 

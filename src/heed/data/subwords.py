@@ -22,10 +22,11 @@ MARKS = Marks(PAD, UNKNOWN, FIRST, LAST, never=(PAD, UNKNOWN, FIRST))
 class SubwordsConfig:
     """`size` None: chosen from the corpus. `sampling`: BPE-dropout (Provilkov et al., 2020), or Kudo's for unigrams.
 
-    `texts`: files to learn from instead of the corpus.
+    `texts`: files to learn from instead of the corpus. The last three are for whole words (vocabularies/words.py): how
+    text is cut into them, whether in small letters, and how often one must occur to be known.
     """
 
-    kind: Literal["bpe", "unigram"] = "bpe"
+    kind: Literal["bpe", "unigram", "words"] = "bpe"
     joint: bool = True
     size: int | None = None
     coverage: float = 0.9999
@@ -34,6 +35,9 @@ class SubwordsConfig:
     source_model: str | None = None
     target_model: str | None = None
     texts: list[str] = field(default_factory=list)
+    cut: Literal["spaces", "punctuation"] = "spaces"
+    lower: bool = False
+    least: int = 2
 
 
 def clean(text: str) -> str:

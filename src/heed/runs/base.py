@@ -5,6 +5,7 @@ from pathlib import Path
 
 from heed.config import read
 from heed.decoding.config import DecodingConfig
+from heed.models import LANGUAGE_MODELS
 from heed.models import folder as model_folder
 from heed.models.bart import Bart, BartClassifier
 from heed.models.package import Package
@@ -42,6 +43,11 @@ def _check(recipe: Recipe, base: Package) -> None:
             f"subwords.sampling is {recipe.subwords.sampling}, but words are cut anew for heed's own vocabulary alone, and "
             f"{folder} has another: set it to 0"
         )
+    speaks = isinstance(base.model, LANGUAGE_MODELS)
+    if speaks != (task == "language"):
+        kind = "a language model" if speaks else f"a {type(base.model).__name__}"
+        advice = "set task.name to 'language'" if speaks else "start from a language model"
+        raise ValueError(f"{folder} is {kind}: it cannot learn {task}; {advice}")
     if task == "classification" and not isinstance(base.model, Bart | BartClassifier):
         raise ValueError(f"{folder} is a {type(base.model).__name__}; heed makes classifiers of a Bart")
     if task != "classification" and isinstance(base.model, BartClassifier):

@@ -14,6 +14,7 @@ KINDS = {
     "denoising": ("Pre-trained by denoising", "heed train --from FOLDER"),
     "gap-sentences": ("Pre-trained by gap sentences", "heed train --from FOLDER"),
     "classification": ("Classifier", "heed classify FOLDER < text"),
+    "language": ("Language model", "heed generate FOLDER"),
 }
 
 
@@ -36,10 +37,10 @@ Made by heed {facts["heed"]}. Use it with `{use}`.
 
 | | |
 |---|---|
-| model | {model["name"].capitalize()}, {model["encoder_layers"]}+{model["decoder_layers"]} layers, width {model["dim"]}, {model["heads"]} heads, {model["vocab_size"]} subwords |
+| model | {_shape(model)} |
 | weights | {trained["weights"]} |{started}{labels}
 | data | {", ".join(files)} |
-| pairs | {report.kept} of {report.read}; left out: {describe(report)} |
+| {"texts" if recipe.task.one_sided else "pairs"} | {report.kept} of {report.read}; left out: {describe(report)} |
 | licence of the data | {data.licence or "not stated"} |
 
 ## Scores on the validation set ({size} sentences, beam {recipe.training.valid_beam})
@@ -50,6 +51,15 @@ Made by heed {facts["heed"]}. Use it with `{use}`.
 
 The settings of the run are in `recipe.toml` of its folder.
 """
+
+
+def _shape(model: dict[str, Any]) -> str:
+    if "encoder_layers" not in model:
+        layers, words = f"{model['layers']} layers of {model['hidden']}", f"{model['vocab_size']} words or subwords"
+        return f"{model['name']} ({model['cell']}), {layers}, embeddings of {model['dim']}, {words}"
+    layers, width = f"{model['encoder_layers']}+{model['decoder_layers']} layers", f"width {model['dim']}"
+    kind = f"{model['heads']} heads" if "heads" in model else f"{model['cell']}, attention {model['attention']}"
+    return f"{model['name'].capitalize()}, {layers}, {width}, {kind}, {model['vocab_size']} subwords"
 
 
 def _signature(name: str) -> str:

@@ -165,7 +165,7 @@ def student(plan: Plan, own: Path) -> Recipe:
     if learned := sorted(own.glob("*.spm")):  # one for both sides, or source.spm and target.spm
         models = {"source_model": str(learned[0]), "target_model": str(learned[-1])}
         changes["subwords"] = dataclasses.replace(plan.subwords, **models)
-    if plan.model.preset == "auto" and not plan.model.folder:
+    if plan.model.preset == "auto" and not plan.model.folder and plan.model.name != "seq2seq":
         preset = f"{choose_preset(_count(own / SOURCE))}-6-2"
         changes["model"] = dataclasses.replace(plan.model, preset=preset)
     return _recipe(plan, **changes)

@@ -9,12 +9,15 @@ from heed.data.corpus import Corpus
 from heed.data.gaps import Gaps
 from heed.data.noise import Denoise, sentence_ends, sentences
 from heed.data.readers import Line
+from heed.data.streams import Stream, Windows
 from heed.data.vocabulary import Pair, Vocabulary
+from heed.runs.language import Continuing, windows
 from heed.runs.recipe import Recipe
 from heed.runs.validation import Classifying, Restoring, Translating, Validation
 from heed.tasks.classification import Classification
 from heed.tasks.config import TaskConfig
 from heed.tasks.gap_sentences import GapSentences
+from heed.tasks.language import LanguageModelling
 from heed.tasks.translation import RDrop, Translation
 
 METRICS = {  # the first is what "best" means unless said
@@ -22,6 +25,7 @@ METRICS = {  # the first is what "best" means unless said
     "denoising": ("loss",),
     "gap-sentences": ("loss",),
     "classification": ("accuracy", "loss"),
+    "language": ("loss",),
 }
 
 
@@ -33,10 +37,11 @@ class Job(NamedTuple):
     metric: str
     together: Together = collate
     noise: Noise | None = None
+    windows: Callable[[Stream, tuple[int, int]], Windows] | None = None  # where one text is read, not many
 
-    def says(self, most: int, corpus: Corpus) -> list[str]:
+    def says(self, most: int, corpus: Corpus | Stream) -> list[str]:
         """What a user should know before it begins; a model has `most` places."""
-        said = []
+        said = [corpus.says()] if isinstance(corpus, Stream) else []
         if long := self.validation.too_long(most):
             said.append(
                 f"{long:,} of {self.validation.size:,} validation texts are too long for the model: they do not count in the loss."
@@ -70,6 +75,9 @@ def job(recipe: Recipe, lines: Sequence[Line], subwords: Pair) -> Job:
     if task.name == "classification":
         objective = Classification(t.label_smoothing)
         return Job(objective, Classifying(lines, subwords, **watched), metric, together=labelled)
+    if task.name == "language":
+        validation = Continuing(lines, subwords[0], **watched)
+        return Job(LanguageModelling(t.label_smoothing), validation, metric, windows=windows(recipe))
     noise = _noise(task, subwords[0])
     objective = GapSentences(t.label_smoothing) if task.name == "gap-sentences" else Translation(t.label_smoothing)
     return Job(objective, Restoring(lines, subwords, noise, **watched), metric, noise=noise)

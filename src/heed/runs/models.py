@@ -8,11 +8,14 @@ from torch import nn
 from heed.models import MODELS
 from heed.models.bart import BartClassifier, BartClassifierConfig
 from heed.models.package import Package
+from heed.models.rnn_lm import SIZES as RECURRENT
+from heed.models.seq2seq import SIZES as RECURRENT_PAIRS
 from heed.models.transformer import SIZES
 from heed.runs.prepare import Prepared
 from heed.runs.recipe import ModelConfig, Recipe
 
-RATES = ("dropout", "attention_dropout", "hidden_dropout", "classifier_dropout")
+RATES = ("dropout", "attention_dropout", "hidden_dropout", "classifier_dropout",
+         "input_dropout", "layer_dropout", "word_dropout", "weight_dropout")  # fmt: skip
 OTHER = ("name", "folder", "fresh", "preset")  # settings that are none of a model's own
 
 
@@ -34,11 +37,14 @@ def choose_preset(pairs: int) -> str:
 def model_config(chosen: ModelConfig, pairs: int, vocabulary: tuple[int, int], joint: bool) -> Any:
     """The preset, what differs from it, and the vocabularies."""
     config = MODELS[chosen.name][1]
+    if chosen.name == "rnn-lm":
+        return config(**{"vocab_size": vocabulary[1], **_recurrent(chosen, pairs), **_said(chosen, config)})
     values: dict[str, Any] = {"vocab_size": vocabulary[1], **_size(chosen, pairs)}
+    if chosen.name in ("transformer", "seq2seq"):
+        values |= {"tied": "all"} if joint else {"source_vocab_size": vocabulary[0], "tied": "target"}
     if chosen.name == "transformer":
         # norms before the sublayers unless the recipe says otherwise: so it learns whatever the schedule
-        values |= {"norm": "pre", "tied": "all"}
-        values |= {} if joint else {"source_vocab_size": vocabulary[0], "tied": "target"}
+        values |= {"norm": "pre"}
     return config(**values | _said(chosen, config))
 
 
@@ -73,7 +79,20 @@ def _classifier(chosen: ModelConfig, base: Package | None, prepared: Prepared) -
 
 
 def _size(chosen: ModelConfig, pairs: int) -> dict[str, Any]:
-    return SIZES[choose_preset(pairs) if chosen.preset == "auto" else chosen.preset]
+    name = choose_preset(pairs) if chosen.preset == "auto" else chosen.preset
+    sizes = RECURRENT_PAIRS if chosen.name == "seq2seq" else SIZES
+    if name not in sizes:
+        raise ValueError(f"model.preset is {name!r}; {chosen.name} has {', '.join(sizes)}")
+    return sizes[name]
+
+
+def _recurrent(chosen: ModelConfig, tokens: int) -> dict[str, Any]:
+    """A size that a text can feed."""
+    auto = "tiny" if tokens < 1_000_000 else "small" if tokens < 50_000_000 else "base"
+    name = auto if chosen.preset == "auto" else chosen.preset
+    if name not in RECURRENT:
+        raise ValueError(f"model.preset is {name!r}; rnn-lm has {', '.join(RECURRENT)}")
+    return RECURRENT[name]
 
 
 def _rates(base: Package, chosen: ModelConfig) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 import dataclasses
 import hashlib
 import json
-import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -12,12 +11,15 @@ from itertools import chain, count, islice
 from pathlib import Path
 
 from heed.data import corpus as corpora
-from heed.data import readers, subwords
+from heed.data import readers, streams, subwords
+from heed.data.cache import cache_folder
 from heed.data.corpus import Corpus
 from heed.data.filters import FiltersConfig
 from heed.data.labels import Labels
 from heed.data.readers import Line
+from heed.data.streams import Stream
 from heed.data.vocabularies import folder as vocabularies
+from heed.data.vocabularies import words
 from heed.data.vocabulary import Pair
 from heed.models.package import Package
 from heed.runs.recipe import DataConfig, Recipe
@@ -32,18 +34,13 @@ class Prepared:
     """What a run trains on. `key` names the data: the same files and settings have the same."""
 
     key: str
-    corpus: Corpus
+    corpus: Corpus | Stream
     subwords: Pair
     valid: list[Line]
 
     @property
     def joint(self) -> bool:
         return self.subwords[0].key() == self.subwords[1].key()
-
-
-def cache_folder() -> Path:
-    """Where prepared corpora are kept: $HEED_CACHE, or ~/.cache/heed."""
-    return Path(os.environ.get("HEED_CACHE") or Path.home() / ".cache" / "heed")
 
 
 def prepare(recipe: Recipe, tell: Tell = lambda what, done: None, base: Package | None = None) -> Prepared:
@@ -55,6 +52,8 @@ def prepare(recipe: Recipe, tell: Tell = lambda what, done: None, base: Package 
     lines = partial(_lines, data.source, data.target, data.tsv, data.columns, recipe.task.one_sided)
     named = _lines(data.valid_source, data.valid_target, data.valid_tsv, data.columns, recipe.task.one_sided)
     valid = list(named)
+    if recipe.task.name == "language":
+        return _stream(recipe, data, lines, valid, tell, base)
     holdout = 0 if valid else data.holdout
     filters = _filters(recipe)
     texts = _key(data, filters.duplicates, holdout, recipe.task.one_sided)
@@ -76,6 +75,31 @@ def prepare(recipe: Recipe, tell: Tell = lambda what, done: None, base: Package 
     if holdout:
         valid = corpora.held_out(folder)
     return Prepared(key, Corpus(folder), learned, valid)
+
+
+def _stream(
+    recipe: Recipe,
+    data: DataConfig,
+    lines: Callable[[], Iterable[Line]],
+    valid: list[Line],
+    tell: Tell,
+    base: Package | None,
+) -> Prepared:
+    """One text, line after line, as it stands. Without another to validate on, its last lines are set aside."""
+    train, held = lines, 0
+    if not valid:
+        read = sum(1 for _ in _counted(lines(), "counting", tell))
+        if read < 2:
+            raise ValueError("data.source has one line, of which none can be set aside: name a text as data.valid_source")
+        held = min(data.holdout, max(1, read // 10))
+        train, valid = lambda: islice(lines(), read - held), list(islice(lines(), read - held, None))
+    texts = _key(data, "language", held)
+    learned = base.subwords if base is not None else _subwords(recipe, train, texts, tell)
+    key = _digest(texts, learned[0].key())
+    folder = cache_folder() / f"stream-{key}"
+    if not (folder / "stream.json").is_file():
+        streams.build(folder, (line.source for line in train()), learned[0], held, partial(tell, "encoding"))
+    return Prepared(key, Stream(folder), learned, valid)
 
 
 def _filters(recipe: Recipe) -> FiltersConfig:
@@ -134,9 +158,10 @@ def _subwords(recipe: Recipe, lines: Callable[[], Iterable[Line]], texts: str, t
     """Given, kept, or learned now."""
     c, family = recipe.subwords, recipe.family
     if c.source_model or c.target_model:
-        source = subwords.load(Path(c.source_model or c.target_model))
+        load = words.load if c.kind == "words" else subwords.load
+        source = load(Path(c.source_model or c.target_model))
         other = c.target_model and c.target_model != c.source_model
-        return source, subwords.load(Path(c.target_model)) if other else source
+        return source, load(Path(c.target_model)) if other else source
     learning = dataclasses.replace(c, sampling=0.0, source_model=None, target_model=None, texts=[])
     more = [_file(Path(f)) for f in c.texts]
     folder = (
@@ -169,6 +194,9 @@ def _learn(recipe: Recipe, lines: Callable[[], Iterable[Line]], tell: Tell) -> P
     learned = []
     for own in sides:
         tell("learning subwords", 0)
+        if c.kind == "words":
+            learned.append(words.learn(own, c))
+            continue
         size = c.size or subwords.choose_size(pairs, len(set().union(*own)))
         if recipe.family:
             return vocabularies.learn(recipe.family, own, size)

@@ -7,6 +7,8 @@ from pathlib import Path
 from torch import Tensor, nn
 
 from heed import __version__
+from heed.convert.ctranslate2 import names
+from heed.data import shortlist
 from heed.data.batches import Place
 from heed.data.vocabularies import folder as vocabularies
 from heed.models import folder as model_folder
@@ -18,6 +20,9 @@ from heed.runs.record import Record
 from heed.runs.validation import Validation, Validity
 from heed.training import checkpoints
 
+LARGE = 4000  # subwords of the target: with fewer a shortlist saves little
+CHECKED = 500  # translations
+
 
 class Product:
     """Writes into the folder of a run, so that whatever is there can be used at any time."""
@@ -28,7 +33,7 @@ class Product:
         self.folder, self.recipe, self.prepared, self.validation = folder, recipe, prepared, validation
         self.base = base.facts if base is not None else {}
         # a text longer than any it has learned from is cut, not guessed at
-        self.max_source = int(prepared.corpus.source.lengths.max()) + len(prepared.subwords[0].marks.before) + 1
+        self.max_source = prepared.corpus.longest + len(prepared.subwords[0].marks.before) + 1
         self.checkpoints = folder / "checkpoints"
 
     def write_samples(self, step: int, found: Validity) -> None:
@@ -37,8 +42,8 @@ class Product:
         text = "".join(f"{source}\n= {reference}\n> {said}\n\n" for source, reference, said in found.samples)
         model_folder.write_text(folder / f"step-{step:06d}.txt", text)
 
-    def write_model(self, model: nn.Module, found: Validity, made_of: str) -> None:
-        """The model with the weights it has now. `made_of` says where those are from."""
+    def write_model(self, model: nn.Module, found: Validity, made_of: str, final: bool = False) -> None:
+        """The model with the weights it has now. `made_of` says where those are from; the `final` one has a shortlist."""
         folder = self.folder / "model"
         folder.mkdir(exist_ok=True)
         data, before = self.recipe.data, self.base.get("languages") or {}
@@ -62,6 +67,24 @@ class Product:
         facts = model_folder.save(folder, model, facts)
         text = card.write(self.recipe, facts, self.prepared.corpus.report, self.validation.size)
         model_folder.write_text(folder / "README.md", text)
+        if final:
+            self._write_shortlist(folder, found)
+
+    def _write_shortlist(self, folder: Path, found: Validity) -> None:
+        """For a fast search, where the vocabulary is large: if the validation set could be translated as it was with it.
+
+        What a model has learned before from another corpus this one does not tell: then there is none.
+        """
+        source, target = self.prepared.subwords
+        (folder / shortlist.FILE).unlink(missing_ok=True)
+        if self.base or not found.said or len(target) < LARGE:
+            return
+        texts = zip(*found.said[:CHECKED], strict=True)
+        said = [part.encode(own) for part, own in zip((source, target), texts, strict=True)]
+        table = shortlist.learn(self.prepared.corpus, (source, target))
+        few = shortlist.fitting(table, list(zip(*said, strict=True)), len(target))
+        if few is not None:
+            model_folder.write_text(folder / shortlist.FILE, shortlist.written(few, (names(source), names(target))))
 
     def write_checkpoint(
         self,

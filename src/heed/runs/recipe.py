@@ -7,6 +7,7 @@ from typing import Any, Literal
 from heed import config
 from heed.data.filters import FiltersConfig
 from heed.data.subwords import SubwordsConfig
+from heed.data.vectors import VectorsConfig
 from heed.decoding.config import DecodingConfig
 from heed.models.transformer import TransformerConfig
 from heed.tasks.config import TaskConfig
@@ -55,7 +56,7 @@ class ModelConfig:
     `fresh`: of that model the shape and the vocabulary alone, its weights drawn anew.
     """
 
-    name: Literal["transformer", "marian", "bart", "pegasus"] = "transformer"
+    name: Literal["transformer", "marian", "bart", "pegasus", "seq2seq", "rnn-lm"] = "transformer"
     folder: str | None = None
     fresh: bool = False
     preset: Literal[
@@ -80,6 +81,20 @@ class ModelConfig:
     scaled: bool | None = None
     init_std: float | None = None
     classifier_dropout: float | None = None
+    cell: Literal["rnn", "lstm", "gru"] | None = None
+    layers: int | None = None
+    input_dropout: float | None = None
+    layer_dropout: float | None = None
+    word_dropout: float | None = None
+    weight_dropout: float | None = None
+    attention: Literal["off", "content", "additive", "dot", "general", "scaled-dot"] | None = None
+    order: Literal["bahdanau", "luong"] | None = None
+    feeding: bool | None = None
+    bidirectional: bool | None = None
+    reverse_source: bool | None = None
+    encoder: Literal["attention", "restricted", "convolution"] | None = None
+    window: int | None = None
+    kernel: int | None = None
 
     def __post_init__(self):
         if self.fresh and not self.folder:
@@ -92,6 +107,7 @@ class Recipe:
     task: TaskConfig = field(default_factory=TaskConfig)
     filters: FiltersConfig = field(default_factory=FiltersConfig)
     subwords: SubwordsConfig = field(default_factory=SubwordsConfig)
+    vectors: VectorsConfig = field(default_factory=VectorsConfig)
     model: ModelConfig = field(default_factory=ModelConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
     decoding: DecodingConfig = field(default_factory=DecodingConfig)
@@ -99,10 +115,10 @@ class Recipe:
     @property
     def family(self) -> str | None:
         """The family whose vocabulary is learned; None is heed's own."""
-        return None if self.model.name == "transformer" else self.model.name
+        return None if self.model.name in ("transformer", "seq2seq", *TASKS["language"]) else self.model.name
 
     def __post_init__(self):
-        for check in (_check_data, _check_task, _check_subwords, _check_model):
+        for check in (_check_data, _check_task, _check_subwords, _check_vectors, _check_model):
             check(self)
 
 
@@ -110,6 +126,7 @@ TASKS = {  # which models can learn them, unless one is there already
     "denoising": ("bart", "pegasus"),
     "gap-sentences": ("pegasus",),
     "classification": ("bart",),
+    "language": ("rnn-lm",),
 }
 
 
@@ -124,23 +141,45 @@ def _check_data(recipe: Recipe) -> None:
 def _check_task(recipe: Recipe) -> None:
     task, name = recipe.task.name, recipe.model.name
     able = TASKS.get(task)
+    if task != "language" and name in TASKS["language"]:
+        raise ValueError(f"task.name is {task!r}, but a language model ({name}) learns from one text: set it to 'language'")
     if able and name not in able and not recipe.model.folder:
         raise ValueError(f"task.name is {task!r}, which {name} cannot learn: set model.name to {' or '.join(able)}")
 
 
 def _check_subwords(recipe: Recipe) -> None:
     c, plain = recipe.subwords, SubwordsConfig()
-    if c.sampling and (recipe.family or recipe.task.name != "translation"):
+    if c.sampling and (recipe.family or c.kind == "words" or recipe.task.name != "translation"):
         raise ValueError(
             f"subwords.sampling is {c.sampling}, but words are cut anew for heed's own vocabulary and "
             "for translation alone: set it to 0"
         )
-    own = ("kind", "joint", "coverage", "source_model", "target_model")
+    of_words = ("cut", "lower", "least")
+    for name in ("coverage",) if c.kind == "words" else of_words:
+        if getattr(c, name) != getattr(plain, name):
+            whose = "not" if c.kind == "words" else "only"
+            raise ValueError(f"subwords.{name} is {getattr(c, name)!r}; it is {whose} for subwords.kind = 'words'")
+    own = ("kind", "joint", "coverage", "source_model", "target_model", *of_words)
     every = (*own, "size", "lines", "texts")
     for name in every if recipe.model.folder else own if recipe.family else ():
         if getattr(c, name) != getattr(plain, name):
             whose = f"that of {recipe.model.folder}" if recipe.model.folder else f"of {recipe.family}'s own kind"
             raise ValueError(f"subwords.{name} is {getattr(c, name)!r}, but the vocabulary is {whose}: leave it out")
+
+
+def _check_vectors(recipe: Recipe) -> None:
+    model = recipe.model
+    for name, path in recipe.vectors.files.items():
+        if (name == "text") != recipe.task.one_sided:
+            right = "vectors.text" if recipe.task.one_sided else "vectors.source or vectors.target"
+            raise ValueError(f"vectors.{name} is {path!r}, but the task is {recipe.task.name}: call it {right}")
+        if model.folder and not model.fresh:
+            raise ValueError(f"vectors.{name} is {path!r}, but {model.folder} has vectors of its own: leave it out")
+        if recipe.subwords.kind != "words" and not model.folder:
+            raise ValueError(
+                f"vectors.{name} is {path!r}, but subwords.kind is {recipe.subwords.kind!r}, and pieces of words have no word "
+                'vectors: set subwords.kind to "words"'
+            )
 
 
 def _check_model(recipe: Recipe) -> None:
@@ -151,6 +190,8 @@ def _check_model(recipe: Recipe) -> None:
                 f"model.{name} is {getattr(model, name)!r}, but the model is that of {model.folder}: leave it out"
             )
     longest = model.max_length or (None if model.folder else TransformerConfig.max_length)
+    if recipe.task.name == "language" and recipe.filters != FiltersConfig():
+        raise ValueError("filters are for pairs: the text that a language model learns from is read as it stands, all of it")
     least = recipe.filters.max_length >= 2
     if not least or (longest is not None and recipe.filters.max_length > longest):
         most = f", and at most model.max_length, {longest}" if longest else ""
@@ -163,10 +204,20 @@ def read(path: Path | None, changes: list[tuple[str, Any]]) -> Recipe:
     for name, value in changes:
         config.override(values, name, value)
     values.setdefault("data", {})
+    _go_with_model(values)
     try:
         return config.read(Recipe, values)
     except ValueError as error:
         raise ValueError(f"{path}: {error}" if path is not None else str(error)) from error
+
+
+def _go_with_model(values: dict[str, Any]) -> None:
+    """What a language model learns goes without saying, and so does that its probabilities are not to be smoothed."""
+    model = values.get("model")
+    if isinstance(model, dict) and model.get("name") in TASKS["language"]:
+        for section, name, value in (("task", "name", "language"), ("training", "label_smoothing", 0.0)):
+            if isinstance(values.setdefault(section, {}), dict):
+                values[section].setdefault(name, value)
 
 
 def differences(before: Recipe, after: Recipe) -> list[tuple[str, Any, Any]]:

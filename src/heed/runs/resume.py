@@ -9,7 +9,7 @@ from heed.runs.recipe import Recipe, differences
 from heed.training import torchrun
 
 JOB = ".torchrun"  # the name of the call of torchrun that a run was last begun by
-FIXED = ("data", "task", "filters", "subwords", "model")  # what a run that goes on may not change
+FIXED = ("data", "task", "filters", "subwords", "vectors", "model")  # what a run that goes on may not change
 
 
 def check_folder(recipe: Recipe, folder: Path, resume: bool, say: Callable[[str], None]) -> None:

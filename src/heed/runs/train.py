@@ -14,13 +14,14 @@ from torch import nn
 
 from heed import __version__, config
 from heed.data import corpus as corpora
-from heed.data.batches import Batches, Place
-from heed.data.loading import ahead, elsewhere, spare
+from heed.data.batches import Place
+from heed.data.loading import ahead
 from heed.models import folder as model_folder
 from heed.models.package import Package
-from heed.runs import models
+from heed.runs import models, vectors
 from heed.runs.base import open_base, with_search
 from heed.runs.jobs import job
+from heed.runs.pace import batches, pace
 from heed.runs.prepare import Prepared, prepare
 from heed.runs.product import Product
 from heed.runs.recipe import Recipe
@@ -30,6 +31,7 @@ from heed.runs.validation import Validity
 from heed.serving.load import choose_device
 from heed.training import average, checkpoints, distributed, loop, torchrun
 from heed.training.average import EMA, swapped
+from heed.training.carried import Carried
 from heed.training.checkpoints import Learner
 from heed.training.config import make_optimizer, make_schedule
 from heed.training.distributed import Alone
@@ -65,23 +67,32 @@ class Run:
         self.job = job(recipe, prepared.valid, prepared.subwords)
         torch.manual_seed(t.seed)
         self.model = models.build(recipe, base, prepared)
+        begun = vectors.begin(self.model, recipe, prepared, folder, self.workers)
         most = self.model.config.max_length - len(prepared.subwords[0].marks.before)
         if recipe.filters.max_length > most:
             raise ValueError(
                 f"filters.max_length is {recipe.filters.max_length}, but the model has places for {most}: set it no higher"
             )
-        self.objective = self.workers.wrap(self.model, self.job.objective, t.compile)
+        self.pace = pace(t, self.model, self.job, self.workers)
+        if self.pace.swiftly:
+            self.objective = Alone.wrap(self.workers, self.model, self.job.objective)
+        else:
+            self.objective = self.workers.wrap(self.model, self.job.objective, t.compile)
         self.optimizer = make_optimizer(t, self.model.parameters())
-        self.learner = Learner(self.model, self.optimizer, EMA(self.model, t.ema) if t.ema else None)
+        carried = Carried(self.job.objective, self.workers)
+        self.learner = Learner(self.model, self.optimizer, EMA(self.model, t.ema) if t.ema else None, carried)
         self.record = Record()
         self.place, self.step = Place(), 0
         self.decoding = dataclasses.replace(recipe.decoding, beam=t.valid_beam, nbest=1, sample=False)
         self.product = Product(folder, recipe, prepared, self.job.validation, base)
-        restored = [*self.job.says(self.model.config.max_length, prepared.corpus), *self._restore()]
+        said = self.job.says(self.model.config.max_length, prepared.corpus)
+        restored = [*vectors.says(begun), *said, *self._restore()]
         self.report = report(self.step)
         for sentence in restored:
             self.report.say(sentence)
         self.log = Log(folder, self.step) if self.workers.first else None
+        for one in begun if self.log else ():
+            self.log.write("vectors", **one._asdict())
         self.meter = Meter(self.step, t.steps)
 
     def train(self) -> Outcome:
@@ -89,7 +100,7 @@ class Run:
         if self.log:
             self.log.write("start", step=self.step, key=self.prepared.key, heed=__version__, torch=torch.__version__)
         if self.step < t.steps and not self.record.stopped:
-            made = self._batches()
+            made = batches(self.recipe, self.prepared, self.job, self.pace, self.workers, self.place)
             moved = ((place, batch.to(self.workers.device)) for place, batch in made)
             with closing(made), closing(ahead(moved)) as ready:
                 loop.train(
@@ -104,6 +115,7 @@ class Run:
                     seed=t.seed,
                     workers=self.workers,
                     context=self._precision,
+                    passes=self.pace.passes(self.model, self.job.objective),
                     after_step=[self._average, self._tell, self._check, self._save],
                 )
         if self.workers.leaving():
@@ -121,28 +133,8 @@ class Run:
         if self.log:
             self.log.close()
 
-    def _batches(self):
-        batches = Batches(
-            self.prepared.corpus,
-            budget=self.recipe.training.batch_tokens,
-            seed=self.recipe.training.seed,
-            sampling=self.recipe.subwords.sampling,
-            subwords=self.prepared.subwords if self.recipe.subwords.sampling else None,
-            max_length=self.model.config.max_length,
-            marks=tuple(part.marks for part in self.prepared.subwords),
-            together=self.job.together,
-            noise=self.job.noise,
-            share=(self.workers.rank, self.workers.world),
-        )
-        # to sample subwords or to make noise costs as much as to train on it: a process of its own does it
-        apart = self.recipe.subwords.sampling or self.job.noise is not None
-        return elsewhere(batches, self.place, workers=spare()) if apart else batches.start(self.place)
-
     def _precision(self):
-        torch.set_float32_matmul_precision("high" if self.recipe.training.precision == "tf32" else "highest")
-        if self.recipe.training.precision == "bfloat16":
-            return torch.autocast(self.workers.device.type, dtype=torch.bfloat16)
-        return nullcontext()
+        return self.pace.context(self.workers.device)
 
     # after each step, in this order
 
@@ -247,7 +239,7 @@ class Run:
         made_of = f"step {steps}" if len(kept) == 1 else f"mean of steps {steps}" if kept else f"{last} {self.step:,}"
         with swapped(model, average.mean(list(kept.values()))) if kept else nullcontext():
             found = self._validate(model)
-            self.product.write_model(model, found, made_of)
+            self.product.write_model(model, found, made_of, final=True)
         self.log.write("end", step=self.step, weights=made_of, **found.scores)
         scores = ", ".join(f"{SCORES[name]} {value:.{2 + (name == 'loss')}f}" for name, value in found.scores.items())
         self.report.say(f"The model is of {made_of}: validation {scores}.")

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -25,10 +25,14 @@ from heed.tasks.translation import Translation
 
 @dataclass(frozen=True)
 class Validity:
-    """`scores` by the names of their metrics; `samples` are (what was read, what was expected, what was said)."""
+    """`scores` by the names of their metrics; `samples` are (what was read, what was expected, what was said).
+
+    `said` are all translations: (what was read, what was said).
+    """
 
     scores: dict[str, float]
     samples: list[tuple[str, str, str]]
+    said: list[tuple[str, str]] = field(default_factory=list)
 
 
 @runtime_checkable
@@ -54,7 +58,7 @@ class Translating:
         self.references = [subwords[1].clean(line.target) for line in lines]
         self.subwords, self.budget, self.size = subwords, budget, len(lines)
         self.ids = [part.encode(texts) for part, texts in zip(subwords, (self.sources, self.references), strict=True)]
-        self.shown = _shown(len(lines), samples)
+        self.shown = shown(len(lines), samples)
 
     def run(self, model: nn.Module, decoding: DecodingConfig, max_source: int) -> Validity:
         model.eval()
@@ -64,7 +68,8 @@ class Translating:
         logging.getLogger("sacrebleu").setLevel(logging.ERROR)  # a model that has learned little looks tokenized to it
         bleu, chrf = (m.corpus_score(found, [self.references]).score for m in metrics(False, "13a")[:2])  # TER is slow
         overlap = 100 * rouge.score(found, self.references).longest.f1
-        return Validity({"loss": self.loss(model), "bleu": bleu, "chrf": chrf, "rouge": overlap}, samples)
+        scores = {"loss": self.loss(model), "bleu": bleu, "chrf": chrf, "rouge": overlap}
+        return Validity(scores, samples, list(zip(self.sources, found, strict=True)))
 
     def facts(self, model: nn.Module) -> dict[str, Any]:
         return {"alignment": self.alignment_rows(model)._asdict()}
@@ -95,7 +100,7 @@ class Restoring:
         chance = np.random.default_rng(0)
         ids = subwords[0].encode([line.source for line in lines])
         self.examples = [noise(np.asarray(own, dtype=np.int64), chance) for own in ids]
-        self.shown = _shown(len(lines), samples)
+        self.shown = shown(len(lines), samples)
 
     def run(self, model: nn.Module, decoding: DecodingConfig, max_source: int) -> Validity:
         model.eval()
@@ -129,7 +134,7 @@ class Classifying:
         self.texts, self.names = [line.source for line in lines], [subwords[1].clean(line.target) for line in lines]
         self.subwords, self.budget, self.size = subwords, budget, len(lines)
         self.ids = subwords[0].encode(self.texts), [_label(line, subwords[1]) for line in lines]
-        self.shown = _shown(len(lines), samples)
+        self.shown = shown(len(lines), samples)
 
     def run(self, model: nn.Module, decoding: DecodingConfig, max_source: int) -> Validity:
         model.eval()
@@ -187,6 +192,6 @@ def _label(line: Line, labels: Vocabulary) -> list[int]:
         raise ValueError(f"validation, {line.place}: {error}") from None
 
 
-def _shown(size: int, samples: int) -> list[int]:
+def shown(size: int, samples: int) -> list[int]:
     """Which texts are watched: spread over all."""
     return np.linspace(0, size - 1, min(samples, size), dtype=int).tolist()

@@ -5,11 +5,13 @@ from pathlib import Path
 
 from heed.data import subwords
 from heed.data.subwords import Subwords
-from heed.data.vocabularies import bart, marian, pegasus
+from heed.data.vocabularies import bart, marian, pegasus, words
 from heed.data.vocabulary import Pair
 
-FAMILIES = {"marian": marian, "bart": bart, "pegasus": pegasus}
-CLASSES = {marian.MarianVocabulary: "marian", bart.BartVocabulary: "bart", pegasus.PegasusVocabulary: "pegasus"}
+FAMILIES = {"marian": marian, "bart": bart, "pegasus": pegasus, "words": words}
+CLASSES = {
+    marian.MarianVocabulary: "marian", bart.BartVocabulary: "bart", pegasus.PegasusVocabulary: "pegasus", words.Words: "words",
+}  # fmt: skip
 
 
 def read(folder: Path, names: Mapping[str, str]) -> Pair:

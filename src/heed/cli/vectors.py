@@ -1,0 +1,159 @@
+"""heed vectors"""
+
+import argparse
+from pathlib import Path
+
+EXAMPLES = """\
+examples:
+  heed vectors cc.ko.300.vec.gz                                # what is in it
+  heed vectors cc.ko.300.vec.gz --near 왕 서울 --count 5        # the words nearest to a word
+  heed vectors glove.6B.100d.txt --analogy man king woman      # a man is to a king as a woman is to …
+  heed vectors cc.ko.300.vec.gz --analogy 남자 왕 여자 --picture map.png
+  heed vectors runs/en-de --near house --side source           # what a model has learned of its words
+  heed vectors runs/en-de --out words.vec                      # its vectors as a file of word2vec's; .bin: as bytes
+
+Reads word2vec (text and binary), GloVe and fastText .vec, plain or gzipped, whatever their names; runs, model folders and
+names on the hub. A file is read through, never held in memory. docs/vectors.md tells how a model begins with such vectors.
+"""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", help="a file of word vectors, a run, a model folder, or a name on the hub")
+    parser.add_argument("--near", nargs="+", action="extend", default=[], metavar="WORD", help="words near to these")
+    parser.add_argument(
+        "--analogy", nargs=3, action="append", default=[], metavar=("A", "B", "C"), help="a is to b as c is to what?"
+    )
+    parser.add_argument("--count", type=int, default=10, help="how many words to find (10)")
+    parser.add_argument("--info", action="store_true", help="what is in it; so also without any other option")
+    parser.add_argument("--side", choices=["source", "target"], help="of a model with two vocabularies: whose words")
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE", help="write all of them: .vec as text, .bin as bytes, or .gz of these"
+    )
+    parser.add_argument("--picture", type=Path, metavar="FILE", help="a map of the words of this call, .png or .svg")
+    parser.add_argument(
+        "--words", nargs="+", default=[], metavar="WORD", help="words for the map, instead of those found"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    from rich.console import Console
+
+    from heed.data.vectors import store as stores
+
+    if args.count < 1:
+        raise ValueError(f"--count is {args.count}; it must be at least 1")
+    if args.words and not args.picture:
+        raise ValueError("--words are for the map: say with --picture where to draw it")
+    store, facts = _open(args)
+    console = Console()
+    if args.info or not (args.near or args.analogy or args.out or args.picture):
+        _info(console, store, facts)
+    near = stores.neighbours(store, args.near, args.count) if args.near else []
+    fourth = stores.analogies(store, args.analogy, args.count) if args.analogy else []
+    for word, found in zip(args.near, near, strict=True):
+        _show(console, f"near {word}", found)
+    for (a, b, c), found in zip(args.analogy, fourth, strict=True):
+        _show(console, f"{a} : {b} = {c} : ?", found)
+    if args.picture:
+        _picture(args, store, near, fourth)
+    if args.out:
+        _write(args, store)
+    return 0
+
+
+def _open(args: argparse.Namespace):
+    """Where the vectors are, and what is known of them before they are read."""
+    from heed.data.vectors import layout, store
+
+    path = Path(args.file)
+    if path.is_file():
+        if args.side:
+            raise ValueError(f"--side is for models; {path} is a file")
+        known = layout.layout(path)
+        promised = {} if known.count is None else {"words by its first line": f"{known.count:,}"}
+        return store.of_file(path), {
+            "file": str(path),
+            "format": known.name,
+            "numbers a word": str(known.dim),
+            **promised,
+        }
+    if not path.exists() and path.suffix in (".vec", ".txt", ".bin", ".gz", ".xz"):
+        raise ValueError(f"{path}: no such file")
+    from heed.runs.vectors import embeddings
+    from heed.serving.load import open_package
+
+    found = embeddings(open_package(args.file), args.side)
+    facts = {"model": args.file, "numbers a word": str(found.matrix.shape[1])}
+    return store.of_memory(args.file, found), facts
+
+
+def _info(console, store, facts: dict[str, str]) -> None:
+    import numpy as np
+    from rich.markup import escape
+    from rich.table import Table
+
+    from heed.data.vectors.layout import layout
+    from heed.data.vectors.reading import Tally, blocks
+
+    tally, count, first, squares, lengths = Tally(), 0, [], 0.0, 0.0
+    for block in blocks(Path(facts["file"]), None, tally) if "file" in facts else store.blocks(None):
+        first = first or block.words[:8]
+        norms = np.linalg.norm(block.matrix.astype(np.float64), axis=1)
+        count, lengths, squares = count + len(norms), lengths + float(norms.sum()), squares + float((norms**2).sum())
+    table = Table(show_header=False, box=None, padding=(0, 2))
+    size = (squares / count / int(facts["numbers a word"])) ** 0.5
+    more = {"words": f"{count:,}", "the first": "  ".join(first), "mean length": f"{lengths / count:.3f}",
+            "size of a number": f"{size:.4f} (root mean square)"}  # fmt: skip
+    for name, value in (facts | more).items():
+        table.add_row(f"[dim]{name}[/]", escape(value))
+    console.print(table)
+    for sentence in tally.notes(Path(facts["file"]), layout(Path(facts["file"]))) if "file" in facts else ():
+        console.print(sentence, highlight=False, soft_wrap=True, markup=False)
+
+
+def _show(console, title: str, found) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    console.print(f"[bold]{escape(title)}[/]", highlight=False, soft_wrap=True)
+    table = Table(box=None, padding=(0, 2), header_style="dim")
+    table.add_column("word", overflow="fold")
+    table.add_column("cosine", justify="right")
+    for word, cosine in found:
+        table.add_row(escape(word), f"{cosine:.3f}")
+    console.print(table)
+
+
+def _picture(args: argparse.Namespace, store, near, fourth) -> None:
+    """A map of the words named, or else of those asked for and found; arrows show analogies."""
+    from heed.cli.common import errors
+    from heed.data.vectors.store import find
+    from heed.lab.fonts import say_missing
+    from heed.lab.map import draw
+
+    words = list(args.words)
+    if not words:
+        words = [word for own, found in zip(args.near, near, strict=True) for word in (own, *(w for w, _ in found))]
+    answers = [(*three, found[0][0]) for three, found in zip(args.analogy, fourth, strict=True) if found]
+    words = list(dict.fromkeys([*words, *(word for four in answers for word in four)]))
+    if not words:
+        raise ValueError("--picture: name the words to draw with --words, --near or --analogy")
+    found = find(store, words)
+    at = {word: i for i, word in enumerate(words)}
+    arrows = [(at[x], at[y]) for a, b, c, d in answers for x, y in ((a, b), (c, d))]
+    missing = draw(args.picture, words, found.matrix, arrows, title=f"{len(words)} words of {Path(args.file).name}")
+    if missing:
+        errors().print(say_missing(missing), highlight=False, soft_wrap=True)
+    errors().print(f"[dim]Map: {args.picture}[/]", highlight=False, soft_wrap=True)
+
+
+def _write(args: argparse.Namespace, store) -> None:
+    import numpy as np
+
+    from heed.cli.common import errors
+    from heed.data.vectors import write
+
+    blocks = list(store.blocks(None))
+    words = [word for block in blocks for word in block.words]
+    write(args.out, words, np.concatenate([block.matrix for block in blocks]))
+    errors().print(f"[dim]{len(words):,} vectors: {args.out}[/]", highlight=False, soft_wrap=True)

@@ -1,0 +1,39 @@
+"""Word vectors into files that everyone reads: word2vec's."""
+
+import gzip
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float32
+
+from heed.data.vectors.layout import FRACTION
+
+BLANK = " \t\r\n\v\f"
+
+
+def write(path: Path, words: Sequence[str], matrix: Float32[np.ndarray, "words dim"]) -> None:
+    """Binary where the name ends in .bin, else text; gzipped where .gz comes after that. Written aside and renamed."""
+    gzipped = path.suffix == ".gz"
+    binary = (path.with_suffix("") if gzipped else path).suffix == ".bin"
+    for word in words:
+        _check(path, word, binary)
+    line = ("%s" + " %.9g" * matrix.shape[1] + "\n").__mod__  # nine digits give a float32 back to the bit
+    aside = path.with_name(path.name + ".part")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with (gzip.open if gzipped else open)(aside, "wb") as file:
+        file.write(b"%d %d\n" % matrix.shape)
+        for word, row in zip(words, matrix, strict=True):
+            if binary:
+                file.write(word.encode() + b" " + row.astype("<f4").tobytes() + b"\n")
+            else:
+                file.write(line((word, *row.tolist())).encode())
+    aside.replace(path)
+
+
+def _check(path: Path, word: str, binary: bool) -> None:
+    tokens = word.encode().split()
+    if not tokens or word[0] in BLANK or word[-1] in BLANK or "\n" in word or any(map(FRACTION.fullmatch, tokens[1:])):
+        raise ValueError(f"{path}: the word {word!r} cannot be written, it would be read back as another")
+    if binary and " " in word:
+        raise ValueError(f"{path}: the word {word!r} has a space, for which a binary file has no room: write .vec")

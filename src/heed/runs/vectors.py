@@ -1,0 +1,184 @@
+"""A model that begins with word vectors, and the vectors of a model that has learned its own."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Float32, Int64
+from torch import nn
+
+from heed.data.streams import Stream
+from heed.data.vectors import Vectors, VectorsConfig, read
+from heed.data.vectors.layout import layout
+from heed.data.vocabularies.words import Words
+from heed.data.vocabulary import Vocabulary
+from heed.models.package import Package
+from heed.runs.prepare import Prepared
+from heed.runs.recipe import Recipe
+from heed.training import checkpoints
+from heed.training.distributed import Alone
+
+CHUNK = 1 << 22  # ids that are counted at once
+
+
+class Coverage(NamedTuple):
+    """How many of the words of one side have vectors, and of all its running words how many they are."""
+
+    side: str
+    file: str
+    words: int
+    of: int
+    running: int
+    of_running: int
+    notes: tuple[str, ...] = ()
+
+    def says(self) -> str:
+        share = 100 * self.running / max(1, self.of_running)
+        how = f"{self.words:,} of {self.of:,} words ({share:.1f} % of the running words) have vectors"
+        drawn = "; the others are drawn around the mean of these" if self.words < self.of else ""
+        return f"vectors.{self.side}: {how} in {self.file}{drawn}."
+
+
+class Rows(NamedTuple):
+    """Which rows of a table are known, and what they are."""
+
+    ids: Int64[np.ndarray, " known"]
+    matrix: Float32[np.ndarray, "known dim"]
+
+
+class AnyCase:
+    """Words, and whatever is one of them in small letters."""
+
+    def __init__(self, words: Sequence[str]):
+        self.words, self.small = set(words), {word.lower() for word in words}
+
+    def __contains__(self, word: str) -> bool:
+        return word in self.words or word.lower() in self.small
+
+
+def begin(model: nn.Module, recipe: Recipe, prepared: Prepared, folder: Path, workers: Alone) -> list[Coverage]:
+    """Put the vectors that a recipe names into a new model, and freeze them where they should stay as they are.
+
+    Of a run that goes on, the checkpoint has them: nothing is read.
+    """
+    if not recipe.vectors.files:
+        return []
+    tables = {side: _table(model, side, recipe.vectors.frozen) for side in recipe.vectors.files}
+    found: dict[str, tuple[Rows, Coverage]] = {}
+    if workers.told(lambda: checkpoints.newest(folder / "checkpoints", lambda sentence: None) is None):
+        found = workers.told(lambda: _find(recipe.vectors, tables, prepared))
+    for table in set(tables.values()):
+        sides = [rows for side, (rows, _) in found.items() if tables[side] is table]
+        if sides:
+            fill(table, sides, recipe.vectors.scale)
+        table.weight.requires_grad_(not recipe.vectors.frozen)
+    return [coverage for _, coverage in found.values()]
+
+
+def says(found: Sequence[Coverage]) -> list[str]:
+    """What a user should know of it."""
+    return [sentence for one in found for sentence in (*one.notes, one.says())]
+
+
+def _table(model: nn.Module, side: str, frozen: bool) -> nn.Embedding:
+    """The embeddings of one side."""
+    own = getattr(model, "source_tokens", None) if side == "source" else None
+    table = model.tokens if own is None else own
+    if frozen and model.last_layer()[0] is table.weight:
+        raise ValueError(
+            f"vectors.frozen is true, but the matrix of vectors.{side} is also the output layer, which has to learn: set "
+            f"model.tied to 'none', or vectors.frozen to false"
+        )
+    return table
+
+
+def _find(
+    config: VectorsConfig, tables: dict[str, nn.Embedding], prepared: Prepared
+) -> dict[str, tuple[Rows, Coverage]]:
+    found = {}
+    for side, name in config.files.items():
+        dim, own = layout(Path(name)).dim, tables[side].embedding_dim
+        if dim != own:
+            raise ValueError(
+                f"vectors.{side}: {name} has {dim} numbers a word, but the model's embeddings have {own}: "
+                f"set model.dim to {dim}, or take another file"
+            )
+        vocabulary = prepared.subwords[side == "target"]
+        found[side] = look_up(side, name, vocabulary, _counts(prepared, side, len(vocabulary)), config.lowercase)
+    return found
+
+
+def look_up(
+    side: str, name: str, vocabulary: Vocabulary, counts: Int64[np.ndarray, " vocab"], lowercase: bool
+) -> tuple[Rows, Coverage]:
+    """The rows of the words of a vocabulary that a file has. `counts` says how often each occurs."""
+    if not isinstance(vocabulary, Words):
+        raise ValueError(
+            f"vectors.{side} is {name}, but the vocabulary is of pieces of words, which have no word vectors: set "
+            'subwords.kind to "words"'
+        )
+    marks = vocabulary.marks
+    used = [i for i in range(marks.last + 1, len(vocabulary)) if counts[i]]
+    words = [vocabulary.words[i] for i in used]
+    vectors = read(Path(name), AnyCase(words) if lowercase else set(words))
+    exact = {word: row for row, word in enumerate(vectors.words)}
+    small = {word.lower(): row for row, word in reversed(list(enumerate(vectors.words)))} if lowercase else {}
+    small |= {word: row for word, row in exact.items() if word == word.lower()} if lowercase else {}
+    rows = {i: exact.get(word, small.get(word.lower())) for i, word in zip(used, words, strict=True)}
+    ids = [i for i, row in rows.items() if row is not None]
+    if not ids:
+        how = "" if lowercase else ", or try vectors.lowercase = true"
+        raise ValueError(
+            f"vectors.{side}: not one of the {len(used):,} words of the vocabulary ({', '.join(words[:3])}, …) is in {name}: "
+            f"is it of another language, or cut otherwise? Take another file{how}"
+        )
+    running, of_running = int(counts[ids].sum()), int(counts[used].sum() + counts[marks.unknown])
+    coverage = Coverage(side, name, len(ids), len(used), running, of_running, vectors.notes)
+    return Rows(np.array(ids), vectors.matrix[[rows[i] for i in ids]]), coverage
+
+
+def _counts(prepared: Prepared, side: str, size: int) -> Int64[np.ndarray, " vocab"]:
+    """How often each token occurs in what is trained on."""
+    corpus = prepared.corpus
+    part = corpus if isinstance(corpus, Stream) else corpus.target if side == "target" else corpus.source
+    counts = np.zeros(size, np.int64)
+    for start in range(0, len(part.ids), CHUNK):
+        counts += np.bincount(part.ids[start : start + CHUNK], minlength=size)
+    return counts
+
+
+@torch.no_grad()
+def fill(table: nn.Embedding, sides: Sequence[Rows], scale: float | None) -> None:
+    """Put vectors into a table; of a word that both sides have, the first side's.
+
+    Without a `scale` they are made as large as what the model drew for itself: models count on that size, those that
+    multiply embeddings by √dim above all. Rows without a vector are drawn around the mean of the others, as far from it.
+    """
+    weight, drawn = table.weight, float(table.weight.std())
+    known = torch.zeros(len(weight), dtype=torch.bool)
+    for rows in sides:
+        ids, matrix = torch.from_numpy(rows.ids), torch.from_numpy(rows.matrix).to(weight.dtype)
+        spread = float(matrix.std(correction=0))
+        times, new = scale or (drawn / spread if spread else 1.0), ~known[ids]
+        weight[ids[new]] = times * matrix[new]
+        known[ids] = True
+    mean = weight[known].mean(dim=0)
+    spread = float((weight[known] - mean).std(correction=0)) or drawn
+    weight[~known] = mean + weight[~known] * (spread / drawn)
+
+
+def embeddings(package: Package, side: str | None) -> Vectors:
+    """The vectors of a model: of its words, or of its pieces, which begin with "▁" where they begin a word."""
+    if side is None and getattr(package.model, "source_tokens", None) is not None:
+        raise ValueError("this model has vectors of source words and others of target words: say whose with --side")
+    source = side != "target" or "labels" in package.facts
+    vocabulary: Any = package.subwords[0 if source else 1]
+    own = getattr(package.model, "source_tokens", None) if source else None
+    table = package.model.tokens if own is None else own
+    marks = vocabulary.marks
+    silent = {marks.pad, marks.unknown, marks.first, marks.last, *marks.before, marks.mask, marks.gap}
+    ids = [i for i in range(len(vocabulary)) if i not in silent]
+    words = [vocabulary.words[i] for i in ids] if isinstance(vocabulary, Words) else vocabulary.pieces(ids)
+    return Vectors(words, table.weight.detach().cpu()[ids].float().numpy())

@@ -1,0 +1,180 @@
+"""A language model from one text file, by the commands that a user gives."""
+
+import json
+import random
+import re
+
+import pytest
+from safetensors.torch import load_file
+
+from heed.cli.main import main
+from heed.runs.recipe import read
+
+TINY = ["model.name=rnn-lm", "subwords.kind=words", "model.dim=8", "model.hidden=8", "training.threads=1", "training.steps=6",
+        "training.valid_every=3", "training.batch_tokens=60", "task.bptt=10", "training.samples=1", "training.rate=0.01",
+        "model.weight_dropout=0.2", "training.device=cpu"]  # fmt: skip
+NAMES, VERBS = ["the cat", "a dog", "my sister", "고양이 한 마리"], ["sees", "likes", "finds"]
+
+
+def text(lines: int, seed: int) -> str:
+    chance = random.Random(seed)
+    sentences = (f"{chance.choice(NAMES)} {chance.choice(VERBS)} {chance.choice(NAMES)} ." for _ in range(lines))
+    return "".join(f"{sentence}\n" for sentence in sentences)
+
+
+def sets(*settings: str) -> list[str]:
+    return [word for setting in settings for word in ("--set", setting)]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("texts")
+    (folder / "train.txt").write_text(text(60, 1), "utf-8")
+    (folder / "test.txt").write_text(text(20, 2) + "\nthe zebra\n", "utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def trained(files, tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HEED_CACHE", str(tmp_path_factory.mktemp("cache")))
+        out = tmp_path_factory.mktemp("runs") / "lm"
+        assert main(["train", "--source", str(files / "train.txt"), "--out", str(out), "--quiet", *sets(*TINY)]) == 0
+    return out
+
+
+def test_one_text_becomes_a_model_that_can_be_asked_everything(heed, trained, files, tmp_path):
+    card = (trained / "model" / "README.md").read_text("utf-8")
+    assert "# Language model" in card
+    assert "| texts | 54 of 60; left out: none |" in card
+    log = [json.loads(line) for line in (trained / "log.jsonl").read_text("utf-8").splitlines()]
+    assert [line["perplexity"] > 1 for line in log if line["kind"] == "valid"] == [True, True]
+    assert (trained / "samples" / "step-000006.txt").is_file()
+
+    code, out, _ = heed("evaluate", trained, "--text", files / "test.txt", "--json", tmp_path / "e.json")
+    found = json.loads((tmp_path / "e.json").read_text("utf-8"))["perplexity"]
+    tokens = sum(len(line.split()) + 1 for line in (files / "test.txt").read_text("utf-8").splitlines())
+    assert (code, found["tokens"], found["words"], found["unknown"]) == (0, tokens, tokens, 1)
+    assert f"perplexity a word {found['per_token']:.2f}" in " ".join(out.split())
+    assert f"tokens:{tokens}|unknown:1|line-ends:counted" in out
+    assert "bits a byte" in out
+
+    code, out, _ = heed("generate", trained, "--prompt", "the cat", "--length", 9, "--seed", 3)
+    assert (code, out) == heed("generate", trained, "--prompt", "the cat", "--length", 9, "--seed", 3)[:2]
+    assert out.startswith("the cat ")
+    code, out, err = heed(
+        "generate", trained, "--prompt", "the zebra", "--count", 3, "--one-line", "--scores", "--out", tmp_path / "g"
+    )
+    assert (code, out, err) == (0, "", "The model does not know zebra.")
+    lines = (tmp_path / "g").read_text("utf-8").splitlines()
+    assert len(lines) == 3
+    assert all(re.match(r"-\d+\.\d{4}\tthe zebra", line) for line in lines)
+    assert heed("generate", trained, "--beam", 2, "--count", 2, "--length", 4)[0] == 0
+    assert heed("generate", trained, "--greedy", "--length", 4)[0] == 0
+
+    code, out, err = heed("score", trained, "--text", files / "test.txt", "--token-scores")
+    assert (code, len(out.splitlines())) == (0, 22)
+    assert out.splitlines()[-1].split("\t")[1].endswith("</s>:" + out.split(":")[-1].strip())
+    assert "22 lines, each by itself" in err
+
+    for suffix in ("html", "svg", "json"):
+        assert heed("look", trained, "the cat <sees> 고양이", "--out", tmp_path / f"l.{suffix}")[0] == 0
+    assert "&lt;unk&gt;" in (tmp_path / "l.html").read_text("utf-8")
+    places = json.loads((tmp_path / "l.json").read_text("utf-8"))["places"]
+    assert [place["token"] for place in places] == ["▁the", "▁cat", "▁<unk>", "▁고양이", None]
+    assert heed("info", trained)[0] == 0
+
+
+def test_a_resumed_run_has_the_weights_of_one_that_never_stopped(heed, trained, files, tmp_path):
+    start = ["train", "--source", files / "train.txt", "--out", tmp_path / "again", "--quiet", *sets(*TINY)]
+    assert heed(*start, "--set", "training.steps=4")[0] == 0
+    assert heed(*start, "--resume")[0] == 0
+    for name in ("model", "training"):
+        one, other = (
+            load_file(run / "checkpoints" / "step-000006" / f"{name}.safetensors")
+            for run in (trained, tmp_path / "again")
+        )
+        assert one.keys() == other.keys()
+        assert all(one[key].equal(other[key]) for key in one)
+    assert any(key.startswith("carried.") for key in one)
+
+
+def test_training_goes_on_from_a_model_that_is_there(heed, trained, files, tmp_path):
+    more = sets("task.name=language", *(s for s in TINY if s.startswith(("training", "task"))))
+    start = ["train", "--from", trained, "--source", files / "test.txt", "--quiet", *more]
+    assert heed(*start, "--out", tmp_path / "more")[0] == 0
+    code, _, err = heed(
+        *start, "--out", tmp_path / "other", "--target", files / "test.txt", "--set", "task.name=translation"
+    )
+    assert code == 1
+    assert "is a language model: it cannot learn translation; set task.name to 'language'" in err
+
+
+@pytest.mark.parametrize(
+    ("settings", "error"),
+    [
+        (["task.bptt=0"], "task.bptt is 0; it must be at least 1"),
+        (
+            ["training.batch_tokens=5"],
+            "training.batch_tokens is 5; it must hold one window at least, and task.bptt is 10",
+        ),
+        (["task.name=translation", "data.target=train.txt"], "a language model (rnn-lm) learns from one text"),
+        (["data.target=train.txt"], "data.target is given, but language is learned from text alone"),
+        (["filters.max_length=20"], "filters are for pairs"),
+        (["subwords.coverage=0.5"], "subwords.coverage is 0.5; it is not for subwords.kind = 'words'"),
+        (
+            ["subwords.kind=bpe", "subwords.lower=true"],
+            "subwords.lower is True; it is only for subwords.kind = 'words'",
+        ),
+        (["subwords.sampling=0.1"], "subwords.sampling is 0.1, but words are cut anew"),
+        (["model.heads=2"], "model.heads: a RNNLanguageModel has no such setting"),
+        (["model.preset=base-6-2"], "model.preset is 'base-6-2'; rnn-lm has tiny, small, base, big"),
+        (["training.metric=bleu"], "training.metric is 'bleu'; language has loss"),
+        (["training.r_drop=1.0"], "it is for translation alone, not for language"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(heed, files, tmp_path, settings, error):
+    words = ["train", "--source", files / "train.txt", "--out", tmp_path / "out", *sets(*TINY, *settings)]
+    code, _, err = heed(*words)
+    assert code == 1
+    assert error in err
+
+
+@pytest.mark.parametrize(
+    ("content", "error"), [("", "is empty"), ("\n\n\n", "no word occurs 2 times"), ("one line alone", "has one line")]
+)
+def test_texts_that_nothing_can_be_learned_from_are_refused(heed, tmp_path, content, error):
+    (tmp_path / "text.txt").write_text(content)
+    code, _, err = heed("train", "--source", tmp_path / "text.txt", "--out", tmp_path / "out", *sets(*TINY))
+    assert code == 1
+    assert error in err
+
+
+def test_what_is_not_for_a_language_model_is_said(heed, trained, files):
+    cases = {
+        ("translate", trained, "the cat"): "is a language model, which translates nothing: use heed generate",
+        ("evaluate", trained): "--reference FILE, or for a language model --text FILE",
+        (
+            "evaluate",
+            trained,
+            "--text",
+            files / "test.txt",
+            "--rouge",
+        ): "--rouge is for translations: it does not go with --text",
+        ("score", trained): "--source FILE and --target FILE, or for a language model --text FILE",
+        ("look", trained, "the cat", "--beam", "2", "--out", "x.html"): "--beam is for translators",
+        ("generate", trained, "--prompt", "zebra"): "the model knows no word of 'zebra'",
+        ("generate", trained, "--greedy", "--top-k", "3"): "--top-k is for what is drawn by chance",
+        ("generate", trained, "--length", "0"): "length is 0",
+        ("convert", trained, "--out", trained / "x"): "it stays with heed",
+    }
+    for words, error in cases.items():
+        code, _, err = heed(*words)
+        assert (code, error in err) == (1, True), (words, err)
+
+
+def test_a_language_model_goes_without_saying_what_it_learns():
+    recipe = read(None, [("data.source", ["a.txt"]), ("model.name", "rnn-lm")])
+    assert (recipe.task.name, recipe.training.label_smoothing) == ("language", 0.0)
+    said = read(None, [("data.source", ["a.txt"]), ("model.name", "rnn-lm"), ("training.label_smoothing", 0.2)])
+    assert said.training.label_smoothing == 0.2

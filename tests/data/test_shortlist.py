@@ -1,0 +1,169 @@
+"""What becomes what: learned, checked, written and read."""
+
+import json
+from collections import defaultdict
+from dataclasses import asdict
+
+import numpy as np
+import pytest
+
+from heed.data import corpus as corpora
+from heed.data import shortlist
+from heed.data.filters import Report
+from heed.data.shortlist import Shortlist, Table
+from heed.data.vocabulary import Marks
+
+WORDS = 60
+
+
+class Words:
+    """As much of a vocabulary as is needed here."""
+
+    marks = Marks(0, 0, 0, 0)
+
+    def __init__(self, name, size=WORDS):
+        self.name, self.size = name, size
+
+    def __len__(self):
+        return self.size
+
+    def key(self):
+        return self.name
+
+    clean = lead = encode = decode = pieces = len  # never asked for
+
+
+TWO = Words("a"), Words("b")
+
+
+def written(folder, **sides):
+    """A prepared corpus of these ids."""
+    folder.mkdir()
+    for name, sentences in sides.items():
+        np.concatenate([np.array(own, dtype=np.uint16) for own in sentences]).tofile(folder / f"{name}.ids")
+        np.cumsum([0, *map(len, sentences)], dtype=np.int64).tofile(folder / f"{name}.offsets")
+    facts = {"dtype": "uint16", "sides": list(sides), "report": asdict(Report())}
+    (folder / "corpus.json").write_text(json.dumps(facts))
+    return corpora.Corpus(folder)
+
+
+def translated(folder, pairs=600, seed=3):
+    """Each word has one translation, in any order; words differ in how often they come."""
+    chance = np.random.default_rng(seed)
+    table, often = chance.permutation(WORDS), 1 / np.arange(1, WORDS + 1)
+    sources = [chance.choice(WORDS, chance.integers(1, 9), p=often / often.sum()).tolist() for _ in range(pairs)] + [
+        [i] * 2 for i in range(WORDS)
+    ]
+    targets = [chance.permutation(table[own]).tolist() for own in sources]
+    return table, written(folder / "made", source=sources, target=targets)
+
+
+def test_every_word_has_its_translation(tmp_path):
+    table, corpus = translated(tmp_path)
+    found = shortlist.learn(corpus, TWO).shortlist(1, 1)
+    assert {i: own.tolist() for i, own in found.by_source.items()} == {i: [e] for i, e in enumerate(table.tolist())}
+    said = np.bincount(corpus.target.ids)
+    assert found.always.tolist() == [said.argmax()]
+    more = shortlist.learn(corpus, TWO).shortlist(5, 4)
+    assert more.always.tolist() == sorted(np.argsort(-said)[:5].tolist())
+    assert all(set(found.by_source[i]) <= set(own) and len(own) <= 4 for i, own in more.by_source.items())
+    assert more.of([0, 1]) == {*more.always.tolist(), *more.by_source[0].tolist(), *more.by_source[1].tolist()}
+
+
+def plainly(sources, targets, rounds):
+    """IBM model 1 as it is told: one word after another."""
+    likely = defaultdict(lambda: 1.0)
+    for _ in range(rounds):
+        counts, total = defaultdict(float), defaultdict(float)
+        for source, target in zip(sources, targets, strict=True):
+            for e in target:
+                norm = sum(likely[f, e] for f in [*source, None])
+                for f in [*source, None]:
+                    counts[f, e] += likely[f, e] / norm
+                    total[f] += likely[f, e] / norm
+        likely = defaultdict(float, {pair: count / total[pair[0]] for pair, count in counts.items()})
+    return counts
+
+
+def test_counts_are_those_of_the_plain_way(tmp_path, monkeypatch):
+    monkeypatch.setattr(shortlist, "LEAST", -1.0)
+    _, corpus = translated(tmp_path, pairs=40)
+    found = shortlist.learn(corpus, TWO)
+    own = {
+        (f, e): c
+        for (f, e), c in plainly(
+            *([side[i].tolist() for i in range(len(corpus))] for side in (corpus.source, corpus.target)), 5
+        ).items()
+        if f is not None
+    }
+    ours = dict(zip(zip(found.source.tolist(), found.target.tolist(), strict=True), found.counts.tolist(), strict=True))
+    assert ours.keys() == own.keys()
+    for pair, count in own.items():
+        assert ours[pair] == pytest.approx(count, abs=1e-4)
+
+
+def test_a_subword_of_both_sides_may_stay_what_it_is(tmp_path):
+    _, corpus = translated(tmp_path)
+    same = shortlist.learn(corpus, (Words("a"),) * 2)
+    few = same.shortlist(1, 1)
+    assert all(i in few.by_source[i] and len(own) <= 2 for i, own in few.by_source.items())
+    seldom = shortlist.learn(corpus, (Words("a", WORDS + 3),) * 2).shortlist(1, 1)
+    assert seldom.by_source[WORDS + 1].tolist() == [WORDS + 1]  # which no sentence has
+
+
+def test_of_a_large_corpus_as_much_is_read_as_shows_every_subword(tmp_path, monkeypatch):
+    _, corpus = translated(tmp_path, pairs=4000)
+    read = []
+    expected = shortlist._expected
+    monkeypatch.setattr(shortlist, "_expected", lambda c, rows, s: (read.append(rows), expected(c, rows, s))[1])
+    monkeypatch.setattr(shortlist, "SEEN", 3)
+    monkeypatch.setattr(shortlist, "CELLS", 4000)
+    whole = shortlist.learn(corpus, TWO)
+    rows = np.concatenate(read)
+    assert len(set(rows.tolist())) == len(rows) < len(corpus) / 2
+    assert set(whole.source.tolist()) == set(range(WORDS))
+    read.clear()
+    monkeypatch.setattr(shortlist, "CELLS", 10**9)
+    shortlist.learn(corpus, TWO)
+    assert sorted(np.concatenate(read).tolist()) == list(range(len(corpus)))
+
+
+def test_the_shortest_list_that_serves_is_taken(monkeypatch):
+    """Word i became word i often, and word i + 1 now and then."""
+    words = np.arange(10)
+    table = Table(np.repeat(words, 2), np.stack([words, (words + 1) % 10], 1).flatten(), np.tile([9.0, 1.0], 10), 0)
+    monkeypatch.setattr(shortlist, "SIZES", ((1, 1), (1, 2), (10, 2)))
+    assert shortlist.fitting(table, [([1, 2], [1, 2])] * 9, 90).by_source[1].tolist() == [1]
+    assert len(shortlist.fitting(table, [([1, 2], [1, 3])] * 9, 90).by_source[1]) == 2
+    assert len(shortlist.fitting(table, [([1, 2], [1, 9])] * 9, 90).always) == 10
+    assert shortlist.fitting(table, [([1, 2], [1, 77])] * 9, 90) is None
+    assert shortlist.fitting(table, [([1, 2], [1, 9])] * 9, 12) is None  # nearly all words: not worth having
+    rare = [([1, 2], [1, 2])] * 99 + [([1], [77])]
+    assert shortlist.fitting(table, rare, 90) is not None and shortlist.fitting(table, rare[1:], 90) is None
+
+
+NAMES = ["<pad>", "▁a", "b", "▁c"]
+
+
+def test_it_is_written_and_read(tmp_path):
+    few = Shortlist(np.array([1, 3]), {2: np.array([1]), 1: np.array([2, 3])})
+    text = shortlist.written(few, (NAMES, NAMES))
+    assert text == "\t▁a ▁c\n▁a\tb ▁c\nb\t▁a\n"
+    assert shortlist.read(tmp_path, NAMES) is None
+    (tmp_path / shortlist.FILE).write_text(text, "utf-8")
+    assert shortlist.read(tmp_path, NAMES) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("\t▁a\nb ▁c\n", r"shortlist.txt is damaged: each line is a subword, a tab and subwords; put it back, or remove it"),
+        ("", r"is damaged"),
+        ("▁a\tb\n", r"is damaged"),
+        ("\t▁a ▁other\nb\t▁c\n", r"shortlist.txt has '▁other', which is no subword of this model: it is of another; remove it"),
+    ],
+)  # fmt: skip
+def test_one_that_is_damaged_or_of_another_model_is_refused(tmp_path, text, words):
+    (tmp_path / shortlist.FILE).write_text(text, "utf-8")
+    with pytest.raises(ValueError, match=words):
+        shortlist.read(tmp_path, NAMES)

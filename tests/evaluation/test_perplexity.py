@@ -1,0 +1,68 @@
+"""Perplexity against a plain loop, and what must not matter to it."""
+
+import math
+
+import pytest
+import torch
+
+from heed.data.subwords import SubwordsConfig
+from heed.data.vocabularies import words
+from heed.evaluation.language import measure
+from heed.models.rnn_lm import RNNLanguageModel, RNNLanguageModelConfig
+
+LINES = ["the cat sat on the mat", "", "the dog saw a 고양이", "the cat"] * 9
+
+
+@pytest.fixture
+def vocabulary():
+    return words.learn(LINES[:2], SubwordsConfig(kind="words", least=1))
+
+
+@pytest.fixture
+def model(vocabulary):
+    torch.manual_seed(0)
+    model = RNNLanguageModel(RNNLanguageModelConfig(vocab_size=len(vocabulary), dim=6, hidden=6, dropout=0.5)).double()
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.normal_(0, 0.2)
+    return model
+
+
+def test_it_is_the_exponential_of_the_mean_by_a_plain_loop(model, vocabulary):
+    model.eval()
+    said, state, total, count = torch.tensor([3]), model.start(1), 0.0, 0
+    for line in LINES:
+        for token in [*vocabulary.encode([line])[0], 3]:
+            total -= model.step(said, state).log_softmax(dim=-1)[0, token].item()
+            said, count = torch.tensor([token]), count + 1
+    model.train()  # it does not matter
+    found = measure(model, vocabulary, LINES)
+    assert found.tokens == count == sum(len(line.split()) + 1 for line in LINES) == found.words
+    assert found.per_token == pytest.approx(math.exp(total / count), rel=1e-10)
+    assert found.per_word == pytest.approx(found.per_token)
+    assert found.bytes == len(("\n".join(LINES) + "\n").encode())
+    assert found.bits_per_byte == pytest.approx(total / math.log(2) / found.bytes, rel=1e-10)
+    assert (found.lines, found.unknown) == (36, 9 * 4)
+    assert "unit:words|tokens:153|unknown:36|line-ends:counted|state:carried|rows:1" in found.signature
+
+
+def test_windows_and_parts_of_the_output_do_not_matter(model, vocabulary, monkeypatch):
+    whole = measure(model, vocabulary, LINES)
+    monkeypatch.setattr("heed.evaluation.language.LENGTH", 7)
+    monkeypatch.setattr("heed.evaluation.language.ROWS", 3)
+    assert measure(model, vocabulary, LINES).surprise == pytest.approx(whole.surprise, rel=1e-10)
+
+
+def test_more_rows_are_near_and_count_all(model, vocabulary):
+    whole = measure(model, vocabulary, LINES)
+    rows = measure(model, vocabulary, LINES, rows=10)
+    assert rows.tokens == whole.tokens
+    assert rows.per_token == pytest.approx(whole.per_token, rel=0.01)
+    assert measure(model, vocabulary, ["the"], rows=10).rows == 2
+
+
+def test_nothing_to_measure_is_said(model, vocabulary):
+    with pytest.raises(ValueError, match="the text has no lines"):
+        measure(model, vocabulary, [])
+    with pytest.raises(ValueError, match="rows is 0"):
+        measure(model, vocabulary, LINES, rows=0)

@@ -1,0 +1,144 @@
+"""What must come through a translation as it is."""
+
+import random
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from heed.text.protect import find, translate
+
+PIECES = ["https://a.example/b?c=1", "me@b.example", "{name}", "{{ x }}", "%s", "%(n)d", "<b>", "</b>", "<br/>", "`f(x)`", "😀", "👩‍👩‍👧",
+          "🇰🇷", "${HOME}", "{0:>5}", "1️⃣", "%1$s", "<a href='x y'>"]  # fmt: skip
+WORDS = ["house", "the", "나무를", "X1", "Ende.", "42", "(so)", "-"]
+TEXTS = st.lists(st.sampled_from(PIECES + 2 * WORDS), max_size=9).map(" ".join)
+
+
+def loses(texts):
+    """A model that knows letters alone."""
+    return ["".join(char for char in text if char.isalpha() or char == " ") for text in texts]
+
+
+def shuffles(texts):
+    draw = random.Random(1)
+    return [" ".join(draw.sample(text.split(), len(text.split()))) for text in texts]
+
+
+def forgets(texts):
+    draw = random.Random(2)
+    return [" ".join(word for word in text.split() if draw.random() < 0.6) for text in texts]
+
+
+def repeats(texts):
+    return [f"{text} {text}" for text in texts]
+
+
+def shouts(texts):
+    return [text.upper() for text in texts]
+
+
+def says_nothing(texts):
+    return [""] * len(texts)
+
+
+MODELS = [loses, shuffles, forgets, repeats, shouts, says_nothing]
+
+
+@given(TEXTS, st.sampled_from(MODELS))
+@settings(max_examples=150, deadline=None)
+def test_every_piece_is_there_as_often_as_it_was_whatever_a_model_does(text, model):
+    said = translate([text], model)[0]
+    assert Counter(one.text for one in find(said)) == Counter(one.text for one in find(text))
+
+
+@given(st.one_of(TEXTS, st.text(max_size=50)))
+@settings(max_examples=100, deadline=None)
+def test_what_a_model_leaves_alone_comes_back_to_the_byte(text):
+    assert translate([text, text], lambda texts: texts) == [text, text]
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [
+        ("See https://a.example/b_(c)?d=1#e, or (http://b.example/x).", ["https://a.example/b_(c)?d=1#e", "http://b.example/x"]),
+        ("https://ko.example.org/wiki/한국에서 보기", ["https://ko.example.org/wiki/한국에서"]),
+        ("www.a.example에서 me.you+x@mail.example.com으로", ["www.a.example", "me.you+x@mail.example.com"]),
+        ("Hi {name}, {{ user.name }} has %d files in ${HOME} {% if x %}", ["{name}", "{{ user.name }}", "%d", "${HOME}", "{% if x %}"]),
+        ("%(count)d of %1$s, 100 % sure, 50% off, 5 %der %5.2f %%", ["%(count)d", "%1$s", "%5.2f", "%%"]),
+        ("Run `ls -l` or ``a`b`` <b>now</b><br/> 3 < 4 > 2 <!-- x > y -->", ["`ls -l`", "``a`b``", "<b>", "</b>", "<br/>", "<!-- x > y -->"]),
+        ("👩‍👩‍👧 👍🏽 🇰🇷🇩🇪 1️⃣ ❤️ ok", ["👩‍👩‍👧", "👍🏽", "🇰🇷", "🇩🇪", "1️⃣", "❤️"]),
+        ("{ not one } 5 @ 3, a@b, http:// nothing", []),
+    ],
+)  # fmt: skip
+def test_pieces_are_found_and_words_are_not(text, pieces):
+    found = find(text)
+    assert [one.text for one in found] == pieces
+    assert all(text[one.start : one.end] == one.text for one in found)
+
+
+def test_names_that_are_to_be_kept_are():
+    assert [one.text for one in find("Heed는 Heeds 아니라 Deep Heed, {Heed}", ["Heed", "Deep Heed"])] == [
+        "Heed",
+        "Deep Heed",
+        "{Heed}",
+    ]
+    assert translate(["We use Heed daily."], shouts, ["Heed"]) == ["WE USE Heed DAILY."]
+
+
+def asked(model):
+    """A model that remembers what it was asked."""
+    calls = []
+
+    def ask(texts):
+        calls.append(list(texts))
+        return model(texts)
+
+    return ask, calls
+
+
+def test_a_model_that_keeps_pieces_is_asked_once():
+    model, calls = asked(lambda texts: [text.replace("Hello", "Hallo") for text in texts])
+    assert translate(["Hello {name}, good day 😀", "Hello"], model) == ["Hallo {name}, good day 😀", "Hallo"]
+    assert calls == [["Hello {name}, good day", "Hello"]]  # what stands at the end need not be shown
+
+
+def test_a_model_that_spoils_pieces_is_given_names_for_them():
+    model, calls = asked(shouts)
+    assert translate(["go to {home} now", "plain"], model) == ["GO TO {home} NOW", "PLAIN"]
+    assert calls == [["go to {home} now", "plain"], ["go to X1 now"]]
+    model, calls = asked(shouts)
+    assert translate(["X1 is {home} now"], model) == ["X1 IS {home} NOW"]
+    assert calls[1] == ["X1 is Q1 now"]
+
+
+def test_a_text_is_cut_around_what_is_lost_and_no_further():
+    model, calls = asked(lambda texts: [text.replace("{a}", "a").replace("X1", "") for text in texts])
+    assert translate(["one {a} two {b} three"], model) == ["one {a} two {b} three"]
+    assert calls == [["one {a} two {b} three"], ["one X1 two X2 three"], ["one", "two {b} three"]]
+
+
+def test_a_text_is_cut_around_what_is_said_twice():
+    model, calls = asked(lambda texts: [text.replace("{a}", "").replace("X1", "X1 X1") for text in texts])
+    assert translate(["one {a} two {b} three"], model) == ["one {a} two {b} three"]
+    assert calls[-1] == ["one", "two {b} three"]
+
+
+def test_what_has_no_words_is_not_shown_to_a_model():
+    assert translate(["{a} {b}", "42 😀", "", " \n"], lambda texts: pytest.fail(texts)) == [
+        "{a} {b}",
+        "42 😀",
+        "",
+        " \n",
+    ]
+
+
+def test_many_pieces_end_too():
+    text = " ".join(f"word {{n{i}}}" for i in range(300)) + " end"
+    said = translate([text], loses)[0]
+    assert [one.text for one in find(said)] == [f"{{n{i}}}" for i in range(300)]
+
+
+@pytest.mark.parametrize("piece", ["`", "<!--", "{", "a@", "http://", "%(", "<a ", "👩‍", "("])
+def test_long_texts_of_odd_kinds_take_no_longer_than_others(piece):
+    find(piece * 5000)
