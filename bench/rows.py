@@ -108,9 +108,12 @@ def systems(kind: str, device: str) -> list[System]:
 
 def _train(cuda: bool) -> list[System]:
     number = "bfloat16" if cuda else "float32"
-    every = [
+    own = [("heed", "heed_train", "swift", None)] if cuda else [
         ("heed", "heed_train", "eager", None),
         ("heed-compiled", "heed_train", "compiled", None),
+    ]  # fmt: skip
+    every = [
+        *own,
         ("marian", "marian_train", "eager", "transformers"),
         ("marian-compiled", "marian_train", "compiled", "transformers"),
         ("torch", "torch_train", "eager", "torch"),
@@ -122,7 +125,8 @@ def _train(cuda: bool) -> list[System]:
 
 def _translate(cuda: bool) -> list[System]:
     every = [
-        System("heed", "heed_translate", "float32"),
+        System("heed", "heed_translate", "auto", None, "bfloat16" if cuda else "int8"),
+        System("heed-torch", "heed_translate", "float32"),
         System("heed-bf16", "heed_translate", "bfloat16", None, "bfloat16"),
         System("marian", "marian_translate", "float32", "transformers"),
         System("marian-bf16", "marian_translate", "bfloat16", "transformers", "bfloat16"),
@@ -132,6 +136,7 @@ def _translate(cuda: bool) -> list[System]:
         every.append(System("ctranslate2", "ctranslate2_translate", "float16", "ctranslate2", "bfloat16"))
         every.append(System("ctranslate2-int8", "ctranslate2_translate", "int8_float16", "ctranslate2", "int8"))
     else:
+        every.insert(1, System("heed-shortlist", "heed_translate", "shortlist", None, "int8"))
         every.append(System("ctranslate2", "ctranslate2_translate", "float32", "ctranslate2"))
         every.append(System("ctranslate2-int8", "ctranslate2_translate", "int8", "ctranslate2", "int8"))
     return [*every, System("joeynmt", "joey_translate", "float32", "joeynmt")]

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from bench.rows import Shape, unpacked
+from bench.rows import LAST, Shape, unpacked
 from heed.convert import ctranslate2, huggingface
-from heed.data import phrasebook
+from heed.data import phrasebook, shortlist
 from heed.data.subwords import Subwords, SubwordsConfig, learn
 from heed.models.package import Package
 from heed.models.transformer import Transformer, TransformerConfig
@@ -53,9 +53,18 @@ def _enliven(model: Transformer) -> None:
         layer.cross.body.out.weight *= 3
 
 
+def few(vocab: int) -> str:
+    """A shortlist as long as those of large vocabularies are: of a sentence about 1,000 subwords, of sixteen about 6,000."""
+    chance, names = np.random.default_rng(1), ctranslate2.names(vocabulary(vocab))
+    always = chance.permutation(vocab)[: vocab // 50]
+    each = {i: chance.integers(LAST + 1, vocab, 16) for i in range(LAST + 1, vocab)}
+    return shortlist.written(shortlist.Shortlist(always, each), (names, names))
+
+
 def write(folder: Path, shape: Shape, formats: list[str]) -> None:
     own = package(shape)
     write_package(own, folder / "heed")
+    write_package(own._replace(shortlist=few(shape.vocab)), folder / "heed-shortlist")
     if "transformers" in formats:
         huggingface.write(own, folder / "huggingface")
     if "ctranslate2" in formats:

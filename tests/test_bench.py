@@ -219,11 +219,15 @@ def folder(tmp_path_factory):
 
 
 @pytest.mark.parametrize("row", ROWS["translate"], ids=lambda row: row.name)
-def test_each_row_of_translating_runs_and_all_say_the_same(row, folder):
+def test_each_row_of_translating_runs_and_all_say_the_same(row, folder, monkeypatch):
+    monkeypatch.setenv("HEED_CACHE", "")  # which is set for the bench's own process
     row = rows.quick(row)
     sources, said = data.sources(row), []
     for module in (heed_translate, marian_translate, ctranslate2_translate):
         said.append(module.build(folder, "cpu", "float32")(sources, row))
+    for how in ("auto", "shortlist"):
+        found = heed_translate.build(folder, "cpu", how)(sources, row)
+        assert [len(tokens) for tokens in found] == [row.target] * row.batch
     assert all(len(tokens) == row.target for tokens in said[0])
     assert len({tuple(tokens) for tokens in said[0]}) == row.batch  # else to agree would be no art
     assert said[0] == said[1] == said[2]
@@ -259,18 +263,19 @@ def test_who_is_not_installed_is_left_out_with_a_line(monkeypatch):
     monkeypatch.setattr(command.machine, "has_bf16", lambda: False)
     args = command.parser().parse_args(["translate"])
     there, without = command.chosen_systems(args, "translate")
-    assert [system.name for system in there] == ["heed", "marian"]
+    assert [system.name for system in there] == ["heed", "heed-shortlist", "heed-torch", "marian"]
     assert "ctranslate2-int8 is left out: ctranslate2 is not installed" in without
     assert "heed-bf16 is left out: this CPU has no bfloat16" in without
 
 
 def test_the_command_writes_what_it_measured(tmp_path, capsys):
     path = tmp_path / "found.json"
-    asked = ["translate", "--quick", "--rows", "1-greedy", "--systems", "heed", "--threads", "1", "--json", str(path)]
+    words = "translate --quick --rows 1-greedy --systems heed-torch --threads 1 --json"
+    asked = [*words.split(), str(path)]
     assert command.main(asked) == 0
     found = json.loads(path.read_text("utf-8"))
     (row,) = found["translate"]["rows"]
     (own,) = row["systems"]
-    assert (row["row"]["name"], row["best_peer"], own["name"], own["ratio"], own["same"]) == ("1-greedy", None, "heed", None, 1.0)  # fmt: skip
+    assert (row["row"]["name"], row["best_peer"], own["name"], own["ratio"], own["same"]) == ("1-greedy", None, "heed-torch", None, 1.0)  # fmt: skip
     assert found["versions"]["torch"] == torch.__version__ and found["date"] and found["device"]
     assert "1-greedy" in capsys.readouterr().out

@@ -106,7 +106,7 @@ def ctranslate2_says(folder, package, texts, alpha, most):
 
 def test_ctranslate2_says_what_heed_says_by_the_same_rules(heed_command, trained, tmp_path):
     assert heed_command("convert", trained, "--to", "ctranslate2", "--out", tmp_path / "out")[0] == 0
-    ours = heed.load(trained, "cpu")
+    ours = heed.load(trained, "cpu", "torch")
     said = [t.text for t in ours.translate(TEXTS, length_penalty=0.6, max_length=12, **RULES)]
     assert ctranslate2_says(tmp_path / "out", ours, TEXTS, 0.6, 12) == said
 
@@ -121,7 +121,7 @@ def test_ctranslate2_on_the_test_set_of_the_phrasebook(heed_command, tmp_path, m
     assert heed_command("phrasebook", "--out", tmp_path / "data", "--train", 1000)[0] == 0
     assert heed_command("train", "recipes/phrasebook.toml", "--out", run, "--quiet")[0] == 0
     sources, references = (Path(tmp_path / "data" / f"test.{side}").read_text().splitlines() for side in ("ko", "en"))
-    ours = heed.load(run, "cpu")
+    ours = heed.load(run, "cpu", "torch")
     said = [t.text for t in ours.translate(sources, length_penalty=0.6, max_length=60, **RULES)]
     for kind in ("float32", "int8"):
         words = ["convert", run, "--to", "ctranslate2", "--quantize", kind, "--out", tmp_path / kind]

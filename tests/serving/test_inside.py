@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from heed.lab.attention import PARTS, Look, from_json, to_json
+from heed.models.encoder_decoder import Watched
 from heed.serving import inside
 from heed.serving.inside import Rows, choose_rows
 
@@ -107,10 +108,10 @@ def test_the_rows_where_words_choose_each_other_are_found(translator, monkeypatc
     """Of maps in which all look at one word but for one place, where each looks at its own."""
     flat = torch.zeros(1, 2, 5, 5)
     flat[..., 0] = 1
-    maps = [flat, flat, flat.clone(), flat, flat.clone()]
+    cross = [flat.clone(), flat.clone()]
     for i in range(4):
-        maps[2 + 2 * layer][0, :, i + after] = torch.eye(5)[i]
-    monkeypatch.setattr(inside, "recorded", lambda model, pairs, marks: (maps, None))
+        cross[layer][0, :, i + after] = torch.eye(5)[i]
+    monkeypatch.setattr(inside, "recorded", lambda model, pairs, marks: Watched({"cross": cross}, torch.zeros(1, 5, 2)))
     pieces = enumerate(translator.target.pieces(range(len(translator.target))))
     ids = [i for i, piece in pieces if piece.startswith("▁") and piece[1:].isalpha()][:4]
     assert choose_rows(translator.model, [(ids, ids)], (translator.source, translator.target)) == Rows(layer, after)

@@ -52,11 +52,11 @@ def change(folder, **facts):
 
 
 def test_a_translator_read_back_says_the_same(folder, single, texts):
-    again = load(folder, "cpu")
+    again = load(folder, "cpu", "torch")
     assert said(again.translate(texts)) == said(single.translate(texts))
     assert (again.decoding, again.max_source) == (single.decoding, 48)
     assert not again.model.training
-    assert said(heed.load(str(folder), "cpu").translate(texts[:1])) == said(again.translate(texts[:1]))
+    assert said(heed.load(str(folder), "cpu", "torch").translate(texts[:1])) == said(again.translate(texts[:1]))
 
 
 def test_a_model_saved_and_loaded_has_the_same_weights(tmp_path, single):
@@ -72,14 +72,14 @@ def test_a_model_saved_and_loaded_has_the_same_weights(tmp_path, single):
 def test_of_a_run_its_model_is_loaded(tmp_path, single, texts):
     write(tmp_path / "run" / "model", single)
     (tmp_path / "run" / "recipe.toml").touch()
-    assert said(load(tmp_path / "run", "cpu").translate(texts[:1])) == said(single.translate(texts[:1]))
+    assert said(load(tmp_path / "run", "cpu", "torch").translate(texts[:1])) == said(single.translate(texts[:1]))
 
 
 def test_two_folders_are_an_ensemble(tmp_path, folder, make, texts):
     other = make(131)
     other.model.float()
     write(tmp_path / "other", other)
-    alone, both, twice = (load(paths, "cpu") for paths in (folder, [folder, tmp_path / "other"], [folder, folder]))
+    alone, both, twice = (load(paths, "cpu", "torch") for paths in (folder, [folder, tmp_path / "other"], [folder, folder]))
     assert [len(t.models) for t in (alone, both, twice)] == [1, 2, 2]
     one, two, same = ([t.text for t in made.translate(texts[:3], beam=1)] for made in (alone, both, twice))
     assert one == same != two

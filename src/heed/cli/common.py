@@ -11,6 +11,10 @@ def add_device(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--threads", type=int, help="how many threads to use on the CPU")
 
 
+def add_engine(parser: argparse.ArgumentParser, default: str, why: str) -> None:
+    parser.add_argument("--engine", choices=["auto", "torch", "ctranslate2"], default=default, help=why)
+
+
 def open_translator(args: argparse.Namespace):
     """The translator of the folders that were named."""
     import torch
@@ -19,7 +23,7 @@ def open_translator(args: argparse.Namespace):
 
     if args.threads:
         torch.set_num_threads(args.threads)
-    return load(args.folder, args.device)
+    return load(args.folder, args.device, getattr(args, "engine", "auto"))
 
 
 def read_lines(path: str | None) -> list[str]:

@@ -37,12 +37,25 @@ def run(args: argparse.Namespace) -> int:
     package = open_package(args.model, args.revision)
     theirs = "heed" not in package.facts
     to = args.to or ("heed" if theirs else "huggingface")
+    if to != "heed":
+        _refuse_staying(package, args.model)
     told = {"heed": _heed, "huggingface": _huggingface, "ctranslate2": _ctranslate2}[to](package, args)
     left = package.facts.get("origin", {}).get("left")
     if theirs and left:
         told += f". Of the settings of its search, heed has left aside {', '.join(left)}"
     errors().print(f"{args.out} is {told}", soft_wrap=True, markup=False, highlight=False)
     return 0
+
+
+def _refuse_staying(package, name: str) -> None:
+    """What has no counterpart in transformers and CTranslate2 cannot go out."""
+    from heed.data.vocabularies.words import Words
+
+    what = None if hasattr(package.model.config, "heads") else "is a recurrent network"
+    if isinstance(package.subwords[0], Words):
+        what = "has a vocabulary of whole words"
+    if what:
+        raise ValueError(f"{name} {what}, which neither transformers nor CTranslate2 reads: it stays with heed")
 
 
 def _heed(package, args: argparse.Namespace) -> str:

@@ -11,6 +11,7 @@ examples:
   heed evaluate test.hyp --reference test.de             # translations that are there already
   heed evaluate runs/news --source test.article --reference test.summary --rouge
   heed evaluate runs/en-de --source test.en --reference test.de --sentences report.html
+  heed evaluate runs/wiki --text test.txt                # the perplexity of a language model
 
 --sentences writes a table of all sentences, the worst first, as .tsv or as one .html page with the
 differences marked. --against gives the p-value of a paired bootstrap test for each metric.
@@ -18,15 +19,15 @@ differences marked. --against gives the p-value of a paired bootstrap test for e
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    from heed.cli.common import add_device
+    from heed.cli.common import add_device, add_engine
 
     parser.add_argument(
         "system", help="a run or model folder (several with commas: an ensemble), or a file of translations"
     )
     parser.add_argument("--source", metavar="FILE", help="what to translate; needed for a folder")
-    parser.add_argument(
-        "--reference", nargs="+", required=True, metavar="FILE", help="one or more reference translations"
-    )
+    parser.add_argument("--reference", nargs="+", metavar="FILE", help="one or more reference translations")
+    parser.add_argument("--text", metavar="FILE", help="of a language model: a text, for its perplexity")
+    parser.add_argument("--rows", type=int, default=1, help="how many parts of --text are read at once; 1 is exact")
     parser.add_argument("--against", metavar="SYSTEM", help="another folder or file to compare with")
     parser.add_argument("--sentences", type=Path, metavar="FILE", help="write a table of sentences (.tsv or .html)")
     parser.add_argument("--out", metavar="FILE", help="write the translations to a file")
@@ -43,6 +44,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--beam", type=int, help="how many hypotheses are kept at each step; 1 is greedy")
     parser.add_argument("--length-penalty", type=float, help="alpha, the power of the penalty; the larger the longer")
     add_device(parser)
+    why = "who searches: torch, so that scores are the model's own, unless said; auto is what heed translate uses"
+    add_engine(parser, "torch", why)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -53,6 +56,12 @@ def run(args: argparse.Namespace) -> int:
     from heed.evaluation.sentences import write
     from heed.evaluation.translation import score
 
+    if args.text:
+        from heed.cli.language import evaluate
+
+        return evaluate(args)
+    if not args.reference:
+        raise ValueError("name what to compare with: --reference FILE, or for a language model --text FILE")
     references = [read_lines(path) for path in args.reference]
     sources = read_lines(args.source) if args.source else None
     translations, aligner = _translations(args.system, sources, args)
@@ -78,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
         write(table, scores, args.sentences, comparison=comparison, names=(args.system, args.against or "B"))
         console.print(f"Sentences: {args.sentences}")
     if args.json:
-        _write_json(args.json, args, scores, comparison, overlap)
+        _write_json(args.json, args, scores, comparison, overlap, aligner)
     return 0
 
 
@@ -91,8 +100,11 @@ def _translations(system: str, sources: list[str] | None, args: argparse.Namespa
     if sources is None:
         raise ValueError(f"{system} is a model: name what it should translate with --source FILE")
     translator = open_translator(argparse.Namespace(**{**vars(args), "folder": system.split(",")}))
-    chosen = {name: getattr(args, name) for name in ("beam", "length_penalty") if getattr(args, name) is not None}
-    return [translation.text for translation in translator.translate(sources, **chosen)], translator
+    return [translation.text for translation in translator.translate(sources, **_chosen(args))], translator
+
+
+def _chosen(args: argparse.Namespace) -> dict:
+    return {name: getattr(args, name) for name in ("beam", "length_penalty") if getattr(args, name) is not None}
 
 
 def _show(console, scores) -> None:
@@ -156,12 +168,14 @@ def _show_alignment(console, translator, sources: list[str], references: list[st
     )  # fmt: skip
 
 
-def _write_json(path: Path, args: argparse.Namespace, scores, comparison, overlap) -> None:
+def _write_json(path: Path, args: argparse.Namespace, scores, comparison, overlap, translator) -> None:
     import dataclasses
 
     from heed.models.folder import write_json
 
     facts = {"system": args.system, "scores": dataclasses.asdict(scores)}
+    if translator is not None:
+        facts["engine"] = translator.engine(**_chosen(args))
     if overlap is not None:
         facts["rouge"] = dataclasses.asdict(overlap)
     if comparison is not None:

@@ -10,9 +10,11 @@ examples:
   heed look runs/en-de "A man is sleeping." --out attention.json     # the numbers
   heed look runs/en-de "A man is sleeping." --target "Ein Mann schläft." --out given.html
   heed look runs/en-de "A man is sleeping." --part encoder --layer 2 --head 1 --out head.png
+  heed look runs/wiki "A man is sleeping ." --out surprise.html      # of a language model: how surprising each word is
 
 The page shows every layer and head of the encoder, the decoder and the cross attention, the likeliest words at
-each step, and the beam search as it went. Layers and heads are counted from 1.
+each step, and the beam search as it went. Layers and heads are counted from 1. Of a recurrent translator (seq2seq) it shows
+the attention that it has, if any, and its hidden states.
 """
 
 
@@ -32,13 +34,18 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from heed.cli.common import errors, open_translator
+    from heed.cli.language import look as look_at_text
+    from heed.cli.language import speaks
     from heed.lab.draw import draw
     from heed.lab.fonts import say_missing
 
+    if len(args.folder) == 1 and speaks(args.folder[0]):
+        return look_at_text(args)
     translator = open_translator(args)
     c = translator.model.config
     weights = sum(weight.numel() for weight in translator.model.parameters())
-    name = f"{','.join(args.folder)} · {c.encoder_layers}+{c.decoder_layers} layers · {c.heads} heads · {weights / 1e6:.1f}M weights"
+    kind = f"{c.heads} heads" if hasattr(c, "heads") else f"{c.cell} · attention {c.attention}"
+    name = f"{','.join(args.folder)} · {c.encoder_layers}+{c.decoder_layers} layers · {kind} · {weights / 1e6:.1f}M weights"
     chosen = {"beam": args.beam} if args.beam is not None else {}
     look = translator.look(args.text, args.target, name, **chosen)
     missing = draw(look, args.out, part=args.part, layer=args.layer, head=args.head)

@@ -6,6 +6,7 @@ EXAMPLES = """\
 examples:
   heed score runs/en-de --source test.en --target test.de
   heed score runs/en-de --source test.en --target test.de --token-scores > scores.tsv
+  heed score runs/wiki --text lines.txt                  # of a language model
 
 One line a pair: its log probability; with --token-scores also each token with its own. The last line, on
 standard error, is the perplexity of the whole. What every text is made to begin with (BART's <s>) is said at no cost,
@@ -19,8 +20,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "folder", type=lambda text: text.split(","), help="a run or a model folder; several: an ensemble"
     )
-    parser.add_argument("--source", required=True, metavar="FILE", help="the texts")
-    parser.add_argument("--target", required=True, metavar="FILE", help="their translations, line by line")
+    parser.add_argument("--source", metavar="FILE", help="the texts")
+    parser.add_argument("--target", metavar="FILE", help="their translations, line by line")
+    parser.add_argument("--text", metavar="FILE", help="of a language model: lines to score, each by itself")
     parser.add_argument("--token-scores", action="store_true", help="the log probability of each token too")
     parser.add_argument("--out", metavar="FILE", help="write lines to a file")
     add_device(parser)
@@ -32,6 +34,12 @@ def run(args: argparse.Namespace) -> int:
     from heed.cli.common import errors, open_translator, read_lines, write_lines
     from heed.serving.searching import begins_with
 
+    if args.text:
+        from heed.cli.language import score
+
+        return score(args)
+    if not (args.source and args.target):
+        raise ValueError("name what to score: --source FILE and --target FILE, or for a language model --text FILE")
     sources, targets = read_lines(args.source), read_lines(args.target)
     if len(sources) != len(targets):
         raise ValueError(f"{args.source} has {len(sources):,} lines and {args.target} has {len(targets):,}")

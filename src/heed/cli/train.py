@@ -32,6 +32,7 @@ USES = {
     "denoising": "heed train --from {} --source … --target … --out …",
     "gap-sentences": "heed train --from {} --source … --target … --out …",
     "classification": "heed classify {} < text",
+    "language": "heed generate {}",
 }
 
 

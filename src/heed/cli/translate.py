@@ -19,7 +19,7 @@ probability over the length penalty) and a tab before each; --token-scores and -
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    from heed.cli.common import add_device
+    from heed.cli.common import add_device, add_engine
 
     parser.add_argument(
         "folder", type=_folders, help="a run, a model folder, or a name on the hub; several with commas are an ensemble"
@@ -52,6 +52,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--batch-tokens", type=int, default=4096, help="how much is translated at once")
     add_device(parser)
+    add_engine(parser, "auto", "who searches: CTranslate2 where it can (on the CPU), or always torch (docs/speed.md)")
 
 
 DECODING = ("beam", "nbest", "length_penalty", "penalty", "stopping", "min_length", "max_length", "no_repeat",

@@ -21,8 +21,8 @@ class Steps(Protocol):
 
 
 class Hypothesis(NamedTuple):
-    """Tokens with the end mark, where it was reached; `scores` the log probability of each."""
+    """Tokens with the end mark, where it was reached; `scores` the log probability of each, None where nobody kept them."""
 
     tokens: list[int]
     score: float
-    scores: list[float]
+    scores: list[float] | None

@@ -7,6 +7,7 @@ from math import isfinite
 import numpy as np
 
 PARTS = ("encoder", "decoder", "cross")
+SIDES = {"encoder": ("source", "source"), "decoder": ("target", "target"), "cross": ("target", "source")}
 STATES = ("kept", "ended", "dropped")
 DECIMALS = 4
 
@@ -23,7 +24,10 @@ class Candidate:
 
 @dataclass(frozen=True, eq=False)
 class Look:
-    """What one translation looked at: tokens, three kinds of attention, predictions, search and alignment."""
+    """What one translation looked at: tokens, three kinds of attention, predictions, search and alignment.
+
+    A kind of attention that a model does not have has no layers and no heads.
+    """
 
     source_text: str
     target_text: str
@@ -38,6 +42,7 @@ class Look:
     search: list[list[Candidate]]  # the beam search, step by step; may be empty
     alignment: list[tuple[int, int]]  # (source word, target word), whitespace words of the two texts; may be empty
     model: str  # a line about the model
+    states: dict[str, np.ndarray] | None = None  # of a recurrent model: "encoder" (s, hidden), "decoder" (t, hidden)
 
     def __post_init__(self):
         """Refuse data that does not fit together."""
@@ -46,6 +51,7 @@ class Look:
             _check_maps(part, getattr(self, part), self.rows(part), self.columns(part))
         if np.triu(self.decoder, 1).max(initial=0.0) > 1e-3:
             raise ValueError("The decoder attention looks at later positions; a decoder may only see earlier ones.")
+        _check_states(self)
         _check_search(self.search)
         _check_alignment(self)
 
@@ -67,11 +73,15 @@ def to_json(look: Look) -> str:
     "encoder", "decoder" and "cross" are nested lists [layer][head][row][column], rows look at columns;
     "scores" is a list of numbers; "predictions" is [step][rank] of [token, probability];
     "search" is [step][candidate] of {"token", "score", "parent", "state"};
-    "alignment" is a list of [source word, target word], counted from 0.
+    "alignment" is a list of [source word, target word], counted from 0;
+    "states", of recurrent models alone, has "encoder" and "decoder", nested lists [token][unit].
     """
     data = {"format": 1} | {field.name: getattr(look, field.name) for field in fields(look)}
     for part in PARTS:
-        data[part] = np.round(np.asarray(data[part], np.float64), DECIMALS).tolist()
+        data[part] = _rounded(data[part])
+    states = data.pop("states")
+    if states is not None:
+        data["states"] = {name: _rounded(own) for name, own in states.items()}
     data["search"] = [[asdict(candidate) for candidate in step] for step in look.search]
     return json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
@@ -81,18 +91,26 @@ def from_json(text: str) -> Look:
     data = json.loads(text)
     if not isinstance(data, dict) or data.get("format") != 1:
         raise ValueError('This is not a look that Heed wrote: it should be a JSON object with "format": 1.')
-    names = [field.name for field in fields(Look)]
+    names = [field.name for field in fields(Look) if field.name != "states"]
     missing = [name for name in names if name not in data]
     if missing:
         raise ValueError(f"The look lacks {', '.join(missing)}; it needs {', '.join(names)}.")
     values = {name: data[name] for name in names}
-    for part in PARTS:
-        values[part] = np.asarray(values[part], np.float32)
+    sizes = {"source": len(values["source"]), "target": len(values["target"])}
+    for part, (rows, columns) in SIDES.items():
+        maps = np.asarray(values[part], np.float32)
+        values[part] = maps if maps.size else np.zeros((0, 0, sizes[rows], sizes[columns]), np.float32)
+    if "states" in data:
+        values["states"] = {name: np.asarray(own, np.float32) for name, own in data["states"].items()}
     values["scores"] = [float(score) for score in values["scores"]]
     values["predictions"] = [[(token, float(p)) for token, p in step] for step in values["predictions"]]
     values["search"] = [[_candidate(item) for item in step] for step in values["search"]]
     values["alignment"] = [(int(source), int(target)) for source, target in values["alignment"]]
     return Look(**values)
+
+
+def _rounded(numbers: np.ndarray) -> list:
+    return np.round(np.asarray(numbers, np.float64), DECIMALS).tolist()
 
 
 def _candidate(item: dict) -> Candidate:
@@ -116,6 +134,8 @@ def _check_lengths(look: Look):
 
 
 def _check_maps(part: str, maps: np.ndarray, rows: list[str], columns: list[str]):
+    if maps.shape == (0, 0, len(rows), len(columns)):
+        return  # the model has no such attention
     if maps.ndim != 4 or maps.shape[2:] != (len(rows), len(columns)) or 0 in maps.shape:
         raise ValueError(
             f"The {part} attention has shape {maps.shape}; "
@@ -128,6 +148,15 @@ def _check_maps(part: str, maps: np.ndarray, rows: list[str], columns: list[str]
         raise ValueError(
             f"A row of the {part} attention is {worst:.3f} away from the sum 1; every row should sum to 1."
         )
+
+
+def _check_states(look: Look):
+    for name, states in (look.states or {}).items():
+        tokens = {"encoder": look.source, "decoder": look.inputs}[name]
+        if states.ndim != 2 or len(states) != len(tokens) or not np.isfinite(states).all():
+            raise ValueError(
+                f"The states of the {name} have shape {states.shape}; ({len(tokens)}, hidden) finite numbers are right."
+            )
 
 
 def _check_search(search: list[list[Candidate]]):

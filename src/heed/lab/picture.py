@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from heed.lab import select
+from heed.lab import hidden, select
 from heed.lab.attention import PARTS, Look
 from heed.lab.colors import ACCENT, FAINT, INK, MUTED, WARM
 from heed.lab.fonts import find_fonts
@@ -172,12 +172,13 @@ class Grid:
 def save(look: Look, path: Path, part: str, layer: int | None, head: int | None) -> str:
     """Draw all maps around one part's mean, or one map if a layer is given; return what no font could show."""
     fonts = find_fonts(_characters(look))
-    detail = Detail(look, part, layer, head)
-    blocks = [(detail, MARGIN, 0.0)]
-    if layer is None:
-        blocks += _overview(look, part, MARGIN + detail.size[0] + 0.6, detail.size[1])
+    blocks = _blocks(look, part, layer, head)
     across = max(left + block.size[0] for block, left, _ in blocks) + MARGIN
     lines = _header(look, across - 2 * MARGIN - 1.1)
+    if not any(getattr(look, name).size for name in PARTS):
+        lines += [
+            ("" if number else "Attention", line, 9, MUTED, 0.24) for number, line in enumerate(wrap(hidden.NOTE, 90))
+        ]
     start = 0.5 + sum(height for *_, height in lines) + 0.3
     height = max(start + down + block.size[1] for block, _, down in blocks) + 0.35
     sheet = Sheet(across, height, fonts)
@@ -189,16 +190,31 @@ def save(look: Look, path: Path, part: str, layer: int | None, head: int | None)
     return fonts.missing
 
 
+def _blocks(look: Look, part: str, layer: int | None, head: int | None) -> list[tuple]:
+    """Place what is drawn: one map, with the others beside it unless a layer is given, and the states where there are some."""
+    if not getattr(look, part).size:
+        return hidden.blocks(look, MARGIN, 0.0, 9.0)
+    detail = Detail(look, part, layer, head)
+    blocks = [(detail, MARGIN, 0.0)]
+    beside = MARGIN + detail.size[0] + 0.6
+    if layer is None and look.states is not None:
+        blocks += hidden.blocks(look, beside, 0.0, 6.0)
+    elif layer is None:
+        blocks += _overview(look, part, beside, detail.size[1])
+    return blocks
+
+
 def _overview(look: Look, part: str, left: Inches, height: Inches) -> list[tuple]:
     """Place the thumbnails of all parts, as large as the height beside them allows."""
+    others = [other for other in PARTS if other != part and getattr(look, other).size]
     for across in (7.2, 6.6, 6.0, 5.4):
         main = Grid(look, part, across)
-        first, second = (Grid(look, other, across * 0.46) for other in PARTS if other != part)
+        grids = [Grid(look, other, across * 0.46) for other in others]
         below = main.size[1] + 0.4
-        if below + max(first.size[1], second.size[1]) <= height:
+        if below + max((grid.size[1] for grid in grids), default=0.0) <= height:
             break
-    beside = left + max(first.size[0] + 0.3, across / 2 + 0.2)
-    return [(main, left, 0.0), (first, left, below), (second, beside, below)]
+    places = [left, left + max(grids[0].size[0] + 0.3, across / 2 + 0.2)] if grids else []
+    return [(main, left, 0.0), *((grid, place, below) for grid, place in zip(grids, places, strict=False))]
 
 
 def _header(look: Look, across: Inches) -> list[tuple[str, str, Inches, str, Inches]]:

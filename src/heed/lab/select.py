@@ -17,6 +17,11 @@ def check(look: Look, part: str, layer: int | None, head: int | None):
     if part not in PARTS:
         raise ValueError(f"The part is {part!r}; it should be one of {', '.join(PARTS)}.")
     layers, heads = getattr(look, part).shape[:2]
+    if not layers and (layer is not None or any(getattr(look, other).size for other in PARTS)):
+        there = [name for name in PARTS if getattr(look, name).size]
+        raise ValueError(
+            f"This model has no {TITLES[part].lower()}; it has {', '.join(there) or 'no attention at all'}."
+        )
     for name, value, count in (("layer", layer, layers), ("head", head, heads)):
         if value is not None and not 1 <= value <= count:
             raise ValueError(f"There is no {name} {value} in the {part}; {name}s are counted from 1 to {count}.")
@@ -37,6 +42,8 @@ def weights(look: Look, part: str, layer: int | None, head: int | None) -> np.nd
 def title(look: Look, part: str, layer: int | None, head: int | None) -> str:
     """Name one map."""
     layers, heads = getattr(look, part).shape[:2]
+    if layers * heads == 1:
+        return TITLES[part]
     if layer is None:
         return f"{TITLES[part]} · mean of all {layers * heads} heads"
     which = f"mean of {heads} heads" if head is None else f"head {head}"

@@ -13,7 +13,17 @@ from heed.lab.fonts import Fonts, default_font, find_fonts, may_embed, subset
 from heed.lab.select import READING, TITLES
 from heed.lab.words import aligned_words, words
 
-SCRIPTS = ("model.js", "shapes.js", "sentence.js", "heads.js", "steps.js", "beam.js", "look.js")
+SCRIPTS = (
+    "model.js",
+    "theme.js",
+    "shapes.js",
+    "sentence.js",
+    "heads.js",
+    "steps.js",
+    "beam.js",
+    "states.js",
+    "look.js",
+)
 
 
 def build(look: Look, part: str, layer: int | None, head: int | None) -> tuple[str, str]:
@@ -24,7 +34,7 @@ def build(look: Look, part: str, layer: int | None, head: int | None) -> tuple[s
         "title": escape(f"{_short(look.source_text)} → {_short(look.target_text)} · heed look"),
         "script_hash": b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         "fonts": _font_faces(fonts),
-        "style": _read("look.css"),
+        "style": _read("look.css") + _read("parts.css"),
         "script": script,
         "look": _harmless(to_json(look)),
         "settings": _harmless(json.dumps(_settings(look, part, layer, head), ensure_ascii=False)),

@@ -14,7 +14,7 @@ from heed.decoding.beam import Seen, beam_search
 from heed.decoding.config import DecodingConfig, longest
 from heed.decoding.ranking import STOPPING
 from heed.lab.attention import Candidate, Look
-from heed.nn.attention import record
+from heed.models.encoder_decoder import Watched
 from heed.serving.alignment import agreement, links, merged
 from heed.serving.searching import searching
 
@@ -25,27 +25,37 @@ Ids = tuple[list[int], list[int]]
 
 
 @torch.inference_mode()
-def recorded(model: nn.Module, pairs: Sequence[Ids], marks: tuple[Marks, Marks]) -> tuple[list[Tensor], Tensor]:
-    """Every attention of the model as it reads and writes these pairs, and the last layer of its decoder."""
+def recorded(model: nn.Module, pairs: Sequence[Ids], marks: tuple[Marks, Marks]) -> Watched:
+    """What there is to see of a model as it reads and writes these pairs."""
     batch = collate([s for s, _ in pairs], [t for _, t in pairs], marks).to(next(model.parameters()).device)
-    with record(model) as maps:
-        states = model.read(batch.target, model.encode(batch.source, batch.valid), batch.valid)
-    return maps, states
+    return model.watched(batch.source, batch.target, batch.valid)
 
 
-def by_part(model: nn.Module, maps: Sequence[Tensor]) -> dict[str, list[Tensor]]:
-    """Maps in the order of the calls, sorted: the encoder's, then each decoder layer's own and its cross attention."""
-    layers = model.config.encoder_layers
-    return {"encoder": maps[:layers], "decoder": maps[layers::2], "cross": maps[layers + 1 :: 2]}
+class Inside(NamedTuple):
+    """Of one pair the attentions, (layers, heads, q, k) each, and its log probabilities (t, vocab); of a recurrent model
+    the states of its encoder and its decoder, (tokens, hidden). A model without an attention has no layers of it.
+    """
+
+    maps: dict[str, np.ndarray]
+    logp: Tensor
+    states: dict[str, np.ndarray] | None
 
 
-def stacked(model: nn.Module, pair: Ids, marks: tuple[Marks, Marks]) -> tuple[dict[str, np.ndarray], Tensor]:
-    """The attentions of one pair as (layers, heads, q, k) each, and its log probabilities (t, vocab)."""
-    maps, states = recorded(model, [pair], marks)
-    parts = by_part(model, maps)
+def stacked(model: nn.Module, pair: Ids, marks: tuple[Marks, Marks]) -> Inside:
+    """What there is to see of one pair."""
+    seen = recorded(model, [pair], marks)
     with torch.inference_mode():
-        logp = model.project(states[0]).log_softmax(dim=-1)
-    return {name: torch.cat(list(own)).float().cpu().numpy() for name, own in parts.items()}, logp
+        logp = model.project(seen.said[0]).log_softmax(dim=-1)
+    s, t = len(marks[0].before) + len(pair[0]) + 1, seen.said.shape[1]
+    sizes = {"encoder": (s, s), "decoder": (t, t), "cross": (t, s)}
+    maps = {
+        name: _numbers(torch.cat(own)) if own else np.zeros((0, 0, *sizes[name])) for name, own in seen.maps.items()
+    }
+    return Inside(maps, logp, seen.states and {name: _numbers(own[0]) for name, own in seen.states.items()})
+
+
+def _numbers(tensor: Tensor) -> np.ndarray:
+    return tensor.float().cpu().numpy()
 
 
 class Rows(NamedTuple):
@@ -58,19 +68,26 @@ class Rows(NamedTuple):
 
     def of(self, cross: Sequence[Tensor]) -> np.ndarray:
         """(b, t, s), the mean of the heads, row i for target token i."""
-        weights = cross[self.layer].mean(dim=1).float().cpu().numpy()
+        layer = min(self.layer, len(cross) - 1)  # a recurrent decoder looks once, however many layers it has
+        weights = _numbers(cross[layer].mean(dim=1))
         return weights[:, 1:] if self.after else weights[:, :-1]
 
 
 def aligned(model: nn.Module, pairs: Sequence[Ids], subwords: Pair, rows: Rows) -> list[list[tuple[int, int]]]:
     """Word alignments of a batch of pairs."""
-    weights = rows.of(by_part(model, recorded(model, pairs, _marks(subwords))[0])["cross"])
-    return [links(table) for table in _tables(weights, pairs, subwords)]
+    cross = recorded(model, pairs, _marks(subwords)).maps["cross"]
+    if not cross:
+        raise ValueError(
+            "the model has no attention to its source (model.attention is 'off'), so it cannot align words"
+        )
+    return [links(table) for table in _tables(rows.of(cross), pairs, subwords)]
 
 
 def choose_rows(model: nn.Module, pairs: Sequence[Ids], subwords: Pair) -> Rows:
     """The rows in which words choose each other most often: no gold alignments are needed to tell."""
-    cross = by_part(model, recorded(model, pairs, _marks(subwords))[0])["cross"]
+    cross = recorded(model, pairs, _marks(subwords)).maps["cross"]
+    if not cross:
+        return Rows(0, after=False)
     every = [Rows(layer, after) for layer in reversed(range(len(cross))) for after in (False, True)]
     return max(every, key=lambda rows: np.mean([agreement(t) for t in _tables(rows.of(cross), pairs, subwords)]))
 
@@ -98,7 +115,7 @@ def look(translator: "Translator", text: str, target: str | None, config: Decodi
         ids = _searched(translator, source, config, seen)
     said, marks = (ids, translator.marks) if target is not None else translator.stripped(ids)
     first, last, before = marks[1].first, marks[1].last, marks[1].before
-    parts, logp = stacked(translator.model, (source, said), marks)
+    parts, logp, states = stacked(translator.model, (source, said), marks)
     pair, pieces = (translator.source, translator.target), translator.target.pieces
     top = logp.exp().topk(min(8, logp.shape[-1]))
     target_text = translator.target.decode(said)
@@ -116,9 +133,10 @@ def look(translator: "Translator", text: str, target: str | None, config: Decodi
         ],
         search=_steps(seen, config.beam, pieces),
         alignment=aligned(translator.model, [(source, said)], pair, translator.alignment_rows)[0]
-        if said and source
+        if said and source and parts["cross"].size
         else [],
         model=name,
+        states=states,
     )
 
 

@@ -8,22 +8,29 @@ import torch
 
 from heed import __version__
 from heed import config as settings
+from heed.data import shortlist
 from heed.data.vocabularies import folder as vocabulary_folder
 from heed.data.vocabulary import Pair
 from heed.decoding.config import DecodingConfig
+from heed.models import LANGUAGE_MODELS
 from heed.models import folder as model_folder
 from heed.models.package import Package
 from heed.serving.translator import Translator
 
 
-def load(folders: str | Path | Sequence[str | Path], device: str = "auto") -> Translator:
-    """The translator of a run, a model folder, a Hugging Face folder or a name on the hub; of several, an ensemble."""
+def load(folders: str | Path | Sequence[str | Path], device: str = "auto", engine: str = "auto") -> Translator:
+    """The translator of a run, a model folder, a Hugging Face folder or a name on the hub; of several, an ensemble.
+
+    `engine` says who searches (`Translator.use`).
+    """
     names = [str(f) for f in ([folders] if isinstance(folders, str | Path) else folders)]
     place = choose_device(device)
     packages = [open_package(name) for name in names]
     for name, package in zip(names, packages, strict=True):
         if hasattr(package.model.config, "labels"):
             raise ValueError(f"{name} is a classifier, which writes no text: use heed classify")
+        if isinstance(package.model, LANGUAGE_MODELS):
+            raise ValueError(f"{name} is a language model, which translates nothing: use heed generate")
     first = packages[0]
     for name, package in zip(names[1:], packages[1:], strict=True):
         if [part.key() for part in package.subwords] != [part.key() for part in first.subwords]:
@@ -35,9 +42,12 @@ def load(folders: str | Path | Sequence[str | Path], device: str = "auto") -> Tr
         )
     decoding = settings.read(DecodingConfig, first.facts.get("decoding", {}), f"{names[0]}/config.json: decoding.")
     models = [package.model.to(place) for package in packages]
-    return Translator(
-        models, first.subwords, decoding=decoding, max_source=first.facts.get("max_source"), facts=first.facts
+    facts, few = first.facts, first.shortlist
+    translator = Translator(
+        models, first.subwords, decoding=decoding, max_source=facts.get("max_source"), facts=facts, shortlist=few
     )
+    translator.use(engine)
+    return translator
 
 
 def open_package(name: str | Path, revision: str | None = None) -> Package:
@@ -66,7 +76,8 @@ def open_package(name: str | Path, revision: str | None = None) -> Package:
     if "model_type" in facts or "architectures" in facts:
         return _theirs(path)
     subwords = _subwords(path, facts)
-    return Package(model_folder.load(path), subwords, {k: v for k, v in facts.items() if k != "model"})
+    few = shortlist.read(path, ctranslate2.names(subwords[1]))
+    return Package(model_folder.load(path), subwords, {k: v for k, v in facts.items() if k != "model"}, few)
 
 
 def _theirs(path: Path) -> Package:
@@ -80,6 +91,8 @@ def write_package(package: Package, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     names = vocabulary_folder.write(folder, package.subwords)
     model_folder.save(folder, package.model, {**package.facts, "heed": __version__, "subwords": names})
+    if package.shortlist is not None:
+        model_folder.write_text(folder / shortlist.FILE, package.shortlist)
 
 
 def choose_device(name: str) -> torch.device:

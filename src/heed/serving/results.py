@@ -1,7 +1,8 @@
 """What a translator gives back."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,7 +18,12 @@ class Candidate:
     text: str
     score: float
     tokens: list[str]
-    token_scores: list[float]
+    scores: list[float] | Callable[[], list[float]] = field(repr=False, compare=False)
+
+    @cached_property
+    def token_scores(self) -> list[float]:
+        """The log probability of each token; where the search has not kept them, they are computed when asked for."""
+        return self.scores() if callable(self.scores) else self.scores
 
 
 @dataclass(frozen=True)
@@ -31,12 +37,16 @@ class Translation:
     text: str
     score: float
     tokens: list[str]
-    token_scores: list[float]
     ids: list[int] = field(repr=False)
     source_tokens: list[str]
     nbest: list[Candidate]
     parts: list["Translation"] = field(repr=False)
     translator: "Translator" = field(repr=False, compare=False)
+
+    @property
+    def token_scores(self) -> list[float]:
+        """The log probability of each token."""
+        return self.nbest[0].token_scores
 
     @cached_property
     def alignment(self) -> list[tuple[int, int]]:
@@ -73,8 +83,7 @@ def joined(text: str, parts: list[Translation], nbest: int, translator: "Transla
     whole = [_together([part.nbest[min(k, len(part.nbest) - 1)] for part in parts]) for k in range(nbest)]
     best = whole[0]
     ids, tokens = [i for part in parts for i in part.ids], [token for part in parts for token in part.source_tokens]
-    scores = best.token_scores
-    return Translation(text, best.text, best.score, best.tokens, scores, ids, tokens, whole, parts, translator)
+    return Translation(text, best.text, best.score, best.tokens, ids, tokens, whole, parts, translator)
 
 
 def _together(parts: list[Candidate]) -> Candidate:
@@ -82,5 +91,9 @@ def _together(parts: list[Candidate]) -> Candidate:
         " ".join(part.text for part in parts),
         float(sum(part.score for part in parts)),
         [token for part in parts for token in part.tokens],
-        [score for part in parts for score in part.token_scores],
+        partial(_scores_together, parts),
     )
+
+
+def _scores_together(parts: list[Candidate]) -> list[float]:
+    return [score for part in parts for score in part.token_scores]

@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-import zlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,17 +12,15 @@ from torch import nn
 from heed import config as settings
 from heed.data.batches import by_length, collate, pad
 from heed.data.vocabulary import Marks, Pair
-from heed.decoding.beam import beam_search
-from heed.decoding.config import DecodingConfig, longest
+from heed.decoding.config import DecodingConfig
 from heed.decoding.ensemble import Ensemble
-from heed.decoding.ranking import STOPPING
-from heed.decoding.sample import drawn, likeliest, one_by_one
 from heed.decoding.steps import Hypothesis
 from heed.lab.attention import Look
-from heed.serving import inside
+from heed.serving import inside, later
 from heed.serving.alignment import first_words
+from heed.serving.card import Card
+from heed.serving.engines import ENGINES, Engine, Own
 from heed.serving.results import Candidate, Score, Translation, joined
-from heed.serving.searching import begins_with, searching
 from heed.serving.split import cut, split
 
 
@@ -38,23 +35,46 @@ class Translator:
         decoding: DecodingConfig | None = None,
         max_source: int | None = None,
         facts: dict[str, Any] | None = None,
+        shortlist: str | None = None,
     ):
         self.models = list(models)
         self.model = self.models[0]
         self.search = self.model if len(self.models) == 1 else Ensemble(self.models)
+        self.engines: list[Engine] = [Own(self)]  # asked in this order; the last takes every search
         self.source, self.target = subwords
         self.marks = self.source.marks, self.target.marks
         self.decoding = decoding or DecodingConfig()
         self.most = min(model.config.max_length for model in self.models)
         self.longest = self.most - 1  # of what is said: the end mark needs a place too
         self.max_source = min(max_source or self.most, self.most)
-        self.facts = facts or {}
+        self.facts, self.shortlist = facts or {}, shortlist
         last = inside.Rows(self.model.config.decoder_layers - 1, after=False)
         self.alignment_rows = inside.Rows(**self.facts.get("alignment", last._asdict()))
 
     @property
     def device(self) -> torch.device:
         return next(self.model.parameters()).device
+
+    def use(self, engine: str, kind: str | None = None) -> None:
+        """Who searches: "torch" is Heed's own search; "ctranslate2", for one model on the CPU, is faster and rounds weights.
+
+        "auto" is CTranslate2 where it can be used. What an engine cannot do Heed's own search does all the same.
+        `kind` is how CTranslate2 keeps weights: "int8" unless said, where the CPU has that, or "float32".
+        """
+        from heed.serving import engine_ctranslate2 as other
+
+        if engine not in ENGINES:
+            raise ValueError(f"engine is {engine!r}; it is {', '.join(ENGINES[:-1])} or {ENGINES[-1]}")
+        self.engines = [Own(self)] if engine == "torch" else [Card(self), Own(self)]
+        reason = other.unfit(self)
+        if engine == "ctranslate2" and reason:
+            raise ValueError(f"engine is 'ctranslate2', but {reason}; use auto or torch")
+        if engine != "torch" and not reason:
+            self.engines.insert(0, other.CTranslate2(self, kind, required=engine == "ctranslate2"))
+
+    def engine(self, **decoding: Any) -> str:
+        """The name of the engine that does such a search."""
+        return next(e for e in self.engines if e.takes(self._chosen(decoding), [])).name
 
     def translate(
         self,
@@ -76,10 +96,11 @@ class Translator:
         chosen = self._chosen(decoding)
         parts, owner = self._parts(texts, too_long)
         forced = self._forced(prefix, texts, owner)
-        found = self.search_ids(self.source.encode(parts), chosen, forced, batch_tokens)
+        ids = self.source.encode(parts)
+        found = self.search_ids(ids, chosen, forced, batch_tokens)
         results: list[list[Translation]] = [[] for _ in texts]
-        for i, part, hypotheses in zip(owner, parts, found, strict=True):
-            results[i].append(self._translation(part, hypotheses))
+        for i, *own in zip(owner, parts, ids, found, later.scores(self, ids, found, batch_tokens), strict=True):
+            results[i].append(self._translation(*own))
         return [
             joined(self.source.clean(text), own, chosen.nbest, self) for text, own in zip(texts, results, strict=True)
         ]
@@ -90,7 +111,7 @@ class Translator:
         ids = self.encode_pairs(sources, targets)
         results: list[Any] = [None] * len(ids)
         for rows in by_length([len(s) + len(t) for s, t in ids], batch_tokens):
-            for row, parts in zip(rows, self._forced_scores([ids[row] for row in rows]), strict=True):
+            for row, parts in zip(rows, self.forced_scores([ids[row] for row in rows]), strict=True):
                 tokens = self.target.pieces([*self.marks[1].before, *ids[row][1], self.marks[1].last])
                 results[row] = Score(sources[row], targets[row], sum(parts), tokens, parts)
         return results
@@ -225,42 +246,12 @@ class Translator:
         self, ids: list[list[int]], config: DecodingConfig, forced: list[list[int]], batch_tokens: int = 4096
     ) -> list[list[Hypothesis]]:
         """The best that a search finds for each source, each beginning with what is forced."""
-        found: list[list[Hypothesis]] = [[] for _ in ids]
-        for rows in by_length([len(source) + 1 for source in ids], max(1, batch_tokens)):
-            own = [forced[row] for row in rows]
-            for row, hypotheses in zip(rows, self._decode([ids[row] for row in rows], rows, config, own), strict=True):
-                found[row] = hypotheses
-        return found
+        engine = next(engine for engine in self.engines if engine.takes(config, forced))
+        return engine.search(ids, config, forced, batch_tokens)
 
     @torch.inference_mode()
-    def _decode(
-        self, sources: list[list[int]], numbers: Sequence[int], config: DecodingConfig, forced: list[list[int]]
-    ) -> list[list[Hypothesis]]:
-        state, begin = self.start(sources), begins_with(config, self.marks[1])
-        most = torch.tensor([longest(config, len(ids) + 1, self.longest) for ids in sources], device=self.device)
-        least = [len(begin) + len(ids) + 1 for ids in forced]
-        most = torch.maximum(most, torch.tensor(least, device=self.device))
-        if config.sample:
-            again = config.nbest
-            state.reorder(torch.arange(len(sources), device=self.device).repeat_interleave(again))
-            own = [
-                (config.seed, number, ids, k)
-                for number, ids in zip(numbers, sources, strict=True)
-                for k in range(again)
-            ]
-            seeds = [zlib.crc32(repr(draw).encode()) for draw in own]
-            choose = drawn(seeds, temperature=config.temperature, top_k=config.top_k, top_p=config.top_p)
-            most, forced = most.repeat_interleave(again), [ids for ids in forced for _ in range(again)]
-            each = one_by_one(self.search, state, most, choose, **searching(config, self.marks[1], forced, most))
-            return [[h for own in each[i : i + again] for h in own] for i in range(0, len(each), again)]
-        parts = searching(config, self.marks[1], forced, most)
-        if config.beam == 1:
-            return one_by_one(self.search, state, most, likeliest, **parts)
-        stop = STOPPING[config.stopping]
-        return beam_search(self.search, state, most, beams=config.beam, nbest=config.nbest, stop=stop, **parts)
-
-    @torch.inference_mode()
-    def _forced_scores(self, ids: list[tuple[list[int], list[int]]]) -> list[list[float]]:
+    def forced_scores(self, ids: list[inside.Ids]) -> list[list[float]]:
+        """The log probability of each token of given targets, their marks included."""
         batch = collate([s for s, _ in ids], [t for _, t in ids], self.marks).to(self.device)
         each = [model(batch.source, batch.target, batch.valid).log_softmax(dim=-1) for model in self.models]
         logp = (torch.stack(each).logsumexp(dim=0) - math.log(len(each))).flatten(0, 1)[batch.places]
@@ -271,8 +262,12 @@ class Translator:
         """One line: a vocabulary with bytes can spell a line break."""
         return " ".join(self.target.decode(tokens).split())
 
-    def _translation(self, part: str, hypotheses: list[Hypothesis]) -> Translation:
-        nbest = [Candidate(self._text(h.tokens), h.score, self.target.pieces(h.tokens), h.scores) for h in hypotheses]
+    def _translation(
+        self, part: str, source: list[int], hypotheses: list[Hypothesis], scores: list[later.Scores]
+    ) -> Translation:
+        nbest = [
+            Candidate(self._text(h.tokens), h.score, self.target.pieces(h.tokens), own)
+            for h, own in zip(hypotheses, scores, strict=True)
+        ]
         best, ids = nbest[0], hypotheses[0].tokens
-        tokens = self.source_pieces(self.source.encode([part])[0])
-        return Translation(part, best.text, best.score, best.tokens, best.token_scores, ids, tokens, nbest, [], self)
+        return Translation(part, best.text, best.score, best.tokens, ids, self.source_pieces(source), nbest, [], self)

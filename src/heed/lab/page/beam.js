@@ -43,14 +43,14 @@ function buildLattice() {
 
 function latticeColumn(step, number, lines) {
   const title = element("button", { type: "button", class: "step" }, String(number + 1));
-  title.setAttribute("aria-label", `Go to step ${number + 1}`);
+  title.setAttribute("aria-label", say("Go to step {0}", number + 1));
   title.addEventListener("click", () => goToStep(number));
-  const list = element("ol", { "aria-label": `Candidates of step ${number + 1}` });
+  const list = element("ol", { "aria-label": say("Candidates of step {0}", number + 1) });
   step.forEach((node, place) => {
     const { token, score, state: fate } = node.candidate;
     node.x = number * (NODE.width + NODE.gapX);
     node.y = NODE.head + place * (NODE.height + NODE.gapY);
-    node.element = element("li", { class: fate, title: `${readable(token)}: ${fate}, ${score.toFixed(3)}` },
+    node.element = element("li", { class: fate, title: `${readable(token)}: ${say(fate)}, ${score.toFixed(3)}` },
       element("span", { class: "token" }, readable(token)), element("span", { class: "number" }, score.toFixed(2)));
     node.element.addEventListener("pointerenter", () => showHypothesis(node));
     node.element.addEventListener("pointerleave", () => showHypothesis(null));
@@ -80,7 +80,7 @@ function showHypothesis(node) {
   if (!shown.length) return void (byId("hypothesis").textContent = "");
   const { score, state: fate } = shown.at(-1).candidate;
   const text = shown.map((at) => at.candidate.token).filter((token) => !isSpecial(token)).join("").replaceAll("\u2581", " ").trim();
-  byId("hypothesis").textContent = `${node ? fate : "chosen"}: “${text}” ${score.toFixed(3)}`;
+  byId("hypothesis").textContent = `${say(node ? fate : "chosen")}: “${text}” ${score.toFixed(3)}`;
 }
 
 function markLattice() {

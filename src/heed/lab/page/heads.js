@@ -1,13 +1,4 @@
 // All heads at a glance, and one map in detail.
-function drawThumb(canvas, map, top) {
-  canvas.width = map[0].length;
-  canvas.height = map.length;
-  const context = canvas.getContext("2d");
-  const image = context.createImageData(canvas.width, canvas.height);
-  map.flat().forEach((value, index) => image.data.set([...theme.rgb(value / top), 255], 4 * index));
-  context.putImageData(image, 0, 0);
-}
-
 function buildGrid() {
   const maps = look[state.part];
   const heads = maps[0].length;
@@ -32,6 +23,7 @@ function thumb(layer, head) {
 }
 
 function drawGrid() {
+  if (!ATTENDS.length) return;
   for (const button of byId("grid").querySelectorAll(".thumb")) {
     const map = weights(state.part, Number(button.dataset.layer), Number(button.dataset.head));
     drawThumb(button.firstChild, map, state.own ? highest(map) : highestOfPart(state.part));
@@ -58,6 +50,7 @@ function choose(layer, head) {
 }
 
 function move(layers, heads) {
+  if (!ATTENDS.length) return;
   const maps = look[state.part];
   const layer = Math.max(-1, Math.min(maps.length - 1, state.layer + layers + (heads && state.layer < 0 ? 1 : 0)));
   const head = Math.max(-1, Math.min(maps[0].length - 1, state.head + heads));
@@ -75,6 +68,7 @@ function detailView() {
 
 let scene = null;
 function drawDetail() {
+  if (!ATTENDS.length) return;
   const view = detailView();
   const room = byId("stage").clientWidth;
   scene = state.view === "map" ? heatMap(view, room) : lineMap(view, room);
@@ -95,6 +89,7 @@ function drawDetail() {
 }
 
 function repaintDetail() {
+  if (!ATTENDS.length) return;
   if (state.view === "lines") scene = lineMap(detailView(), byId("stage").clientWidth);
   const canvas = byId("map");
   const ratio = canvas.width / scene.width;

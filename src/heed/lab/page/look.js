@@ -19,6 +19,7 @@ function repaintAll() {
   drawGrid();
   drawDetail();
   lightLines();
+  drawStates();
 }
 
 function segments(id, names, current, pick) {
@@ -30,6 +31,13 @@ function segments(id, names, current, pick) {
     holder.append(button);
   }
   mark(current);
+}
+
+function withoutAttention() {
+  for (const node of document.querySelectorAll(".controls, #workspace")) node.hidden = true;
+  byId("no-attention").hidden = false;
+  buildLine("source");
+  buildLine("target");
 }
 
 function pickPart(part) {
@@ -102,7 +110,8 @@ function onKey(event) {
 function start() {
   readTheme();
   byId("model").textContent = look.model;
-  segments("parts", { encoder: "Encoder", decoder: "Decoder", cross: "Cross" }, state.part, pickPart);
+  const names = { encoder: "Encoder", decoder: "Decoder", cross: "Cross" };
+  segments("parts", Object.fromEntries(ATTENDS.map((part) => [part, names[part]])), state.part, pickPart);
   segments("views", { map: "Heat map", lines: "Lines" }, state.view, (view) => { state.view = view; drawDetail(); });
   byId("merged").addEventListener("change", (event) => { state.merged = event.target.checked; rebuild(); });
   byId("own").addEventListener("change", (event) => { state.own = event.target.checked; drawGrid(); drawDetail(); });
@@ -125,9 +134,11 @@ function start() {
   document.body.classList.toggle("long", Math.max(look.source.length, look.target.length) > 24);
   buildStrip();
   buildLattice();
-  pickPart(state.part);
+  buildStates();
+  if (ATTENDS.length) pickPart(state.part);
+  else withoutAttention();
   showStep();
   showHypothesis(null);
-  document.fonts.ready.then(() => { repaintAll(); buildLattice(); showStep(); });  // text laid out before its glyphs came stays boxes
+  document.fonts.ready.then(() => { repaintAll(); buildLattice(); buildStates(); showStep(); });  // text laid out before its glyphs came stays boxes
 }
 start();

@@ -7,6 +7,7 @@ const SIDES = {
   decoder: { rows: "inputs", columns: "inputs" },
   cross: { rows: "target", columns: "source" },
 };
+const ATTENDS = Object.keys(SIDES).filter((part) => look[part].length); // a recurrent model has fewer, or none
 const state = {
   part: settings.part, layer: settings.layer, head: settings.head, // -1: the mean
   view: "map", merged: false, own: false, outlines: true,
@@ -15,6 +16,8 @@ const state = {
 
 const isSpecial = (token) => token.length > 2 && token.startsWith("<") && token.endsWith(">");
 const readable = (token) => token.replace(/^\u2581/, "").replaceAll("\u2581", " ") || "\u2423";
+// What people read, {0} and {1} filled in; another page that uses these scripts may say it in another language.
+const say = (text, ...values) => text.replace(/\{(\d)\}/g, (_, place) => values[place]);
 const percent = (p) => (p >= 0.995 && p < 1 ? ">99%" : p > 0 && p < 0.005 ? "<1%" : `${Math.round(100 * p)}%`);
 
 function element(tag, attributes = {}, ...children) {
@@ -79,36 +82,7 @@ function chosen() {
 
 function titleOf(part, layer, head) {
   const heads = look[part][0].length;
+  if (look[part].length * heads === 1) return settings.titles[part];
   if (layer < 0) return `${settings.titles[part]} · mean of all ${look[part].length * heads} heads`;
   return `${settings.titles[part]} · layer ${layer + 1} · ${head < 0 ? `mean of ${heads} heads` : `head ${head + 1}`}`;
-}
-
-// The colours in use, read from the style once and again when they change.
-let theme = null;
-const ink = (name) => theme.inks[name];
-
-function readTheme() {
-  const style = getComputedStyle(document.documentElement);
-  const names = ["ink", "muted", "hairline", "surface", "accent", "warm"];
-  const dark = style.getPropertyValue("--dark").trim() === "1";
-  const table = rampOf(settings.ramps[dark ? "dark" : "light"]);
-  const at = (share) => table[Math.round(255 * Math.min(1, Math.max(0, share)))];
-  const light = (share) => (share > 0.45) === dark; // whether the colour itself is a light one
-  theme = {
-    dark,
-    inks: Object.fromEntries(names.map((name) => [name, style.getPropertyValue(`--${name}`).trim()])),
-    rgb: at,
-    fill: (share) => `rgb(${at(share).join(",")})`,
-    on: (share) => (light(share) ? "#0f181c" : "#ffffff"),
-  };
-}
-
-// 256 colours between the stops of a ramp.
-function rampOf(stops) {
-  const channel = (stop, k) => parseInt(stops[stop].slice(1 + 2 * k, 3 + 2 * k), 16);
-  return Array.from({ length: 256 }, (_, number) => {
-    const place = (number / 255) * (stops.length - 1);
-    const low = Math.min(stops.length - 2, Math.floor(place));
-    return [0, 1, 2].map((k) => Math.round(channel(low, k) + (place - low) * (channel(low + 1, k) - channel(low, k))));
-  });
 }

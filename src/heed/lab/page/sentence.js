@@ -20,6 +20,7 @@ function stepRow() {
 // What is lit: {asking: {line, index}, line, values}.
 function lights() {
   const hover = state.hover;
+  if (!ATTENDS.length) return null;
   if (hover?.line && !markedCell()) {
     if (state.part === "decoder") return null;
     return { asking: hover, line: "source", values: weights("cross", -1, -1)[hover.index], note: "mean of all cross attention" };
@@ -96,7 +97,7 @@ function lightLines() {
 }
 
 function noteOf(lit) {
-  if (!lit) return "Point at a token to see what it looks at.";
+  if (!lit) return ATTENDS.length ? "Point at a token to see what it looks at." : "";
   const asking = axis(lineName(lit.asking.line))[lit.asking.index].text;
   const from = lit.note ?? titleOf(state.part, state.layer, state.head);
   return lit.back ? `Lit: the tokens that look at “${asking}”, by ${from}.` : `Lit: what “${asking}” looks at, by ${from}.`;

@@ -86,8 +86,8 @@ function lineMap(view, room) {
   const width = Math.max(left + right + 120, Math.min(room, left + right + 420));
   const y = (index) => head + (index + 0.5) * pitch;
   const shapes = [
-    { kind: "text", x: left - 12, y: 10, size: 11.5, anchor: "end", text: "looks", fill: ink("muted") },
-    { kind: "text", x: width - right + 12, y: 10, size: 11.5, anchor: "start", text: "at", fill: ink("muted") },
+    { kind: "text", x: left - 12, y: 10, size: 11.5, anchor: "end", text: say("looks"), fill: ink("muted") },
+    { kind: "text", x: width - right + 12, y: 10, size: 11.5, anchor: "start", text: say("at"), fill: ink("muted") },
   ];
   const { row: onlyRow, column: onlyColumn } = markedCell() ?? {};
   map.forEach((weightsOfRow, i) => weightsOfRow.forEach((value, j) => {

@@ -1,0 +1,221 @@
+"""Where a token stands: the waves of Vaswani et al. (2017), what holds of them, and positions that were learned."""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from heed.lab import charts
+from heed.lab.charts import Table
+from heed.lab.colors import ACCENT, INK, MUTED, WARM
+from heed.nn.positions import Sinusoidal
+
+# Distances between ten positions of width ten, as the lecture notes print them.
+NOTES = [
+    [0.000, 1.275, 2.167, 2.823, 3.361, 3.508, 3.392, 3.440, 3.417, 3.266],
+    [1.275, 0.000, 1.104, 2.195, 3.135, 3.511, 3.452, 3.442, 3.387, 3.308],
+    [2.167, 1.104, 0.000, 1.296, 2.468, 3.067, 3.256, 3.464, 3.498, 3.371],
+    [2.823, 2.195, 1.296, 0.000, 1.275, 2.110, 2.746, 3.399, 3.624, 3.399],
+    [3.361, 3.135, 2.468, 1.275, 0.000, 1.057, 2.176, 3.242, 3.659, 3.434],
+    [3.508, 3.511, 3.067, 2.110, 1.057, 0.000, 1.333, 2.601, 3.169, 3.118],
+    [3.392, 3.452, 3.256, 2.746, 2.176, 1.333, 0.000, 1.338, 2.063, 2.429],
+    [3.440, 3.442, 3.464, 3.399, 3.242, 2.601, 1.338, 0.000, 0.912, 1.891],
+    [3.417, 3.387, 3.498, 3.624, 3.659, 3.169, 2.063, 0.912, 0.000, 1.277],
+    [3.266, 3.308, 3.371, 3.399, 3.434, 3.118, 2.429, 1.891, 1.277, 0.000],
+]
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """Vectors, one a position: their norms, and for each offset the least, mean and greatest distance of two."""
+
+    values: list[list[float]]
+    norms: list[float]
+    least: list[float]
+    mean: list[float]
+    greatest: list[float]
+
+
+@dataclass(frozen=True)
+class Positions:
+    """The waves at `dim`; the table of the lecture notes, the one by the formula, and the one that explains theirs."""
+
+    dim: int
+    length: int
+    waves: Vectors
+    expected_norm: float
+    notes: list[list[float]]
+    formula: list[list[float]]
+    rebuilt: list[list[float]]
+    notes_norms: list[float]
+    learned: Vectors | None
+    model: str | None
+
+    @property
+    def rises_until(self) -> int:
+        """The last offset up to which every step away is a step further."""
+        steps = zip(self.waves.mean, self.waves.mean[1:], strict=False)
+        return next((offset for offset, (near, far) in enumerate(steps) if far <= near), len(self.waves.mean) - 1)
+
+
+def measure(
+    dim: int = 64, length: int = 64, learned: Float[Tensor, "places width"] | None = None, model: str | None = None
+) -> Positions:
+    """Norms and distances of the waves, and of `learned` positions where some are given."""
+    if dim < 2 or dim % 2:
+        raise ValueError(f"dim is {dim}; it must be even: a sine and a cosine for each rate")
+    if length < 2:
+        raise ValueError(f"length is {length}; it must be at least 2, or there are no distances")
+    notes = notes_vectors(10, 10)
+    return Positions(
+        dim=dim,
+        length=length,
+        waves=describe(Sinusoidal(length, dim)(0, length).double()),
+        expected_norm=math.sqrt(dim / 2),
+        notes=NOTES,
+        formula=distances(Sinusoidal(10, 10)(0, 10).double()).tolist(),
+        rebuilt=distances(notes).tolist(),
+        notes_norms=notes.norm(dim=1).tolist(),
+        learned=None if learned is None else describe(learned[:length].double()),
+        model=model,
+    )
+
+
+def describe(vectors: Float[Tensor, "t dim"]) -> Vectors:
+    """What there is to say of vectors that stand in a row."""
+    table = distances(vectors)
+    by_offset = [table.diagonal(offset) for offset in range(len(vectors))]
+    return Vectors(
+        values=vectors.tolist(),
+        norms=vectors.norm(dim=1).tolist(),
+        least=[own.min().item() for own in by_offset],
+        mean=[own.mean().item() for own in by_offset],
+        greatest=[own.max().item() for own in by_offset],
+    )
+
+
+def distances(vectors: Float[Tensor, "t dim"]) -> Float[Tensor, "t t"]:
+    """How far each vector is from each other one. By differences: torch's cdist may go by squares, and lose digits."""
+    return (vectors[:, None] - vectors[None]).norm(dim=-1)
+
+
+def notes_vectors(length: int, columns: int) -> Float[Tensor, "length columns"]:
+    """The vectors whose distances the lecture notes print: column j has a rate of its own, 10000^(-2j/100).
+
+    In the formula columns 2i and 2i + 1 are sine and cosine of one rate, and the exponent is 2i/10.
+    """
+    j = torch.arange(columns, dtype=torch.float64)
+    angle = torch.arange(length, dtype=torch.float64)[:, None] * 10000.0 ** (-2 * j / 100)
+    return torch.where(j % 2 == 0, angle.sin(), angle.cos())
+
+
+def says(result: Positions) -> str:
+    """What is to be seen, in one sentence."""
+    text = (
+        f"Every position has the norm √({result.dim}/2) = {result.expected_norm:.3f}, and how far two are apart depends on "
+        f"their offset alone; it rises up to offset {result.rises_until}."
+    )
+    if result.learned is not None:
+        low, high = min(result.learned.norms), max(result.learned.norms)
+        text += f" The learned ones of {result.model} have norms from {low:.3f} to {high:.3f}."
+    return text
+
+
+def tables(result: Positions) -> list[Table]:
+    """Distances by offset, and the table of the lecture notes beside the formula's."""
+    offsets = [offset for offset in (1, 2, 3, 4, 8, 16, 32, 64, 128, 256) if offset < result.length]
+    columns = ["offset", "waves: least", "greatest"]
+    rows = [[str(o), f"{result.waves.least[o]:.4f}", f"{result.waves.greatest[o]:.4f}"] for o in offsets]
+    if result.learned is not None:
+        columns += ["learned: least", "mean", "greatest"]
+        own = result.learned
+        for row, o in zip(rows, offsets, strict=True):
+            there = o < len(own.mean)
+            row += [f"{values[o]:.4f}" if there else "" for values in (own.least, own.mean, own.greatest)]
+    first = [
+        [f"1 to {k + 1}", *(f"{table[0][k]:.3f}" for table in (result.notes, result.rebuilt, result.formula))]
+        for k in range(10)
+    ]
+    return [
+        Table(f"Distance of two positions, dim {result.dim}", columns, rows),
+        Table(
+            "Ten positions, dim 10: the first row",
+            ["positions", "lecture notes", "rate 10000^(-2j/100) in column j", "formula"],
+            first,
+        ),
+    ]
+
+
+def figure(result: Positions) -> Figure:
+    """Waves, norms and distances; the two tables of ten positions; learned positions where there are some."""
+    rows = 3 if result.learned is not None else 2
+    caption = (
+        "Each column of the map is a wave; fast ones on the left, slow ones on the right. Sine and cosine of one rate are a point on a circle: so every norm is the same, and moving "
+        "both positions along turns the circle and changes no distance. In the table of the lecture notes each column has a rate of its own, so nothing closes to a circle: norms and "
+        "distances waver. All its 100 cells follow from sin or cos(position · 10000^(−2j/100)) in column j; by the formula it would be the table on the right."
+    )
+    if result.learned is not None:
+        caption += " Below: positions that a model has learned; those that few texts of its training reached are still as they were drawn."
+    paper = charts.paper("Positions as waves", caption, height=4.1 * rows)
+    grid = paper.add_gridspec(rows, 6)
+    _map(paper.add_subplot(grid[0, :2]), result.waves, f"Sinusoids, {result.length} positions × {result.dim} columns")
+    _norms(paper.add_subplot(grid[0, 2:4]), result)
+    _offsets(paper.add_subplot(grid[0, 4:]), result)
+    _cells(paper.add_subplot(grid[1, :3]), result.notes, "Ten positions, dim 10: the lecture notes")
+    _cells(paper.add_subplot(grid[1, 3:]), result.formula, "The same by the formula: one number for each diagonal")
+    if result.learned is not None:
+        _learned(paper, grid, result)
+    return paper
+
+
+def _map(panel, vectors: Vectors, title: str) -> None:
+    top = max(abs(value) for row in vectors.values for value in row)
+    charts.heat(panel, vectors.values, charts.BOTH_WAYS, -top, top)
+    charts.head(panel, title)
+    panel.set_xlabel("column", fontsize=9, color=MUTED)
+    panel.set_ylabel("position", fontsize=9, color=MUTED)
+
+
+def _norms(panel, result: Positions) -> None:
+    charts.dress(panel, "Norm by position, dim 10", "position")
+    same = [math.sqrt(5)] * 10
+    charts.line(panel, range(10), same, ACCENT, mark="o")
+    charts.line(panel, range(10), result.notes_norms, WARM, mark="o")
+    panel.set_ylim(1.8, 2.5)
+    charts.note(panel, 0.04, 0.80, "formula: √(10/2) everywhere", color=ACCENT)
+    charts.note(panel, 0.04, 0.06, "rates of the notes' table", color=WARM)
+
+
+def _offsets(panel, result: Positions) -> None:
+    charts.dress(panel, f"Distance by offset, dim {result.dim}", "offset")
+    offsets = range(result.length)
+    panel.fill_between(offsets, result.waves.least, result.waves.greatest, color=ACCENT, alpha=0.2, linewidth=0)
+    charts.line(panel, offsets, result.waves.mean, ACCENT)
+    panel.set_ylim(bottom=0)
+    charts.note(panel, 0.97, 0.12, "least and greatest over all pairs\nlie on the line", color=ACCENT, anchor="right")
+
+
+def _cells(panel, table: list[list[float]], title: str) -> None:
+    charts.heat(panel, table, charts.RAMP, 0.0, 5.2)
+    charts.numbers(panel, table, ".3f", 2.6)
+    charts.head(panel, title)
+    panel.set_xticks(range(10), [f"X{k + 1}" for k in range(10)])
+    panel.set_yticks(range(10), [f"X{k + 1}" for k in range(10)])
+
+
+def _learned(paper: Figure, grid, result: Positions) -> None:
+    own = result.learned
+    assert own is not None
+    _map(paper.add_subplot(grid[2, :2]), own, f"Learned: {result.model}")
+    panel = paper.add_subplot(grid[2, 2:4])
+    charts.dress(panel, "Norm by position, learned", "position")
+    charts.line(panel, range(len(own.norms)), own.norms, INK)
+    panel.set_ylim(bottom=0)
+    panel = paper.add_subplot(grid[2, 4:])
+    table = distances(torch.tensor(own.values)).tolist()
+    charts.heat(panel, table, charts.RAMP, 0.0, max(map(max, table)))
+    charts.head(panel, "Distance of two positions, learned")
+    panel.set_xlabel("position", fontsize=9, color=MUTED)

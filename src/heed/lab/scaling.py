@@ -1,0 +1,186 @@
+"""Why scores are divided by √d_k: q·k spreads as √d_k, and a softmax of scores far apart has no gradient left."""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from heed.lab import charts
+from heed.lab.charts import Table
+from heed.lab.colors import ACCENT, WARM
+from heed.nn.attention import mix
+
+# Three scores, and the same divided by ten, as in the lecture notes, with what they print for the softmax.
+NOTES_SCORES = ([100.0, 50.0, 50.0], [10.0, 5.0, 5.0])
+NOTES_WEIGHTS = (
+    [1.0, 1.9287498479639e-22, 1.9287498479639e-22],
+    [0.98670329104227, 0.006648354478866, 0.006648354478866],
+)
+WIDTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
+
+
+@dataclass(frozen=True)
+class Softmax:
+    """Of many queries: the variance of the scores, the mean entropy of the weights, their gradient at the median query."""
+
+    variance: list[float]
+    entropy: list[float]
+    gradient: list[float]
+
+
+@dataclass(frozen=True)
+class Example:
+    """A few scores, their softmax, and how much the weight of the first moves with its score."""
+
+    scores: list[float]
+    weights: list[float]
+    notes: list[float]
+    gradient: float
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """For each width of q and k: scores as they are, and divided by its root."""
+
+    widths: list[int]
+    keys: int
+    queries: int
+    seed: int
+    plain: Softmax
+    scaled: Softmax
+    examples: list[Example]
+
+
+def measure(keys: int = 64, seed: int = 0, groups: int = 128, queries: int = 32) -> Scaling:
+    """Draw q and k from N(0, 1), for each group of queries its own keys, and let the softmax of the house weigh them."""
+    if keys < 2:
+        raise ValueError(f"keys is {keys}; it must be at least 2, or there is nothing to choose from")
+    generator = torch.Generator().manual_seed(seed)
+    found: dict[bool, list[tuple[float, float, float]]] = {False: [], True: []}
+    for width in WIDTHS:
+        q = torch.randn(groups, queries, width, generator=generator)
+        k = torch.randn(groups, keys, width, generator=generator)
+        scores = (q @ k.mT).double()
+        for scaled, own in found.items():
+            own.append(_describe(scores / math.sqrt(width) if scaled else scores))
+    plain, divided = (Softmax(*map(list, zip(*own, strict=True))) for own in found.values())
+    examples = [_example(*own) for own in zip(NOTES_SCORES, NOTES_WEIGHTS, strict=True)]
+    return Scaling(list(WIDTHS), keys, groups * queries, seed, plain, divided, examples)
+
+
+def weigh(scores: Float[Tensor, "*rows k"]) -> Float[Tensor, "*rows k"]:
+    """The weights that attention gives to keys of these scores."""
+    return mix(scores, torch.eye(scores.shape[-1], dtype=scores.dtype))[1]
+
+
+def jacobian_norm(weights: Float[Tensor, "*rows k"]) -> Float[Tensor, "*rows"]:
+    """How much the weights move with the scores: the Frobenius norm of diag(w) - w wᵀ, without ever building it."""
+    two, three = weights.square().sum(-1), weights.pow(3).sum(-1)
+    return (two - 2 * three + two.square()).clamp(min=0).sqrt()
+
+
+def _describe(scores: Float[Tensor, "g q k"]) -> tuple[float, float, float]:
+    weights = weigh(scores)
+    entropy = torch.special.entr(weights).sum(-1).mean() / math.log(2)
+    return scores.var().item(), entropy.item(), jacobian_norm(weights).median().item()
+
+
+def _example(scores: list[float], notes: list[float]) -> Example:
+    weights = weigh(torch.tensor(scores, dtype=torch.float64))
+    others = weights[1:].sum().item()  # 1 - w of the first, which in float64 would be nothing
+    return Example(scores, weights.tolist(), notes, weights[0].item() * others)
+
+
+def says(result: Scaling) -> str:
+    """What is to be seen, in one sentence."""
+    return (
+        f"The variance of q·k grows as d_k ({result.plain.variance[-1]:.0f} at {result.widths[-1]}); undivided, the weights over {result.keys} keys fall "
+        f"from {result.plain.entropy[0]:.1f} to {result.plain.entropy[-1]:.1f} bits and their gradient to {result.plain.gradient[-1]:.1g}, "
+        f"while divided by √d_k they keep {result.scaled.entropy[-1]:.1f} bits and {result.scaled.gradient[-1]:.2f}."
+    )
+
+
+def tables(result: Scaling) -> list[Table]:
+    """By width, and the example of the lecture notes."""
+    rows = []
+    for at, width in enumerate(result.widths):
+        row = [str(width)]
+        for own in (result.plain, result.scaled):
+            row += [f"{own.variance[at]:.2f}", f"{own.entropy[at]:.2f}", f"{own.gradient[at]:.2g}"]
+        rows.append(row)
+    notes = [
+        [
+            ", ".join(f"{score:g}" for score in own.scores),
+            ", ".join(f"{weight:.5g}" for weight in own.weights),
+            ", ".join(f"{weight:.5g}" for weight in own.notes),
+            f"{own.gradient:.3g}",
+        ]
+        for own in result.examples
+    ]
+    columns = ["d_k", "q·k: variance", "bits", "gradient", "q·k/√d_k: variance", "bits", "gradient"]
+    return [
+        Table(f"Softmax over {result.keys} keys", columns, rows),
+        Table("Three scores", ["scores", "softmax", "lecture notes", "gradient of the first"], notes),
+    ]
+
+
+def figure(result: Scaling) -> Figure:
+    """Variance, entropy and gradient by width, and the example of the lecture notes."""
+    caption = (
+        f"q and k are drawn from N(0, 1), {result.queries:,} queries over {result.keys} keys each. A product of dₖ terms has the variance dₖ: the wider a head, the further its scores are apart, "
+        "until the softmax chooses one key and all but ignores the rest. Where it is that sure, its gradient is all but nothing, and the scores cannot be learned. Dividing by √dₖ keeps "
+        "the variance at 1, whatever the width. In the lecture notes' example dividing by ten (the root of 100) takes the gradient from 10⁻²² to 10⁻²."
+    )
+    paper = charts.paper("Why scores are divided by √dₖ", caption)
+    panels = paper.subplots(2, 2)
+    _curves(panels[0, 0], result, "variance", "Variance of the scores")
+    _curves(
+        panels[0, 1],
+        result,
+        "entropy",
+        f"Entropy of the weights, bits (all {result.keys} alike: {math.log2(result.keys):g})",
+    )
+    _curves(panels[1, 0], result, "gradient", "Gradient of the softmax at the median query")
+    panels[0, 0].set_yscale("log", base=10)
+    panels[0, 1].set_ylim(0, math.log2(result.keys))
+    panels[1, 0].set_yscale("log", base=10)
+    for panel in (panels[0, 0], panels[0, 1], panels[1, 0]):
+        charts.name_ends(panel, ["q·k", "q·k / √dₖ"])
+    _example_bars(panels[1, 1], result)
+    return paper
+
+
+def _curves(panel, result: Scaling, what: str, title: str) -> None:
+    charts.dress(panel, title, "dₖ, the width of q and k")
+    panel.set_xscale("log", base=2)
+    ticks = result.widths[::2]
+    panel.set_xticks(ticks, [str(width) for width in ticks])
+    panel.minorticks_off()
+    charts.line(panel, result.widths, getattr(result.plain, what), WARM, mark="o")
+    charts.line(panel, result.widths, getattr(result.scaled, what), ACCENT, mark="o")
+
+
+def _example_bars(panel, result: Scaling) -> None:
+    """Weights of the second key and gradients, as bars on a logarithmic axis that begins at 10^-24."""
+    charts.dress(panel, "The lecture notes' example", "", "")
+    panel.grid(False)
+    panel.set_xscale("log")
+    panel.set_xlim(1e-24, 1e4)
+    colors, ticks, names = (WARM, ACCENT), [], []
+    for number, (own, color) in enumerate(zip(result.examples, colors, strict=True)):
+        top = -number * 4.5
+        scores = ", ".join(f"{score:g}" for score in own.scores)
+        panel.text(1e-24, top + 0.8, f"softmax ({scores})", va="center", fontsize=9, color=color)
+        values = [("first weight", own.weights[0]), ("second, third", own.weights[1]), ("gradient", own.gradient)]
+        for row, (name, value) in enumerate(values):
+            panel.barh(top - row, value - 1e-24, left=1e-24, height=0.72, color=color, alpha=1.0 if row == 2 else 0.55)
+            panel.text(value * 2.2, top - row, f"{value:.4g}", va="center", fontsize=8.8, color=color)
+            ticks.append(top - row)
+            names.append(name)
+    panel.set_yticks(ticks, names)
+    panel.set_ylim(-7.2, 1.6)
+    panel.set_xticks([1e-24, 1e-18, 1e-12, 1e-6, 1.0])
+    panel.minorticks_off()
