@@ -22,9 +22,9 @@ def fits(model: nn.Module) -> bool:
     return isinstance(model, EncoderDecoder) and swift.fits(model)
 
 
-def hasten(model: EncoderDecoder, aside: Any = None) -> None:
-    """Exchange the parts of a model that `fits`; its weights stay where they are. `aside` is a second stream (nn/products.py)."""
-    swift.hasten(model, aside)
+def hasten(model: EncoderDecoder) -> None:
+    """Exchange the parts of a model that `fits`; its weights stay where they are."""
+    swift.hasten(model)
     positions = {type(part) for part in (model.positions, model.source_positions) if part is not None}
     if all(issubclass(kind, Sinusoidal) for kind in positions) and model.norm is None and model.source_norm is None:
         model._places, model._embed = _which, partial(_embedded, model)

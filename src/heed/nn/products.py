@@ -1,6 +1,6 @@
 """Linear layers and the activations after them, forward and back, for training on a GPU.
 
-The slope of an activation and the gradient of the bias before it are one kernel; gradients of matrices are made aside.
+The slope of an activation and the gradient of the bias before it are one kernel.
 """
 
 from typing import Any
@@ -83,44 +83,12 @@ def _through(d: Tensor, before: Tensor | None, kind: int, seed: Tensor | None, s
     return inner, parts.sum(dim=0).to(d.dtype)
 
 
-class Aside:
-    """A second stream of the card, for gradients of weights: nothing needs them before the end, and they fill the time in
-    which other kernels wait for memory. Some are on their way at a time; what they read is kept until then.
-    """
-
-    DEPTH = 2
-
-    def __init__(self, device: torch.device):
-        self.stream = torch.cuda.Stream(device)
-        self.under_way: list[tuple[torch.cuda.Event, tuple[Tensor, ...]]] = []
-
-    def product(self, d: Tensor, x: Tensor) -> Tensor:
-        """The gradient of a matrix that made of x what d is the gradient of."""
-        self.join(self.DEPTH - 1)
-        self.stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(self.stream):
-            out = d.T @ x
-            self.under_way.append((self.stream.record_event(), (d, x)))
-        return out
-
-    def join(self, left: int = 0) -> None:
-        """Wait until no more than so many are under way."""
-        while len(self.under_way) > left:
-            event, _ = self.under_way.pop(0)
-            torch.cuda.current_stream().wait_event(event)
-
-
-def _weigh(aside: Aside | None, d: Tensor, x: Tensor) -> Tensor:
-    return d.T @ x if aside is None else aside.product(d, x)
-
-
 class _Linear(torch.autograd.Function):
     """A linear layer, and its input again for whoever else needs it: both gradients come back as one product."""
 
     @staticmethod
-    def forward(ctx: Any, x, weight, bias, aside: Aside | None):
+    def forward(ctx: Any, x, weight, bias):
         ctx.save_for_backward(x, weight)
-        ctx.aside = aside
         ctx.set_materialize_grads(False)
         return torch.addmm(bias, x, weight.T), x
 
@@ -128,26 +96,25 @@ class _Linear(torch.autograd.Function):
     def backward(ctx: Any, d, more):
         x, weight = ctx.saved_tensors
         d = d.contiguous()
-        to_weight = _weigh(ctx.aside, d, x)
+        to_weight = d.T @ x
         _, to_bias = _through(d, None, NOTHING, None, 0, 1.0)
-        return _back(d, weight, more), to_weight, to_bias, None
+        return _back(d, weight, more), to_weight, to_bias
 
 
 class _Last(torch.autograd.Function):
     """A linear layer without its bias, which is added later."""
 
     @staticmethod
-    def forward(ctx: Any, x, weight, aside: Aside | None):
+    def forward(ctx: Any, x, weight):
         ctx.save_for_backward(x, weight)
-        ctx.aside = aside
         return x @ weight.T
 
     @staticmethod
     def backward(ctx: Any, d):
         x, weight = ctx.saved_tensors
         d = d.contiguous()
-        to_weight = _weigh(ctx.aside, d, x)
-        return d @ weight, to_weight, None
+        to_weight = d.T @ x
+        return d @ weight, to_weight
 
 
 def _back(d: Tensor, weight: Tensor, more: Tensor | None) -> Tensor:
@@ -155,21 +122,21 @@ def _back(d: Tensor, weight: Tensor, more: Tensor | None) -> Tensor:
     return d @ weight if more is None else more.addmm_(d, weight)
 
 
-def linear(x: Tensor, weight: Tensor, bias: Tensor, aside: Aside | None = None) -> tuple[Tensor, Tensor]:
+def linear(x: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
     """A linear layer of x, and x: use that one from there on."""
-    return _Linear.apply(x, weight, bias, aside)
+    return _Linear.apply(x, weight, bias)
 
 
-def last(x: Tensor, part: torch.nn.Linear, aside: Aside | None = None) -> Tensor:
+def last(x: Tensor, part: torch.nn.Linear) -> Tensor:
     """A linear layer without its bias."""
-    return _Last.apply(x, part.weight, aside)
+    return _Last.apply(x, part.weight)
 
 
 class _Up(torch.autograd.Function):
     """An activation of a linear layer, with dropout; and the input again."""
 
     @staticmethod
-    def forward(ctx: Any, x, weight, bias, kind: int, dropout: float, aside: Aside | None):
+    def forward(ctx: Any, x, weight, bias, kind: int, dropout: float):
         seed, share, grown = chance(dropout, x.device)
         if kind == RELU and seed is None:  # its slope is told by what comes out
             before = out = torch._addmm_activation(bias, x, weight.T)
@@ -181,21 +148,19 @@ class _Up(torch.autograd.Function):
                 KIND=kind, DROP=seed is not None, BLOCK=2048,
             )  # fmt: skip
         ctx.save_for_backward(x, weight, before, seed)
-        ctx.rest = (kind, share, grown, aside)
+        ctx.rest = (kind, share, grown)
         ctx.set_materialize_grads(False)
         return out, x
 
     @staticmethod
     def backward(ctx: Any, d, more):
         x, weight, before, seed = ctx.saved_tensors
-        kind, share, grown, aside = ctx.rest
+        kind, share, grown = ctx.rest
         inner, to_bias = _through(d, before, kind, seed, share, grown)
-        to_weight = _weigh(aside, inner, x)
-        return _back(inner, weight, more), to_weight, to_bias, None, None, None
+        to_weight = inner.T @ x
+        return _back(inner, weight, more), to_weight, to_bias, None, None
 
 
-def up(
-    x: Tensor, part: torch.nn.Linear, kind: int, dropout: float = 0.0, aside: Aside | None = None
-) -> tuple[Tensor, Tensor]:
+def up(x: Tensor, part: torch.nn.Linear, kind: int, dropout: float = 0.0) -> tuple[Tensor, Tensor]:
     """The activation of part(x), with dropout; and x: use that one from there on."""
-    return _Up.apply(x, part.weight, part.bias, kind, dropout, aside)
+    return _Up.apply(x, part.weight, part.bias, kind, dropout)

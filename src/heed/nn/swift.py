@@ -4,8 +4,6 @@
 layer of a body are added where its sum is normed.
 """
 
-from typing import Any
-
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
@@ -57,12 +55,12 @@ def _known(layer: Layer, last: nn.Module | None) -> bool:
     )
 
 
-def hasten(model: nn.Module, aside: Any = None) -> None:
-    """Exchange the stacks of a model that `fits`; `aside` (nn/products.py) makes the gradients of their matrices."""
+def hasten(model: nn.Module) -> None:
+    """Exchange the stacks of a model that `fits`."""
     for owner in list(model.modules()):
         for name, part in list(owner.named_children()):
             if isinstance(part, Stack):
-                setattr(owner, name, SwiftStack(part, aside))
+                setattr(owner, name, SwiftStack(part))
 
 
 def exact(model: nn.Module) -> set[int]:
@@ -76,9 +74,9 @@ def exact(model: nn.Module) -> set[int]:
 class SwiftStack(nn.Module):
     """The layers of a plain stack, for one row of sequences end to end."""
 
-    def __init__(self, plain: Stack, aside: Any = None):
+    def __init__(self, plain: Stack):
         super().__init__()
-        self.layers, self.norm, self.aside = plain.layers, plain.norm, aside
+        self.layers, self.norm = plain.layers, plain.norm
         self.pre = isinstance(plain.layers[0].mlp, PreNorm)
 
     def forward(
@@ -105,14 +103,14 @@ class SwiftStack(nn.Module):
             body = part.body
             if isinstance(body, MLP):
                 last, rate = body.down, _rate(body.dropout)
-                y, normed = products.up(normed, body.up, kinds()[body.activation], rate, self.aside)
+                y, normed = products.up(normed, body.up, kinds()[body.activation], rate)
             elif part in crosses:
                 last = body.out
                 y, normed, far = self._attended(body, normed, far, memory_mask, False)
             else:
                 last = body.out
                 y, normed, _ = self._attended(body, normed, None, mask, causal)
-            y = products.last(y, last, self.aside)
+            y = products.last(y, last)
             total, normed = fused.sum_norm(total if self.pre else normed, y, last.bias, norm, _rate(part.dropout))
         return (normed if self.pre or self.norm is None else fused.norm(normed, self.norm))[None]
 
@@ -129,11 +127,11 @@ class SwiftStack(nn.Module):
         Both inputs are given back, to be used from there on.
         """
         if memory is None:
-            (one, x), other = _together(self.aside, x, body.q, body.k, body.v), None
+            (one, x), other = _together(x, body.q, body.k, body.v), None
         else:
             (one, x), (other, memory) = (
-                _together(self.aside, x, body.q),
-                _together(self.aside, memory, body.k, body.v),
+                _together(x, body.q),
+                _together(memory, body.k, body.v),
             )
         return _mixed(body, one, other, mask, causal), x, memory
 
@@ -154,11 +152,11 @@ def _mixed(body: Attention, one: Tensor, other: Tensor | None, mask: Within, cau
     return attend_within(q, k, v, mask, causal, dropout)[0].transpose(0, 1).flatten(1)
 
 
-def _together(aside: Any, x: Float[Tensor, "t dim"], *parts: nn.Linear) -> tuple[Tensor, Tensor]:
+def _together(x: Float[Tensor, "t dim"], *parts: nn.Linear) -> tuple[Tensor, Tensor]:
     """What several linear layers make of x, side by side; and x."""
     from heed.nn import products
 
     if len(parts) == 1:
-        return products.linear(x, parts[0].weight, parts[0].bias, aside)
+        return products.linear(x, parts[0].weight, parts[0].bias)
     weights, biases = torch.cat([part.weight for part in parts]), torch.cat([part.bias for part in parts])
-    return products.linear(x, weights, biases, aside)
+    return products.linear(x, weights, biases)

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from heed.data.packed import Packed
 from heed.models import swift as models
-from heed.nn import flat, products, swift
+from heed.nn import flat, swift
 from heed.tasks.loss import Loss
 
 RECORDINGS = 32  # that are kept; what they need in memory, they share
@@ -41,10 +41,7 @@ class Swift:
         self.rounded = Flat(rounded, dtype)
         learned = [[pair for pair in group if pair[0].requires_grad] for group in (rounded, self.exact)]
         self.weights, self.copies = map(list, zip(*learned[0], *learned[1], strict=True))
-        device = self.weights[0].device
-        self.aside = products.Aside(device) if device.type == "cuda" else None
-        self.stream = torch.cuda.Stream(device, priority=-1) if device.type == "cuda" else None  # before what is aside
-        models.hasten(self.half, self.aside)
+        models.hasten(self.half)
         self.split = len(learned[0]), sum(own.numel() for own, _ in learned[0])
         self.whole = torch.zeros(sum(weight.numel() for weight in self.weights), device=self.weights[0].device)
         self.gradients = _views(self.whole, self.weights)
@@ -72,8 +69,6 @@ class Swift:
         self.half.train()
         loss = self.objective(self.half, batch)
         found = torch.autograd.grad(loss.total, self.copies, allow_unused=True)
-        if self.aside is not None:
-            self.aside.join()
         known = [torch.zeros_like(own) if new is None else new for own, new in zip(self.copies, found, strict=True)]
         number, size = self.split
         found = torch.cat([new.flatten() for new in known[:number]])
@@ -97,13 +92,14 @@ class Swift:
         """Once for the kernels to be made, once for the record; chance is put back to where it was."""
         device = batch.source.device
         own, chance = batch.cloned(), torch.cuda.get_rng_state(device)
-        self.stream.wait_stream(torch.cuda.current_stream(device))
-        with torch.cuda.stream(self.stream):
+        aside = torch.cuda.Stream(device)
+        aside.wait_stream(torch.cuda.current_stream(device))
+        with torch.cuda.stream(aside):
             self._passes(own)
-        torch.cuda.current_stream(device).wait_stream(self.stream)
+        torch.cuda.current_stream(device).wait_stream(aside)
         graph = torch.cuda.CUDAGraph()
         # by the thread alone: another one brings the next batch at this very time
-        with torch.cuda.graph(graph, pool=self.pool, stream=self.stream, capture_error_mode="thread_local"):
+        with torch.cuda.graph(graph, pool=self.pool, capture_error_mode="thread_local"):
             total, surprise = self._passes(own)
         self.pool = self.pool or graph.pool()
         torch.cuda.set_rng_state(chance, device)
