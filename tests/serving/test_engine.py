@@ -140,6 +140,22 @@ def test_what_shares_a_batch_does_not_matter(one):
             assert [h.score for h in a] == pytest.approx([h.score for h in b], abs=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("sentences", "threads", "sizes"),
+    [
+        (1, 1, (1, 1)),
+        (1, 2, (1, 2)),
+        (7, 2, (1, 2)),
+        (8, 2, (2, 1)),
+        (1, 16, (1, 4)),
+        (16, 16, (4, 4)),
+        (64, 16, (16, 1)),
+    ],
+)
+def test_threads_have_batches_of_their_own_where_there_are_enough(sentences, threads, sizes):
+    assert engine_ctranslate2.shared(sentences, threads) == sizes
+
+
 def test_batches_are_full_even_and_of_near_equal_lengths():
     ids = [[0] * (i % 40 + 1) for i in range(1000)]
     jobs = engine_ctranslate2._jobs(list(range(1000)), ids, [len(own) for own in ids], 4, 3, 10_000)

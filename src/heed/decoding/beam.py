@@ -11,6 +11,9 @@ from heed.decoding.limits import Rule, ruled
 from heed.decoding.ranking import Penalty, Standing, Stop, exact, wu
 from heed.decoding.steps import Hypothesis, State, Steps
 
+# (log probabilities, the likeliest candidates and their places, what was said, which sentences) -> candidates and places
+Pick = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
+
 
 class Seen(NamedTuple):
     """One step of a search: of each sentence at work its best candidates, best first.
@@ -73,12 +76,14 @@ def beam_search(  # noqa: PLR0913 (the parts of a search, each by its name)
     stop: Stop = exact,
     rules: Sequence[Rule] = (),
     renormalize: bool = False,
+    pick: Pick | None = None,
     watch: Callable[[Seen], None] | None = None,
 ) -> list[list[Hypothesis]]:
     """The `nbest` best sequences for each row of `state`, best first, none longer than its `longest`.
 
     Best is the log probability over the length penalty. A sentence is done, and leaves the batch, when `stop` says so: if
-    that is `exact`, with enough beams the answer is that of trying all.
+    that is `exact`, with enough beams the answer is that of trying all. `pick` may choose other candidates than the
+    likeliest: those that end and count must be the first, and no more than `beams` may live on.
     """
     live = _Live(longest, beams)
     done: list[list[Hypothesis]] = [[] for _ in longest]
@@ -88,6 +93,8 @@ def beam_search(  # noqa: PLR0913 (the parts of a search, each by its name)
         logp = ruled(model.step(said, state), *live.rows(), rules, renormalize)
         logp = logp.unflatten(0, (-1, beams)) + live.logp[:, :, None]
         best, place = logp.flatten(1).topk(min(2 * beams, logp[0].numel()))
+        if pick is not None:
+            best, place = pick(logp, best, place, live.tokens, live.sentence)
         beam, token = place // logp.shape[-1], place % logp.shape[-1]
         length = live.tokens.shape[2] + 1
         ends = (token == last) | (length >= live.longest)[:, None]

@@ -28,11 +28,10 @@ if TYPE_CHECKING:
     from heed.serving.translator import Translator
 
 ROWS, SENTENCES = 64, 32  # hypotheses and sentences in a batch: with more no row becomes cheaper
-EACH = 4  # sentences for each thread: with fewer all threads work at one batch
-MILD, MOST = (
-    0.6,
-    1.0,
-)  # the power of the length penalty: up to the first the likeliest is soon the best, beyond the second never
+EACH = 4  # sentences for each batch at work: with fewer several threads work at one
+TOGETHER = 4  # threads at one batch, at most: more would wait for each other
+MILD = 0.6  # the power of the length penalty up to which the likeliest that ends is soon the best
+STRONG = 1.0  # and up to which the best is among twice as many as there are beams
 NEARLY_NONE = 1e-9  # a penalty that changes no score: 0 would change when a search stops
 Found = dict[int, list[Hypothesis]]  # of each row all that was found, best first
 Job = tuple[list[int], int]  # rows that are translated together, and the most tokens that each may become
@@ -55,7 +54,15 @@ def way(config: DecodingConfig) -> Way | None:
         return Way(alpha or NEARLY_NONE, beam)
     if alpha <= MILD:
         return Way(0.0, beam if alpha else config.nbest)
-    return Way(alpha, 2 * beam, 2.0) if alpha <= MOST else None
+    return Way(alpha, 2 * beam, 2.0) if alpha <= STRONG else None
+
+
+def shared(sentences: int, threads: int) -> tuple[int, int]:
+    """How many batches are translated at once, and by how many threads each: by one, if there is enough for all."""
+    for each in (1, TOGETHER):
+        if threads >= each and sentences >= EACH * (threads // each):
+            return threads // each, each
+    return 1, min(threads, TOGETHER)
 
 
 def unfit(translator: "Translator") -> str | None:
@@ -120,14 +127,12 @@ class CTranslate2:
 
     def _pool(self, sentences: int) -> tuple[Any, int]:
         """Who translates so many sentences, and how many batches at once; None where CTranslate2 cannot be used after all."""
-        threads = torch.get_num_threads()
-        workers = threads if sentences >= EACH * threads else 1
+        size = shared(sentences, torch.get_num_threads())
         with self.lock:
             parameters = self.translator.model.parameters()
             seen = tuple((p.data_ptr(), 0 if p.is_inference() else p._version) for p in parameters)
             if seen != self.seen:
                 self.pools, self.seen = {}, seen
-            size = workers, threads // workers
             try:
                 if size not in self.pools:
                     self.pools[size] = self._opened(*size)
@@ -137,7 +142,7 @@ class CTranslate2:
                 self.broken = True
                 reason = str(error).strip().split("\n")[0]
                 warnings.warn(f"CTranslate2 cannot be used for this model, torch is: {reason}", stacklevel=4)
-            return self.pools.get(size), workers
+            return self.pools.get(size), size[0]
 
     def _opened(self, workers: int, threads: int) -> Any:
         from ctranslate2 import Translator

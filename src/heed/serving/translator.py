@@ -221,6 +221,10 @@ class Translator:
             owner += [i] * len(own)
         return parts, owner
 
+    def parts(self, text: str) -> list[str]:
+        """A text cut into what the model allows."""
+        return self._parts([text], "split")[0]
+
     def _size(self, text: str) -> int:
         return len(self.marks[0].before) + len(self.source.encode([text])[0]) + 1
 

@@ -60,35 +60,8 @@ function fileName(suffix) {
   return `attention-${state.part}-${which}.${suffix}`;
 }
 
-// The map with its title, on a margin.
 function picture() {
-  const margin = 24, head = 40;
-  const title = titleOf(state.part, state.layer, state.head);
-  const shift = (shape) => {
-    const moved = { ...shape };
-    for (const key of ["x", "x1", "x2"]) if (key in moved) moved[key] += margin;
-    for (const key of ["y", "y1", "y2"]) if (key in moved) moved[key] += margin + head;
-    return moved;
-  };
-  const shapes = [{ kind: "text", x: margin, y: margin + 8, size: 17, weight: 600, text: title, fill: ink("ink") }, ...scene.shapes.map(shift)];
-  const width = Math.ceil(Math.max(scene.width, textWidth(title, 18.5)) + 2 * margin);
-  return { shapes, width, height: Math.ceil(scene.height + head + 2 * margin) };
-}
-
-function savePng() {
-  const { shapes, width, height } = picture();
-  const canvas = element("canvas", { width: 2 * width, height: 2 * height });
-  const context = canvas.getContext("2d");
-  context.scale(2, 2);
-  context.fillStyle = ink("surface");
-  context.fillRect(0, 0, width, height);
-  paint(context, shapes);
-  canvas.toBlob((blob) => save(fileName("png"), blob), "image/png");
-}
-
-function saveSvg() {
-  const { shapes, width, height } = picture();
-  save(fileName("svg"), new Blob([toSvg(shapes, width, height)], { type: "image/svg+xml" }));
+  return framed(scene, titleOf(state.part, state.layer, state.head));
 }
 
 function switchTheme() {
@@ -123,8 +96,8 @@ function start() {
   byId("map").addEventListener("pointermove", pointAt);
   byId("map").addEventListener("pointerdown", pointAt);
   byId("map").addEventListener("pointerleave", (event) => { if (event.pointerType !== "touch") { state.hover = null; showLights(); } });
-  byId("save-png").addEventListener("click", savePng);
-  byId("save-svg").addEventListener("click", saveSvg);
+  byId("save-png").addEventListener("click", () => toPng(picture(), (blob) => save(fileName("png"), blob)));
+  byId("save-svg").addEventListener("click", () => save(fileName("svg"), toSvg(picture())));
   byId("save-json").addEventListener("click", () => save("attention.json", new Blob([byId("look").textContent], { type: "application/json" })));
   byId("theme").addEventListener("click", switchTheme);
   for (const line of ["source-line", "target-line"]) byId(line).addEventListener("keydown", moveInLine);

@@ -147,7 +147,31 @@ function pathOf({ kind, x1, y1, x2, y2 }) {
   return `M${x1} ${y1}C${middle} ${y1} ${middle} ${y2} ${x2} ${y2}`;
 }
 
-function toSvg(shapes, width, height) {
+// A scene with its title, on a margin.
+function framed(scene, title) {
+  const margin = 24, head = 40;
+  const shift = (shape) => {
+    const moved = { ...shape };
+    for (const key of ["x", "x1", "x2"]) if (key in moved) moved[key] += margin;
+    for (const key of ["y", "y1", "y2"]) if (key in moved) moved[key] += margin + head;
+    return moved;
+  };
+  const shapes = [{ kind: "text", x: margin, y: margin + 8, size: 17, weight: 600, text: title, fill: ink("ink") }, ...scene.shapes.map(shift)];
+  const width = Math.ceil(Math.max(scene.width, textWidth(title, 18.5)) + 2 * margin);
+  return { shapes, width, height: Math.ceil(scene.height + head + 2 * margin) };
+}
+
+function toPng({ shapes, width, height }, done) {
+  const canvas = element("canvas", { width: 2 * width, height: 2 * height });
+  const context = canvas.getContext("2d");
+  context.scale(2, 2);
+  context.fillStyle = ink("surface");
+  context.fillRect(0, 0, width, height);
+  paint(context, shapes);
+  canvas.toBlob(done, "image/png");
+}
+
+function toSvg({ shapes, width, height }) {
   const space = "http://www.w3.org/2000/svg";
   const root = document.createElementNS(space, "svg");
   const add = (tag, attributes, text) => {
@@ -170,5 +194,5 @@ function toSvg(shapes, width, height) {
       }, shape.text);
     } else add("path", { d: pathOf(shape), fill: "none", stroke, "stroke-width": thickness, "stroke-opacity": opacity });
   }
-  return new XMLSerializer().serializeToString(root);
+  return new Blob([new XMLSerializer().serializeToString(root)], { type: "image/svg+xml" });
 }

@@ -17,19 +17,8 @@ function buildStates() {
   drawStates();
 }
 
-// Below zero towards the warm colour, above it towards the accent, on the paper of the page.
 function drawStates() {
-  const inks = ["warm", "surface", "accent"].map((name) => rampOf([ink(name), ink(name)])[0]);
-  const mixed = (value) => inks[1].map((paper, k) => Math.round(paper + Math.min(1, Math.abs(value)) * (inks[value < 0 ? 0 : 2][k] - paper)));
-  for (const canvas of byId("state-maps").querySelectorAll("canvas")) {
-    const rows = look.states[canvas.dataset.part];
-    canvas.width = rows[0].length;
-    canvas.height = rows.length;
-    const context = canvas.getContext("2d");
-    const image = context.createImageData(canvas.width, canvas.height);
-    rows.flat().forEach((value, index) => image.data.set([...mixed(value), 255], 4 * index));
-    context.putImageData(image, 0, 0);
-  }
+  for (const canvas of byId("state-maps").querySelectorAll("canvas")) drawSigned(canvas, look.states[canvas.dataset.part], 1);
 }
 
 function pointAtState(event, part) {

@@ -37,3 +37,16 @@ function drawThumb(canvas, map, top) {
   map.flat().forEach((value, index) => image.data.set([...theme.rgb(value / top), 255], 4 * index));
   context.putImageData(image, 0, 0);
 }
+
+// Numbers of both signs: below zero towards the warm colour, above it towards the accent, on the paper of the page.
+function drawSigned(canvas, rows, top) {
+  const inks = ["warm", "surface", "accent"].map((name) => rampOf([ink(name), ink(name)])[0]);
+  const share = (value) => Math.min(1, Math.abs(value) / top);
+  const mixed = (value) => inks[1].map((paper, k) => Math.round(paper + share(value) * (inks[value < 0 ? 0 : 2][k] - paper)));
+  canvas.width = rows[0].length;
+  canvas.height = rows.length;
+  const context = canvas.getContext("2d");
+  const image = context.createImageData(canvas.width, canvas.height);
+  rows.flat().forEach((value, index) => image.data.set([...mixed(value), 255], 4 * index));
+  context.putImageData(image, 0, 0);
+}
