@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 HEED := $(VENV)/bin/heed
 DEMO := runs/demo
+WORKERS ?= 2
 
 .PHONY: demo test check-all lint setup setup-tests browser clean
 
@@ -23,7 +24,7 @@ demo: setup
 	@echo "Your turn:   $(HEED) translate $(DEMO) \"나는 책을 읽어요.\""
 
 test: setup-tests browser lint
-	$(VENV)/bin/python -m pytest -m "not long"
+	$(VENV)/bin/python -m pytest -m "not long" -n $(WORKERS) --dist loadfile
 
 check-all: setup-tests browser lint
 	$(VENV)/bin/python -m pytest -m ""
