@@ -79,7 +79,9 @@ def test_two_folders_are_an_ensemble(tmp_path, folder, make, texts):
     other = make(131)
     other.model.float()
     write(tmp_path / "other", other)
-    alone, both, twice = (load(paths, "cpu", "torch") for paths in (folder, [folder, tmp_path / "other"], [folder, folder]))
+    alone, both, twice = (
+        load(paths, "cpu", "torch") for paths in (folder, [folder, tmp_path / "other"], [folder, folder])
+    )
     assert [len(t.models) for t in (alone, both, twice)] == [1, 2, 2]
     one, two, same = ([t.text for t in made.translate(texts[:3], beam=1)] for made in (alone, both, twice))
     assert one == same != two

@@ -90,7 +90,9 @@ def _stream(
     if not valid:
         read = sum(1 for _ in _counted(lines(), "counting", tell))
         if read < 2:
-            raise ValueError("data.source has one line, of which none can be set aside: name a text as data.valid_source")
+            raise ValueError(
+                "data.source has one line, of which none can be set aside: name a text as data.valid_source"
+            )
         held = min(data.holdout, max(1, read // 10))
         train, valid = lambda: islice(lines(), read - held), list(islice(lines(), read - held, None))
     texts = _key(data, "language", held)

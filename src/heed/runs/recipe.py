@@ -142,7 +142,9 @@ def _check_task(recipe: Recipe) -> None:
     task, name = recipe.task.name, recipe.model.name
     able = TASKS.get(task)
     if task != "language" and name in TASKS["language"]:
-        raise ValueError(f"task.name is {task!r}, but a language model ({name}) learns from one text: set it to 'language'")
+        raise ValueError(
+            f"task.name is {task!r}, but a language model ({name}) learns from one text: set it to 'language'"
+        )
     if able and name not in able and not recipe.model.folder:
         raise ValueError(f"task.name is {task!r}, which {name} cannot learn: set model.name to {' or '.join(able)}")
 
@@ -191,7 +193,9 @@ def _check_model(recipe: Recipe) -> None:
             )
     longest = model.max_length or (None if model.folder else TransformerConfig.max_length)
     if recipe.task.name == "language" and recipe.filters != FiltersConfig():
-        raise ValueError("filters are for pairs: the text that a language model learns from is read as it stands, all of it")
+        raise ValueError(
+            "filters are for pairs: the text that a language model learns from is read as it stands, all of it"
+        )
     least = recipe.filters.max_length >= 2
     if not least or (longest is not None and recipe.filters.max_length > longest):
         most = f", and at most model.max_length, {longest}" if longest else ""

@@ -117,9 +117,7 @@ def restore_optimizer(optimizer: Optimizer, tensors: Mapping[str, Tensor], names
 class Learner:
     """What a checkpoint is of: a model, the optimizer's memory, and the moving average and what is carried, if any."""
 
-    def __init__(
-        self, model: nn.Module, optimizer: Optimizer, ema: EMA | None = None, carried: Carried | None = None
-    ):
+    def __init__(self, model: nn.Module, optimizer: Optimizer, ema: EMA | None = None, carried: Carried | None = None):
         self.model, self.optimizer, self.ema, self.carried = model, optimizer, ema, carried
         self.names = [name for name, _ in model.named_parameters()]
 
