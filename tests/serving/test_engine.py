@@ -92,7 +92,8 @@ def test_without_a_penalty_exact_is_exact(each):
 def test_no_run_twice_and_no_end_too_soon(one):
     own = agree(one, dataclasses.replace(SAME, min_length=9, no_repeat=2))
     assert min(len(h.tokens) for each in own for h in each) >= 10
-    agree(one, dataclasses.replace(SAME, min_length=16))
+    for translator in (one, made("bart")):  # no end at all: what a text begins with takes a place
+        agree(translator, dataclasses.replace(SAME, min_length=16))
 
 
 @pytest.mark.parametrize("stopping", ["exact", "heuristic"])
@@ -103,6 +104,24 @@ def test_other_ways_of_stopping_are_come_near_to(one, stopping, alpha):
     found, own = (search(e, config) for e in (CTranslate2(one, "float32"), Own(one)))
     assert all(a[0].score <= b[0].score + 1e-4 for a, b in zip(found, own, strict=True))
     assert sum(a[0].tokens == b[0].tokens for a, b in zip(found, own, strict=True)) >= 0.8 * len(own)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0])
+@pytest.mark.parametrize("stopping", ["exact", "heuristic"])
+def test_it_does_not_stop_while_the_likeliest_goes_on(alpha, stopping):
+    """A model that says the same whatever it reads: mostly one word, and hardly ever the end."""
+    same = made("one")
+    same.model.output.weight.zero_()
+    same.model.bias.fill_(-30.0)
+    same.model.bias[[300, 301, same.marks[1].last]] = torch.tensor([0.95, 0.01, 0.04]).log()
+    config = dataclasses.replace(SAME, nbest=1, penalty="wu", length_penalty=alpha, stopping=stopping)
+    found, own, soon = (
+        search(engine, how, TEXTS[:1])[0][0].tokens
+        for engine, how in (
+            (CTranslate2(same, "float32"), config), (Own(same), config), (Own(same), dataclasses.replace(config, stopping="first")),
+        )
+    )  # fmt: skip
+    assert found == own == [300] * 16 and len(soon) < 16
 
 
 @pytest.mark.parametrize("beam", [1, 4])

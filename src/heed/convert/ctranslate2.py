@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from heed.convert import card, tokenizers
+from heed.convert import card, patient, tokenizers
 from heed.convert.aside import aside
 from heed.data.vocabulary import Vocabulary
 from heed.models.bart import BartClassifier
@@ -83,12 +83,11 @@ def is_one(folder: Path) -> bool:
 
 def _specs() -> Any:
     try:
-        from ctranslate2 import specs
+        return patient.ctranslate2().specs
     except ImportError as error:
         raise ValueError(
             "writing for CTranslate2 needs its package, which is not installed: pip install ctranslate2"
         ) from error
-    return specs
 
 
 def _spec(package: Package, specs: Any) -> Any:

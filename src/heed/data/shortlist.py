@@ -1,7 +1,8 @@
 """Which target subwords a source can become: a table that a fast search may keep to, learned from the corpus.
 
 How likely a subword is to be translated as another is told by IBM model 1 (Brown et al., 1993). Each source subword has its
-likeliest translations and itself; the most frequent target subwords are always there.
+likeliest translations and itself; the most frequent target subwords are always there. The more a corpus repeats itself, the
+better such a list does: whether it does well enough is seen by what a model has said (`fitting`).
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -15,12 +16,8 @@ from heed.data.rows import places
 from heed.data.vocabulary import Pair
 
 FILE = "shortlist.txt"
-SIZES = (
-    (300, 30),
-    (600, 60),
-    (1200, 120),
-    (2400, 240),
-)  # target subwords that are always there, and of each source subword
+# how many target subwords are always there, and how many more each source subword has
+SIZES = ((300, 30), (600, 60), (1200, 120), (2400, 240))
 NEEDED = 0.99  # the share of translations that must not lack anything
 LARGEST = 1 / 3  # of the vocabulary: a longer list is not worth having
 LEAST = 1e-4  # expected to be there less often than this is not to be there
@@ -28,7 +25,7 @@ MOST = 1_000_000  # pairs that are looked at
 CELLS = 6_000_000  # pairs of a source and a target subword of one sentence, that are looked at together
 BLOCKS = 6  # so many times, at most
 SEEN = 20  # of a large corpus those sentences are taken in which something was not seen so often
-ROUNDS = 5
+ROUNDS = 3
 
 
 class Shortlist(NamedTuple):
@@ -43,7 +40,7 @@ class Shortlist(NamedTuple):
 
 
 class Table(NamedTuple):
-    """How often each `source` subword has become each `target`, in the order of sources; the first `shared` are subwords of both."""
+    """How often each `source` subword has become each `target`, in the order of sources; so many first are `shared` by both."""
 
     source: np.ndarray
     target: np.ndarray
@@ -53,10 +50,12 @@ class Table(NamedTuple):
     def shortlist(self, frequent: int, best: int) -> Shortlist:
         said = np.bincount(self.target, self.counts)
         always = np.argsort(-said, kind="stable")[: min(frequent, np.count_nonzero(said))]
-        chosen = _best(self.source, self.counts, best)
-        source, target = self.source[chosen], self.target[chosen]
-        found = np.split(target, np.flatnonzero(np.diff(source)) + 1)
-        by_source = dict(zip(np.unique(source).tolist(), found, strict=True))
+        others = ~np.isin(self.target, always)
+        source, target = self.source[others], self.target[others]
+        chosen = _best(source, self.counts[others], best)
+        source, target = source[chosen], target[chosen]
+        each, first = np.unique(source, return_index=True)
+        by_source = dict(zip(each.tolist(), np.split(target, first[1:]), strict=bool(len(each))))
         for i in range(self.shared):  # a name stays what it is
             by_source[i] = np.append(by_source.get(i, always[:0]), i)
         return Shortlist(np.sort(always), {i: np.unique(own) for i, own in by_source.items()})

@@ -1,8 +1,8 @@
 """An engine for CPUs: CTranslate2, with weights of eight bits. What it cannot do as it is asked it does not take.
 
-It keeps beams as `heed.decoding.beam` does. It stops as soon as `beam` are found ("first"), or, where it knows of no length
-penalty, when `beam` are found and the likeliest candidate of all has ended. That second way finds what "exact" finds in all
-but few sentences; the penalty is then Heed's own, as it ranks what was found.
+It keeps beams as `heed.decoding.beam` does. It stops as soon as `beam` are found ("first"), or, where it is told no length
+penalty, when so many are found and the likeliest candidate of all has ended. That second way finds what "exact" finds in all
+but few sentences. The penalty is Heed's own in any case: it ranks what was found.
 """
 
 import threading
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
+from heed.convert import patient
 from heed.convert.ctranslate2 import able, names
 from heed.decoding.config import DecodingConfig, longest
 from heed.decoding.ranking import PENALTIES
@@ -38,7 +39,10 @@ Job = tuple[list[int], int]  # rows that are translated together, and the most t
 
 
 class Way(NamedTuple):
-    """How CTranslate2 searches: with its own penalty length^`alpha` until `beam` times `patience` are found."""
+    """How CTranslate2 searches: with its own penalty length^`alpha` until `beam` times `patience` are found.
+
+    Where alpha is 0, until the likeliest candidate of all has ended too, and as soon as `wanted` are found.
+    """
 
     alpha: float
     wanted: int
@@ -54,7 +58,7 @@ def way(config: DecodingConfig) -> Way | None:
         return Way(alpha or NEARLY_NONE, beam)
     if alpha <= MILD:
         return Way(0.0, beam if alpha else config.nbest)
-    return Way(alpha, 2 * beam, 2.0) if alpha <= STRONG else None
+    return Way(0.0, 2 * beam, 2.0) if alpha <= STRONG else None
 
 
 def shared(sentences: int, threads: int) -> tuple[int, int]:
@@ -91,9 +95,9 @@ class CTranslate2:
     @cached_property
     def kind(self) -> str:
         """Of the weights: as many bits as are fastest here."""
-        from ctranslate2 import get_supported_compute_types
-
-        return self.asked or ("int8" if "int8" in get_supported_compute_types("cpu") else "float32")
+        return self.asked or (
+            "int8" if "int8" in patient.ctranslate2().get_supported_compute_types("cpu") else "float32"
+        )
 
     @property
     def name(self) -> str:
@@ -105,7 +109,7 @@ class CTranslate2:
             return False
         if begins_with(config, marks) != marks.before:
             return False
-        return all(p.dtype == torch.float32 and p.device.type == "cpu" for p in model.parameters())
+        return all(p.dtype == torch.float32 and p.device.type == "cpu" for p in self._weights())
 
     def search(self, ids: Ids, config: DecodingConfig, forced: Ids, batch_tokens: int) -> list[list[Hypothesis]]:
         limits = [longest(config, len(own) + 1, self.translator.longest) for own in ids]
@@ -129,8 +133,7 @@ class CTranslate2:
         """Who translates so many sentences, and how many batches at once; None where CTranslate2 cannot be used after all."""
         size = shared(sentences, torch.get_num_threads())
         with self.lock:
-            parameters = self.translator.model.parameters()
-            seen = tuple((p.data_ptr(), 0 if p.is_inference() else p._version) for p in parameters)
+            seen = tuple((p.data_ptr(), 0 if p.is_inference() else p._version) for p in self._weights())
             if seen != self.seen:
                 self.pools, self.seen = {}, seen
             try:
@@ -144,13 +147,19 @@ class CTranslate2:
                 warnings.warn(f"CTranslate2 cannot be used for this model, torch is: {reason}", stacklevel=4)
             return self.pools.get(size), size[0]
 
-    def _opened(self, workers: int, threads: int) -> Any:
-        from ctranslate2 import Translator
+    @cached_property
+    def _parts(self) -> list[torch.nn.Module]:
+        return list(self.translator.model.modules())
 
-        t = self.translator
+    def _weights(self) -> list[torch.Tensor]:
+        """As they are now. To look for them in the whole model each time would take longer than a few words."""
+        return [weight for part in self._parts for weight in part._parameters.values() if weight is not None]
+
+    def _opened(self, workers: int, threads: int) -> Any:
+        opened, t = patient.ctranslate2().Translator, self.translator
         package = Package(t.model, (t.source, t.target), {}, t.shortlist)
         how = {"device": "cpu", "compute_type": self.kind, "inter_threads": workers, "intra_threads": threads}
-        return engine_cache.with_folder(package, self.kind, lambda folder: Translator(str(folder), **how))
+        return engine_cache.with_folder(package, self.kind, lambda folder: opened(str(folder), **how))
 
     @cached_property
     def names(self) -> tuple[list[str], list[str], dict[str, int]]:
