@@ -46,7 +46,7 @@ SYSTEMS = {
     "general": System("general, step then look", SEQ2SEQ, (LUONG, "model.attention=general")),
     "scaled-dot": System("scaled dot, step then look", SEQ2SEQ, (LUONG, "model.attention=scaled-dot")),
     "fed": System("general, step then look, fed", SEQ2SEQ, (LUONG, "model.attention=general", "model.feeding=true"), usual=False),
-    "transformer": System("Transformer", TRANSFORMER),
+    "transformer": System("Transformer", TRANSFORMER, (), 36.52),
     "restricted": System("Transformer, restricted encoder", TRANSFORMER, ("model.encoder=restricted",), usual=False),
     "convolution": System("Transformer, convolutional encoder", TRANSFORMER, ("model.encoder=convolution",), usual=False),
 }  # fmt: skip
