@@ -132,18 +132,15 @@ def test_of_a_large_corpus_as_much_is_read_as_shows_every_subword(tmp_path, monk
     assert sorted(np.concatenate(read).tolist()) == list(range(len(corpus)))
 
 
-def test_the_shortest_list_that_serves_is_taken(monkeypatch):
+def test_lists_come_from_the_shortest_on_while_they_are_worth_having(monkeypatch):
     """Word i became word i often, and word i + 1 now and then."""
     words = np.arange(10)
     table = Table(np.repeat(words, 2), np.stack([words, (words + 1) % 10], 1).flatten(), np.tile([9.0, 1.0], 10), 0)
     monkeypatch.setattr(shortlist, "SIZES", ((1, 1), (1, 2), (10, 2)))
-    assert shortlist.fitting(table, [([1, 2], [1, 2])] * 9, 90).by_source[1].tolist() == [1]
-    assert len(shortlist.fitting(table, [([1, 2], [1, 3])] * 9, 90).by_source[1]) == 2
-    assert len(shortlist.fitting(table, [([1, 2], [1, 9])] * 9, 90).always) == 10
-    assert shortlist.fitting(table, [([1, 2], [1, 77])] * 9, 90) is None
-    assert shortlist.fitting(table, [([1, 2], [1, 9])] * 9, 12) is None  # nearly all words: not worth having
-    rare = [([1, 2], [1, 2])] * 99 + [([1], [77])]
-    assert shortlist.fitting(table, rare, 90) is not None and shortlist.fitting(table, rare[1:], 90) is None
+    sizes = [len(own.of([1, 2])) for own in shortlist.short(table, [[1, 2]] * 9, 90)]
+    assert sizes == sorted(sizes) and len(sizes) == 3 and sizes[-1] == 10
+    assert len(list(shortlist.short(table, [[1, 2]] * 9, 3 * sizes[1]))) == 2  # the last has more than a third of all
+    assert not list(shortlist.short(table, [[1, 2]] * 9, 3))
 
 
 NAMES = ["<pad>", "▁a", "b", "▁c"]

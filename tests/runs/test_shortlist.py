@@ -1,21 +1,27 @@
-"""The final model of a run has a shortlist, where one is worth having and changes nothing that was said."""
+"""The final model of a run has a shortlist, where one is worth having and it translates as well with it."""
 
 import numpy as np
 import pytest
+import torch
 
 from heed.convert.ctranslate2 import names
 from heed.data import corpus as corpora
 from heed.data import phrasebook, shortlist
 from heed.data.filters import FiltersConfig
 from heed.data.readers import Line
+from heed.data.shortlist import Shortlist, Table
 from heed.data.subwords import SubwordsConfig, learn
+from heed.decoding.config import DecodingConfig
+from heed.decoding.limits import among, ruled
 from heed.models.package import Package
 from heed.models.transformer import Transformer, TransformerConfig
 from heed.runs import product
+from heed.runs import shortlist as choosing
 from heed.runs.prepare import Prepared
 from heed.runs.product import Product
 from heed.runs.recipe import DataConfig, Recipe
-from heed.runs.validation import Translating, Validity
+from heed.runs.validation import Restoring, Translating
+from heed.serving.translator import Translator
 
 
 @pytest.fixture(scope="module")
@@ -31,30 +37,75 @@ def prepared(lines, tmp_path_factory):
     return Prepared("key", corpora.build(folder, lambda: lines, (own, own), FiltersConfig(), skip=skip), (own, own), [])
 
 
-def written(prepared, folder, said, base=None):
+@pytest.fixture(scope="module")
+def model(prepared):
+    torch.manual_seed(1)
+    return Transformer(TransformerConfig(len(prepared.subwords[0]), dim=8, heads=2, hidden=8, max_length=12)).eval()
+
+
+def said(model, subwords, texts):
+    translator = Translator([model], subwords, decoding=DecodingConfig(beam=1))
+    return [one.text for one in translator.translate(texts, too_long="cut")]
+
+
+def written(prepared, folder, model, lines, base=None):
     folder.mkdir(exist_ok=True)
-    validation = Translating([Line("a", "b", "1")], prepared.subwords, budget=100, samples=1)
-    made = Product(folder, Recipe(DataConfig(phrasebook=300)), prepared, validation, base)
-    made._write_shortlist(folder, Validity({}, [], said))
+    validation = Translating(lines, prepared.subwords, budget=100, samples=1)
+    Product(folder, Recipe(DataConfig(phrasebook=300)), prepared, validation, base)._write_shortlist(folder, model)
     return shortlist.read(folder, names(prepared.subwords[1]))
 
 
-def test_it_is_there_if_all_could_be_said_with_it(prepared, lines, tmp_path, monkeypatch):
-    said = [line[:2] for line in lines[:50]]
-    assert written(prepared, tmp_path, said) is None  # a vocabulary this small needs none
+def test_it_is_there_if_it_costs_nothing(prepared, model, lines, tmp_path, monkeypatch):
+    some = lines[:12]
+    own = said(model, prepared.subwords, [line.source for line in some])
+    as_said = [line._replace(target=text) for line, text in zip(some, own, strict=True)]
+    assert written(prepared, tmp_path, model, as_said) is None  # a vocabulary this small needs none
     monkeypatch.setattr(product, "LARGE", 0)
     monkeypatch.setattr(shortlist, "SIZES", ((100, 20),))
-    found = written(prepared, tmp_path, said)
+    assert written(prepared, tmp_path, model, as_said) is None  # weights that were drawn say what is on no list
+    monkeypatch.setattr(choosing, "LOST", 100.0)
+    found = written(prepared, tmp_path, model, as_said)
     rows = [line.split("\t") for line in found.splitlines()]
     assert rows[0][0] == "" and len(rows[0][1].split(" ")) == 100
     assert [name for name, _ in rows[1:]] == names(prepared.subwords[0])
-    strange = [(source, "völlig Ändëres") for source, _ in said]
-    assert written(prepared, tmp_path, strange) is None  # and the one of before is gone
+    monkeypatch.setattr(choosing, "LOST", 0.1)
+    assert written(prepared, tmp_path, model, as_said) is None and not (tmp_path / shortlist.FILE).exists()
 
 
-def test_what_was_learned_before_from_another_corpus_it_cannot_tell(prepared, lines, tmp_path, monkeypatch):
+def test_the_shortest_that_costs_nothing_is_chosen(prepared, model, lines, monkeypatch):
+    """One list lacks what the model says, the next has it, and a longer one too."""
+    some, size = [line.source for line in lines[:40]], len(prepared.subwords[1])
+    some = [text for text in some if len(prepared.subwords[0].encode([text])[0]) < 11]
+    own = Translator([model], prepared.subwords, decoding=DecodingConfig(beam=1)).translate(some)
+    needed = {i for one in own for i in one.ids}
+    without, with_it, all_of_it = (Shortlist(np.array(sorted(s)), {}) for s in ({5}, needed, set(range(size))))
+    table = Table(*(np.zeros(0, np.int64),) * 2, np.zeros(0), 0)
+    pairs = [(text, one.text) for text, one in zip(some, own, strict=True)]
+    assert len(pairs) > 3
+    monkeypatch.setattr(choosing, "short", lambda *_: iter((without, with_it, all_of_it)))
+    assert choosing.choose(model, prepared.subwords, table, pairs, 100) is with_it
+    monkeypatch.setattr(choosing, "short", lambda *_: iter((without,)))
+    assert choosing.choose(model, prepared.subwords, table, pairs, 100) is None
+    assert choosing.choose(model, prepared.subwords, table, [], 100) is None
+
+
+def test_a_sentence_says_what_is_on_its_own_list():
+    lists = torch.tensor([[True, False, True, False], [False, True, False, True]])
+    logits, sentence = torch.zeros(3, 4), torch.tensor([0, 1, 0])
+    found = ruled(logits, torch.zeros(3, 0, dtype=torch.long), sentence, [among(lists)])
+    assert (found > -torch.inf).tolist() == lists[sentence].tolist()
+
+
+def test_what_was_learned_before_from_another_corpus_it_cannot_tell(prepared, model, lines, tmp_path, monkeypatch):
     monkeypatch.setattr(product, "LARGE", 0)
-    model = Transformer(TransformerConfig(len(prepared.subwords[0]), dim=8, heads=2, hidden=8))
-    base = Package(model, prepared.subwords, {"heed": "0"})
-    assert written(prepared, tmp_path, [line[:2] for line in lines[:50]], base) is None
-    assert written(prepared, tmp_path, [], None) is None
+    monkeypatch.setattr(choosing, "LOST", 100.0)
+    monkeypatch.setattr(shortlist, "SIZES", ((100, 20),))
+    assert written(prepared, tmp_path, model, lines[:5], Package(model, prepared.subwords, {"heed": "0"})) is None
+    assert written(prepared, tmp_path, model, lines[:5]) is not None
+
+
+def test_only_what_translates_has_one(prepared, model, lines, tmp_path, monkeypatch):
+    monkeypatch.setattr(product, "LARGE", 0)
+    restoring = Restoring(lines[:3], prepared.subwords, lambda ids, _: (ids, ids), budget=100, samples=1)
+    Product(tmp_path, Recipe(DataConfig(phrasebook=300)), prepared, restoring)._write_shortlist(tmp_path, model)
+    assert not (tmp_path / shortlist.FILE).exists()

@@ -1,8 +1,8 @@
 """Which target subwords a source can become: a table that a fast search may keep to, learned from the corpus.
 
 How likely a subword is to be translated as another is told by IBM model 1 (Brown et al., 1993). Each source subword has its
-likeliest translations and itself; the most frequent target subwords are always there. The more a corpus repeats itself, the
-better such a list does: whether it does well enough is seen by what a model has said (`fitting`).
+likeliest translations and itself; the most frequent target subwords are always there. Which length does is seen by what a
+model says with it (`runs/shortlist.py`).
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -18,7 +18,6 @@ from heed.data.vocabulary import Pair
 FILE = "shortlist.txt"
 # how many target subwords are always there, and how many more each source subword has
 SIZES = ((300, 30), (600, 60), (1200, 120), (2400, 240))
-NEEDED = 0.99  # the share of translations that must not lack anything
 LARGEST = 1 / 3  # of the vocabulary: a longer list is not worth having
 LEAST = 1e-4  # expected to be there less often than this is not to be there
 MOST = 1_000_000  # pairs that are looked at
@@ -75,16 +74,13 @@ def learn(corpus: Corpus, subwords: Pair) -> Table:
     return Table(source[real], target[real], counts[real], sizes[0] if same else 0)
 
 
-def fitting(table: Table, said: Sequence[tuple[list[int], list[int]]], vocabulary: int) -> Shortlist | None:
-    """The shortest list with which these translations could still be said, if one is short enough to be worth having."""
+def short(table: Table, sources: Sequence[list[int]], vocabulary: int) -> Iterator[Shortlist]:
+    """Lists from the shortest on, as long as they are worth having for sources like these."""
     for frequent, best in SIZES:
         own = table.shortlist(frequent, best)
-        lists = [own.of(source) for source, _ in said]
-        if sum(map(len, lists)) > LARGEST * vocabulary * len(lists):
-            return None
-        if sum(set(target) <= few for few, (_, target) in zip(lists, said, strict=True)) >= NEEDED * len(lists):
-            return own
-    return None
+        if sum(len(own.of(source)) for source in sources) > LARGEST * vocabulary * len(sources):
+            return
+        yield own
 
 
 def written(shortlist: Shortlist, names: tuple[Sequence[str], Sequence[str]]) -> str:

@@ -56,6 +56,15 @@ def never_runs(runs: Sequence[Sequence[int]]) -> Rule:
     return rule
 
 
+def among(lists: Bool[Tensor, "b vocab"]) -> Rule:
+    """Sentence i says nothing but what is on its list."""
+
+    def rule(banned: Bool[Tensor, "r vocab"], said: Int[Tensor, "r t"], sentence: Int[Tensor, " r"]) -> None:
+        banned |= ~lists[sentence]
+
+    return rule
+
+
 def at_least(length: int, last: int) -> Rule:
     """No end before so many tokens."""
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from torch import Tensor, nn
 
 from heed import __version__
-from heed.convert.ctranslate2 import names
+from heed.convert.ctranslate2 import able, names
 from heed.data import shortlist
 from heed.data.batches import Place
 from heed.data.vocabularies import folder as vocabularies
@@ -17,11 +17,11 @@ from heed.runs import card
 from heed.runs.prepare import Prepared
 from heed.runs.recipe import Recipe
 from heed.runs.record import Record
-from heed.runs.validation import Validation, Validity
+from heed.runs.shortlist import choose
+from heed.runs.validation import Translating, Validation, Validity
 from heed.training import checkpoints
 
 LARGE = 4000  # subwords of the target: with fewer a shortlist saves little
-CHECKED = 500  # translations
 
 
 class Product:
@@ -68,21 +68,19 @@ class Product:
         text = card.write(self.recipe, facts, self.prepared.corpus.report, self.validation.size)
         model_folder.write_text(folder / "README.md", text)
         if final:
-            self._write_shortlist(folder, found)
+            self._write_shortlist(folder, model)
 
-    def _write_shortlist(self, folder: Path, found: Validity) -> None:
-        """For a fast search, where the vocabulary is large: if the validation set could be translated as it was with it.
+    def _write_shortlist(self, folder: Path, model: nn.Module) -> None:
+        """For a fast search, where the vocabulary is large: if the validation set is translated as well with it.
 
         What a model has learned before from another corpus this one does not tell: then there is none.
         """
         source, target = self.prepared.subwords
         (folder / shortlist.FILE).unlink(missing_ok=True)
-        if self.base or not found.said or len(target) < LARGE:
+        if self.base or not isinstance(self.validation, Translating) or len(target) < LARGE or not able(model):
             return
-        texts = zip(*found.said[:CHECKED], strict=True)
-        said = [part.encode(own) for part, own in zip((source, target), texts, strict=True)]
         table = shortlist.learn(self.prepared.corpus, (source, target))
-        few = shortlist.fitting(table, list(zip(*said, strict=True)), len(target))
+        few = choose(model, (source, target), table, self.validation.pairs, self.validation.budget)
         if few is not None:
             model_folder.write_text(folder / shortlist.FILE, shortlist.written(few, (names(source), names(target))))
 

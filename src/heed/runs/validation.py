@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -25,14 +25,10 @@ from heed.tasks.translation import Translation
 
 @dataclass(frozen=True)
 class Validity:
-    """`scores` by the names of their metrics; `samples` are (what was read, what was expected, what was said).
-
-    `said` are all translations: (what was read, what was said).
-    """
+    """`scores` by the names of their metrics; `samples` are (what was read, what was expected, what was said)."""
 
     scores: dict[str, float]
     samples: list[tuple[str, str, str]]
-    said: list[tuple[str, str]] = field(default_factory=list)
 
 
 @runtime_checkable
@@ -69,7 +65,11 @@ class Translating:
         bleu, chrf = (m.corpus_score(found, [self.references]).score for m in metrics(False, "13a")[:2])  # TER is slow
         overlap = 100 * rouge.score(found, self.references).longest.f1
         scores = {"loss": self.loss(model), "bleu": bleu, "chrf": chrf, "rouge": overlap}
-        return Validity(scores, samples, list(zip(self.sources, found, strict=True)))
+        return Validity(scores, samples)
+
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
+        return list(zip(self.sources, self.references, strict=True))
 
     def facts(self, model: nn.Module) -> dict[str, Any]:
         return {"alignment": self.alignment_rows(model)._asdict()}

@@ -1,5 +1,6 @@
 """From the settings of a search to its parts."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from torch import Tensor
@@ -11,14 +12,19 @@ from heed.decoding.limits import Rule
 from heed.decoding.ranking import PENALTIES
 
 
-def searching(config: DecodingConfig, marks: Marks, forced: list[list[int]], most: Tensor) -> dict[str, Any]:
-    """What a search is given; sentence i begins with `forced[i]` and has no more than `most[i]` tokens."""
+def searching(
+    config: DecodingConfig, marks: Marks, forced: list[list[int]], most: Tensor, more: Sequence[Rule] = ()
+) -> dict[str, Any]:
+    """What a search is given; sentence i begins with `forced[i]` and has no more than `most[i]` tokens.
+
+    `more` are rules that come before those of how a text begins and ends.
+    """
     return {
         "first": marks.first,
         "last": marks.last,
         "alpha": config.length_penalty,
         "penalty": PENALTIES[config.penalty],
-        "rules": _rules(config, marks, forced, most),
+        "rules": _rules(config, marks, forced, most, more),
         "renormalize": config.renormalize,
     }
 
@@ -28,13 +34,16 @@ def begins_with(config: DecodingConfig, marks: Marks) -> tuple[int, ...]:
     return marks.before if config.force_begin else ()
 
 
-def _rules(config: DecodingConfig, marks: Marks, forced: list[list[int]], most: Tensor) -> list[Rule]:
+def _rules(
+    config: DecodingConfig, marks: Marks, forced: list[list[int]], most: Tensor, more: Sequence[Rule]
+) -> list[Rule]:
     begin = begins_with(config, marks)
     rules = [limits.never(marks.never)] if marks.never else []
     if config.min_length:
         rules.append(limits.at_least(len(marks.before) + config.min_length, marks.last))
     if config.no_repeat:
         rules.append(limits.no_repeat(config.no_repeat))
+    rules += more
     if any(forced):
         rules.append(limits.prefix([[*begin, *ids] for ids in forced]))
     if begin:
