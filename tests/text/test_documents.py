@@ -156,6 +156,12 @@ def test_a_cue_keeps_its_lines_and_no_tag_is_broken():
     assert said.splitlines()[2:] == ["SIX FIVE FOUR", '<font color="red">THREE TWO ONE</font>', ""]
 
 
+def test_braces_in_a_cue_are_words_where_they_are_no_marks():
+    cue = "1\n00:00:01,000 --> 00:00:02,000\n{a\nb} c\n"
+    assert translate(cue.encode(), "a.srt", louder).decode() == cue[:-8] + "{A\nB} C\n"
+    assert translate(b"1\n00:00:01,000 --> 00:00:02,000\n{a\rb}", "a.srt", backwards)
+
+
 def test_one_column_of_a_table_is_translated():
     data = b"id\tText\tx\r\n1\tOne. Two {a}.\tstay\r\n\r\n2\t\tstay\n3\tThree"
     assert (

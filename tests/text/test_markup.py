@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heed.text.inline import Translated
-from heed.text.markup import VOID, read, translate
+from heed.text.markup import translate
+from heed.text.tags import VOID, read
 
 WORDS = st.lists(
     st.sampled_from(["house", "the", "나무를", "&amp;", "blue,", "Ende.", "42", "it's", "&lt;x&gt;"]),

@@ -1,6 +1,7 @@
 """What must come through a translation as it is."""
 
 import random
+import re
 from collections import Counter
 
 import pytest
@@ -75,6 +76,33 @@ def test_pieces_are_found_and_words_are_not(text, pieces):
     found = find(text)
     assert [one.text for one in found] == pieces
     assert all(text[one.start : one.end] == one.text for one in found)
+
+
+def test_numbers_survive_a_model_that_loses_them():
+    asked = []
+
+    def model(texts):
+        asked.append(list(texts))
+        return [re.sub(r"(?<![X0-9])[0-9]+", "", text) for text in texts]
+
+    text = "In 1990 he paid 1,234.56 for 3.5 of 12 and 7 so {n}."
+    assert translate([text, "five 5"], model) == ["In 1990 he paid 1,234.56 for 3.5 of  and  so {n}.", "five "]
+    assert asked == [
+        ["In 1990 he paid 1,234.56 for 3.5 of 12 and 7 so", "five 5"],
+        ["In X1 he paid X2 for X3 of 12 and 7 so"],
+    ]
+    assert translate(["He paid 1,234.56 then."], loses) == ["He paid 1,234.56 then"]
+
+
+def test_a_number_may_be_written_in_another_way():
+    calls = []
+
+    def model(texts):
+        calls.append(texts)
+        return [text.replace("1,234.5", "1.234,5").replace("2024", "２０２４") for text in texts]
+
+    assert translate(["It was 1,234.5 in 2024."], model) == ["It was 1.234,5 in ２０２４."]
+    assert len(calls) == 1
 
 
 def test_names_that_are_to_be_kept_are():

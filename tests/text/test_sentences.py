@@ -24,6 +24,7 @@ SENTENCES = {
     "de": [
         "Am 3. Oktober kam Dr. Müller, z.B. um 12 Uhr.|Er ging usw.|Das war 1999.|Dann nichts.",
         "„Komm!“ rief er.|„Geh!“|Sie ging.|Ca. 5 Personen, d.h. alle.",
+        "Er wohnt in der Hauptstr. 5 in Wien.|Dort ist es schön.",
         "Siehe Nr. 5 und S. 12.|Es kostet 1.234,56 Euro.|Gut?",
     ],
     "fr": [

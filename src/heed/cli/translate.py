@@ -11,10 +11,15 @@ examples:
   heed translate runs/a,runs/b,runs/c < test.en          # an ensemble
   heed translate runs/en-de --sample --top-p 0.9 --seed 7 < test.en
   heed translate runs/en-de --prefix "Ein Hund" "A dog is sleeping."
+  heed translate runs/en-ko --glossary '{"Tobigs": "투빅스"}' "Tobigs likes books."   # or --glossary terms.tsv
+  heed translate runs/en-de --keep Heed --keep "Studio 54" < notes.en
+  heed translate runs/en-de --file letter.docx --out brief.docx
+  heed translate runs/en-de --file words.tsv --column 2 --out woerter.tsv
   heed translate Helsinki-NLP/opus-mt-ko-en "나는 책을 읽어요."       # a name on the Hugging Face hub, or a folder from there
 
 One line in, one line out. With --nbest there are that many lines for each; --scores puts the score (log
 probability over the length penalty) and a tab before each; --token-scores and --align put theirs after it.
+--file keeps the layout of a document: .txt .md .html .srt .tsv .docx (docs/documents.md).
 """
 
 
@@ -26,7 +31,19 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("text", nargs="*", help="sentences; without any, lines of standard input")
     parser.add_argument("--input", metavar="FILE", help="read lines from a file")
-    parser.add_argument("--out", metavar="FILE", help="write lines to a file")
+    parser.add_argument("--out", metavar="FILE", help="write lines, or the document of --file, to a file")
+    document = parser.add_argument_group("documents")
+    document.add_argument("--file", metavar="FILE", help="translate a document into --out, in the same format")
+    document.add_argument("--column", type=int, metavar="N", help="which column of a .tsv, counted from 1")
+    document.add_argument(
+        "--format", choices=["text", "md", "html", "srt", "tsv", "docx"], help="unless the name of the file says it"
+    )
+    document.add_argument("--force", action="store_true", help="write over the file of --out")
+    terms = parser.add_argument_group("terms (docs/glossary.md)")
+    terms.add_argument(
+        "--glossary", metavar="FILE", help="what terms become: JSON, or lines of a term, a tab and another"
+    )
+    terms.add_argument("--keep", metavar="TERM", action="append", default=[], help="a term that stays; again for more")
     search = parser.add_argument_group("search (what is not said is as the model's recipe has it)")
     search.add_argument("--beam", type=int, help="how many hypotheses are kept at each step; 1 is greedy")
     search.add_argument("--nbest", type=int, help="how many translations of each sentence")
@@ -66,22 +83,47 @@ def _folders(text: str) -> list[str]:
 def run(args: argparse.Namespace) -> int:
     from heed.cli.common import open_translator, read_lines, write_lines
 
+    chosen = {name: getattr(args, name) for name in DECODING if getattr(args, name) is not None}
+    glossary = _glossary(args)
+    if args.file is not None:
+        from heed.cli import documents
+
+        return documents.run(args, chosen, glossary)
+    if given := next((name for name in ("column", "format", "force") if getattr(args, name)), None):
+        raise ValueError(f"--{given} is for documents: give one with --file")
     translator = open_translator(args)
     if args.text and args.input:
         raise ValueError("there are sentences and --input: give one of the two")
     texts = args.text or read_lines(args.input)
-    chosen = {name: getattr(args, name) for name in DECODING if getattr(args, name) is not None}
     if "nbest" in chosen and not chosen.get("sample"):
         chosen.setdefault("beam", max(chosen["nbest"], translator.decoding.beam))
     chunks = (texts[i : i + 2000] for i in range(0, len(texts), 2000))  # so that the first lines come early
-    write_lines((line for chunk in chunks for line in _translated(translator, chunk, chosen, args)), args.out)
+    made = (line for chunk in chunks for line in _translated(translator, chunk, chosen, args, glossary))
+    write_lines(made, args.out)
     return 0
 
 
-def _translated(translator, texts: list[str], chosen: dict, args: argparse.Namespace):
-    found = translator.translate(
-        texts, prefix=args.prefix, too_long=args.too_long, batch_tokens=args.batch_tokens, **chosen
+def _glossary(args: argparse.Namespace):
+    """What --glossary and --keep say; a glossary may be written out as JSON."""
+    from heed.text import glossary
+
+    if args.glossary is None:
+        return glossary.Glossary(keep=args.keep)
+    given = args.glossary
+    return (
+        glossary.parse(given, "--glossary", args.keep)
+        if given.lstrip().startswith("{")
+        else glossary.read(given, args.keep)
     )
+
+
+def _translated(translator, texts: list[str], chosen: dict, args: argparse.Namespace, glossary):
+    from heed.cli.documents import tell_missing
+
+    found = translator.translate(
+        texts, prefix=args.prefix, too_long=args.too_long, batch_tokens=args.batch_tokens, glossary=glossary, **chosen
+    )
+    tell_missing([term for translation in found for term in translation.missing])
     if not args.align:
         for translation in found:
             for candidate in translation.nbest:

@@ -11,9 +11,6 @@ from heed.decoding.limits import Rule, ruled
 from heed.decoding.ranking import Penalty, Standing, Stop, exact, wu
 from heed.decoding.steps import Hypothesis, State, Steps
 
-# (log probabilities, the likeliest candidates and their places, what was said, which sentences) -> candidates and places
-Pick = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
-
 
 class Seen(NamedTuple):
     """One step of a search: of each sentence at work its best candidates, best first.
@@ -29,8 +26,8 @@ class Seen(NamedTuple):
     ends: Bool[Tensor, "b n"]
 
 
-class _Live:
-    """The unfinished sequences: `beams` for each sentence still at work."""
+class Live:
+    """The unfinished sequences: `beams` for each sentence still at work, `logp` their log probabilities."""
 
     def __init__(self, longest: Int[Tensor, " b"], beams: int):
         batch, device = len(longest), longest.device
@@ -61,6 +58,10 @@ class _Live:
         return (rows[:, None] * self.beams + torch.arange(self.beams, device=rows.device)).flatten()
 
 
+# log probabilities (b, beams, vocab), the likeliest candidates and their places -> other candidates and places
+Pick = Callable[[Tensor, Tensor, Tensor, Live], tuple[Tensor, Tensor]]
+
+
 @torch.inference_mode()
 def beam_search(  # noqa: PLR0913 (the parts of a search, each by its name)
     model: Steps,
@@ -85,7 +86,7 @@ def beam_search(  # noqa: PLR0913 (the parts of a search, each by its name)
     that is `exact`, with enough beams the answer is that of trying all. `pick` may choose other candidates than the
     likeliest: those that end and count must be the first, and no more than `beams` may live on.
     """
-    live = _Live(longest, beams)
+    live = Live(longest, beams)
     done: list[list[Hypothesis]] = [[] for _ in longest]
     state.reorder(live.sentence[:, None].expand(-1, beams).flatten())
     said = torch.full((len(longest) * beams,), first, device=longest.device)
@@ -94,7 +95,7 @@ def beam_search(  # noqa: PLR0913 (the parts of a search, each by its name)
         logp = logp.unflatten(0, (-1, beams)) + live.logp[:, :, None]
         best, place = logp.flatten(1).topk(min(2 * beams, logp[0].numel()))
         if pick is not None:
-            best, place = pick(logp, best, place, live.tokens, live.sentence)
+            best, place = pick(logp, best, place, live)
         beam, token = place // logp.shape[-1], place % logp.shape[-1]
         length = live.tokens.shape[2] + 1
         ends = (token == last) | (length >= live.longest)[:, None]
@@ -111,7 +112,7 @@ def beam_search(  # noqa: PLR0913 (the parts of a search, each by its name)
     return [sorted(found, key=lambda h: -h.score)[:nbest] for found in done]
 
 
-def _finish(done: list, live: _Live, candidates: tuple[Tensor, Tensor, Tensor], ends: Tensor, penalty: float) -> None:
+def _finish(done: list, live: Live, candidates: tuple[Tensor, Tensor, Tensor], ends: Tensor, penalty: float) -> None:
     """Note down the candidates that end, those among the best `beams` alone."""
     beam, token, logp = candidates
     counts = (ends[:, : live.beams] & (logp[:, : live.beams] > -torch.inf)).nonzero().tolist()
@@ -124,7 +125,7 @@ def _finish(done: list, live: _Live, candidates: tuple[Tensor, Tensor, Tensor], 
 
 
 def _going(
-    done: list[list[Hypothesis]], live: _Live, nbest: int, penalty: Callable[[int], float], stop: Stop
+    done: list[list[Hypothesis]], live: Live, nbest: int, penalty: Callable[[int], float], stop: Stop
 ) -> Int[Tensor, " n"]:
     """The rows in which the search goes on: something is unfinished, and the part that may stop it does not."""
     best, length = live.logp.max(dim=1).values.tolist(), live.tokens.shape[2]

@@ -9,16 +9,22 @@ import torch
 from heed.data.batches import by_length
 from heed.decoding.beam import beam_search
 from heed.decoding.config import DecodingConfig, longest
+from heed.decoding.constraints import Constraints, Instead
 from heed.decoding.ranking import STOPPING
 from heed.decoding.sample import drawn, likeliest, one_by_one
 from heed.decoding.steps import Hypothesis
+from heed.decoding.terms import Term
+from heed.serving import instead
 from heed.serving.searching import begins_with, searching
+from heed.serving.spelling import Wanted
 
 if TYPE_CHECKING:
     from heed.serving.translator import Translator
 
 Ids = list[list[int]]
+Wish = tuple[list[Term], Instead]  # what a translation must say, and in which places
 ENGINES = "auto", "torch", "ctranslate2"
+WIDE = 10  # beams where terms must be said, since these share them (Post and Vilar, 2018)
 
 
 class Engine(Protocol):
@@ -74,6 +80,33 @@ class Own:
         stop = STOPPING[config.stopping]
         return beam_search(t.search, state, most, beams=config.beam, nbest=config.nbest, stop=stop, **parts)
 
+    def saying(
+        self, ids: Ids, config: DecodingConfig, forced: Ids, batch_tokens: int, wishes: Sequence[Wish]
+    ) -> list[list[Hypothesis]]:
+        """The best for each source that say its terms; what there is no room for is left out."""
+        found: list[list[Hypothesis]] = [[] for _ in ids]
+        for rows in by_length([len(source) + 1 for source in ids], max(1, batch_tokens)):
+            own = self._saying(*([each[row] for row in rows] for each in (ids, forced, wishes)), config)
+            for row, hypotheses in zip(rows, own, strict=True):
+                found[row] = hypotheses
+        return found
+
+    @torch.inference_mode()
+    def _saying(
+        self, sources: Ids, forced: Ids, wishes: Sequence[Wish], config: DecodingConfig
+    ) -> list[list[Hypothesis]]:
+        t, marks = self.translator, self.translator.marks[1]
+        most, begin = self._most(sources, config, forced), begins_with(config, marks)
+        constraints = Constraints(
+            [terms for terms, _ in wishes], t.spelling.letters, most.tolist(), marks.last, silent=marks.before,
+            forced=[[*begin, *own] for own in forced], force_end=config.force_end, instead=[own for _, own in wishes],
+        )  # fmt: skip
+        parts = searching(config, marks, forced, most, [constraints.rule])
+        beams, stop = max(config.beam, WIDE), STOPPING[config.stopping]
+        return beam_search(
+            t.search, t.start(sources), most, beams=beams, nbest=config.nbest, stop=stop, pick=constraints.pick, **parts
+        )
+
     def _most(self, sources: Ids, config: DecodingConfig, forced: Ids) -> torch.Tensor:
         """How many tokens each translation may have; what is forced has its place."""
         begin = len(begins_with(config, self.translator.marks[1]))
@@ -87,3 +120,22 @@ def _seeds(sources: Ids, numbers: Sequence[int], config: DecodingConfig) -> list
     both = zip(numbers, sources, strict=True)
     own = [(config.seed, number, ids, k) for number, ids in both for k in range(config.nbest)]
     return [zlib.crc32(repr(draw).encode()) for draw in own]
+
+
+def searched(
+    translator: "Translator", ids: Ids, config: DecodingConfig, forced: Ids, batch_tokens: int, wanted: Sequence[Wanted]
+) -> list[list[Hypothesis]]:
+    """The best for each source, by the first engine that takes the search. Where that does not say the terms by itself, Heed's
+    own search says them in the places of the words that it had said.
+    """
+    engine = next(engine for engine in translator.engines if engine.takes(config, forced))
+    found = engine.search(ids, config, forced, batch_tokens)
+    missing = translator.spelling.missing
+    again = [row for row, own in enumerate(wanted) if any(missing(own.terms, h.tokens) for h in found[row])]
+    own = [[each[row] for row in again] for each in (ids, forced, found, wanted)]
+    places = instead.places(translator, own[0], [hypotheses[0].tokens for hypotheses in own[2]], own[3], batch_tokens)
+    wishes = [(one.terms, place) for one, place in zip(own[3], places, strict=True)]
+    said = Own(translator).saying(own[0], config, own[1], batch_tokens, wishes)
+    for row, hypotheses in zip(again, said, strict=True):
+        found[row] = hypotheses
+    return found

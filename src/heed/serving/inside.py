@@ -112,7 +112,7 @@ def look(translator: "Translator", text: str, target: str | None, config: Decodi
     source, ids = translator.encode_pairs([text], [target or ""])[0]
     seen: list[Seen] = []
     if target is None:
-        ids = _searched(translator, source, config, seen)
+        ids = searched(translator, source, config, seen)
     said, marks = (ids, translator.marks) if target is not None else translator.stripped(ids)
     first, last, before = marks[1].first, marks[1].last, marks[1].before
     parts, logp, states = stacked(translator.model, (source, said), marks)
@@ -141,7 +141,8 @@ def look(translator: "Translator", text: str, target: str | None, config: Decodi
 
 
 @torch.inference_mode()
-def _searched(translator: "Translator", source: list[int], config: DecodingConfig, seen: list[Seen]) -> list[int]:
+def searched(translator: "Translator", source: list[int], config: DecodingConfig, seen: list[Seen]) -> list[int]:
+    """What the search says, each of its steps put into `seen`."""
     state = translator.start([source])
     most = torch.tensor([longest(config, len(source) + 1, translator.longest)], device=translator.device)
     parts, stop = searching(config, translator.marks[1], [[]], most), STOPPING[config.stopping]

@@ -27,6 +27,15 @@ class Candidate:
 
 
 @dataclass(frozen=True)
+class TermUse:
+    """A term of the glossary where it stands in a text, what it was to become, and whether the translation says that."""
+
+    source: str
+    target: str
+    met: bool
+
+
+@dataclass(frozen=True)
 class Translation:
     """The best way to say it, and the others that were asked for.
 
@@ -42,6 +51,12 @@ class Translation:
     nbest: list[Candidate]
     parts: list["Translation"] = field(repr=False)
     translator: "Translator" = field(repr=False, compare=False)
+    terms: list[TermUse] = field(default_factory=list)
+
+    @property
+    def missing(self) -> list[TermUse]:
+        """The terms of the glossary that there was no way to say."""
+        return [term for term in self.terms if not term.met]
 
     @property
     def token_scores(self) -> list[float]:
@@ -83,7 +98,8 @@ def joined(text: str, parts: list[Translation], nbest: int, translator: "Transla
     whole = [_together([part.nbest[min(k, len(part.nbest) - 1)] for part in parts]) for k in range(nbest)]
     best = whole[0]
     ids, tokens = [i for part in parts for i in part.ids], [token for part in parts for token in part.source_tokens]
-    return Translation(text, best.text, best.score, best.tokens, ids, tokens, whole, parts, translator)
+    terms = [term for part in parts for term in part.terms]
+    return Translation(text, best.text, best.score, best.tokens, ids, tokens, whole, parts, translator, terms)
 
 
 def _together(parts: list[Candidate]) -> Candidate:

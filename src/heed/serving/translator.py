@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,9 +19,11 @@ from heed.lab.attention import Look
 from heed.serving import inside, later
 from heed.serving.alignment import first_words
 from heed.serving.card import Card
-from heed.serving.engines import ENGINES, Engine, Own
-from heed.serving.results import Candidate, Score, Translation, joined
+from heed.serving.engines import ENGINES, Engine, Own, searched
+from heed.serving.results import Candidate, Score, TermUse, Translation, joined
+from heed.serving.spelling import Spelling, Wanted, with_lost_terms
 from heed.serving.split import cut, split
+from heed.text.glossary import Glossary, merged
 
 
 class Translator:
@@ -48,6 +50,7 @@ class Translator:
         self.longest = self.most - 1  # of what is said: the end mark needs a place too
         self.max_source = min(max_source or self.most, self.most)
         self.facts, self.shortlist = facts or {}, shortlist
+        self.spelling = Spelling(subwords, self.model.config.vocab_size, self.longest)
         last = inside.Rows(self.model.config.decoder_layers - 1, after=False)
         self.alignment_rows = inside.Rows(**self.facts.get("alignment", last._asdict()))
 
@@ -83,27 +86,31 @@ class Translator:
         prefix: str | Sequence[str] | None = None,
         too_long: str = "split",
         batch_tokens: int = 4096,
+        glossary: Glossary | Mapping[str, str] | None = None,
+        keep: Sequence[str] = (),
         **decoding: Any,
     ) -> Any:
         """Translations of texts, in their order; of one text, one translation.
 
         `decoding` are settings of DecodingConfig (beam, nbest, length_penalty, sample, ...). `prefix` is what a
         translation must begin with. A text of more subwords than the model allows is translated in parts, cut with
-        too_long="cut" (`source` is what was read), or refused with too_long="refuse".
+        too_long="cut" (`source` is what was read), or refused with too_long="refuse". Where a term of `glossary` stands in a
+        text its translation says what it is to become, and what is in `keep` stays (docs/glossary.md); `terms` tells.
         """
         if isinstance(texts, str):
-            return self.translate([texts], prefix=prefix, too_long=too_long, batch_tokens=batch_tokens, **decoding)[0]
-        chosen = self._chosen(decoding)
+            options = {"prefix": prefix, "too_long": too_long, "batch_tokens": batch_tokens}
+            return self.translate([texts], glossary=glossary, keep=keep, **options, **decoding)[0]
+        chosen, known = self._chosen(decoding), merged(glossary, keep)
         parts, owner = self._parts(texts, too_long)
         forced = self._forced(prefix, texts, owner)
-        ids = self.source.encode(parts)
-        found = self.search_ids(ids, chosen, forced, batch_tokens)
+        ids, wanted = self.source.encode(parts), self.spelling.wanted(parts, known, chosen)
+        found = self.search_ids(ids, chosen, forced, batch_tokens, wanted)
         results: list[list[Translation]] = [[] for _ in texts]
-        for i, *own in zip(owner, parts, ids, found, later.scores(self, ids, found, batch_tokens), strict=True):
-            results[i].append(self._translation(*own))
-        return [
-            joined(self.source.clean(text), own, chosen.nbest, self) for text, own in zip(texts, results, strict=True)
-        ]
+        scores = later.scores(self, ids, found, batch_tokens)
+        for i, own, *each in zip(owner, wanted, parts, ids, found, scores, strict=True):
+            results[i].append(self._translation(*each, self.spelling.used(own, each[2][0].tokens)))
+        both = [(self.source.clean(text), own) for text, own in zip(texts, results, strict=True)]
+        return [with_lost_terms(joined(text, own, chosen.nbest, self), known) for text, own in both]
 
     def score(self, sources: Sequence[str], targets: Sequence[str], batch_tokens: int = 4096) -> list[Score]:
         """How likely each target is, given its source."""
@@ -247,11 +254,15 @@ class Translator:
         return [tokens[i] if place == 0 or owner[place - 1] != i else [] for place, i in enumerate(owner)]
 
     def search_ids(
-        self, ids: list[list[int]], config: DecodingConfig, forced: list[list[int]], batch_tokens: int = 4096
+        self,
+        ids: list[list[int]],
+        config: DecodingConfig,
+        forced: list[list[int]],
+        batch_tokens: int = 4096,
+        wanted: Sequence[Wanted] = (),
     ) -> list[list[Hypothesis]]:
-        """The best that a search finds for each source, each beginning with what is forced."""
-        engine = next(engine for engine in self.engines if engine.takes(config, forced))
-        return engine.search(ids, config, forced, batch_tokens)
+        """The best that a search finds for each source, each beginning with what is forced and saying its terms."""
+        return searched(self, ids, config, forced, batch_tokens, wanted)
 
     @torch.inference_mode()
     def forced_scores(self, ids: list[inside.Ids]) -> list[list[float]]:
@@ -267,11 +278,17 @@ class Translator:
         return " ".join(self.target.decode(tokens).split())
 
     def _translation(
-        self, part: str, source: list[int], hypotheses: list[Hypothesis], scores: list[later.Scores]
+        self,
+        part: str,
+        source: list[int],
+        hypotheses: list[Hypothesis],
+        scores: list[later.Scores],
+        terms: list[TermUse],
     ) -> Translation:
         nbest = [
             Candidate(self._text(h.tokens), h.score, self.target.pieces(h.tokens), own)
             for h, own in zip(hypotheses, scores, strict=True)
         ]
         best, ids = nbest[0], hypotheses[0].tokens
-        return Translation(part, best.text, best.score, best.tokens, ids, self.source_pieces(source), nbest, [], self)
+        pieces = self.source_pieces(source)
+        return Translation(part, best.text, best.score, best.tokens, ids, pieces, nbest, [], self, terms)

@@ -16,20 +16,27 @@ KINDS = {".txt": "text", ".text": "text", ".md": "md", ".markdown": "md", ".html
          ".srt": "srt", ".tsv": "tsv", ".docx": "docx"}  # fmt: skip
 BOMS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 _TIMES = re.compile(r"\s*\d+:\d\d:\d\d[,.]\d+\s*-->\s*\d+:\d\d:\d\d[,.]\d+.*")
-_CUE_MARK = re.compile(r"(?P<place>\{\\[^{}]*\})|<(?P<close>/?)(?P<name>[A-Za-z][\w.]*)[^<>]*>")
+_CUE_MARK = re.compile(r"(?P<place>\{\\[^{}]*\})|<(?P<close>/?)(?P<name>[A-Za-z][\w.]*+)[^<>]*>")
 _ENDS = re.compile(r"[\t\r\n\v\f\x1c-\x1e\x85\u2028\u2029]+")
-_TAG = re.compile(r"<[^<>]*>|\{[^{}]*\}")
 
 
 def translate(
-    data: bytes, name: str, translate: Translate, *, column: int | None = None, language: str | None = None
+    data: bytes,
+    name: str,
+    translate: Translate,
+    *,
+    column: int | None = None,
+    language: str | None = None,
+    kind: str | None = None,
 ) -> bytes:
-    """A document in another language, in the same format. `column` is that of a .tsv, counted from 1.
+    """A document in another language, in the same format: of `kind`, or what its name says. `column` is that of a .tsv, from 1.
 
     `translate` gives a text for each text, with a word alignment (`Translated`) if it can: marks within sentences are put
     back by it. `language` is that of the document.
     """
-    kind = kind_of(name)
+    if kind is not None and kind not in KINDS.values():
+        raise ValueError(f"format is {kind!r}; it is {', '.join(dict.fromkeys(KINDS.values()))}")
+    kind = kind or kind_of(name)
     if (kind == "tsv") != (column is not None):
         raise ValueError(
             f"{name}: say which column is to be translated, counted from 1"
@@ -55,7 +62,9 @@ def kind_of(name: str) -> str:
     return KINDS[suffix]
 
 
-def texts_of(data: bytes, name: str, *, column: int | None = None, language: str | None = None) -> list[str]:
+def texts_of(
+    data: bytes, name: str, *, column: int | None = None, language: str | None = None, kind: str | None = None
+) -> list[str]:
     """The sentences of a document that a translator is asked for, in order."""
     asked: list[str] = []
 
@@ -63,7 +72,7 @@ def texts_of(data: bytes, name: str, *, column: int | None = None, language: str
         asked.extend(texts)
         return texts
 
-    translate(data, name, note, column=column, language=language)
+    translate(data, name, note, column=column, language=language, kind=kind)
     return asked
 
 
@@ -158,15 +167,17 @@ def _lines(old: Sequence[str], whole: str, said: str) -> str:
         return "".join(old)
     breaks, length = [], 0
     for line, after in pairwise(old):
-        length += len(_TAG.sub("", line.strip()))
+        length += len(_CUE_MARK.sub("", line.strip()))
         space = line[len(line.rstrip()) :] + after[: len(after) - len(after.lstrip())]
         breaks.append(layout.Break(length, " ", space))
         length += 1
     said = _ENDS.sub(" ", said)
-    tags = [place for match in _TAG.finditer(said) for place in range(match.start(), match.end())]
+    tags = [place for match in _CUE_MARK.finditer(said) for place in range(match.start(), match.end())]
     shown = sorted(set(range(len(said))) - set(tags))  # which characters are seen
-    segment = layout.Segment(_TAG.sub("", whole), tuple(breaks))
-    for start, end, raw in reversed(layout.breaks_in("".join(said[i] for i in shown), segment)):
-        said = said[: shown[start]] + raw + said[shown[start] + end - start :]
+    segment = layout.Segment(_CUE_MARK.sub("", whole), tuple(breaks))
+    parts, place = [], 0
+    for start, end, raw in layout.breaks_in("".join(said[i] for i in shown), segment):
+        parts += [said[place : shown[start]], raw]
+        place = shown[start] + end - start
     first, last = old[0], old[-1]
-    return first[: len(first) - len(first.lstrip())] + said + last[len(last.rstrip()) :]
+    return "".join([first[: len(first) - len(first.lstrip())], *parts, said[place:], last[len(last.rstrip()) :]])

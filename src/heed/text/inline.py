@@ -5,13 +5,14 @@ more, around most of them; where none is left, where they would be. So marks sta
 """
 
 import re
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, NamedTuple
 
-from heed.text import sentences
+from heed.text import kept, sentences
 from heed.text.layout import has_words
 
 DEEPEST = 100  # marks within each other
@@ -67,6 +68,7 @@ class Marked:
     root: Node
     spaces: dict[int, str]
     owners: list[Node]  # of each character
+    opaque: list[Node]
 
 
 @dataclass(frozen=True)
@@ -89,23 +91,26 @@ def read(pieces: Sequence[Piece], style: Style) -> Marked:
     for number, piece in enumerate(pieces):
         reader.take(piece, half=number in halves)
     reader.root.end = len(reader.chars)
-    return Marked("".join(reader.chars), reader.root, reader.spaces, reader.owners)
+    return Marked("".join(reader.chars), reader.root, reader.spaces, reader.owners, reader.opaque)
 
 
 def _halves(pieces: Sequence[Piece]) -> set[int]:
     """The numbers of marks that open and never close, or close what was not open."""
     opened: list[int] = []
+    names: Counter[str] = Counter()  # of what is open
     found: set[int] = set()
     for number, piece in enumerate(pieces):
         if piece.kind == "open":
             opened.append(number)
+            names[piece.name] += 1
+        elif piece.kind == "close" and not names[piece.name]:
+            found.add(number)
         elif piece.kind == "close":
-            match = max((i for i, own in enumerate(opened) if pieces[own].name == piece.name), default=None)
-            if match is None:
-                found.add(number)
-            else:
-                found |= set(opened[match + 1 :])
-                del opened[match:]
+            while (own := pieces[opened[-1]].name) != piece.name:
+                found.add(opened.pop())
+                names[own] -= 1
+            opened.pop()
+            names[piece.name] -= 1
     return found | set(opened)
 
 
@@ -117,6 +122,7 @@ class _Reader:
         self.owners: list[Node] = []
         self.spaces: dict[int, str] = {}
         self.waiting: list[Node] = []  # after which nothing has come yet
+        self.opaque: list[Node] = []
 
     def take(self, piece: Piece, half: bool) -> None:
         if piece.kind == "text":
@@ -133,6 +139,7 @@ class _Reader:
             self._text(piece.text)
             self.node, own.end = own.parent, len(self.chars)
             self.waiting.append(own)
+            self.opaque += [own] if own.kind == "opaque" else []
 
     def _add(self, node: Node) -> Node:
         node.start, node.parent = len(self.chars), self.node
@@ -145,6 +152,7 @@ class _Reader:
         return node
 
     def _text(self, text: str) -> None:
+        behind = bool(self.waiting)  # spaces behind a mark are not counted to those before it
         if text:
             for node in self.waiting:
                 node.after = text[0] in SPACES
@@ -152,17 +160,21 @@ class _Reader:
         for char in text:
             if char in SPACES and self.style.joins:
                 if self.chars and self.chars[-1] == " " and len(self.chars) - 1 in self.spaces:
-                    self.spaces[len(self.chars) - 1] += char
+                    self.spaces[len(self.chars) - 1] += "" if behind else char
                     continue
                 self.spaces[len(self.chars)] = char
                 char = " "
+            behind = False
             self.chars.append(char)
             self.owners.append(self.node)
 
 
 @dataclass
 class Words:
-    """The words of a translation of a marked text: the space before each, the space at the end, and what each goes with."""
+    """The words of a translation of a marked text: the space before each, the space at the end, and what each goes with.
+
+    `kept` are the opaque marks that are in it, by the signs that stand for them.
+    """
 
     source: list[tuple[int, int]]
     target: list[str]
@@ -170,6 +182,12 @@ class Words:
     tail: str
     links: list[tuple[int, int]]
     changed: bool
+    kept: dict[str, Node]
+
+
+Span = tuple[
+    int, int, int | None
+]  # from where to where a sentence stands, and which of all it is; None: it has no words
 
 
 class Sentences:
@@ -179,7 +197,7 @@ class Sentences:
         self.language = language
         self.texts: list[str] = []
 
-    def ask(self, marked: Marked) -> list[tuple[int, int, int | None]]:
+    def ask(self, marked: Marked) -> list[Span]:
         """The sentences of a text, and which translation of all each will have; None: it has no words."""
         found = []
         for start, end in sentences.spans(marked.text, self.language):
@@ -191,20 +209,20 @@ class Sentences:
 
 def put_together(marked: Marked, spans: Sequence[tuple[int, int]], said: Sequence[Translated | str]) -> Words:
     """The words of all sentences, as one."""
-    words, place, gap = Words([], [], [], "", [], False), 0, ""
-    for (start, end), own in zip(spans, said, strict=True):
+    words, place, gap = Words([], [], [], "", [], False, {}), 0, ""
+    each = [own if isinstance(own, Translated) else Translated(own) for own in said]
+    free = kept.signs([own.text for own in each])
+    for (start, end), own in zip(spans, each, strict=True):
         gap += _space(marked, place, start)
         place = end
-        own = own if isinstance(own, Translated) else Translated(own)
-        sources = [(start + m.start(), start + m.end()) for m in _WORDS.finditer(marked.text[start:end])]
+        source = marked.text[start:end]
+        words.changed |= own.text != source
+        own, signs = _with_signs(marked, start, end, _aligned(own, source), free)
+        words.kept |= signs
         found = list(_WORDS.finditer(own.text))
-        same = own.text == marked.text[start:end]
-        words.changed |= not same
-        words.links += [
-            (s + len(words.source), t + len(words.target))
-            for s, t in _links(own, marked.text[start:end].split(), own.text.split(), same)
-        ]
-        words.source += sources
+        links = _sure(own.alignment, source.split(), own.text.split())
+        words.links += [(s + len(words.source), t + len(words.target)) for s, t in links]
+        words.source += [(start + m.start(), start + m.end()) for m in _WORDS.finditer(source)]
         for number, match in enumerate(found):
             words.gaps.append(gap if not number else own.text[found[number - 1].end() : match.start()])
             words.target.append(match[0])
@@ -213,15 +231,40 @@ def put_together(marked: Marked, spans: Sequence[tuple[int, int]], said: Sequenc
     return words
 
 
-def _links(said: Translated, sources: list[str], targets: list[str], same: bool) -> list[tuple[int, int]]:
-    """Which words go with which; without an alignment, those that are as far along. What was copied goes with itself."""
-    if same:
-        return [(i, i) for i in range(len(sources))]
-    known = [(s, t) for s, t in said.alignment if 0 <= s < len(sources) and 0 <= t < len(targets)]
-    known = known or [(t * len(sources) // len(targets), t) for t in range(len(targets)) if sources]
+def _with_signs(
+    marked: Marked, start: int, end: int, own: Translated, free: Iterator[str]
+) -> tuple[Translated, dict[str, Node]]:
+    """A translation with a sign for each opaque mark of its sentence, and whose sign each is."""
+    inner, pieces = opaque(marked, start, end)
+    signed = kept.found(marked.text[start:end], pieces, *own, free)
+    return Translated(signed.text, signed.alignment), {sign: inner[number] for sign, number in signed.signs.items()}
+
+
+def opaque(marked: Marked, start: int, end: int) -> tuple[list[Node], list[kept.Piece]]:
+    """The opaque marks of a sentence, and what they are in it."""
+    low, high = (bisect_left(marked.opaque, place, key=lambda node: node.start) for place in (start, end))
+    inner = [node for node in marked.opaque[low:high] if node.end <= end]
+    return inner, [
+        kept.Piece(marked.text[node.start : node.end], node.start - start, node.end - start) for node in inner
+    ]
+
+
+def _aligned(said: Translated, source: str) -> Translated:
+    """With an alignment: where there is none, of words that are as far along. What was not changed goes with itself."""
+    sources, targets = len(source.split()), len(said.text.split())
+    if said.text == source:
+        return said._replace(alignment=[(i, i) for i in range(sources)])
+    known = [(s, t) for s, t in said.alignment if 0 <= s < sources and 0 <= t < targets]
+    return said._replace(alignment=known or [(t * sources // targets, t) for t in range(targets) if sources])
+
+
+def _sure(links: Sequence[tuple[int, int]], sources: list[str], targets: list[str]) -> list[tuple[int, int]]:
+    """What was copied goes with itself, and with nothing else."""
     once = _once(sources) & _once(targets)
-    sure = {targets.index(word): sources.index(word) for word in once}
-    return [(s, t) for s, t in known if t not in sure and s not in sure.values()] + [(s, t) for t, s in sure.items()]
+    where = [{word: number for number, word in enumerate(own)} for own in (sources, targets)]
+    sure = {where[1][word]: where[0][word] for word in once}
+    taken = set(sure.values())
+    return [(s, t) for s, t in links if t not in sure and s not in taken] + [(s, t) for t, s in sure.items()]
 
 
 def _once(words: list[str]) -> set[str]:

@@ -67,14 +67,15 @@ def translate(text: str, translate: Translate, language: str | None = None) -> s
 
 def take_apart(text: str, language: str | None = None) -> Skeleton:
     """The layout of a text, and the sentences to be translated; what has no letters is layout."""
-    between, segments = [""], []
+    between: list[list[str]] = [[]]
+    segments = []
     for piece in _pieces(text, language):
         if isinstance(piece, Segment):
             segments.append(piece)
-            between.append("")
+            between.append([])
         else:
-            between[-1] += piece
-    return Skeleton(tuple(between), tuple(segments))
+            between[-1].append(piece)
+    return Skeleton(tuple("".join(parts) for parts in between), tuple(segments))
 
 
 def fill(skeleton: Skeleton, translations: Sequence[str]) -> str:
@@ -119,7 +120,9 @@ def has_words(text: str) -> bool:
 def _pieces(text: str, language: str | None) -> Iterator[str | Segment]:
     for block in _blocks([_line(raw) for raw in text.splitlines(keepends=True)]):
         yield block[0].lead
-        if len(block) == 1 and "\t" in block[0].content:
+        if len(block) == 1 and not has_words(block[0].content):
+            yield block[0].content
+        elif len(block) == 1 and "\t" in block[0].content:
             yield from _cells(block[0].content, language)
         else:
             yield from _sentences(*_joined(block), language)
@@ -169,7 +172,7 @@ def _goes_on(before: Line, after: Line, widest: int) -> bool:
 
 
 def _width(text: str) -> int:
-    return sum(2 if east_asian_width(char) in "WF" else 1 for char in text)
+    return len(text) if text.isascii() else sum(2 if east_asian_width(char) in "WF" else 1 for char in text)
 
 
 def _joined(block: list[Line]) -> tuple[str, list[Break]]:

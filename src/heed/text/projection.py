@@ -1,12 +1,14 @@
 """Where marks go in a translation, and the text with them in it."""
 
+import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Sequence
+from functools import reduce
 from itertools import groupby
 
-from heed.text import inline
-from heed.text.inline import Marked, Node, Piece, Sentences, Style, Translate, Words
+from heed.text import inline, kept
+from heed.text.inline import Marked, Node, Piece, Sentences, Span, Style, Translate, Translated, Words
 
 Token = tuple[bool, str]  # whether it is text, and what it is
 PLAIN = Style()
@@ -26,12 +28,34 @@ def translate(
     said = list(translate(asked.texts)) if asked.texts else []
     if len(said) != len(asked.texts):
         raise ValueError(f"{len(said)} translations for {len(asked.texts)} sentences: each needs one")
+    _ask_again(marked, spans, said, translate)
     found = []
     for run, own, places, style in zip(runs, marked, spans, styles, strict=True):
         texts = [own.text[start:end] if number is None else said[number] for start, end, number in places]
         words = inline.put_together(own, [(start, end) for start, end, _ in places], texts)
         found.append(write(own, words, style) if words.changed else "".join(piece.raw for piece in run))
     return found
+
+
+def _ask_again(
+    marked: Sequence[Marked], spans: Sequence[Sequence[Span]], said: list[Translated | str], translate: Translate
+) -> None:
+    """Sentences that lost what must stay, with that as code: put into `said`, if it then is all there."""
+    again: list[tuple[int, str, list[kept.Piece]]] = []
+    for own, places in zip(marked, spans, strict=True):
+        for start, end, number in places if own.opaque else ():
+            pieces = inline.opaque(own, start, end)[1]
+            if number is not None and pieces and kept.lost(pieces, text_of(said[number])):
+                again.append((number, kept.ticked(own.text[start:end], pieces), pieces))
+    answers = translate([text for _, text, _ in again]) if again else []
+    for (number, _, pieces), answer in zip(again, answers, strict=True):
+        text = kept.unticked(text_of(answer), pieces)
+        if not kept.lost(pieces, text):
+            said[number] = answer._replace(text=text) if isinstance(answer, Translated) else text
+
+
+def text_of(said: Translated | str) -> str:
+    return said.text if isinstance(said, Translated) else said
 
 
 def write(marked: Marked, words: Words, style: Style) -> str:
@@ -45,6 +69,8 @@ class _Writer:
     def __init__(self, marked: Marked, words: Words, style: Style):
         self.marked, self.words, self.style = marked, words, style
         self.target = list(words.target)
+        self.kept = set(words.kept.values())
+        self.sign = re.compile(f"([{''.join(words.kept)}])") if words.kept else None
         self.of_source = [self._owner(start, end) for start, end in words.source]
         self.linked: dict[int, list[int]] = {}
         for source, target in words.links:
@@ -55,7 +81,7 @@ class _Writer:
 
     def _owner(self, start: int, end: int) -> Node:
         """The innermost mark around most letters of a source word."""
-        owners = self.marked.owners[start:end]
+        owners = [own.parent if own in self.kept else own for own in self.marked.owners[start:end]]
         spoken = [own for own, char in zip(owners, self.marked.text[start:end], strict=True) if char.isalnum()]
         return _most(spoken or owners)
 
@@ -64,6 +90,9 @@ class _Writer:
         found: list[list[Node]] = [[] for _ in self.target]
         for source, target in sorted(self.words.links):
             found[target].append(self.of_source[source])
+        for target, word in enumerate(self.target if self.sign else ()):
+            if parents := [self.words.kept[sign].parent for sign in self.sign.findall(word)]:
+                found[target] = [reduce(_common, parents)]
         edge = self._around_all()
         before, left = [], edge
         for own in found:
@@ -86,7 +115,7 @@ class _Writer:
 
     def _ranges(self, node: Node, low: int, high: int) -> dict[Node, tuple[int, int]]:
         """For each mark within a mark the words it goes around; those without any are not among them."""
-        sources = {_child(node, self.of_source[i]) for i in self._own(node) if node in self.of_source[i].path}
+        sources = {_child(node, self.of_source[i]) for i in self._own(node) if _within(node, self.of_source[i])}
         if len(sources) == 1 and None not in sources and low < high:
             return {sources.pop(): (low, high)}
         found: dict[Node, tuple[int, int]] = {}
@@ -109,20 +138,22 @@ class _Writer:
         first = bisect_right(self.words.source, node.start, key=lambda word: word[1])
         return range(first, bisect_left(self.words.source, node.end, key=lambda word: word[0]))
 
-    def _spot(self, node: Node, item: Node, low: int, high: int, ranges: dict[Node, tuple[int, int]]) -> int:
+    def _spot(self, node: Node, item: Node, low: int, high: int, around: list[tuple[int, int, Node]]) -> int:
         """Before which word a mark without words goes: where the source word after it went, or the one before."""
         own = self._own(node)
-        after = [i for i in own if self.words.source[i][0] >= item.start]
-        before = own[: len(own) - len(after)]
+        first = bisect_left(self.words.source, item.start, own.start, own.stop, key=lambda word: word[0])
+        before, after = range(own.start, first), range(first, own.stop)
         if not after or not before:
             return high if before else low
         following = [t for t in self.linked.get(after[0], ()) if low <= t < high][:1]
         leading = [t + 1 for t in self.linked.get(before[-1], ()) if low <= t < high][-1:]
         spots = following + leading if item.before else leading + following
         spot = spots[0] if spots else low + (high - low) * len(before) // len(own)
-        for other, (start, end) in ranges.items():
-            if start < spot < end:
-                return start if item.start < other.start else end
+        start, end, other = (
+            around[max(0, bisect_left(around, spot, key=lambda one: one[0]) - 1)] if around else (0, 0, node)
+        )
+        if start < spot < end:
+            return start if item.start < other.start else end
         return spot
 
     # the text
@@ -130,10 +161,11 @@ class _Writer:
     def inside(self, node: Node, low: int, high: int, first: str = "", last: str = "") -> str:
         """What is in a mark: the words from one to another, with the marks within it."""
         ranges = self._ranges(node, low, high)
+        around = sorted(((*words, item) for item, words in ranges.items()), key=lambda one: one[0])
         spots: dict[int, list[Node]] = {}
         for item in node.items:
-            if item not in ranges:
-                spots.setdefault(self._spot(node, item, low, high, ranges), []).append(item)
+            if item not in ranges and item not in self.kept:
+                spots.setdefault(self._spot(node, item, low, high, around), []).append(item)
         starts = {start: (item, end) for item, (start, end) in ranges.items()}
         tokens: list[Token] = []
         place, gap = low, first
@@ -145,12 +177,17 @@ class _Writer:
             lead = gap if runs and not right else ""
             tokens += [*self._empty(left), (True, gap[len(lead) :]), *self._empty(right, after=True)]
             tail = follows if runs and not spots.get(end) else ""
-            tokens += [(True, self.target[place])] if item is None else self._around(item, place, end, lead, tail)
+            tokens += self._word(place) if item is None else self._around(item, place, end, lead, tail)
             place, gap = end, follows[len(tail) :]
         last = gap if low < high else first + last
         left, right = _sides(spots.get(high, ()))
         space = " " if right and not last and low < high else last
         return self._joined(node, [*tokens, *self._empty(left), (True, space), *self._empty(right)])
+
+    def _word(self, place: int) -> list[Token]:
+        """A word, with what must stay in it."""
+        parts = self.sign.split(self.target[place]) if self.sign else [self.target[place]]
+        return [(i % 2 == 0, self.words.kept[part].open if i % 2 else part) for i, part in enumerate(parts)]
 
     def _around(self, item: Node, low: int, high: int, lead: str, tail: str) -> list[Token]:
         """A mark around words, and the spaces that go into it; stops and commas that stood outside stay there."""
@@ -169,12 +206,17 @@ class _Writer:
         own = [self.words.source[i] for i in self._own(item)]
         text, before, after = self.marked.text, "", ""
         if own and own[0][0] < item.start and not _spoken(text[own[0][0] : item.start]):
-            before = _marks(self.target[low], item.start - own[0][0])
+            before = self._marks(self.target[low], item.start - own[0][0])
             self.target[low] = self.target[low][len(before) :]
         if own and own[-1][1] > item.end and not _spoken(text[item.end : own[-1][1]]):
-            after = _marks(self.target[high - 1][::-1], own[-1][1] - item.end)[::-1]
+            after = self._marks(self.target[high - 1][::-1], own[-1][1] - item.end)[::-1]
             self.target[high - 1] = self.target[high - 1][: len(self.target[high - 1]) - len(after)]
         return before, after
+
+    def _marks(self, word: str, most: int) -> str:
+        """What a word begins with that is no letter, of so many signs at most; nothing if there is nothing else."""
+        found = next((i for i, char in enumerate(word) if char.isalnum() or char in self.words.kept), 0)
+        return word[: min(found, most)]
 
     def _empty(self, items: Sequence[Node], after: bool = False) -> list[Token]:
         """Marks without words, with the spaces they stood between."""
@@ -209,27 +251,23 @@ def _sides(items: Sequence[Node]) -> tuple[list[Node], list[Node]]:
 
 def _child(node: Node, own: Node) -> Node | None:
     """The mark right within a mark in which another is, or that itself; None where it is not in any."""
-    path = own.path
-    if node not in path or path[-1] is node:
-        return None
-    return path[path.index(node) + 1]
+    path, depth = own.path, len(node.path)
+    return path[depth] if len(path) > depth and path[depth - 1] is node else None
 
 
 def _common(one: Node, other: Node) -> Node:
     """The innermost mark around both."""
-    others = other.path
-    return [node for node in one.path if node in others][-1]
+    return [node for node, own in zip(one.path, other.path, strict=False) if node is own][-1]
+
+
+def _within(node: Node, own: Node) -> bool:
+    """Whether a mark is another, or in it."""
+    return len(own.path) >= len(node.path) and own.path[len(node.path) - 1] is node
 
 
 def _most(nodes: Sequence[Node]) -> Node:
     """The one that is there most often; of equals the first."""
     return Counter(nodes).most_common(1)[0][0]
-
-
-def _marks(word: str, most: int) -> str:
-    """What a word begins with that is no letter, of so many signs at most; nothing if there is nothing else."""
-    found = next((i for i, char in enumerate(word) if char.isalnum()), 0)
-    return word[: min(found, most)]
 
 
 def _spoken(text: str) -> bool:

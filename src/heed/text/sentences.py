@@ -22,6 +22,7 @@ LINE = r"(?:\r\n|[\n\r\u2028\u2029])"
 _STOP, _CLOSE = re.escape(STOPS), re.escape(CLOSING)
 _END = re.compile(rf"([{_STOP}](?:[{_STOP}]|[ \u00a0\u202f](?=[!?]))*)((?:[{_CLOSE}]|[ \u00a0\u202f]»)*)")
 _BLANK = re.compile(rf"{LINE}[^\S\r\n]*{LINE}|\u2029")
+_PAIRED = re.compile(f"[{re.escape(''.join([*PAIRS, *PAIRS.values()]))}]")
 _DATE = re.compile(r"(?:\d{4}\.\s?)?\d{1,2}\.\s?\d{1,2}$")
 _HANGUL, _HIRAGANA = re.compile(r"[가-힣]"), re.compile(r"[\u3041-\u309f]")
 _KANA_HAN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff々]")
@@ -111,7 +112,8 @@ def _asides(text: str) -> list[tuple[int, int]]:
     """What stands within brackets and quotation marks that are closed again soon, by where it begins."""
     opened: list[tuple[str, int]] = []
     found = []
-    for place, char in enumerate(text):
+    for match in _PAIRED.finditer(text):
+        place, char = match.start(), match[0]
         closed = max((i for i, (closer, _) in enumerate(opened) if closer == char), default=None)
         if closed is not None:
             if place - opened[closed][1] <= ASIDE:
@@ -158,6 +160,8 @@ def _full_stop(spot: Spot, after: str, language: str | None) -> bool:
     if word[-1:].isdigit():
         return _after_number(spot, word, after, language)
     if word in _before(language) or (word in abbreviations.NUMBERED and after[:1].isdigit()):
+        return False
+    if word.endswith("str") and after[:1].isdigit() and language in ("de", None):  # Hauptstr. 5
         return False
     if re.fullmatch(r"[^\W\d_]", word) and not _HANGUL.match(word):  # an initial, or the name of an item
         return word == "i" and not spot.first and language in ("en", None)

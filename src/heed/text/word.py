@@ -8,6 +8,7 @@ import io
 import re
 import zipfile
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import NamedTuple
 from xml.parsers import expat
 from xml.sax.saxutils import escape
@@ -22,6 +23,7 @@ ENTRIES, WHOLE, RATIO, SMALL = (
     200,
     1 << 20,
 )  # files, bytes, times that packing may save, bytes that may save more
+TEXT, DEEPEST = 32 << 20, 200  # bytes of XML that is read, and elements within each other
 PARTS = re.compile(r"word/(?:document\d*|header\d*|footer\d*|footnotes|endnotes)\.xml")
 SPACES = (
     "http://schemas.openxmlformats.org/wordprocessingml/2006/main",
@@ -41,6 +43,8 @@ def translate(data: bytes, name: str, translate: Translate, language: str | None
     parts = [file for file in files if PARTS.fullmatch(file.filename)]
     if not any(file.filename.startswith("word/document") for file in parts):
         raise ValueError(f"{name} is not a document of Word: it has no word/document.xml")
+    if (size := sum(len(files[file]) for file in parts)) > TEXT:
+        raise ValueError(f"{name} has {size:,} bytes of text and marks; heed reads up to {TEXT:,}: cut it in two")
     pages = [_Page(files[file], f"{name}: {file.filename}") for file in parts]
     runs = [run for page in pages for run in page.runs]
     said = projection.translate([run.pieces for run in runs], translate, [run.style for run in runs], language)
@@ -224,6 +228,7 @@ def _ends(events: Sequence[Event]) -> dict[int, int]:
 def _events(content: bytes, name: str) -> list[Event]:
     """The parts of an XML file, in order and without a gap."""
     found: list[tuple[str, str, int, str]] = []
+    depth = 0
     parser = expat.ParserCreate(namespace_separator=" ")
 
     def note(kind: str, full: str = "", text: str = "") -> None:
@@ -233,8 +238,19 @@ def _events(content: bytes, name: str) -> list[Event]:
     def refuse(*_) -> None:
         raise ValueError(f"{name} has a document type (DTD), which no document of Word needs: it is refused")
 
-    parser.StartElementHandler = lambda full, attributes: note("open", full)
-    parser.EndElementHandler = lambda full: note("close", full)
+    def opens(full: str, attributes: dict[str, str]) -> None:
+        nonlocal depth
+        depth += 1
+        if depth > DEEPEST:
+            raise ValueError(f"{name} has more than {DEEPEST} elements within each other: no document of Word has")
+        note("open", full)
+
+    def closes(full: str) -> None:
+        nonlocal depth
+        depth -= 1
+        note("close", full)
+
+    parser.StartElementHandler, parser.EndElementHandler = opens, closes
     parser.CharacterDataHandler = lambda text: note("text", text=text)
     parser.DefaultHandler = lambda text: note("other")
     parser.StartDoctypeDeclHandler = refuse
@@ -253,14 +269,15 @@ def _joined(content: bytes, events: Sequence[Event]) -> list[Event]:
     """A tag that opens and closes at once is "empty"; texts in a row are one."""
     found: list[Event] = []
     opened: list[bool] = []  # whether there is another tag to close it
-    for event in events:
-        if event.kind == "open":
-            opened.append(not content[event.start : event.end].endswith(b"/>"))
-            found.append(event if opened[-1] else event._replace(kind="empty"))
-        elif event.kind == "close" and not opened.pop():
+    for kind, group in groupby(events, key=lambda event: event.kind):
+        if kind == "text":
+            own = list(group)
+            found.append(own[0]._replace(end=own[-1].end, text="".join(event.text for event in own)))
             continue
-        elif event.kind == "text" and found and found[-1].kind == "text":
-            found[-1] = found[-1]._replace(end=event.end, text=found[-1].text + event.text)
-        else:
-            found.append(event)
+        for event in group:
+            if kind == "open":
+                opened.append(not content[event.start : event.end].endswith(b"/>"))
+                found.append(event if opened[-1] else event._replace(kind="empty"))
+            elif kind != "close" or opened.pop():
+                found.append(event)
     return found

@@ -1,0 +1,65 @@
+"""What must stay is found again in a translation, whatever is written against it."""
+
+import pytest
+
+from heed.text import kept, markdown, markup
+from heed.text.inline import Translated
+
+
+def says(answers):
+    """A translator that knows these sentences, each with its translation and which words go with which."""
+    return lambda texts: [Translated(*answers[text]) for text in texts]
+
+
+@pytest.mark.parametrize(
+    ("page", "source", "said", "links", "right"),
+    [
+        ("총 {n}개의 <b>항목</b>", "총 {n}개의 항목", "{n} items in total", [(0, 2), (0, 3), (1, 0), (2, 1)],
+         "{n} <b>items</b> in total"),
+        ("<code>f</code>에서부터 시작", "f에서부터 시작", "start from f on", [(0, 1), (0, 2), (0, 3), (1, 0)],
+         "start from <code>f</code> on"),
+        ("%s에서는 {a}와 {b}를", "%s에서는 {a}와 {b}를", "{b} and {a} in %s", [(0, 3), (0, 4), (1, 1), (1, 2), (2, 0)],
+         "{b} and {a} in %s"),
+        ("가 {a}{b}나다라마 {a}", "가 {a}{b}나다라마 {a}", "x {a}{b} y {a}", [(0, 0), (1, 1), (2, 3)], "x {a}{b} y {a}"),
+        ("go <code>a b  c</code> <i>now <b>{x}</b>요</i>", "go a b c now {x}요", "{x}! jetzt a b c gehen", [(0, 5), (4, 1), (5, 0)],
+         "<i><b>{x}!</b> jetzt</i> <code>a b  c</code> gehen"),
+        ("see <code>a</code> now", "see a now", "siehe a jetzt, a!", [(0, 0), (1, 3), (2, 2)], "siehe a jetzt, <code>a</code>!"),
+        ("<kbd>of</kbd> it", "of it", "often of it", [(0, 0), (1, 2)], "often <kbd>of</kbd> it"),
+        ("one <code>x</code>", "one x", "\U000f0000 x \U000f0001", [(0, 0), (1, 1)], "\U000f0000 <code>x</code> \U000f0001"),
+    ],
+)  # fmt: skip
+def test_a_piece_comes_back_once_and_in_its_place(page, source, said, links, right):
+    assert markup.translate(page, says({source: (said, links)})) == right
+
+
+def test_code_in_markdown_may_have_particles_behind_it():
+    answers = {"f에서부터 시작": ("start from f on", [(0, 1), (0, 2), (0, 3), (1, 0)])}
+    assert markdown.translate("`f`에서부터 시작", says(answers)) == "start from `f` on"
+
+
+def test_what_a_translator_loses_is_asked_for_again_as_code():
+    asked = []
+
+    def model(texts):
+        asked.append(list(texts))
+        return [text if "`" in text else text.upper() for text in texts]
+
+    assert markup.translate("<p>Use <kbd>Ctrl</kbd>+<kbd>C</kbd> now.</p><p>one</p>", model) == (
+        "<p>Use <kbd>Ctrl</kbd>+<kbd>C</kbd> now.</p><p>ONE</p>"
+    )
+    assert asked == [["Use Ctrl+C now.", "one"], ["Use `Ctrl`+`C` now."]]
+
+
+def test_where_it_is_lost_even_so_the_first_answer_stays():
+    assert markup.translate("<p>go <code>xyz</code> on</p>", lambda texts: [text.upper() for text in texts]) == (
+        "<p>GO <code>xyz</code> ON</p>"
+    )
+
+
+def test_many_pieces_have_many_places():
+    pieces = [kept.Piece("{a}", 4 * i, 4 * i + 3) for i in range(200)]
+    found = kept.found("{a} " * 200, pieces, "{a} " * 150, [], kept.signs([]))
+    assert sorted(found.signs.values()) == list(range(150))
+    assert "{a}" not in found.text
+    few = kept.found("{a} " * 200, pieces, "{a} " * 150, [], iter("XY"))
+    assert (len(few.signs), few.text[:12]) == (2, "X Y {a} {a} ")

@@ -1,0 +1,113 @@
+"""Texts that were made to be hard: a rule that looked at the rest again at every letter would take hours over them."""
+
+import io
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import heed
+from heed.text import documents, markup, protect, word
+from heed.text.glossary import Glossary
+from heed.text.inline import Translated
+
+SOURCE = str(Path(heed.__file__).parent)
+MANY = 60_000
+HARD = {
+    "an escape with zeros.txt": "a %" + "0" * MANY + " b",
+    "brackets after an address.txt": "http://a" + ")" * MANY + " b",
+    "code that is never closed.txt": "``a`" * 6_000,
+    "spaces in a line.md": "a" + " " * MANY + "b",
+    "images that open.md": "![" * 20_000 + " a",
+    "notes that open.md": "[^" * 20_000 + " a",
+    "the name of an attribute.html": "<a " + "b" * 4 * MANY + ">c",
+    "comments that open.html": "<!--" * MANY,
+    "declarations.html": "<![" * MANY,
+    "a tag in a cue.srt": "1\n00:00:01,000 --> 00:00:02,000\n<" + "a" * MANY,
+}
+LONGER = {  # of what there may be more and more, before a word and after it
+    "points": ("<wbr>b ", ""),
+    "points and marks": ("<wbr><b>c</b> ", ""),
+    "marks without their halves": ("<b>", "</i>"),
+    "elements": ("<div>", "</div>"),
+    "what must stay": ("{n}가 ", ""),
+}
+
+
+def louder(texts):
+    said = protect.translate(texts, lambda own: [text.upper() for text in own])
+    return [Translated(text, [(i, i) for i in range(len(text.split()))]) for text in said]
+
+
+@pytest.mark.parametrize("name", HARD)
+def test_what_was_made_to_be_hard_ends_soon(name):
+    data = HARD[name].encode()
+    assert documents.translate(data, name, lambda texts: texts) == data
+    documents.translate(data, name, louder)
+
+
+def work(page):
+    """How many steps heed takes over it."""
+    steps = 0
+
+    def count(frame, event, _):
+        nonlocal steps
+        frame.f_trace_opcodes = True
+        steps += event == "opcode"
+        return count if frame.f_code.co_filename.startswith(SOURCE) else None
+
+    before = sys.gettrace()
+    sys.settrace(count)
+    try:
+        markup.translate(page, louder)
+    finally:
+        sys.settrace(before)
+    return steps
+
+
+@pytest.mark.parametrize("name", LONGER)
+def test_four_times_as_much_is_four_times_the_work(name):
+    before, after = LONGER[name]
+    one, four = (work(before * times + "a " + after * times) for times in (60, 240))
+    assert four < 4.8 * one
+
+
+def test_a_megabyte_in_one_line_ends_soon():
+    data = ("1234567 " * 130_000 + "word").encode()
+    assert documents.translate(data, "a.txt", lambda texts: texts) == data
+
+
+def test_pieces_that_are_changed_are_put_back_in_one_go():
+    text = "".join(f"<b>a{i} " for i in range(1_000)) + "end"
+    said = protect.translate([text], lambda texts: [own.replace("<", "[").upper() for own in texts])[0]
+    assert [piece.text for piece in protect.find(said)] == ["<b>"] * 1_000
+
+
+def test_a_glossary_of_many_lengths_is_looked_up_once_a_place():
+    glossary = Glossary({"中" * length: "x" for length in range(1, 201)})
+    assert [(match.start, match.end) for match in glossary.matches("中" * 1000)] == [
+        (i, i + 200) for i in range(0, 1000, 200)
+    ]
+
+
+def document(body):
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(
+            "word/document.xml", f'<w:document xmlns:w="{word.SPACES[0]}"><w:body>{body}</w:body></w:document>'
+        )
+    return out.getvalue()
+
+
+def test_a_document_of_word_is_neither_too_deep_nor_too_much(monkeypatch):
+    deep = "<w:r><w:x>" * 150 + "</w:x></w:r>" * 150
+    with pytest.raises(ValueError, match=r"a\.docx: word/document\.xml has more than 200 elements within each other"):
+        documents.translate(document(deep), "a.docx", louder)
+    text = f"<w:p><w:r><w:t>{'&amp;a ' * 500}</w:t></w:r></w:p>"
+    assert documents.texts_of(document(text), "a.docx") == ["&a " * 499 + "&a"]
+    monkeypatch.setattr(word, "TEXT", 3_000)
+    with pytest.raises(
+        ValueError, match=r"a\.docx has .* bytes of text and marks; heed reads up to 3,000: cut it in two"
+    ):
+        documents.translate(document(text), "a.docx", louder)

@@ -1,0 +1,118 @@
+"""Markdown through a translation: what another parser makes of it is what it was, with other words."""
+
+import random
+import re
+
+import pytest
+
+from heed.text import markdown, protect
+from heed.text.blocks import Block, parts
+from heed.text.inline import Translated
+
+markdown_it = pytest.importorskip("markdown_it")  # rich needs it, so it is there
+RENDER = markdown_it.MarkdownIt("commonmark").enable(["table", "strikethrough"]).render
+
+
+def louder(texts):
+    said = protect.translate(texts, lambda own: [text.upper() for text in own])
+    return [Translated(text, [(i, i) for i in range(len(text.split()))]) for text in said]
+
+
+def shown(text):
+    """As a page, but for white space and the size of letters."""
+    page = re.sub(r"\s*(<[^>]*>)\s*", r"\1", re.sub(r"\s+", " ", RENDER(text))).strip().lower()
+    return page.replace("&gt;", ">").replace("&lt;", "<").replace("&amp;", "&")
+
+
+WORDS = ["word one", "two.", "*em*", "**bold**", "`code x`", "[link](http://a.example)", "![alt](i.png)", "\\*", "\\[a](b)", "&amp;",
+         "&lt;i&gt;", "a\\_b", "<b>h</b>", "http://x.example/z_q", "snake_case", "2 * 3", "~~s~~", "1\\.", "\\#", "<https://q.example>",
+         "_u_", "a|b", "***x y***", "caf&eacute;", "[ref][1]"]  # fmt: skip
+LEADS = ["", "", "", "- ", "1. ", "2. ", "> ", "> > ", "# ", "## ", "  ", "* ", "- [ ] ", "+ ", "- > ", "1. - "]
+SPECIAL = ["```\ncode here\n```", "~~~py\ncode\n~~~", "---", "| a | b |\n|---|---|\n| c d | e \\| f |", "a | b\n--|--\nc | d",
+           "    code four", "<div>\nhtml *text* &amp; words\n</div>", "<!-- com\n\nment -->", "[r]: http://x.example 'T'",
+           "> ```\n> quoted code\n> ```\nafter it", "- ```\n  item code\n  ```", "<pre>\npre text\n\nmore\n</pre>", "\\- no list",
+           "1986\\. a year", "- a\n  - b\n    - c\n\n      in c\n\n  in a\n\n      code in a", "Title\n=====", "> one\n> two\nlazy",
+           "one\ntwo  \nthree\\\nfour", "## closed ##", "- a\n\n\ttab in a\n\nout\n\n\tcode", "1.  a\n\n    ```\n    code\n    ```",
+           "in the year\n1986. it was", "the answer\n42\nis right", "```inline``` words"]  # fmt: skip
+
+
+def document(chance):
+    blocks = []
+    for _ in range(chance.randint(1, 5)):
+        if chance.random() < 0.4:
+            blocks.append(chance.choice(SPECIAL))
+        else:
+            lines = [" ".join(chance.choices(WORDS, k=chance.randint(1, 4))) for _ in range(chance.randint(1, 2))]
+            blocks.append(chance.choice(LEADS) + "\n".join(lines))
+    return "\n\n".join(blocks) + "\n"
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_another_parser_sees_what_was_there_with_other_words(seed):
+    chance = random.Random(seed)
+    for _ in range(25):
+        text = document(chance)
+        assert markdown.translate(text, lambda texts: texts) == text
+        assert shown(markdown.translate(text, louder)) == shown(text), text
+        windows = text.replace("\n", "\r\n")
+        assert markdown.translate(windows, lambda texts: texts) == windows
+
+
+def asked(text):
+    found = []
+
+    def model(texts):
+        found.extend(texts)
+        return texts
+
+    assert markdown.translate(text, model) == text
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "right"),
+    [
+        ("- one\n  - two\n    goes on\n", ["one", "two goes on"]),
+        ("> one\n> goes on\n> > deeper\n", ["one goes on", "deeper"]),
+        ("term\n: what it is\n", ["term", "what it is"]),
+        ("[^1]: The note.\n[1]: http://a.example 'T'\n", ["The note."]),
+        ("a | b\n--|--\nc d | e\n\nf | g\n", ["a", "b", "c d", "e", "f | g"]),
+        ("| a \\| b | c |\n|--|--|\n", ["a | b", "c"]),
+        ("<div>\n\none\n\n</div>\n<pre>\ntwo\n\nthree\n</pre>\n", ["one"]),
+        ("<script>\nlet it = 'be';\n\n</script>\n<!-- one\n\ntwo -->\nthree\n", ["three"]),
+        ("> ```\n> code\n> ```\n> text\n", ["text"]),
+        ("> ```\n> code\n\ntext\n", ["text"]),
+        ("- ```\n  code\n  ```\n- text\n", ["text"]),
+        ("1.  one\n\n    ```\n    code\n    ```\n\n        code\n\n    two\n", ["one", "two"]),
+        ("- one\n\nout\n\n    code\n", ["one", "out"]),
+        ("# one #\n    code\n", ["one"]),
+        ("caf&eacute; &amp; tea\n", ["café & tea"]),
+        ("mail <a@b.example> <https://c.example>\n", ["mail a@b.example https://c.example"]),
+        ("\ufeff---\ntitle: left\n---\none\n", ["one"]),
+    ],
+)
+def test_text_is_asked_for_and_the_rest_is_not(text, right):
+    assert asked(text) == right
+    windows = text.replace("\n", "\r\n")
+    assert [" ".join(own.split()) for own in asked(windows)] == right
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "right"),
+    [
+        ("one\n", "- eins", "\\- eins\n"), ("one\n", "1. eins", "1\\. eins\n"), ("one\n", "# eins", "\\# eins\n"), ("one\n", "> eins", "\\> eins\n"),
+        ("one\n", "[a](b)", "\\[a](b)\n"), ("one\n", "<b>", "\\<b>\n"), ("one\n", "&copy;", "\\&copy;\n"), ("one\n", "*a*", "\\*a\\*\n"),
+        ("## one\n", "eins #", "## eins \\#\n"), ("| one |\n|--|\n", "a | b", "| a \\| b |\n|--|\n"), ("one\n", "a - b, 1. c", "a - b, 1. c\n"),
+        ("   ![a](b) one\n", "eins", "   ![a](b) eins\n"),
+    ],
+)  # fmt: skip
+def test_what_is_said_is_text_and_no_mark(text, said, right):
+    assert markdown.translate(text, lambda texts: [said]) == right
+
+
+def test_blocks_are_the_text():
+    for seed in range(100):
+        text = document(random.Random(seed))
+        leads = [part.leads for part in parts(text) if isinstance(part, Block)]
+        whole = "".join(part if isinstance(part, str) else part.text for part in parts(text))
+        assert len(whole) + sum(len(lead) for own in leads for lead in own) == len(text)
