@@ -11,6 +11,7 @@ from heed import __version__
 VERBS = {
     "train": "train a translator on a parallel corpus, from nothing or from a model that is there",
     "translate": "translate text with a trained model",
+    "serve": "make models a service with a page: an API for LibreTranslate's clients, and ours",
     "evaluate": "score translations against references: BLEU, chrF, TER, with signatures",
     "summarize": "say in a few words what an article says",
     "classify": "tell the labels of texts",

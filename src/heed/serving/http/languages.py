@@ -1,0 +1,48 @@
+"""What languages are called, and in which scripts they are written."""
+
+NAMES = {
+    "ar": "Arabic", "bg": "Bulgarian", "bn": "Bengali", "ca": "Catalan", "cs": "Czech", "da": "Danish", "de": "German", "el": "Greek",
+    "en": "English", "eo": "Esperanto", "es": "Spanish", "et": "Estonian", "eu": "Basque", "fa": "Persian", "fi": "Finnish",
+    "fr": "French", "ga": "Irish", "gl": "Galician", "he": "Hebrew", "hi": "Hindi", "hr": "Croatian", "hu": "Hungarian",
+    "id": "Indonesian", "is": "Icelandic", "it": "Italian", "ja": "Japanese", "ka": "Georgian", "ko": "Korean", "lt": "Lithuanian",
+    "lv": "Latvian", "ms": "Malay", "nb": "Norwegian", "nl": "Dutch", "no": "Norwegian", "pl": "Polish", "pt": "Portuguese",
+    "ro": "Romanian", "ru": "Russian", "sk": "Slovak", "sl": "Slovenian", "sq": "Albanian", "sr": "Serbian", "sv": "Swedish",
+    "sw": "Swahili", "ta": "Tamil", "te": "Telugu", "th": "Thai", "tl": "Tagalog", "tr": "Turkish", "uk": "Ukrainian", "ur": "Urdu",
+    "vi": "Vietnamese", "zh": "Chinese",
+}  # fmt: skip
+SCRIPTS = {
+    "ko": ("hangul", "han"), "ja": ("kana", "han"), "zh": ("han",), "ru": ("cyrillic",), "uk": ("cyrillic",), "bg": ("cyrillic",),
+    "sr": ("cyrillic", "latin"), "el": ("greek",), "ar": ("arabic",), "fa": ("arabic",), "ur": ("arabic",), "he": ("hebrew",),
+    "hi": ("devanagari",), "bn": ("bengali",), "ta": ("tamil",), "te": ("telugu",), "th": ("thai",), "ka": ("georgian",),
+}  # fmt: skip
+RANGES = {
+    "hangul": ((0xAC00, 0xD7A3), (0x1100, 0x11FF), (0x3130, 0x318F)),
+    "kana": ((0x3040, 0x30FF), (0x31F0, 0x31FF), (0xFF66, 0xFF9F)),
+    "han": ((0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x2FA1F), (0x3005, 0x3005)),
+    "cyrillic": ((0x0400, 0x052F),), "greek": ((0x0370, 0x03FF), (0x1F00, 0x1FFF)),
+    "arabic": ((0x0600, 0x06FF), (0x0750, 0x077F), (0xFB50, 0xFDFF), (0xFE70, 0xFEFF)), "hebrew": ((0x0590, 0x05FF),),
+    "devanagari": ((0x0900, 0x097F),), "bengali": ((0x0980, 0x09FF),), "tamil": ((0x0B80, 0x0BFF),), "telugu": ((0x0C00, 0x0C7F),),
+    "thai": ((0x0E00, 0x0E7F),), "georgian": ((0x10A0, 0x10FF), (0x1C90, 0x1CBF)),
+    "latin": ((0x41, 0x5A), (0x61, 0x7A), (0xC0, 0x24F), (0x1E00, 0x1EFF)),
+}  # fmt: skip
+
+
+def base(code: str) -> str:
+    """A code without its region or script: pt of pt-BR."""
+    return code.replace("_", "-").split("-")[0].lower()
+
+
+def name(code: str) -> str:
+    """What a language is called in English; a code that is not known, as it is."""
+    return NAMES.get(base(code), code)
+
+
+def scripts(code: str) -> tuple[str, ...]:
+    """The scripts of a language; Latin unless known otherwise."""
+    return SCRIPTS.get(base(code), ("latin",))
+
+
+def script(char: str) -> str | None:
+    """The script of a letter."""
+    place = ord(char)
+    return next((name for name, own in RANGES.items() if any(low <= place <= high for low, high in own)), None)

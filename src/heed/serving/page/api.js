@@ -1,0 +1,60 @@
+// The service, as docs/serving.md tells it. Addresses are relative: the page may live under any path.
+import { remember, remembered } from "./store.js";
+import { t } from "./speech.js";
+
+export class Refused extends Error {
+  constructor(message, status) {
+    super(message);
+    this.status = status;
+  }
+}
+
+export const apiKey = () => remembered("key", "");
+export const useKey = (key) => remember("key", key || null);
+
+async function ask(path, options = {}) {
+  let answer;
+  try {
+    answer = await fetch(path, { ...options, credentials: "omit", cache: "no-store" });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Refused(t("offline"), 0);
+  }
+  let data = null;
+  try {
+    data = await answer.json();
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+  }
+  if (answer.status === 403) window.dispatchEvent(new Event("heed-key"));
+  if (!answer.ok || data === null) throw new Refused(data?.error ?? t("offline"), answer.status);
+  return data;
+}
+
+function post(path, body, signal) {
+  const key = apiKey();
+  const whole = key ? { ...body, api_key: key } : body;
+  return ask(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(whole), signal });
+}
+
+function get(path, signal) {
+  const key = apiKey();
+  return ask(key ? `${path}${path.includes("?") ? "&" : "?"}api_key=${encodeURIComponent(key)}` : path, { signal });
+}
+
+export const models = () => get("v1/models");
+export const translate = (body, signal) => post("v1/translate", body, signal);
+export const alternatives = (body, signal) => post("v1/alternatives", body, signal);
+export const lookInside = (body, signal) => post("v1/look", body, signal);
+export const numbers = (body, signal) => post("v1/look/numbers", body, signal);
+export const runs = (signal) => get("v1/runs", signal);
+export const run = (name, after, signal) => get(`v1/runs/${encodeURIComponent(name)}?after=${after}`, signal);
+export const samples = (name, signal) => get(`v1/runs/${encodeURIComponent(name)}/samples`, signal);
+
+export async function translateFile(file, values, signal) {
+  const form = new FormData();
+  form.append("file", file);
+  for (const [name, value] of Object.entries(values)) form.append(name, value);
+  if (apiKey()) form.append("api_key", apiKey());
+  return ask("translate_file", { method: "POST", body: form, signal });
+}

@@ -1,0 +1,43 @@
+// The drawers under the panes, and the first of them: other translations of the whole.
+import { byId, element, roving } from "./dom.js";
+import { number, t } from "./speech.js";
+
+const NAMES = ["alternatives", "glossary", "history", "code"], MANY = 8;
+
+export function build() {
+  for (const name of NAMES) byId(`tab-${name}`).addEventListener("click", () => open(name));
+  for (const name of NAMES) byId(`tab-${name}`).addEventListener("focus", () => open(name));
+  roving(document.querySelector(".drawer-tabs"), "[role=tab]");
+  open("alternatives");
+  showNbest(null);
+}
+
+function open(chosen) {
+  for (const name of NAMES) {
+    byId(`tab-${name}`).setAttribute("aria-selected", String(name === chosen));
+    byId(`tab-${name}`).tabIndex = name === chosen ? 0 : -1;
+    byId(`drawer-${name}`).hidden = name !== chosen;
+  }
+}
+
+// Of a text with many sentences, those of the one at hand.
+export function showNbest(result, at = 0, choose = null) {
+  const all = (result?.sentences ?? []).map((sentence, index) => ({ sentence, index }));
+  const shown = all.length > MANY ? all.slice(at, at + 1) : all, items = [];
+  for (const { sentence, index } of shown) {
+    if (all.length > 1) items.push(element("li", { class: "muted small nbest-of" }, t("ofSentence", index + 1)));
+    const texts = new Set(); // what was cut into pieces in two ways is one text
+    for (const one of sentence.nbest) {
+      if (!texts.has(one.text)) items.push(line(one, sentence, () => choose(index, one.text)));
+      texts.add(one.text);
+    }
+  }
+  byId("nbest").replaceChildren(...items);
+  byId("nbest-note").textContent = t(!items.length ? "noAlternatives" : shown.length < all.length ? "scoreNoteOne" : "scoreNote");
+}
+
+function line(one, sentence, choose) {
+  const here = one.text === sentence.target.text;
+  return element("li", {}, element("button", { type: "button", class: "nbest-one", "aria-pressed": String(here), onclick: () => !here && choose() },
+    element("span", {}, one.text), element("span", { class: "number-text muted" }, one.score === null ? "" : number(one.score, 2))));
+}

@@ -1,0 +1,166 @@
+// The second view: one sentence walks through the machine.
+import * as api from "./api.js";
+import { byId, element } from "./dom.js";
+import { keepInSight, look, share, regroup, take } from "./look-data.js";
+import * as heads from "./look-heads.js";
+import * as query from "./look-query.js";
+import * as steps from "./look-steps.js";
+import * as walk from "./look-walk.js";
+import { languageName, t } from "./speech.js";
+import { writeAddress } from "./store.js";
+import * as tour from "./tour.js";
+import { looked } from "./translate.js";
+
+const STATIONS = ["Tokens", "Embeddings", "Positions", "Layers", "States", "Heads", "Query", "Steps", "Beam"];
+const state = { ways: [], way: 0, asking: null, numbers: null, beam: 4, why: "" };
+let watcher = null;
+
+export function build() {
+  byId("look-form").addEventListener("submit", (event) => { event.preventDefault(); ask(); });
+  byId("tour-start").addEventListener("click", () => tour.start(STATIONS));
+  byId("tour-start").disabled = true;
+  byId("look-pair").addEventListener("change", () => { state.way = byId("look-pair").selectedIndex; ask(); });
+  window.addEventListener("resize", () => { if (look() && !byId("view-look").hidden) heads.draw(); });
+}
+
+export async function ready(known) {
+  state.known = known;
+  state.ways = known.pairs.filter((one) => !one.through);
+  fillWays();
+  byId("look-status").textContent = t("lookEmpty");
+  share(await (await fetch("assets/ramps.json")).json(), steps.goToStep);
+  readTheme();
+  enterSoon?.();
+}
+
+let enterSoon = null;
+export function enter(values) {
+  if (!globalThis.settings) return void (enterSoon = () => { enterSoon = null; if (!byId("view-look").hidden) enter(values); });
+  if (values.text === undefined && !byId("look-text").value && looked().text) values = looked();
+  chooseWay(values.from, values.to);
+  if (values.beam) byId("look-beam").value = values.beam;
+  const text = values.text ?? byId("look-text").value;
+  const same = look() && byId("look-text").value === text && values.text === undefined;
+  byId("look-text").value = text;
+  if (text && !same) ask();
+  else if (look()) heads.draw();
+}
+
+export function leave() {
+  steps.stop();
+  tour.end();
+}
+
+export function relight() {
+  if (!globalThis.settings) return;
+  readTheme();
+  if (!look()) return;
+  heads.draw();
+  walk.draw();
+  query.draw();
+  if (look().states) drawStates();
+}
+
+export function respeak() {
+  fillWays();
+  if (!look()) return void (byId("look-status").textContent = t("lookEmpty"));
+  tour.end();
+  layOut();
+}
+
+// One model is looked into: of a way through another language, the first.
+function chooseWay(source, target) {
+  if (!source && !target) return;
+  const via = state.known.pairs.find((one) => one.source === source && one.target === target)?.through;
+  const found = state.ways.findIndex((one) => (!source || one.source === source) && (!target || one.target === (via ?? target)));
+  state.way = Math.max(0, found);
+  byId("look-pair").selectedIndex = state.way;
+}
+
+function fillWays() {
+  byId("look-pair").replaceChildren(...state.ways.map(({ source, target }) => element("option", {}, `${languageName(source)} → ${languageName(target)}`)));
+  byId("look-pair").selectedIndex = state.way;
+  byId("look-pair-label").hidden = state.ways.length < 2;
+}
+
+const pair = () => ({ source: state.ways[state.way].source, target: state.ways[state.way].target });
+
+async function ask() {
+  const text = byId("look-text").value.trim();
+  if (!text) return;
+  state.asking?.abort();
+  const mine = (state.asking = new AbortController()), beam = Number(byId("look-beam").value) || 4;
+  byId("look-status").textContent = t("looking");
+  byId("look-body").classList.add("stale");
+  writeAddress("look", { from: pair().source, to: pair().target, text, beam: beam === 4 ? "" : beam });
+  try {
+    const found = await api.lookInside({ text, ...pair(), beam }, mine.signal);
+    state.beam = beam;
+    state.numbers = null;
+    try {
+      state.numbers = await api.numbers(asked(found), mine.signal);
+    } catch (error) {
+      if (error.name === "AbortError") throw error;
+      state.why = error.message;
+    }
+    if (state.asking !== mine) return;
+    take(found);
+    byId("look-status").textContent = found.model;
+    layOut();
+  } catch (error) {
+    if (error.name === "AbortError") return;
+    byId("look-status").textContent = error.message;
+    if (!look()) byId("look-body").hidden = true;
+  }
+  byId("look-body").classList.remove("stale");
+}
+
+// What every question about the numbers inside says of the sentence.
+const asked = (found) => ({ text: found.source_text, beam: state.beam, ...pair() });
+export const question = (more) => ({ ...asked(look()), ...more });
+
+function layOut() {
+  readTheme();
+  regroup();
+  const body = byId("look-body");
+  body.hidden = false;
+  byId("tour-start").disabled = false;
+  const cards = { ...walk.cards(state.numbers, state.why), ...heads.cards(), ...query.cards(state.numbers, question, state.why), ...steps.cards(state.numbers, question) };
+  const there = STATIONS.filter((name) => cards[name]);
+  const nav = element("nav", { class: "stations", "aria-label": t("stations") }, element("ol", {}, ...there.map((name, number) => element("li", {},
+    element("a", { href: `#station-${name}`, "data-to": name, onclick: (event) => { event.preventDefault(); goTo(name); } },
+      element("span", { class: "station-number", "aria-hidden": "true" }, String(number + 1)), t(`s${name}`))))));
+  const sections = there.map((name) => element("section", { class: "card station", id: `station-${name}`, "aria-labelledby": `title-${name}`, tabindex: -1 },
+    element("h2", { id: `title-${name}` }, t(`s${name}`)), ...cards[name]));
+  body.replaceChildren(nav, ...sections, footer());
+  heads.begin((row) => query.choose(row), () => query.follow());
+  walk.draw();
+  query.begin();
+  steps.begin();
+  watch(there);
+}
+
+function footer() {
+  return element("p", { class: "note" }, element("strong", {}, t("notExplanation")), " ", t("notExplanationText"));
+}
+
+export function goTo(name) {
+  const station = byId(`station-${name}`);
+  station?.scrollIntoView({ block: "start", behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
+  station?.focus({ preventScroll: true });
+}
+
+// The station in sight is marked in the row of stations.
+function watch(there) {
+  watcher?.disconnect();
+  const mark = (name) => document.querySelectorAll(".stations a").forEach((link) => {
+    if (link.dataset.to !== name) return link.removeAttribute("aria-current");
+    link.setAttribute("aria-current", "step");
+    keepInSight(document.querySelector(".stations"), link);
+  });
+  watcher = new IntersectionObserver((entries) => entries.forEach((entry) => {
+    if (entry.isIntersecting) mark(entry.target.id.replace("station-", ""));
+  }), { rootMargin: "-20% 0px -70% 0px" });
+  there.forEach((name) => watcher.observe(byId(`station-${name}`)));
+  mark(there[0]);
+}

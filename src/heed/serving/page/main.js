@@ -1,0 +1,122 @@
+// The frame: which view is shown, in which language, in which light.
+import * as api from "./api.js";
+import { byId, element } from "./dom.js";
+import * as looking from "./look.js";
+import * as watching from "./runs.js";
+import { readAddress, remember, remembered } from "./store.js";
+import * as translating from "./translate.js";
+import { chooseLocale, localeNow, speak, t } from "./speech.js";
+
+const VIEWS = { translate: translating, look: looking, runs: watching };
+let shown = null;
+
+function show() {
+  const { view, values } = readAddress();
+  const name = view in VIEWS ? view : "translate";
+  for (const other of Object.keys(VIEWS)) byId(`view-${other}`).hidden = other !== name;
+  for (const link of document.querySelectorAll("nav [data-view]")) {
+    if (link.dataset.view === name) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  document.title = `${t(name)} · Heed`;
+  if (shown && shown !== name) VIEWS[shown].leave?.();
+  shown = name;
+  VIEWS[name].enter(values);
+}
+
+const isDark = () => getComputedStyle(document.documentElement).getPropertyValue("--dark").trim() === "1";
+
+function nameTheme() {
+  byId("theme").setAttribute("aria-label", t(isDark() ? "toLight" : "toDark"));
+  byId("theme").title = t(isDark() ? "toLight" : "toDark");
+}
+
+function switchTheme() {
+  const next = isDark() ? "light" : "dark";
+  document.documentElement.dataset.theme = next;
+  remember("theme", next);
+  relight();
+}
+
+function relight() {
+  nameTheme();
+  for (const view of Object.values(VIEWS)) view.relight?.();
+}
+
+function nameLocale() {
+  byId("locale").textContent = t("otherLocale");
+  byId("locale").setAttribute("aria-label", t("switchLocale"));
+  byId("locale").lang = localeNow() === "en" ? "ko" : "en";
+}
+
+function switchLocale() {
+  chooseLocale(localeNow() === "en" ? "ko" : "en");
+  speak();
+  nameLocale();
+  nameTheme();
+  document.title = `${t(shown)} · Heed`;
+  for (const view of Object.values(VIEWS)) view.respeak?.();
+}
+
+function trouble(message, again) {
+  const holder = byId("trouble");
+  holder.hidden = !message;
+  holder.replaceChildren(message ?? "");
+  if (message && again) holder.append(" ", element("button", { type: "button", class: "quiet", onclick: again }, t("tryAgain")));
+}
+
+// A key is asked for where one is needed, and kept in this browser.
+function askForKey() {
+  const field = element("input", { id: "key", type: "password", autocomplete: "off", "aria-label": t("key") });
+  const form = element("form", { class: "row-start" }, element("span", {}, t("keyAsk")), field,
+    element("button", { class: "quiet", type: "submit" }, t("useKey")));
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    api.useKey(field.value.trim());
+    begin();
+  });
+  byId("trouble").hidden = false;
+  byId("trouble").replaceChildren(form);
+}
+
+async function begin() {
+  trouble(null);
+  let known;
+  try {
+    known = await api.models();
+  } catch (error) {
+    return error.status === 403 || trouble(error.message, begin);
+  }
+  if (known.keys && !api.apiKey()) askForKey();
+  for (const view of Object.values(VIEWS)) view.ready(known);
+  show();
+}
+
+// A machine without Hangul gets it from the service, before anything is said: text that was laid out before its glyphs
+// came stays boxes in some browsers.
+async function glyphs() {
+  const ruler = document.createElement("canvas").getContext("2d");
+  ruler.font = "40px sans-serif";
+  const width = (text) => ruler.measureText(text).width;
+  if (width("\ud55c") !== width("\u{10fffe}")) return;
+  try {
+    await document.fonts.load('16px "Heed glyphs"', "\ud55c");
+  } catch { /* then there are boxes */ }
+}
+
+async function start() {
+  await glyphs();
+  chooseLocale();
+  speak();
+  nameLocale();
+  nameTheme();
+  for (const view of Object.values(VIEWS)) view.build();
+  byId("theme").addEventListener("click", switchTheme);
+  byId("locale").addEventListener("click", switchLocale);
+  window.addEventListener("hashchange", () => { if (location.hash !== "#main") show(); });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { if (!remembered("theme", null)) relight(); });
+  document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); byId("main").focus(); });
+  window.addEventListener("heed-key", askForKey); // a key is missing, or not known
+  begin();
+}
+start();

@@ -1,0 +1,298 @@
+// The first view: two panes, and translation as one types.
+import * as api from "./api.js";
+import * as code from "./code.js";
+import * as drawers from "./drawers.js";
+import { byId, copyText, element, later, percent, toast } from "./dom.js";
+import * as files from "./files.js";
+import * as glossary from "./glossary.js";
+import * as history from "./history.js";
+import { replaced } from "./links.js";
+import * as other from "./other-words.js";
+import * as output from "./output.js";
+import { addressOf, remember, remembered, writeAddress } from "./store.js";
+import { languageName, number, t } from "./speech.js";
+
+const LONGEST_LINK = 4000, TALL = 3000, LINE = 50; // characters; a line counts as so many more
+const state = { known: null, from: "auto", to: "", text: "", result: null, seconds: 0, at: 0, asking: null };
+
+export function build() {
+  output.build(openWord);
+  drawers.build();
+  glossary.build(() => ask());
+  history.build((entry) => use(entry.from, entry.to, entry.text));
+  code.build();
+  files.build(() => ({ source: state.from, target: state.to }));
+  const source = byId("source");
+  source.addEventListener("input", typed);
+  for (const name of ["keyup", "click"]) source.addEventListener(name, () => turnTo(sentenceAtCaret()));
+  source.addEventListener("scroll", () => (byId("mirror").scrollTop = source.scrollTop));
+  byId("from").addEventListener("change", () => { state.from = byId("from").value; fillTo(); changed(); });
+  byId("to").addEventListener("change", () => { state.to = byId("to").value; changed(); });
+  byId("swap").addEventListener("click", swap);
+  byId("clear").addEventListener("click", () => { use(state.from, state.to, ""); source.focus(); });
+  byId("copy").addEventListener("click", copy);
+  byId("share").addEventListener("click", share);
+  byId("see").addEventListener("click", () => (location.hash = addressOf("look", looked())));
+  byId("mode-text").addEventListener("click", () => mode("text"));
+  byId("mode-file").addEventListener("click", () => mode("file"));
+}
+
+export function ready(known) {
+  state.known = known;
+  state.from = remembered("from", "auto");
+  state.to = remembered("to", "");
+  files.ready(known);
+  fillFrom();
+  fillTo();
+  count();
+}
+
+export function enter(values) {
+  if (!state.known) return;
+  if (values.text !== undefined || values.from || values.to) use(values.from ?? state.from, values.to ?? state.to, values.text ?? state.text);
+  else writeBack();
+}
+
+export function leave() {
+  other.close(false);
+}
+
+export function respeak() {
+  if (!state.known) return;
+  other.close(false);
+  fillFrom();
+  fillTo();
+  count();
+  files.respeak();
+  glossary.draw();
+  history.draw();
+  if (state.result) shown();
+  else drawers.showNbest(null);
+}
+
+function mode(name) {
+  for (const each of ["text", "file"]) byId(`mode-${each}`).setAttribute("aria-pressed", String(each === name));
+  byId("text-panes").hidden = byId("hint").hidden = document.querySelector(".drawers").hidden = name !== "text";
+  byId("file-panes").hidden = name !== "file";
+}
+
+// --- languages -------------------------------------------------------------------------------------------------------
+
+const option = (value, text, chosen) => element("option", { value, selected: value === chosen }, text);
+const nameOf = (code) => languageName(code, state.known.languages.find((one) => one.code === code)?.name);
+const sources = () => state.known.languages.filter((one) => one.targets.length);
+
+function targets() {
+  const of = state.from === "auto" ? sources() : sources().filter((one) => one.code === state.from);
+  return [...new Set(of.flatMap((one) => one.targets))];
+}
+
+function fillFrom() {
+  if (state.from !== "auto" && !sources().some((one) => one.code === state.from)) state.from = "auto";
+  const found = state.result?.detected;
+  const auto = state.from === "auto" && found ? t("autoIs", nameOf(found.language)) : t("auto");
+  byId("from").replaceChildren(option("auto", auto, state.from), ...sources().map((one) => option(one.code, nameOf(one.code), state.from)));
+}
+
+function fillTo() {
+  const all = targets();
+  if (!all.includes(state.to)) state.to = all[0] ?? "";
+  byId("to").replaceChildren(...all.map((code) => option(code, nameOf(code), state.to)));
+}
+
+const wayOf = ({ source, target }) => state.known.pairs.find((one) => one.source === source && one.target === target);
+const pair = () => ({ source: state.from === "auto" ? state.result?.detected?.language ?? "auto" : state.from, target: state.to });
+
+function swap() {
+  const { source, target } = pair();
+  const back = state.known.pairs.some((one) => one.source === target && (one.target === source || source === "auto"));
+  if (!back) return toast(t("cannotSwap"));
+  use(target, source, state.result && !byId("target").classList.contains("stale") ? state.result.text : state.text);
+}
+
+function changed() {
+  remember("from", state.from);
+  remember("to", state.to);
+  state.result = null;
+  ask();
+}
+
+// --- the text --------------------------------------------------------------------------------------------------------
+
+function use(from, to, text) {
+  state.from = from;
+  state.to = to;
+  fillFrom();
+  fillTo();
+  byId("source").value = text;
+  state.text = text;
+  remember("from", state.from);
+  remember("to", state.to);
+  state.result = null;
+  follow();
+  ask();
+}
+
+function typed() {
+  state.text = byId("source").value;
+  follow();
+  soon();
+}
+
+// What follows each key at once.
+function follow() {
+  output.forget();
+  const tall = state.text.length + LINE * state.text.split("\n").length > TALL;
+  document.querySelector(".panes").classList.toggle("tall", tall);
+  output.mirror(tall ? "" : state.text); // a pane that scrolls need not be measured at each key
+  count();
+  byId("clear").hidden = !state.text;
+  byId("target").classList.add("stale");
+  byId("progress").hidden = !state.text.trim();
+  for (const id of ["source", "mirror", "target"]) byId(id).classList.toggle("long", state.text.length > 300);
+}
+
+function count() {
+  const length = Array.from(state.text).length, most = state.known.limits.characters;
+  byId("counter").textContent = t("counter", number(length), number(most));
+  byId("counter").setAttribute("title", t("counterLong", number(length), number(most)));
+  byId("counter").classList.toggle("error", length > most);
+  byId("source").maxLength = most;
+}
+
+function writeBack() {
+  const text = state.text.length <= LONGEST_LINK ? state.text : "";
+  writeAddress("translate", { from: state.from === "auto" ? "" : state.from, to: state.to, text });
+}
+
+const soon = later(300, () => ask());
+
+export function request() {
+  const body = { text: state.text, source: state.from, target: state.to, nbest: 4, tokens: true, alignment: true };
+  return { ...body, ...glossary.fields() };
+}
+
+async function ask() {
+  soon.cancel();
+  state.asking?.abort();
+  other.close(false);
+  if (!byId("view-translate").hidden) writeBack();
+  code.show(request());
+  if (!state.text.trim() || !state.to) return empty();
+  const mine = (state.asking = new AbortController());
+  byId("progress").hidden = false;
+  const text = state.text;
+  try {
+    const answer = await api.translate(request(), mine.signal);
+    if (state.asking !== mine) return;
+    state.result = answer.translations[0];
+    state.seconds = answer.seconds;
+    state.at = sentenceAtCaret();
+    shown();
+    byId("target-said").textContent = state.result.text;
+    history.note({ from: pair().source, to: state.to, text, translation: state.result.text });
+  } catch (error) {
+    if (error.name === "AbortError" || state.asking !== mine) return;
+    failed(error.message);
+  }
+  byId("progress").hidden = true;
+}
+
+function empty() {
+  state.result = null;
+  byId("progress").hidden = true;
+  byId("target").replaceChildren();
+  byId("target").classList.remove("stale");
+  byId("target-empty").hidden = false;
+  byId("target-said").textContent = byId("detected").textContent = byId("quality").textContent = "";
+  byId("copy").disabled = byId("see").disabled = true;
+  drawers.showNbest(null);
+  fillFrom();
+}
+
+function failed(message) {
+  empty();
+  byId("target-empty").hidden = true;
+  byId("target").replaceChildren(element("p", { class: "error", role: "alert" }, message));
+}
+
+function shown() {
+  const { result } = state;
+  output.show(state.text, result);
+  byId("target").classList.remove("stale");
+  byId("target-empty").hidden = true;
+  byId("copy").disabled = byId("see").disabled = false;
+  byId("detected").textContent = result.detected ? t("detectedAs", nameOf(result.detected.language), percent(result.detected.confidence)) : "";
+  const via = wayOf(result)?.through;
+  byId("quality").textContent = [via && t("through", nameOf(via)), t("took", number(state.seconds, 2))].filter(Boolean).join(" · ");
+  byId("model").textContent = t("byModel", result.models.join(" → "));
+  drawers.showNbest(result, state.at, choose);
+  fillFrom();
+}
+
+// --- words -----------------------------------------------------------------------------------------------------------
+
+function openWord(word, index, anchor) {
+  const { sentences } = state.result;
+  turnTo(word.sentence);
+  other.ask({
+    anchor, word, sentence: sentences[word.sentence], way: wayOf(state.result),
+    choose: (one) => choose(word.sentence, one.text, index),
+  });
+}
+
+// The sentence at once as it was chosen; then what the model has to say about it.
+async function choose(index, text, focus) {
+  const { result } = state, sentence = result.sentences[index];
+  state.result = replaced(result, index, text, null);
+  const chosen = state.result;
+  shown();
+  if (focus !== undefined) output.wordNode(focus)?.focus();
+  byId("target-said").textContent = chosen.text;
+  history.note({ from: pair().source, to: state.to, text: state.text, translation: chosen.text });
+  try {
+    const answer = await api.translate({
+      text: sentence.source.text, source: result.source, target: result.target, prefix: text, tokens: true, alignment: true,
+    });
+    const fresh = answer.translations[0];
+    if (state.result !== chosen || fresh.text !== text || fresh.sentences.length !== 1) return;
+    state.result = replaced(chosen, index, text, fresh.sentences[0]);
+    const focused = document.activeElement?.dataset?.word;
+    shown();
+    if (focused !== undefined) output.wordNode(focused)?.focus();
+  } catch (error) {
+    toast(error.message);
+  }
+}
+
+// The sentence in which the caret stands, or the first.
+function sentenceAtCaret() {
+  const place = Array.from(state.text.slice(0, byId("source").selectionStart)).length;
+  return Math.max(0, (state.result?.sentences ?? []).findIndex(({ source }) => source.start <= place && place <= source.end));
+}
+
+function turnTo(at) {
+  if (at === state.at || !state.result) return;
+  state.at = at;
+  drawers.showNbest(state.result, at, choose);
+}
+
+// What can be looked into.
+export function looked() {
+  const { source, target } = pair();
+  return { from: source === "auto" ? "" : source, to: target, text: state.result?.sentences[sentenceAtCaret()]?.source.text ?? "" };
+}
+
+async function copy() {
+  const done = await copyText(state.result?.text ?? "");
+  toast(t(done ? "copied" : "copyFailed"));
+  if (!done) return;
+  byId("copy").classList.add("done");
+  setTimeout(() => byId("copy").classList.remove("done"), 1200);
+}
+
+async function share() {
+  writeBack();
+  const words = state.text.length <= LONGEST_LINK ? "linkCopied" : "linkWithoutText";
+  toast(t((await copyText(location.href)) ? words : "copyFailed"));
+}

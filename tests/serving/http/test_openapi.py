@@ -1,0 +1,56 @@
+"""Schemathesis reads the OpenAPI document and sends what it can think of: nothing breaks."""
+
+import itertools
+import warnings
+from contextlib import suppress
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis.errors import Unsatisfiable
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    import schemathesis
+    from schemathesis.generation import GenerationMode
+
+EACH = {GenerationMode.POSITIVE: 5, GenerationMode.NEGATIVE: 2}  # of each operation, as the document says and not so
+PLACES = ["/translate", "/detect", "/languages", "/translate_file", "/download_file", "/frontend/settings", "/health", "/v1/translate",
+          "/v1/alternatives", "/v1/look", "/v1/models", "/v1/runs"]  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore::hypothesis.errors.HypothesisDeprecationWarning")  # others draw too, in the service
+def test_nothing_that_can_be_asked_breaks_it(start, tmp_path):
+    running = start(runs=tmp_path)
+    schema = schemathesis.openapi.from_url(f"{running.url}/openapi.json")
+    operations = [found.ok() for found in schema.get_all_operations()]
+    assert len(operations) >= len(PLACES)
+    seen = set()
+    for operation, mode in itertools.product(operations, EACH):
+
+        @given(case=operation.as_strategy(generation_mode=mode))
+        @settings(
+            max_examples=EACH[mode],
+            deadline=None,
+            derandomize=True,
+            database=None,
+            suppress_health_check=list(HealthCheck),
+        )
+        def sent(case):
+            said = case.call(timeout=30)
+            seen.add((case.operation.path, said.status_code))
+            assert said.status_code < 500, (case.as_curl_command(), said.text)
+            if said.status_code >= 400:
+                assert said.json().keys() == {"error"}
+
+        with suppress(Unsatisfiable):  # of what takes nothing, nothing can be wrong
+            sent()
+    assert {200, 400, 404} <= {status for _, status in seen}
+    assert ("/translate", 200) in seen and ("/v1/translate", 200) in seen
+
+
+def test_the_document_has_every_place(client):
+    paths = client.get("/openapi.json").json()["paths"]
+    assert all(any(path.startswith(place) for path in paths) for place in PLACES)
+    assert "$ref" not in str([one for path, one in paths.items() if "post" in one])
+    fields = paths["/translate"]["post"]["requestBody"]["content"]["application/json"]["schema"]["properties"]
+    assert fields["source"]["enum"] == ["auto", "ko", "en"] and fields["target"]["enum"] == ["en", "de"]

@@ -1,0 +1,282 @@
+"""Translating on the page, as a person would."""
+
+from urllib.parse import quote
+
+import httpx
+import pytest
+
+from heed.text import glossary
+
+TEXT = "나는 학생이에요."
+TWO = "나는 학생이에요. 너는 어디에 있어?"
+
+
+@pytest.fixture
+def ask(service):
+    """What the service itself answers."""
+
+    def post(path, **body):
+        answer = httpx.post(f"{service.url}/v1/{path}", json={"source": "ko", "target": "en", **body}, timeout=20)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    return post
+
+
+def type_in(page, text):
+    page.fill("#source", text)
+    page.wait_for_function("() => !document.querySelector('#target.stale') && document.querySelector('#target .word')")
+
+
+def paste(page, text):
+    """A long text at once, with the caret after its first quarter or so."""
+    page.focus("#source")
+    page.eval_on_selector(
+        "#source",
+        """(node, text) => {
+          node.value = text;
+          node.setSelectionRange(text.length / 4, text.length / 4);
+          node.dispatchEvent(new Event("input"));
+        }""",
+        text,
+    )
+
+
+def words(page, selector):
+    return page.eval_on_selector_all(selector, "nodes => nodes.map(node => node.textContent)")
+
+
+def said(page):
+    return page.inner_text("#target")
+
+
+def test_what_is_typed_is_translated(visit, ask):
+    page = visit()
+    type_in(page, TEXT)
+    assert said(page) == ask("translate", text=TEXT, nbest=4)["translations"][0]["text"]
+    assert page.text_content("#counter") == "9 / 100,000"
+    assert page.text_content("#detected").startswith("Detected: Korean, ")
+    assert page.eval_on_selector("#from", "node => node.selectedOptions[0].textContent") == "Korean (auto)"
+    assert page.text_content("#target-said") == said(page)
+
+
+def test_words_of_low_confidence_are_marked_and_all_are_copied(visit, ask):
+    page = visit()
+    type_in(page, TEXT)
+    tokens = ask("translate", text=TEXT, nbest=4)["translations"][0]["sentences"][0]["tokens"]
+    groups = []
+    for token in tokens:
+        if token["text"] == "</s>":
+            continue
+        if token["text"].startswith("▁") or not groups:
+            groups.append(0.0)
+        groups[-1] += token["score"]
+    low = page.eval_on_selector_all("#target .word", "all => all.map(node => node.classList.contains('low'))")
+    assert len(low) == len(groups) and low == [2.718281828**score < 0.5 for score in groups]
+    page.click("#copy")
+    page.wait_for_selector(".toast.shown")
+    assert page.text_content("#toast") == "Copied"
+    assert page.evaluate("navigator.clipboard.readText()") == said(page)
+
+
+def test_a_link_brings_the_text_back(visit):
+    page = visit()
+    type_in(page, TEXT)
+    page.click("#share")
+    link = page.evaluate("navigator.clipboard.readText()")
+    other = visit(link.split("/", 3)[3])
+    other.wait_for_selector("#target .word")
+    assert other.input_value("#source") == TEXT and said(other) == said(page)
+
+
+def test_pointing_lights_what_goes_together_both_ways(visit, ask):
+    page = visit()
+    type_in(page, TWO)
+    found = ask("translate", text=TWO, nbest=4)["translations"][0]
+    pairs = [(link["source"]["start"], link["target"]["start"]) for s in found["sentences"] for link in s["alignment"]]
+    assert len(pairs) > 1
+    spoken, written = found["text"].split(), TWO.split()
+    word_at = {found["text"].index(word, sum(map(len, spoken[:i]))): i for i, word in enumerate(spoken)}
+    source_at = {TWO.index(word): i for i, word in enumerate(written)}
+    for start, goal in pairs[:3]:
+        page.hover(f"#target .word >> nth={word_at[goal]}")
+        lit = page.eval_on_selector_all(
+            "#mirror span", "all => all.flatMap((n, i) => n.classList.contains('lit') ? [i] : [])"
+        )
+        assert source_at[start] in lit and len(lit) == len({s for s, t in pairs if t == goal})
+        box = page.locator(f"#mirror span >> nth={source_at[start]}").bounding_box()
+        page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        lit = page.eval_on_selector_all(
+            "#target .word", "all => all.flatMap((n, i) => n.classList.contains('lit') ? [i] : [])"
+        )
+        assert lit == sorted(word_at[t] for s, t in pairs if s == start)
+
+
+def test_a_click_on_a_word_offers_others_and_the_rest_is_written_again(visit, ask):
+    page = visit()
+    type_in(page, TWO)
+    sentences = ask("translate", text=TWO, nbest=4)["translations"][0]["sentences"]
+    first, second = (one["target"]["text"] for one in sentences)
+    offers = ask("alternatives", text=sentences[0]["source"]["text"], translation=first, word=1, count=6)[
+        "alternatives"
+    ]
+    page.click("#target .word >> nth=1")
+    page.wait_for_selector(".choice")
+    assert words(page, ".choice-word") == [one["word"] or "(the sentence ends)" for one in offers]
+    number, other = next((i, one) for i, one in enumerate(offers) if not one["current"])
+    page.click(f".choice >> nth={number}")
+    page.wait_for_function("() => !document.querySelector('.popover')")
+    assert said(page) == f"{other['text']} {second}"
+    page.wait_for_load_state("networkidle")
+    assert said(page) == f"{other['text']} {second}", "what was chosen stays"
+
+
+def test_other_words_by_keyboard(visit):
+    page = visit()
+    type_in(page, TEXT)
+    before = said(page)
+    page.focus("#target .word >> nth=0")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".choice")
+    page.keyboard.press("Escape")
+    assert page.locator(".popover").count() == 0
+    assert page.evaluate("document.activeElement.dataset.word") == "1"
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".choice:focus")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    page.wait_for_function("() => !document.querySelector('.popover')")
+    assert said(page) != before
+
+
+def test_other_words_on_a_way_through_another_language(visit, ask):
+    page = visit(f"#translate?from=ko&to=de&text={quote(TEXT)}")
+    page.wait_for_selector("#target .word")
+    assert page.text_content("#quality").startswith("through English · ")
+    middle = ask("translate", text=TEXT)["translations"][0]["text"]
+    asked = {"source": "en", "target": "de", "text": middle, "translation": said(page), "word": 0, "count": 6}
+    page.click("#target .word >> nth=0")
+    page.wait_for_selector(".choice")
+    assert words(page, ".choice-word") == [one["word"] for one in ask("alternatives", **asked)["alternatives"]]
+
+
+def test_a_long_text_has_panes_that_scroll_and_the_alternatives_of_one_sentence(visit):
+    page = visit("#translate?from=ko&to=en")
+    gap = "\n" * 100
+    paste(page, gap.join([TWO] * 5))
+    page.wait_for_selector("#target .word")
+    assert page.locator("#source").bounding_box()["height"] < 800
+    assert words(page, ".nbest-of") == ["Sentence 3"] and "of the caret" in page.text_content("#nbest-note")
+    page.keyboard.press("Control+Home")
+    assert words(page, ".nbest-of") == ["Sentence 1"]
+    page.eval_on_selector(
+        "#source", "node => (node.scrollTop = document.querySelectorAll('#mirror span')[10].offsetTop - 90)"
+    )
+    page.wait_for_function(
+        "() => document.querySelector('#mirror').scrollTop === document.querySelector('#source').scrollTop"
+    )
+    box = page.locator("#mirror span >> nth=11").bounding_box()
+    page.mouse.move(box["x"] + 8, box["y"] + 8)
+    assert page.eval_on_selector_all("#mirror span", "all => all.findIndex(n => n.matches('.asked'))") == 11
+    paste(page, gap * 50)
+    page.click("#share")
+    page.wait_for_function("() => document.querySelector('#toast').textContent.includes('without the text')")
+
+
+def test_swapping_takes_the_translation_back(visit):
+    page = visit("#translate?from=ko&to=en")
+    type_in(page, TEXT)
+    there = said(page)
+    page.click("#swap")
+    assert page.input_value("#source") == there
+    assert (page.input_value("#from"), page.input_value("#to")) == ("en", "ko")
+
+
+def test_alternatives_with_scores_can_be_taken(visit, ask):
+    page = visit()
+    type_in(page, TEXT)
+    offered = words(page, ".nbest-one span:first-child")
+    found = ask("translate", text=TEXT, nbest=4)["translations"][0]["sentences"][0]["nbest"]
+    assert offered == list(dict.fromkeys(one["text"] for one in found)) and len(offered) > 2, "each text once"
+    assert words(page, ".nbest-one .number-text")[0] == f"{found[0]['score']:.2f}"
+    assert said(page) == offered[0]
+    page.click(".nbest-one >> nth=2")
+    assert said(page) == offered[2]
+    assert page.get_attribute(".nbest-one >> nth=2", "aria-pressed") == "true"
+
+
+def test_a_term_is_sent_and_kept(visit):
+    page = visit()
+    type_in(page, TEXT)
+    page.click("#tab-glossary")
+    page.fill("#term-source", "학생")
+    page.fill("#term-target", "pupil")
+    with page.expect_request("**/v1/translate") as request:
+        page.click("#term-form button")
+    assert request.value.post_data_json["glossary"] == {"학생": "pupil"}
+    page.reload()
+    page.click("#tab-glossary")
+    assert words(page, "#terms li span") == ["학생", "→", "pupil"]
+    page.fill("#term-source", "Heed")
+    with page.expect_request("**/v1/translate") as request:
+        page.click("#term-form button")
+    assert request.value.post_data_json["keep"] == ["Heed"], "what becomes nothing stays"
+    type_in(page, "Heed 학생")
+    assert "Heed" in said(page) and "pupil" in said(page)
+    with page.expect_download() as download:
+        page.click("#terms-save")
+    saved = download.value.path().read_text("utf-8")
+    assert glossary.parse(saved).terms == {"학생": "pupil", "Heed": "Heed"}
+    for term in ("학생", "Heed"):
+        page.click(f"[aria-label='Remove {term}']")
+    assert page.text_content("#terms") == "No terms yet."
+    page.set_input_files("#terms-file", files=[{"name": "a.tsv", "mimeType": "text/plain", "buffer": saved.encode()}])
+    page.wait_for_selector("#terms .small-x")
+    assert words(page, "#terms li span") == ["학생", "→", "pupil", "Heed", "stays as it is"]
+
+
+def test_history_is_kept_used_and_cleared(visit):
+    page = visit()
+    type_in(page, TEXT)
+    page.click("#tab-history")
+    page.wait_for_selector(".past-one")
+    page.click("#clear")
+    assert page.input_value("#source") == "" and said(page) == ""
+    page.click(".past-one")
+    page.wait_for_selector("#target .word")
+    assert page.input_value("#source") == TEXT
+    page.uncheck("#keep-history")
+    assert page.locator(".past-one").count() == 0 and page.evaluate("localStorage.getItem('heed.history')") is None
+
+
+def test_the_request_as_code_gives_the_same(visit, service, tmp_path):
+    import subprocess
+    import sys
+
+    page = visit()
+    text = 'true, 나는 "학생"이에요. it\'s'
+    type_in(page, text)
+    page.click("#tab-code")
+    run = subprocess.run(
+        [sys.executable, "-c", page.text_content("#python")], capture_output=True, text=True, check=True
+    )
+    assert run.stdout.strip() == said(page)
+    run = subprocess.run(
+        ["bash", "-c", f"printf '%s\\n' {page.text_content('#curl')}"], capture_output=True, text=True, check=True
+    )
+    import json
+
+    assert json.loads(run.stdout.splitlines()[-1])["text"] == text
+
+
+def test_a_file_comes_back_translated(visit, ask):
+    page = visit("#translate?from=ko&to=en")
+    page.click("#mode-file")
+    page.set_input_files("#file", files=[{"name": "a.exe", "mimeType": "text/plain", "buffer": b"x"}])
+    assert "a.exe is of a kind that is not translated here" in page.text_content("#file-state")
+    page.set_input_files("#file", files=[{"name": "a.txt", "mimeType": "text/plain", "buffer": f"{TEXT}\n".encode()}])
+    page.click("#file-go")
+    with page.expect_download() as download:
+        page.click(".download")
+    assert download.value.path().read_text("utf-8") == ask("translate", text=TEXT)["translations"][0]["text"] + "\n"
