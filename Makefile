@@ -22,6 +22,7 @@ demo: setup
 	$(HEED) plot $(DEMO) --out $(DEMO)/curves.png
 	@echo; echo "The picture: $(DEMO)/attention.png     The page: $(DEMO)/attention.html     The sentences: $(DEMO)/sentences.html"
 	@echo "Your turn:   $(HEED) translate $(DEMO) \"나는 책을 읽어요.\""
+	@echo "In a page:   $(HEED) serve --runs runs        (then open http://127.0.0.1:8000)"
 
 test: setup-tests browser lint
 	$(VENV)/bin/python -m pytest -m "not long" -n $(WORKERS) --dist loadfile
