@@ -22,9 +22,9 @@ def file(folder, name, content):
     ("name", "content"),
     [
         ("plain", TEXT.encode()),
-        ("packed.gz", gzip.compress(TEXT.encode())),
+        ("packed.gz", gzip.compress(TEXT.encode(), mtime=0)),
         ("packed.xz", lzma.compress(TEXT.encode())),
-        ("two-parts.gz", gzip.compress(TEXT[:9].encode()) + gzip.compress(TEXT[9:].encode())),
+        ("two-parts.gz", gzip.compress(TEXT[:9].encode(), mtime=0) + gzip.compress(TEXT[9:].encode(), mtime=0)),
         ("without-an-end", TEXT.rstrip("\n").encode()),
         ("windows", TEXT.replace("\n", "\r\n").encode()),
         ("byte-order-mark", TEXT.encode("utf-8-sig")),
@@ -48,7 +48,7 @@ def test_empty_lines_are_lines(tmp_path):
 
 
 def test_pairs_come_file_by_file_in_order_and_say_where_they_stand(tmp_path):
-    sources = [file(tmp_path, "a.en", "1\n2\n"), file(tmp_path, "b.en.gz", gzip.compress(b"3\n"))]
+    sources = [file(tmp_path, "a.en", "1\n2\n"), file(tmp_path, "b.en.gz", gzip.compress(b"3\n", mtime=0))]
     targets = [file(tmp_path, "a.de", "eins\nzwei\n"), file(tmp_path, "b.de", "drei")]
     assert list(readers.pairs(sources, targets)) == [
         Line("1", "eins", "a.en:1"),
@@ -76,7 +76,7 @@ def test_a_missing_file_is_named(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "content"), [("a.en", b""), ("a.gz", gzip.compress(b"")), ("a.xz", lzma.compress(b""))]
+    ("name", "content"), [("a.en", b""), ("a.gz", gzip.compress(b"", mtime=0)), ("a.xz", lzma.compress(b""))]
 )
 def test_an_empty_file_is_named(tmp_path, name, content):
     assert_says(rf"{name} is empty", readers.lines, file(tmp_path, name, content))
@@ -112,12 +112,12 @@ BODY = "".join(f"line {i * i}\n" for i in range(5000)).encode()
 @pytest.mark.parametrize(
     ("name", "content"),
     [
-        ("short.gz", gzip.compress(BODY)[:-200]),
+        ("short.gz", gzip.compress(BODY, mtime=0)[:-200]),
         ("short.xz", lzma.compress(BODY)[:-200]),
         ("other.gz", BODY),
         ("other.xz", BODY),
-        ("wrong-sum.gz", gzip.compress(BODY)[:-8] + b"\0" * 8),
-        ("wrong-block.gz", gzip.compress(BODY)[:10] + b"\xff" + gzip.compress(BODY)[11:]),
+        ("wrong-sum.gz", gzip.compress(BODY, mtime=0)[:-8] + b"\0" * 8),
+        ("wrong-block.gz", gzip.compress(BODY, mtime=0)[:10] + b"\xff" + gzip.compress(BODY, mtime=0)[11:]),
         ("wrong-block.xz", lzma.compress(BODY)[:100] + b"\0" * 20 + lzma.compress(BODY)[120:]),
     ],
 )
