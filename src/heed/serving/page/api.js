@@ -43,6 +43,7 @@ function get(path, signal) {
 }
 
 export const models = () => get("v1/models");
+export const ramps = () => ask("assets/ramps.json");
 export const translate = (body, signal) => post("v1/translate", body, signal);
 export const alternatives = (body, signal) => post("v1/alternatives", body, signal);
 export const lookInside = (body, signal) => post("v1/look", body, signal);

@@ -28,7 +28,12 @@ export async function ready(known) {
   state.ways = known.pairs.filter((one) => !one.through);
   fillWays();
   byId("look-status").textContent = t("lookEmpty");
-  share(await (await fetch("assets/ramps.json")).json(), steps.goToStep);
+  try {
+    share(await api.ramps(), steps.goToStep);
+  } catch (error) {
+    byId("look-status").textContent = error.message;
+    return;
+  }
   readTheme();
   enterSoon?.();
 }
