@@ -35,9 +35,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     batches.add_argument("--batch-tokens", type=int, default=1024, help="most subwords in a batch")
     batches.add_argument("--batch-sentences", type=int, default=64, help="most sentences in a batch; 1 is no batches")
     limits = parser.add_argument_group("limits")
-    limits.add_argument(
-        "--queue", type=int, default=128, metavar="N", help="requests in work at once; more are refused"
-    )
+    limits.add_argument("--queue", type=int, default=64, metavar="N", help="requests in work at once; more are refused")
     limits.add_argument("--max-characters", type=int, default=100_000, metavar="N", help="of one request")
     limits.add_argument("--max-texts", type=int, default=500, metavar="N", help="of one request")
     limits.add_argument("--max-body", type=int, default=10 << 20, metavar="BYTES", help="of one request")
@@ -100,7 +98,9 @@ def _service(args: argparse.Namespace, folders: list[str]):
     models = open_models(folders, args.device, args.engine)
     for model in models:
         model.translator.translate(".")  # whatever is made at the first time is made now
-    return Service(models, settings, keys)
+    service = Service(models, settings, keys)
+    service.warm()
+    return service
 
 
 def _demo() -> Path:

@@ -204,6 +204,22 @@ def test_a_key_gets_its_minute_back(tmp_path):
     key.spend(5, 160.0)
 
 
+def test_all_threads_have_begun_before_the_first_rush(start):
+    service = start(both=False, limits={"requests": 5}).service
+    service.warm()
+    assert len(service.pool._threads) == 13
+
+
+def test_half_of_the_room_is_left_for_short_ones():
+    gate = Gate(Limits(requests=4))
+    first, _ = gate.enter(2001), gate.enter(2001)
+    with pytest.raises(Refusal, match="come back later"):
+        gate.enter(2001)
+    gate.enter(2000)
+    gate.leave(first)
+    gate.enter(2001)
+
+
 def test_a_gate_counts_characters_but_lets_one_in():
     gate = Gate(Limits(waiting=10))
     ticket = gate.enter(100)

@@ -155,6 +155,26 @@ def test_one_that_ends_by_itself_is_replaced(monkeypatch):
     readers.close()
 
 
+def test_who_leaves_while_waiting_for_a_process_goes_at_once(slow):
+    readers, first, second = Readers(most=1), Ticket(), Ticket()
+    busy = threading.Thread(target=_left, args=(readers, first))
+    busy.start()
+    until(lambda: first.workers)
+    waits = threading.Thread(target=_left, args=(readers, second))
+    waits.start()
+    second.cancel()
+    waits.join(10)
+    assert not waits.is_alive() and busy.is_alive()
+    first.cancel()
+    busy.join(10)
+    assert not busy.is_alive()
+
+
+def _left(readers, ticket):
+    with ticket.turns, pytest.raises(Cancelled):
+        readers.step(Task("document", name="a.html"), {}, ticket)
+
+
 def test_who_leaves_takes_its_process_with_it(slow):
     readers, ticket, found = Readers(), Ticket(), []
 

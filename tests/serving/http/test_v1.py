@@ -93,6 +93,17 @@ def test_a_look_is_the_translators(client, ko_en):
     assert given["target_text"] == "Where is it?" and given["search"] == []
 
 
+def test_what_has_too_many_attentions_is_not_looked_into(client, monkeypatch):
+    monkeypatch.setattr(
+        "heed.serving.http.models.MOST_SHOWN", 2 * (1 + 2 * 2) * 20**2
+    )  # 20 subwords, by 2 heads in 1+2 layers
+    asked = {"source": "ko", "target": "en", "beam": 2}
+    assert "of at most 20" in ask(client, "look", 400, text="한국어는 " * 10, **asked)["error"]
+    said = ask(client, "look", 400, text=HELLO, translation="Where is it? " * 8, **asked)["error"]
+    assert said.startswith("the translation has") and "of at most 20" in said
+    ask(client, "look", text=HELLO, **asked)
+
+
 def test_facts_of_models(client):
     said = client.get("/v1/models").json()
     assert [(one["name"], one["source"], one["target"]) for one in said["models"]] == [

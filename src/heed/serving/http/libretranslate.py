@@ -203,7 +203,8 @@ async def _file(service: Service, request: Request, found: dict[str, Any]) -> tu
         made = asker.done(replace(task, language=source), check=service.limits.check_size)
         return service.files.put(name, made)
 
-    return await service.perform(request, min(len(data), service.limits.characters), done), name
+    size = min(len(data), service.limits.characters)
+    return await service.perform(request, size, done, long=True), name
 
 
 def _percent(one) -> dict[str, Any]:

@@ -12,8 +12,10 @@ from pathlib import Path
 
 from heed.serving.http.queue import Ticket
 
-TURNS = 2  # threads that work at texts at once: each more keeps the event loop longer from its turn
-LONG = 2_000  # characters of a request that takes its turns among its like, so that short ones do not wait for it
+TURNS = 1  # threads that work at short texts at once: each more keeps the event loop longer from its turn
+LONG = (
+    2_000  # characters: a request that has more takes its turns among its like, so that short ones do not wait for it
+)
 
 
 class Refusal(Exception):
@@ -32,7 +34,7 @@ class Limits:
     texts: int = 500
     bytes: int = 10 << 20
     seconds: int | float = 60.0
-    requests: int = 128
+    requests: int = 64
     waiting: int = 1_000_000
 
     @property
@@ -79,13 +81,16 @@ class Gate:
         if self.closing:
             raise Refusal(503, "the service is closing: come back when it is there again", 5)
         full = self.inside and self.characters + characters > self.limits.waiting
-        if len(self.inside) >= self.limits.requests or full:
+        room = self.limits.requests
+        if characters > LONG:  # half of the room is left for short ones
+            full = full or sum(size > LONG for size in self.inside.values()) >= max(1, room // 2)
+        if len(self.inside) >= room or full:
             raise Refusal(503, "more is waiting than the service can take: come back later", self._seconds())
 
-    def enter(self, characters: int) -> Ticket:
-        """A ticket, as long as there is room."""
+    def enter(self, characters: int, long: bool = False) -> Ticket:
+        """A ticket, as long as there is room. Who is long takes its turns among its like."""
         self.check(characters)
-        ticket = Ticket(self.turns if characters <= LONG else self.long_turns)
+        ticket = Ticket(self.long_turns if long or characters > LONG else self.turns)
         self.inside[ticket] = characters
         self.characters += characters
         return ticket

@@ -1,5 +1,6 @@
 """The models that are served, and the ways from language to language through them."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from heed.serving.http.queue import Worker
 from heed.serving.load import find_model, load
 from heed.serving.translator import Translator
 
+MOST_SHOWN = 2_000_000  # attentions of a sentence that is looked into
 PLAIN_FACTS = ("encoder_layers", "decoder_layers", "heads", "dim")
 
 
@@ -75,6 +77,17 @@ class Served:
 
     def _call(self, items: list[Callable[[], Any]]) -> list[Any]:
         return [item() for item in items]
+
+    def check_look(self, text: str, translation: str | None) -> None:
+        """Refuse what has too many attentions to be shown: they grow with the square of a sentence."""
+        config = self.translator.model.config
+        encoder, decoder, heads, _ = (getattr(config, name, None) or 1 for name in PLAIN_FACTS)
+        most = min(4 * self.translator.max_source, math.isqrt(MOST_SHOWN // (heads * (encoder + 2 * decoder))))
+        sides = ("text", self.translator.source, text), ("translation", self.translator.target, translation or "")
+        for name, vocabulary, own in sides:
+            size = len(vocabulary.encode([own])[0])
+            if size > most or (name == "text" and not size):
+                raise ValueError(f"the {name} has {size} subwords; one sentence is looked into, of at most {most}")
 
     def facts(self) -> dict[str, Any]:
         """What there is to know of it."""

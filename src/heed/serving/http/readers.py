@@ -10,11 +10,11 @@ import threading
 from contextlib import suppress
 
 from heed.serving.http import reading
+from heed.serving.http.limits import LONG
 from heed.serving.http.queue import Cancelled, Ticket
 from heed.serving.http.reading import Known, Step, Task
 
 COMMAND = [sys.executable, "-P", "-m", "heed.serving.http.reading"]
-SHORT = 2_000  # characters
 SECONDS = 20.0  # for one step
 MOST = 2  # processes
 
@@ -74,12 +74,17 @@ class Readers:
 
     def step(self, task: Task, known: Known, ticket: Ticket) -> Step:
         """A step of a task, here or elsewhere. Who waits lets others have their turn."""
-        if task.size <= SHORT and task.what != "document":
+        if task.size <= LONG and task.what != "document":
             return reading.step(task, known)
         ticket.turns.release()
         try:
-            with self.room:
+            while not self.room.acquire(timeout=0.1):
+                if ticket.cancelled:
+                    raise Cancelled
+            try:
                 return self._elsewhere(task, known, ticket)
+            finally:
+                self.room.release()
         finally:
             ticket.turns.acquire()
 

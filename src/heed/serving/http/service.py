@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -47,7 +48,8 @@ class Service:
         self.limits = self.settings.limits
         self.catalogue, self.gate, self.metrics, self.files = Catalogue(models), Gate(self.limits), Metrics(), Files()
         self.readers = Readers()
-        self.pool = ThreadPoolExecutor(self.limits.requests + 8, thread_name_prefix="heed-request")
+        self.threads = self.limits.requests + 8
+        self.pool = ThreadPoolExecutor(self.threads, thread_name_prefix="heed-request")
         for model in models:
             watch = self.metrics.watcher(model.name)
             model.start(wait=self.settings.wait, budget=self.settings.budget, rows=self.settings.rows, watch=watch)
@@ -56,6 +58,13 @@ class Service:
         self.metrics.gauge(
             "heed_waiting_tokens", "Source subwords that wait.", lambda: {key: model.worker.size for key, model in own}
         )
+
+    def warm(self) -> None:
+        """Begin all threads now: each keeps the event loop waiting until it has begun, and many would begin with the first rush."""
+        everyone = threading.Barrier(self.threads + 1)
+        for _ in range(self.threads):
+            self.pool.submit(everyone.wait)
+        everyone.wait()
 
     def close(self) -> None:
         self.gate.closing = True
@@ -77,9 +86,14 @@ class Service:
             shown = header[7:].strip()
         self.keys.of(shown if isinstance(shown, str) else None).spend(characters, time.monotonic())
 
-    async def perform(self, request: Request, characters: int, work: Callable[[Ticket], Any]) -> Any:
-        """What `work` gives, done in a thread; if the client leaves or the time is up, it is taken back."""
-        ticket = self.gate.enter(characters)
+    async def perform(
+        self, request: Request, characters: int, work: Callable[[Ticket], Any], long: bool = False
+    ) -> Any:
+        """What `work` gives, done in a thread; if the client leaves or the time is up, it is taken back.
+
+        `long`: it may take a while however few characters there are.
+        """
+        ticket = self.gate.enter(characters, long)
         self.metrics.characters.add(characters)
         task = asyncio.get_running_loop().run_in_executor(self.pool, _in_turn, work, ticket)
         task.add_done_callback(lambda _: self.gate.leave(ticket))

@@ -117,11 +117,7 @@ def router(service: Service) -> APIRouter:
         chosen = {} if asked.beam is None else {"beam": asked.beam}
 
         def call(model: Served) -> str:
-            size = len(model.translator.source.encode([asked.text])[0])
-            if not size or size > 4 * model.translator.max_source:
-                raise ValueError(
-                    f"the text has {size} subwords; one sentence is looked into, of at most {4 * model.translator.max_source}"
-                )
+            model.check_look(asked.text, asked.translation)
             return to_json(model.translator.look(asked.text, asked.translation, model.line(), **chosen))
 
         return Response(await _inside(service, request, asked, call), media_type="application/json")
@@ -141,14 +137,14 @@ def _add_runs(own: APIRouter, service: Service) -> None:
     async def all_runs(request: Request) -> JSONResponse:
         """The runs of the folder that is watched."""
         return JSONResponse(
-            await service.perform(request, 0, lambda _: {"runs": runs.listed(_folder(service, request))})
+            await service.perform(request, 0, lambda _: {"runs": runs.listed(_folder(service, request))}, long=True)
         )
 
     @own.get("/runs/{name}", responses=answers({"name": "ko-en", "lines": [], "next": 0}))
     async def one_run(request: Request, name: str, after: Annotated[int, Query(ge=0, le=10**9)] = 0) -> JSONResponse:
         """What has been logged in a run from line `after` on."""
         folder = _folder(service, request)
-        found = await service.perform(request, 0, lambda _: runs.followed(folder, name, after))
+        found = await service.perform(request, 0, lambda _: runs.followed(folder, name, after), long=True)
         if found is None:
             raise Refusal(404, f"there is no run {name[:60]!r} here")
         return JSONResponse(found)
@@ -157,7 +153,7 @@ def _add_runs(own: APIRouter, service: Service) -> None:
     async def samples(request: Request, name: str) -> JSONResponse:
         """The fixed samples of a run as they were at each validation."""
         folder = _folder(service, request)
-        found = await service.perform(request, 0, lambda _: runs.sampled(folder, name))
+        found = await service.perform(request, 0, lambda _: runs.sampled(folder, name), long=True)
         if found is None:
             raise Refusal(404, f"there is no run {name[:60]!r} here")
         return JSONResponse({"samples": found})
