@@ -60,6 +60,22 @@ def test_lines_that_were_wrapped_are_one_sentence_and_are_wrapped_again():
     assert fill(skeleton, ["하나.", "끝.", "다음."]) == "하나. 끝.\n다음.\n"  # no room for the ends of lines
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "  Leading.\r\n\r\n\t- tab item\r\n   2) two\r\n      - deeper\r\n\r\n\r\nEnd",
+        "\u200f\u200eשלום a עולם.\r\n\ufeff\u200b b\u200b \r\n",
+        "* one\n\n  two in it\n\n      three\n\n1. a\n   a) b\n      (1) c\n",
+        "a\tb\t\tc\r\n\t\td\n",
+        "a\vb\fc\x85d\u2028e\u2029f",
+        "- [ ] a\n- [x] b\n> > c\n> d\n",
+    ],
+)
+def test_nothing_but_the_words_is_changed(text):
+    assert translate(text, lambda texts: texts) == text
+    assert translate(text, lambda texts: [own.upper() for own in texts]).lower() == text.lower()
+
+
 def test_items_of_a_list_are_not_put_together():
     assert take_apart("- one thing\n- two things\n  and more\n").texts == ["one thing", "two things and more"]
 

@@ -47,7 +47,7 @@ def document(chance):
     return "\n\n".join(blocks) + "\n"
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_another_parser_sees_what_was_there_with_other_words(seed):
     chance = random.Random(seed)
     for _ in range(25):

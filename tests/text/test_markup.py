@@ -161,6 +161,28 @@ def test_tags_go_where_their_words_went(page, model, right):
     assert translate(page, model) == right
 
 
+@pytest.mark.parametrize(
+    ("page", "right"),
+    [
+        ("<p>one<br>two <b>three</b><br/>four</p>", "<p>ONE<br>TWO <b>THREE</b><br/>FOUR</p>"),
+        ("<p>caf&eacute; &copy; 5&nbsp;km &lt; &#8364;</p>", "<p>CAFÉ © 5&nbsp;KM &lt; €</p>"),
+        ("<!-- a --><script>var a = '<b>';</script><style>p{}</style><p>hi</p>", "<!-- a --><script>var a = '<b>';</script><style>p{}</style><p>HI</p>"),
+        ("<ul>\r\n  <li>one\r\n    <ul><li>two <i>x</i></li></ul>\r\n</ul>", "<ul>\r\n  <li>ONE\r\n    <ul><li>TWO <i>X</i></li></ul>\r\n</ul>"),
+        ("<p dir=rtl>שלום <b>a</b>!</p>\u200f<p>a\u200bb</p>", "<p dir=rtl>שלום <b>A</b>!</p>\u200f<p>A\u200bB</p>"),
+        ("<table><tr><td>a <td>b</table>", "<table><tr><td>A <td>B</table>"),
+        ("<p>a <b>b <i>c</b> d</i> e", "<p>A <b>B <i>C</b> D</i> E"),
+        ("<svg><text>a</text></svg><math><mi>x</mi></math> b", "<svg><text>a</text></svg><math><mi>x</mi></math> B"),
+        ("<title>a & b</title><textarea>c</textarea>", "<title>A &amp; B</title><textarea>c</textarea>"),
+        ("<script>let x = 1; // never closed <p>a</p>", "<script>let x = 1; // never closed <p>a</p>"),
+        ("<p>a</p><![CDATA[b > c]]><?php d ?>", "<p>A</p><![CDATA[b > c]]><?php d ?>"),
+        ("a <3 b", "A &lt;3 B"),
+    ],
+)  # fmt: skip
+def test_pages_as_people_have_them(page, right):
+    assert translate(page, same) == page
+    assert translate(page, louder) == right
+
+
 def test_a_tag_whose_words_are_apart_goes_around_most_of_them():
     def german(texts):
         assert texts == ["She calls him up now"]

@@ -1,6 +1,7 @@
 """Where the terms of a glossary belong in a translation: in the places of the words that a model would have said for them."""
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from heed.decoding.constraints import Instead
 from heed.decoding.terms import Term
 from heed.serving import inside
 from heed.serving.alignment import words_of
-from heed.serving.spelling import Wanted
+from heed.serving.spelling import Spelling, Wanted
 
 if TYPE_CHECKING:
     from heed.serving.translator import Translator
@@ -53,7 +54,7 @@ def _of_one(translator: "Translator", said: list[int], weights: np.ndarray, want
         if peaks:
             word = numbers[max(peaks, key=lambda i: looks[i])]
             first = said[int((numbers == word).argmax())]
-            _note(found, term, alike(target, first, texts[word]), target)
+            _note(found, term, alike(translator.spelling, first, texts[word]), target)
     return found
 
 
@@ -72,12 +73,15 @@ def _note(found: dict[int, frozenset[int]], term: Term, tokens: frozenset[int], 
             found[way.tokens[0]] = found.get(way.tokens[0], frozenset()) | same
 
 
-def alike(vocabulary: Vocabulary, first: int, word: str) -> frozenset[int]:
+def alike(spelling: Spelling, first: int, word: str) -> frozenset[int]:
     """The tokens that begin a word or other forms of it (cat, cats), the one that began it among them."""
     least = max(2, math.ceil(ALIKE * len(word)))
-    pieces = vocabulary.pieces(range(len(vocabulary)))
-    mark = pieces[first].startswith("▁")
-    both = [(i, piece.lstrip("▁")) for i, piece in enumerate(pieces) if piece.startswith("▁") == mark]
-    return frozenset(
-        [first, *(i for i, own in both if len(own) >= least and (word.startswith(own) or own.startswith(word)))]
-    )
+    mark = spelling.vocabulary.pieces([first])[0].startswith("▁")
+    known = spelling.by_letters[mark]
+    found, place = [first], bisect_left(known, (word[:least], -1))
+    while place < len(known) and known[place][0].startswith(word[:least]):
+        own, token = known[place]
+        if len(own) >= least and (word.startswith(own) or own.startswith(word)):
+            found.append(token)
+        place += 1
+    return frozenset(found)

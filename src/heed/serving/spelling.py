@@ -16,6 +16,7 @@ from heed.serving.results import TermUse, Translation
 from heed.text.glossary import Glossary, Match, kind
 
 CLOSING = ".,;:!?%…)]}»”"
+REMEMBERED = 10_000  # terms
 BEFORE = ("", "a ", "가 ", "(", "-", '"', "/", "。")  # what may stand before a term: it is cut into other tokens there
 
 
@@ -34,6 +35,15 @@ class Spelling:
         self.source, self.vocabulary = subwords
         self.vocab_size, self.most = vocab_size, most
         self._known: dict[tuple[str, bool], Term] = {}
+
+    @cached_property
+    def by_letters(self) -> dict[bool, list[tuple[str, int]]]:
+        """The pieces that begin a word and the others, each with its number, in the order of their letters."""
+        found: dict[bool, list[tuple[str, int]]] = {True: [], False: []}
+        for token in range(len(self.vocabulary)):
+            piece = self.vocabulary.pieces([token])[0]
+            found[piece.startswith("▁")].append((piece.lstrip("▁"), token))
+        return {mark: sorted(own) for mark, own in found.items()}
 
     @cached_property
     def letters(self) -> Letters:
@@ -90,6 +100,8 @@ class Spelling:
             capital = text[0].upper() + text[1:]
             if not fixed and capital != text:
                 ways += [way._replace(first=True) for way in dict.fromkeys(self._ways(capital)) if not way.apart]
+            if len(self._known) >= REMEMBERED:  # terms come from whoever asks
+                self._known.clear()
             self._known[text, fixed] = tuple(ways)
         return self._known[text, fixed]
 
