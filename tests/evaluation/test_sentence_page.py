@@ -1,6 +1,5 @@
 import json
 import re
-import shutil
 from html.parser import HTMLParser
 
 import pytest
@@ -8,8 +7,8 @@ import pytest
 from heed.evaluation.comparison import compare
 from heed.evaluation.sentences import rows, write_html
 from heed.evaluation.translation import score
+from tests.chromium import chromium
 
-CHROMIUM = [path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))]
 EVIL = "</script><script>document.title='owned'</script> <img src=x onerror=\"document.title='owned'\"> {{data}} & more"
 LINES = 300
 REFERENCES = [f"Sentence number {n} has a few good words" for n in range(LINES)]
@@ -97,15 +96,8 @@ def test_a_comparison_needs_rows_of_two_systems(tmp_path):
 
 @pytest.fixture(scope="module")
 def browser():
-    from playwright import sync_api
-
-    if not CHROMIUM:
-        pytest.fail("there is no Chromium here: `make test` installs it")
-    options = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-    with sync_api.sync_playwright() as driver:
-        found = driver.chromium.launch(executable_path=CHROMIUM[0], args=options)
+    with chromium() as found:
         yield found
-        found.close()
 
 
 def opened(browser, path):

@@ -1,37 +1,24 @@
 """The page in a real browser."""
 
 import json
-import shutil
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from PIL import Image
-from playwright.sync_api import sync_playwright
 
 from heed.lab.attention import Candidate, from_json
 from heed.lab.draw import draw
 from heed.lab.words import words
-
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--no-first-run",
-]
+from tests.chromium import chromium
 
 
 @pytest.fixture(scope="module")
 def browser():
     """Return a Chromium without a window."""
-    found = [path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))]
-    assert found, "These tests need a Chromium: install chromium, chromium-browser or google-chrome and put it on PATH."
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=found[0], args=FLAGS)
-        yield chromium
-        chromium.close()
+    with chromium() as found:
+        yield found
 
 
 @pytest.fixture(scope="module")

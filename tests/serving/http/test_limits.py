@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from heed.serving.http.limits import Gate, Keys, Limits, Refusal, read_keys
+from heed.serving.http.server import listening
 
 HELLO = "한국어는 쉬웠어요."
 
@@ -190,6 +191,20 @@ def test_a_file_of_keys_is_checked(tmp_path, text, sentence):
     path.write_text(text)
     with pytest.raises(ValueError, match=sentence):
         read_keys(path)
+
+
+def test_a_file_of_keys_that_cannot_be_read_is_told(tmp_path):
+    with pytest.raises(ValueError, match="none: the keys cannot be read: No such file or directory"):
+        read_keys(tmp_path / "none")
+    (tmp_path / "keys").write_bytes(b"k\xff\n")
+    with pytest.raises(ValueError, match="keys is not UTF-8: write a key a line"):
+        read_keys(tmp_path / "keys")
+
+
+@pytest.mark.parametrize("port", [-1, 65536])
+def test_a_port_that_cannot_be_is_told(port):
+    with pytest.raises(ValueError, match=rf"there is no port {port}: --port is from 0 \(any that is free\) to 65535"):
+        listening("127.0.0.1", port)
 
 
 def test_a_key_gets_its_minute_back(tmp_path):

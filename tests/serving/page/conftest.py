@@ -1,24 +1,15 @@
 """The page in a real browser, on a real service with two small models and a folder of runs."""
 
 import json
-import shutil
 
 import pytest
-from playwright.sync_api import sync_playwright
 
 from heed.serving.http.models import Served
 from heed.serving.http.service import Service, Settings
+from tests.chromium import chromium
 from tests.serving.http.conftest import Running
 from tests.serving.page.fake import Fake
 from tests.serving.page.recurrent import recurrent
-
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--no-first-run",
-]
 
 
 def step(number, loss):
@@ -82,12 +73,8 @@ def fake():
 @pytest.fixture(scope="package")
 def window():
     """A browser window; it is closed before tests of other folders run, since it keeps an event loop of its own."""
-    found = [path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))]
-    assert found, "These tests need a Chromium: install chromium, chromium-browser or google-chrome and put it on PATH."
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found[0], args=FLAGS)
+    with chromium() as browser:
         yield browser.new_context(locale="en-GB", permissions=["clipboard-read", "clipboard-write"])
-        browser.close()
 
 
 class Tab:

@@ -151,8 +151,14 @@ class Keys:
 
 def read_keys(path: Path) -> Keys:
     """A key a line; after it, if wanted, requests a minute and characters a minute ("-" is no limit). # begins a comment."""
+    try:
+        text = path.read_text("utf-8")
+    except OSError as error:
+        raise ValueError(f"{path}: the keys cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ValueError(f"{path} is not UTF-8: write a key a line, as plain text") from None
     keys, seen = [], set()
-    for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
+    for number, line in enumerate(text.splitlines(), 1):
         words = line.split("#")[0].split()
         if not words:
             continue

@@ -44,13 +44,15 @@ class Server(uvicorn.Server):
 
 def listening(host: str, port: int) -> socket.socket:
     """A socket at an address; port 0 is any that is free."""
+    if not 0 <= port <= 65535:
+        raise ValueError(f"there is no port {port}: --port is from 0 (any that is free) to 65535")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     found = socket.socket(family, socket.SOCK_STREAM)
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         found.bind((host, port))
         found.listen(BACKLOG)  # who is told the address may come at once
-    except (OSError, OverflowError) as error:
+    except OSError as error:
         found.close()
         reason = getattr(error, "strerror", None) or str(error)
         raise ValueError(f"{host}, port {port}: {reason}; choose others with --host and --port") from None
