@@ -13,7 +13,7 @@ import { addressOf, remember, remembered, writeAddress } from "./store.js";
 import { languageName, number, t } from "./speech.js";
 
 const LONGEST_LINK = 4000, TALL = 3000, LINE = 50; // characters; a line counts as so many more
-const state = { known: null, from: "auto", to: "", text: "", result: null, seconds: 0, at: 0, asking: null };
+const state = { known: null, from: "auto", to: "", text: "", result: null, of: "", seconds: 0, at: 0, asking: null };
 
 export function build() {
   output.build(openWord);
@@ -66,8 +66,8 @@ export function respeak() {
   files.respeak();
   glossary.draw();
   history.draw();
-  if (state.result) shown();
-  else drawers.showNbest(null);
+  if (state.result && fresh()) shown();
+  else if (!state.result) drawers.showNbest(null);
 }
 
 function mode(name) {
@@ -107,7 +107,7 @@ function swap() {
   const { source, target } = pair();
   const back = state.known.pairs.some((one) => one.source === target && (one.target === source || source === "auto"));
   if (!back) return toast(t("cannotSwap"));
-  use(target, source, state.result && !byId("target").classList.contains("stale") ? state.result.text : state.text);
+  use(target, source, state.result && fresh() ? state.result.text : state.text);
 }
 
 function changed() {
@@ -139,8 +139,13 @@ function typed() {
   soon();
 }
 
-// What follows each key at once.
+// Whether what is shown is of the text as it now stands.
+const fresh = () => state.of === state.text;
+
+// What follows each key at once; an answer to the text as it was comes too late.
 function follow() {
+  state.asking?.abort();
+  state.asking = null;
   output.forget();
   const tall = state.text.length + LINE * state.text.split("\n").length > TALL;
   document.querySelector(".panes").classList.toggle("tall", tall);
@@ -181,11 +186,13 @@ async function ask() {
   if (!state.text.trim() || !state.to) return empty();
   const mine = (state.asking = new AbortController());
   byId("progress").hidden = false;
+  byId("target").classList.add("stale");
   const text = state.text;
   try {
     const answer = await api.translate(request(), mine.signal);
     if (state.asking !== mine) return;
     state.result = answer.translations[0];
+    state.of = text;
     state.seconds = answer.seconds;
     state.at = sentenceAtCaret();
     shown();
@@ -233,6 +240,7 @@ function shown() {
 // --- words -----------------------------------------------------------------------------------------------------------
 
 function openWord(word, index, anchor) {
+  if (!state.result || !fresh()) return;
   const { sentences } = state.result;
   turnTo(word.sentence);
   other.ask({
@@ -243,6 +251,7 @@ function openWord(word, index, anchor) {
 
 // The sentence at once as it was chosen; then what the model has to say about it.
 async function choose(index, text, focus) {
+  if (!fresh()) return;
   const { result } = state, sentence = result.sentences[index];
   state.result = replaced(result, index, text, null);
   const chosen = state.result;
@@ -254,9 +263,9 @@ async function choose(index, text, focus) {
     const answer = await api.translate({
       text: sentence.source.text, source: result.source, target: result.target, prefix: text, tokens: true, alignment: true,
     });
-    const fresh = answer.translations[0];
-    if (state.result !== chosen || fresh.text !== text || fresh.sentences.length !== 1) return;
-    state.result = replaced(chosen, index, text, fresh.sentences[0]);
+    const again = answer.translations[0];
+    if (state.result !== chosen || !fresh() || again.text !== text || again.sentences.length !== 1) return;
+    state.result = replaced(chosen, index, text, again.sentences[0]);
     const focused = document.activeElement?.dataset?.word;
     shown();
     if (focused !== undefined) output.wordNode(focused)?.focus();
