@@ -7,7 +7,7 @@ import ctranslate2 as ctranslate2_installed  # noqa: F401 (else half of this wou
 import pytest
 import torch
 from bench import __main__ as command
-from bench import arithmetic, data, report, rows, shared, turns
+from bench import arithmetic, data, models, report, rows, shared, turns
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -279,3 +279,21 @@ def test_the_command_writes_what_it_measured(tmp_path, capsys):
     assert (row["row"]["name"], row["best_peer"], own["name"], own["ratio"], own["same"]) == ("1-greedy", None, "heed-torch", None, 1.0)  # fmt: skip
     assert found["versions"]["torch"] == torch.__version__ and found["date"] and found["device"]
     assert "1-greedy" in capsys.readouterr().out
+
+
+def test_models_are_compared_on_texts_of_ones_own(folder, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("HEED_CACHE", "")
+    texts, path = tmp_path / "texts", tmp_path / "found.json"
+    texts.write_text("나는 학생이에요.\n너는 어디에 있어?\n안녕.\n", "utf-8")
+    same = (
+        f"{folder}/heed --source {texts} --reference {texts} --lines 2 --rounds 2 --threads 1 --beam 2 --engine torch"
+    )
+    models.main([f"{folder}/heed-shortlist", *same.split(), "--json", str(path)])
+    first, other = json.loads(path.read_text("utf-8"))["rows"]
+    assert (first["model"], other["model"]) == (f"{folder}/heed-shortlist", f"{folder}/heed")
+    assert first["ratio"] == 1.0 and first["bleu"] == other["bleu"] and len(other["rounds"]) == 2
+    assert "2 texts of texts" in capsys.readouterr().out
+    (tmp_path / "fewer").write_text("one\n", "utf-8")
+    with pytest.raises(SystemExit):
+        models.main([str(folder / "heed"), "--source", str(texts), "--reference", str(tmp_path / "fewer")])
+    assert "fewer has 1 lines, " in capsys.readouterr().err

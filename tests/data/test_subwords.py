@@ -50,6 +50,11 @@ def test_the_one_exception_is_the_sign_sentencepiece_writes_for_a_space(model, t
     assert model.decode(ids).strip() == back
 
 
+def test_many_texts_at_once_are_what_each_is_by_itself(model, texts):
+    many = [*STRANGE, *texts[: 3 * subwords.SEVERAL]]
+    assert model.encode(many) == [ids for text in many for ids in model.encode([text])]
+
+
 def test_the_special_tokens_have_the_same_ids_in_every_vocabulary(model):
     assert (PAD, UNKNOWN, FIRST, LAST) == (0, 1, 2, 3)
     assert model.pieces([PAD, UNKNOWN, FIRST, LAST]) == ["<pad>", "<unk>", "<s>", "</s>"]

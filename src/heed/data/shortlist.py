@@ -16,8 +16,9 @@ from heed.data.rows import places
 from heed.data.vocabulary import Pair
 
 FILE = "shortlist.txt"
-# how many target subwords are always there, and how many more each source subword has
-SIZES = ((300, 30), (600, 60), (1200, 120), (2400, 240))
+# How many target subwords are always there, and how many more each source subword has. Sentences that are translated
+# together share one list, so that what each source subword brings along weighs more than what is always there.
+SIZES = ((900, 15), (1200, 15), (1200, 30), (1200, 90), (2400, 240))
 LARGEST = 1 / 3  # of the vocabulary: a longer list is not worth having
 LEAST = 1e-4  # expected to be there less often than this is not to be there
 MOST = 1_000_000  # pairs that are looked at

@@ -8,13 +8,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from heed.data.sampling import Sampler, sampler
 from heed.data.vocabulary import Marks
 
 PAD, UNKNOWN, FIRST, LAST = 0, 1, 2, 3  # the same in every vocabulary of heed
 BYTES = 256
+SEVERAL = 64  # texts from which on SentencePiece's threads pay: to start them takes longer than a text
 MARKS = Marks(PAD, UNKNOWN, FIRST, LAST, never=(PAD, UNKNOWN, FIRST))
 
 
@@ -43,6 +44,13 @@ class SubwordsConfig:
 def clean(text: str) -> str:
     """One way to write each character (NFC); runs of white space are one space, and so is SentencePiece's sign for it."""
     return " ".join(unicodedata.normalize("NFC", text).replace("▁", " ").split())
+
+
+def encoded(processor: Any, texts: Sequence[str], **how: Any) -> list[list[Any]]:
+    """What a SentencePiece processor makes of texts."""
+    if len(texts) < SEVERAL:
+        return [processor.encode(text, **how) for text in texts]
+    return processor.encode(texts, **how)
 
 
 class Subwords:
@@ -87,7 +95,7 @@ class Subwords:
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Ids without special tokens."""
-        return self.processor.encode([clean(text) for text in texts])
+        return encoded(self.processor, [clean(text) for text in texts])
 
     def sample(self, texts: Sequence[str], amount: float, seed: int) -> list[list[int]]:
         """One of the many ways to cut each text, drawn by `seed`."""

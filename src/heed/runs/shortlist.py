@@ -15,7 +15,7 @@ from heed.evaluation.translation import metrics
 from heed.serving.searching import searching
 from heed.serving.translator import Translator
 
-CHECKED = 400  # translations, greedy
+CHECKED = 1000  # translations, greedy
 LOST = 0.1  # points of BLEU, and of chrF, at most
 
 

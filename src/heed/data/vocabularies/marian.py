@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from heed.data.subwords import encoded
 from heed.data.vocabularies import files
 from heed.data.vocabularies.files import CONFIG, File
 from heed.data.vocabulary import Marks, Pair
@@ -67,7 +68,8 @@ class MarianVocabulary:
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Ids without marks; marks that are written in a text are marks."""
         parts = [self._parts(text) for text in texts]
-        plain = iter(self.processor.encode([part for own in parts for whole, part in own if not whole], out_type=str))
+        rest = [part for own in parts for whole, part in own if not whole]
+        plain = iter(encoded(self.processor, rest, out_type=str))
         pieces = [[piece for whole, part in own for piece in ([part] if whole else next(plain))] for own in parts]
         return [[self._ids.get(piece, self.marks.unknown) for piece in own] for own in pieces]
 
