@@ -169,6 +169,17 @@ def test_what_is_wrong_is_said_in_a_sentence(client, asked, status, sentence):
     assert sentence in said.json()["error"]
 
 
+def test_what_a_browser_has_of_the_page_is_not_sent_again(client):
+    for place in ("/", "/assets/main.js"):
+        first = client.get(place)
+        tag = first.headers["etag"]
+        assert first.status_code == 200 and first.headers["cache-control"] == "no-cache"
+        for known in (tag, f"W/{tag}", f'"other", {tag}'):
+            again = client.get(place, headers={"If-None-Match": known})
+            assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", tag)
+        assert client.get(place, headers={"If-None-Match": '"other"'}).content == first.content
+
+
 def test_other_bodies_and_places_are_refused(client):
     assert client.post("/translate", content=b"[1]", headers={"content-type": "application/json"}).status_code == 400
     assert (

@@ -84,6 +84,17 @@ def test_other_words_begin_other_sentences(client, ko_en, texts):
     assert current["text"] == whole
 
 
+@pytest.mark.parametrize(("text", "terms", "said"), [(HELLO, {"glossary": {"한국어": "Korean"}}, "Korean"), ("Heed 학생", {"keep": ["Heed"]}, "Heed")])  # fmt: skip
+def test_other_words_are_followed_by_the_terms(client, text, terms, said):
+    asked = {"text": text, "source": "ko", "target": "en", "word": 0, "count": 4}
+    whole = "I am here."
+    found = ask(client, "alternatives", translation=whole, **asked, **terms)["alternatives"]
+    others = [one["text"] for one in found if one["word"] and not one["current"]]
+    assert len(others) >= 2 and all(said in text for text in others), others
+    plain = ask(client, "alternatives", translation=whole, **asked)["alternatives"]
+    assert not any(said in one["text"] for one in plain), "else it would be no art"
+
+
 def test_a_look_is_the_translators(client, ko_en):
     said = ask(client, "look", text=HELLO, source="ko", target="en", beam=2)
     own = json.loads(to_json(ko_en.look(HELLO, beam=2)))

@@ -245,6 +245,11 @@ def test_a_term_is_sent_and_kept(visit):
     assert request.value.post_data_json["keep"] == ["Heed"], "what becomes nothing stays"
     type_in(page, "Heed 학생")
     assert "Heed" in said(page) and "pupil" in said(page)
+    with page.expect_request("**/v1/alternatives") as request:
+        page.click("#target .word >> nth=0")
+    asked = request.value.post_data_json
+    assert (asked["glossary"], asked["keep"]) == ({"학생": "pupil"}, ["Heed"]), "other words keep to the terms too"
+    page.keyboard.press("Escape")
     with page.expect_download() as download:
         page.click("#terms-save")
     saved = download.value.path().read_text("utf-8")

@@ -10,9 +10,12 @@ from heed.decoding.ranking import PENALTIES
 from heed.decoding.steps import Hypothesis
 from heed.serving import inside, later
 from heed.serving.alignment import words_of
+from heed.serving.spelling import Wanted
 from heed.serving.translator import Translator
+from heed.text.glossary import Glossary
 
 OPENS = ("▁", "Ġ", " ")  # what pieces that begin a word begin with
+NO_TERMS = Glossary()
 MORE = 3  # times as many beginnings are tried as words are wanted: some are of one word
 
 
@@ -26,20 +29,24 @@ class Other(NamedTuple):
     current: bool
 
 
-def alternatives(translator: Translator, text: str, translation: str, word: int, count: int) -> dict[str, Any]:
-    """The likeliest words at a place; "" is that the sentence ends there."""
+def alternatives(
+    translator: Translator, text: str, translation: str, word: int, count: int, terms: Glossary = NO_TERMS
+) -> dict[str, Any]:
+    """The likeliest words at a place; "" is that the sentence ends there. Sentences that go on say the terms."""
     words = translation.split()
     if not 0 <= word <= len(words):
         raise ValueError(f"word is {word}; the translation has {len(words)} words, counted from 0")
     prefix, current = " ".join(words[:word]), words[word] if word < len(words) else ""
-    source, target = translator.encode_pairs([translator.source.clean(text)], [translation])[0]
+    text = translator.source.clean(text)
+    source, target = translator.encode_pairs([text], [translation])[0]
     if not source:
         raise ValueError("the text has no words")
     before = translator.target.encode([prefix])[0] if prefix else []
     chances = _next(translator, source, before)
     starts = [[*before, token] for token in _beginnings(translator, chances, before, MORE * count)]
     others: dict[str, Other] = {}
-    for said, scores in _decoded(translator, source, starts):
+    wanted = translator.spelling.wanted([text], terms, translator.decoding)[0]
+    for said, scores in _decoded(translator, source, starts, wanted):
         whole = " ".join(translator.target.decode(said.tokens).split())
         own = whole.split()
         if own[:word] != words[:word] or len(own) <= word:
@@ -91,7 +98,7 @@ def _beginnings(translator: Translator, chances: Tensor, before: list[int], coun
 
 
 def _decoded(
-    translator: Translator, source: list[int], starts: list[list[int]]
+    translator: Translator, source: list[int], starts: list[list[int]], wanted: Wanted
 ) -> list[tuple[Hypothesis, list[float]]]:
     """The best sentence for each beginning, with the log probability of each token."""
     if not starts:
@@ -100,7 +107,7 @@ def _decoded(
         translator.decoding, nbest=1, beam=min(2, translator.decoding.beam), sample=False, renormalize=False
     )
     sources = [source] * len(starts)
-    found = translator.search_ids(sources, config, starts)
+    found = translator.search_ids(sources, config, starts, wanted=[wanted] * len(starts))
     scores = later.scores(translator, sources, found, 4096)
     free = len(translator.marks[1].before)
     each = []

@@ -1,6 +1,7 @@
 """The application: its addresses, what every answer carries, and what becomes of errors."""
 
 import asyncio
+import hashlib
 import logging
 import time
 import traceback
@@ -62,12 +63,12 @@ def create(service: Service) -> FastAPI:
 
 def _add_pages(app: FastAPI, service: Service) -> None:
     @app.api_route("/", methods=["GET", "HEAD"], include_in_schema=False)
-    async def index() -> Response:
-        return _asset("index.html")
+    async def index(request: Request) -> Response:
+        return _asset("index.html", request.headers.get("if-none-match", ""))
 
     @app.api_route("/assets/{name}", methods=["GET", "HEAD"], include_in_schema=False)
-    async def asset(name: str) -> Response:
-        return _asset(name)
+    async def asset(request: Request, name: str) -> Response:
+        return _asset(name, request.headers.get("if-none-match", ""))
 
     @app.get("/docs", include_in_schema=False)
     async def docs() -> HTMLResponse:
@@ -82,13 +83,17 @@ def _add_pages(app: FastAPI, service: Service) -> None:
         return PlainTextResponse(service.metrics.text(), media_type="text/plain; version=0.0.4")
 
 
-def _asset(name: str) -> Response:
-    """A file of the page."""
+def _asset(name: str, known: str) -> Response:
+    """A file of the page; `known` are the tags of what the browser has of it."""
     found = page.asset(name)
     if found is None:
         raise Refusal(404, "there is no such page")
     kept = "max-age=86400" if name.endswith(".ttf") else "no-cache"  # a font is large and does not change
-    return Response(found[0], media_type=found[1], headers={"Cache-Control": kept})
+    tag = f'"{hashlib.sha256(found[0]).hexdigest()[:32]}"'
+    headers = {"Cache-Control": kept, "ETag": tag}
+    if tag in (own.strip().removeprefix("W/") for own in known.split(",")):
+        return Response(status_code=304, headers=headers)
+    return Response(found[0], media_type=found[1], headers=headers)
 
 
 def refused(error: Refusal) -> JSONResponse:

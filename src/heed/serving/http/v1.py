@@ -21,6 +21,7 @@ from heed.serving.http.reading import Passage, Task
 from heed.serving.http.service import Service
 from heed.serving.http.wishes import MOST_BEAMS, MOST_BEST, glossary_of, wish_of
 from heed.text import documents
+from heed.text.glossary import merged
 
 Code = Annotated[str, StringConstraints(min_length=1, max_length=40)]
 Beams = Annotated[int, Field(ge=1, le=MOST_BEAMS)]
@@ -60,6 +61,8 @@ class Alternatives(BaseModel):
     translation: str = Field(max_length=SENTENCE)
     word: int = Field(ge=0, le=SENTENCE, description="its number, from 0")
     count: int = Field(8, ge=1, le=20)
+    glossary: dict[str, str] | str | None = None
+    keep: list[str] | str | None = None
     api_key: str | None = None
 
 
@@ -99,9 +102,10 @@ def router(service: Service) -> APIRouter:
         """Other words at one place of a translation, each with the sentence as it goes on from there."""
         found = await fields(request, service.limits.text_bytes, forms=False)
         asked = checked(Alternatives, found)
+        terms = merged(*glossary_of(asked.glossary, asked.keep))
 
         def call(model: Served) -> dict[str, Any]:
-            return alternatives(model.translator, asked.text, asked.translation, asked.word, asked.count)
+            return alternatives(model.translator, asked.text, asked.translation, asked.word, asked.count, terms)
 
         return JSONResponse(await _inside(service, request, asked, call))
 

@@ -20,7 +20,7 @@ function outside(event) {
   if (open && !open.box.contains(event.target)) close(false);
 }
 
-export async function ask({ anchor, word, sentence, way, choose }) {
+export async function ask({ anchor, word, sentence, way, terms, choose }) {
   close(false);
   const list = element("ul", { class: "choices" }, element("li", { class: "muted small" }, t("asking")));
   const title = t("otherWordsFor", word.text);
@@ -39,7 +39,7 @@ export async function ask({ anchor, word, sentence, way, choose }) {
   try {
     const { text, source } = await heard(sentence, way, mine.asking.signal);
     const found = await api.alternatives({
-      text, source, target: way.target, translation: sentence.target.text, word: word.number, count: 6,
+      text, source, target: way.target, translation: sentence.target.text, word: word.number, count: 6, ...(way.through ? {} : terms),
     }, mine.asking.signal);
     if (open === mine) fill(list, found, choose);
   } catch (error) {

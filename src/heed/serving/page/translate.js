@@ -244,7 +244,7 @@ function openWord(word, index, anchor) {
   const { sentences } = state.result;
   turnTo(word.sentence);
   other.ask({
-    anchor, word, sentence: sentences[word.sentence], way: wayOf(state.result),
+    anchor, word, sentence: sentences[word.sentence], way: wayOf(state.result), terms: glossary.fields(),
     choose: (one) => choose(word.sentence, one.text, index),
   });
 }
