@@ -82,3 +82,12 @@ def test_what_cannot_go_end_to_end_says_so():
     ):
         of(own=job(Classification(0.1), labelled), packed=True)
     assert of(CUDA, own=job(Classification(0.1), labelled), precision="bfloat16").plan is plan
+
+
+@pytest.mark.parametrize("able", [False, True])
+def test_what_a_cpu_cannot_multiply_is_told(monkeypatch, able):
+    monkeypatch.setattr("heed.runs.pace._multiplies_bfloat16", lambda: able)
+    (told,) = of(precision="bfloat16").says(CPU.device) or [""]
+    assert ("this CPU does not multiply" in told) is not able
+    assert of(precision="auto").says(CPU.device) == []
+    assert of(precision="bfloat16").says(torch.device("cuda")) == []

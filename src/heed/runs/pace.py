@@ -1,5 +1,6 @@
 """How fast a run can go: in which precision, whether sentences go end to end, and by which road forward and back."""
 
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
@@ -31,6 +32,16 @@ class Pace(NamedTuple):
     longest: int
     swiftly: bool = False
 
+    def says(self, device: torch.device) -> list[str]:
+        """What a person should know of it."""
+        if self.precision != "bfloat16" or device.type != "cpu" or _multiplies_bfloat16():
+            return []
+        warnings.filterwarnings("ignore", "mkldnn_matmul failed")  # which says the same in a hundred lines
+        return [
+            "training.precision is bfloat16, which this CPU does not multiply: it takes many times as long as float32; "
+            'use training.precision = "auto"'
+        ]
+
     def context(self, device: torch.device) -> AbstractContextManager:
         """Around what the model computes, where it does not go swiftly."""
         torch.set_float32_matmul_precision("high" if self.precision == "tf32" else "highest")
@@ -44,6 +55,11 @@ class Pace(NamedTuple):
         from heed.training.swift import Swift
 
         return Swift(model, objective)
+
+
+def _multiplies_bfloat16() -> bool:
+    able = getattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", None)
+    return able is not None and able()
 
 
 def pace(t: TrainingConfig, model: nn.Module, job: Job, workers: Alone) -> Pace:

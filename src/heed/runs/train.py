@@ -86,7 +86,7 @@ class Run:
         self.decoding = dataclasses.replace(recipe.decoding, beam=t.valid_beam, nbest=1, sample=False)
         self.product = Product(folder, recipe, prepared, self.job.validation, base)
         said = self.job.says(self.model.config.max_length, prepared.corpus)
-        restored = [*vectors.says(begun), *said, *self._restore()]
+        restored = [*vectors.says(begun), *said, *self.pace.says(self.workers.device), *self._restore()]
         self.report = report(self.step)
         for sentence in restored:
             self.report.say(sentence)
