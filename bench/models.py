@@ -86,11 +86,16 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--json", type=Path, help="where the numbers are written")
     asked = parser.parse_args(words)
     torch.set_num_threads(asked.threads)
-    texts = list(lines(asked.source))[: asked.lines]
-    references = list(lines(asked.reference))[: asked.lines] if asked.reference else None
+    try:
+        texts = list(lines(asked.source))[: asked.lines]
+        references = list(lines(asked.reference))[: asked.lines] if asked.reference else None
+        models = {name: heed.load(name, asked.device, asked.engine) for name in asked.models}
+    except (ValueError, OSError) as error:
+        parser.error(str(error))
+    if not any(text.strip() for text in texts):
+        parser.error(f"{asked.source} has no text: name a file with a sentence a line")
     if references is not None and len(references) != len(texts):
         parser.error(f"{asked.reference} has {len(references):,} lines, {asked.source} has {len(texts):,}")
-    models = {name: heed.load(name, asked.device, asked.engine) for name in asked.models}
     console, every = Console(), []
     for beam in asked.beam:
         found = measure(models, texts, beam, asked.rounds)

@@ -294,6 +294,14 @@ def test_models_are_compared_on_texts_of_ones_own(folder, tmp_path, capsys, monk
     assert first["ratio"] == 1.0 and first["bleu"] == other["bleu"] and len(other["rounds"]) == 2
     assert "2 texts of texts" in capsys.readouterr().out
     (tmp_path / "fewer").write_text("one\n", "utf-8")
-    with pytest.raises(SystemExit):
-        models.main([str(folder / "heed"), "--source", str(texts), "--reference", str(tmp_path / "fewer")])
-    assert "fewer has 1 lines, " in capsys.readouterr().err
+    (tmp_path / "none").write_text("\n", "utf-8")
+    own = str(folder / "heed")
+    for words, sentence in [
+        ([own, "--source", str(texts), "--reference", str(tmp_path / "fewer")], "fewer has 1 lines, "),
+        ([own, "--source", str(tmp_path / "none")], "none has no text: name a file"),
+        ([own, "--source", str(tmp_path / "gone")], "gone: no such file"),
+        ([str(tmp_path / "gone"), "--source", str(texts)], "gone"),
+    ]:
+        with pytest.raises(SystemExit):
+            models.main(words)
+        assert sentence in capsys.readouterr().err
