@@ -136,6 +136,23 @@ def test_of_several_translations_the_student_is_given_the_nearest_to_the_referen
     assert found != [translation.text for translation in asked]
 
 
+@pytest.mark.parametrize("take", [3, 8])
+def test_of_several_translations_the_student_may_take_several(plan, teachers, pairs, tmp_path, take):
+    needed = {"target": "target"} if take < 8 else {}  # to take all of them needs no reference
+    path = distill.make(plan("distill.nbest=8", f"distill.take={take}", **needed), tmp_path)
+    own = tmp_path / "distilled"
+    names = ["target.txt", *(f"target.{number}.txt" for number in range(2, take + 1))]
+    learned = recipes.read(path, []).data
+    assert (learned.source, learned.target) == (take * [f"{own}/source.txt"], [f"{own}/{name}" for name in names])
+    chrf = metrics(False, "13a", sentences=True)[1]
+    asked = said(teachers[0], [pair.source for pair in pairs], beam=8, nbest=8)
+    for pair, translation, *texts in zip(pairs, asked, *(lines(own / name) for name in names), strict=True):
+        found = list(dict.fromkeys(candidate.text for candidate in translation.nbest))
+        if take < 8:
+            found.sort(key=lambda text: -chrf.sentence_score(text, [pair.target]).score)
+        assert texts == (found * 8)[:take]
+
+
 class Broken(Exception):
     pass
 
@@ -157,7 +174,7 @@ def breaking(monkeypatch, at: int):
 
 @pytest.mark.parametrize("at", [0, 1, 3])
 def test_what_was_broken_off_goes_on_to_the_same_files(plan, pairs, tmp_path, monkeypatch, at):
-    chosen = plan("distill.mix=true", target="target")
+    chosen = plan("distill.mix=true", "distill.nbest=3", "distill.take=2", target="target")
     distill.make(chosen, tmp_path / "whole")
     with monkeypatch.context() as patch:
         breaking(patch, at)
@@ -305,12 +322,14 @@ def test_a_plan_is_read_back_as_it_was_written(plan, tmp_path):
         (["distill.teacher=[]"], "distill.teacher: name the model to learn from"),
         (["distill.beam=0"], "distill.beam is 0; it must be at least 1"),
         (["distill.nbest=0"], "distill.nbest is 0; it must be at least 1"),
-        (["distill.nbest=4", "distill.beam=2"], "distill.nbest is 4, but distill.beam is 2: a beam gives no more than"),
+        (["distill.nbest=4", "distill.beam=2"], "distill.nbest is 4, but distill.beam is 2: a beam gives no more"),
+        (["distill.take=0"], "distill.take is 0; it must be at least 1"),
+        (["distill.nbest=4", "distill.take=5"], "distill.take is 5, but distill.nbest is 4: no more can be taken"),
         (["distill.nbest=4"], "distill.nbest is 4, which needs references: name them as data.target"),
         (["distill.mix=true"], "distill.mix is True, which needs references: name them as data.target"),
         (["distill.nearest=ter"], "distill.nearest: 'ter' is none of 'chrf', 'bleu'"),
         (["task.name=classification"], "task.name is 'classification'; what a teacher says is learned as 'translation'"),
-        (["data.phrasebook=5", "data.source=[]"], "data.phrasebook: a teacher translates files; write them with heed"),
+        (["data.phrasebook=5", "data.source=[]"], "data.phrasebook: a teacher translates files; heed phrasebook --out"),
         (["model.name=marian"], "model.name is 'marian', which goes with other subwords than the teacher's: set distill."),
         (["subwords.source_model=a.spm"], "subwords.source_model is 'a.spm', which goes with other subwords than the"),
         (["filters.max_length=1"], "filters.max_length is 1; it must be at least 2"),

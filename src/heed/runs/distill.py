@@ -31,7 +31,7 @@ Tell = Callable[[str, int, int], None]  # what is done, how much of it, of how m
 
 @dataclass(frozen=True)
 class DistillConfig:
-    """`beam` None: the teacher's own. Of `nbest` translations the student is given the one `nearest` to the reference.
+    """`beam` None: the teacher's own. Of `nbest` translations the student is given the `take` ones `nearest` to the reference.
 
     `teacher`: several are an ensemble. `mix`: the references are learned too. `vocabulary`: the teacher's, or one learned anew.
     """
@@ -39,20 +39,21 @@ class DistillConfig:
     teacher: list[str] = field(default_factory=list)
     beam: int | None = None
     nbest: int = 1
+    take: int = 1
     nearest: Literal["chrf", "bleu"] = "chrf"
     mix: bool = False
     vocabulary: Literal["teacher", "own"] = "teacher"
     batch_tokens: int = 4096
 
     def __post_init__(self):
-        for name in ("beam", "nbest", "batch_tokens"):
+        for name in ("beam", "nbest", "take", "batch_tokens"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ValueError(f"distill.{name} is {value}; it must be at least 1")
         if self.beam and self.nbest > self.beam:
-            raise ValueError(
-                f"distill.nbest is {self.nbest}, but distill.beam is {self.beam}: a beam gives no more than its width"
-            )
+            raise ValueError(f"distill.nbest is {self.nbest}, but distill.beam is {self.beam}: a beam gives no more")
+        if self.take > self.nbest:
+            raise ValueError(f"distill.take is {self.take}, but distill.nbest is {self.nbest}: no more can be taken")
 
 
 @dataclass(frozen=True)
@@ -78,14 +79,11 @@ class Plan(Recipe):
         if self.task.name != "translation":
             raise ValueError(f"task.name is {self.task.name!r}; what a teacher says is learned as 'translation'")
         if self.data.phrasebook:
-            raise ValueError(
-                "data.phrasebook: a teacher translates files; write them with heed phrasebook --out FOLDER"
-            )
-        for name, asked in (("nbest", d.nbest > 1), ("mix", d.mix)):
+            raise ValueError("data.phrasebook: a teacher translates files; heed phrasebook --out FOLDER writes them")
+        for name, asked in (("nbest", d.nbest > d.take), ("mix", d.mix)):
             if asked and not self.referenced:
-                raise ValueError(
-                    f"distill.{name} is {getattr(d, name)}, which needs references: name them as data.target"
-                )
+                value = getattr(d, name)
+                raise ValueError(f"distill.{name} is {value}, which needs references: name them as data.target")
         if d.vocabulary == "teacher" and not self.model.folder:
             for name, value in (("model.name", self.family), ("subwords.source_model", self.subwords.source_model)):
                 if value:
@@ -98,7 +96,7 @@ class Plan(Recipe):
 
 FIXED = {  # what a student that is gone on with may not change: what has been translated depends on it
     "data": ("source", "target", "tsv", "columns", "holdout"),
-    "distill": ("teacher", "beam", "nbest", "nearest", "mix", "vocabulary"),
+    "distill": ("teacher", "beam", "nbest", "take", "nearest", "mix", "vocabulary"),
 }
 
 
@@ -156,14 +154,13 @@ def make(plan: Plan, folder: Path, tell: Tell = lambda what, done, total: None) 
 
 def student(plan: Plan, own: Path) -> Recipe:
     """The recipe of the student, which learns from the files in the folder `own`."""
-    texts = {"source": [str(own / SOURCE)], "target": [str(own / TARGET)], "tsv": []}
-    if plan.distill.mix:
-        texts = {**texts, "source": 2 * texts["source"], "target": [*texts["target"], str(own / REFERENCE)]}
+    _, *learned = _names(plan.distill)
+    texts = {"source": len(learned) * [str(own / SOURCE)], "target": [str(own / name) for name in learned], "tsv": []}
     if (own / VALID[0]).is_file() and not plan.validated:
         texts |= {"valid_source": [str(own / VALID[0])], "valid_target": [str(own / VALID[1])]}
     changes: dict[str, Any] = {"data": dataclasses.replace(plan.data, **texts)}
-    if learned := sorted(own.glob("*.spm")):  # one for both sides, or source.spm and target.spm
-        models = {"source_model": str(learned[0]), "target_model": str(learned[-1])}
+    if subwords := sorted(own.glob("*.spm")):  # one for both sides, or source.spm and target.spm
+        models = {"source_model": str(subwords[0]), "target_model": str(subwords[-1])}
         changes["subwords"] = dataclasses.replace(plan.subwords, **models)
     if plan.model.preset == "auto" and not plan.model.folder and plan.model.name != "seq2seq":
         preset = f"{choose_preset(_count(own / SOURCE))}-6-2"
@@ -223,31 +220,36 @@ def _lines(
 
 def _translate(how: DistillConfig, teacher: Translator, corpus: _Corpus, own: Path, tell: Tell) -> None:
     """Go on with the files where they end."""
-    names = (SOURCE, TARGET, REFERENCE) if how.mix else (SOURCE, TARGET)
+    names = _names(how)
     done = _whole_blocks([own / name for name in names], corpus.total)
     _check_same(corpus.lines, own / SOURCE, done)
     tell("translating", done, corpus.total)
     while block := list(islice(corpus.lines, BLOCK)):
-        columns = ([line.source for line in block], _said(teacher, block, how), [line.target for line in block])
+        columns = ([line.source for line in block], *_said(teacher, block, how), [line.target for line in block])
         for name, texts in zip(names, columns, strict=False):
             _append(own / name, texts)
         done += len(block)
         tell("translating", done, corpus.total)
 
 
-def _said(teacher: Translator, block: Sequence[Line], how: DistillConfig) -> list[str]:
-    """What the student is to say of each line."""
+def _names(how: DistillConfig) -> list[str]:
+    """The files, line by line of the same text: the source, and all that is learned of it."""
+    further = [f"target.{number}.txt" for number in range(2, how.take + 1)]
+    return [SOURCE, TARGET, *further, *([REFERENCE] if how.mix else [])]
+
+
+def _said(teacher: Translator, block: Sequence[Line], how: DistillConfig) -> list[list[str]]:
+    """What the student is to say of each line, as often as it `take`s; the nearest to the reference first."""
     beam = how.beam or max(teacher.decoding.beam, how.nbest)
     found = teacher.translate(
         [line.source for line in block], batch_tokens=how.batch_tokens, beam=beam, nbest=how.nbest, sample=False
     )
-    if how.nbest == 1:
-        return [translation.text for translation in found]
-    metric = dict(zip(("bleu", "chrf"), metrics(False, "13a", sentences=True), strict=False))[how.nearest]
-    return [
-        max((c.text for c in translation.nbest), key=lambda text: metric.sentence_score(text, [line.target]).score)
-        for line, translation in zip(block, found, strict=True)
-    ]
+    texts = [list(dict.fromkeys(c.text for c in translation.nbest)) for translation in found]
+    if how.nbest > how.take:
+        metric = dict(zip(("bleu", "chrf"), metrics(False, "13a", sentences=True), strict=False))[how.nearest]
+        for own, line in zip(texts, block, strict=True):
+            own.sort(key=lambda text: -metric.sentence_score(text, [line.target]).score)
+    return [[own[number % len(own)] for own in texts] for number in range(how.take)]  # of too few, the nearest again
 
 
 def _whole_blocks(paths: Sequence[Path], total: int) -> int:
