@@ -25,6 +25,8 @@ class Work:
 
     def build(self, row: dict, folder: str | None) -> dict:
         row = unpacked(row)
+        if self.device == "cuda":  # from here on: what a recorded graph needs is taken when it is recorded
+            torch.cuda.reset_peak_memory_stats()
         if isinstance(row, TrainRow):
             self.go = self.module.build(row, self.device, self.how)
         else:
@@ -44,10 +46,8 @@ class Work:
         return run
 
     def run(self, before: int, amount: int) -> dict:
-        """The time of `amount`, after `before` that do not count; the memory of both."""
+        """The time of `amount`, after `before` that do not count; the most memory of this row so far."""
         cuda = self.device == "cuda"
-        if cuda:
-            torch.cuda.reset_peak_memory_stats()
         self.go(before)
         self._wait()
         began = time.perf_counter()

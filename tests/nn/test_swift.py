@@ -119,13 +119,18 @@ print("the same")
 LOSS = """
 from heed.nn import slopes as kernels
 from heed.tasks.loss import _slopes
-kernels.BLOCK = 16
 expected = torch.tensor([3, 0, -1, 40, 17])
-for passes, agreement in ((1, 0.0), (2, 3.0)):
-    scores = draw(passes, 5, 41) * 4
-    wanted = _slopes(scores, expected, 0.1, agreement)
-    for one, two in zip(kernels.slopes(scores.clone(), expected, 0.1, agreement), wanted, strict=True):
-        torch.testing.assert_close(one, two, rtol=1e-5, atol=1e-6)
+for block, each, vocab in ((16, 4, 41), (64, 8, 64), (16, 8, 64), (8192, 8, 41)):  # with an end beyond the vocabulary, and without
+    kernels.BLOCK, kernels.LANES["block"], kernels.LANES["each"] = block, block, each
+    for passes, smoothing, agreement in ((1, 0.1, 0.0), (1, 0.0, 0.0), (2, 0.1, 3.0)):
+        scores = draw(passes, 5, vocab) * 4 + 20
+        scores[:, 1] -= 300  # far from the others
+        wanted = _slopes(scores, expected, smoothing, agreement)
+        for one, two in zip(kernels.slopes(scores.clone(), expected, smoothing, agreement), wanted, strict=True):
+            torch.testing.assert_close(one, two, rtol=1e-5, atol=2e-5)
+scores, expected = draw(1, 3, 3), torch.tensor([2, 0, -1])  # fewer words than share a maximum
+for one, two in zip(kernels.slopes(scores.clone(), expected, 0.1), _slopes(scores, expected, 0.1, 0.0), strict=True):
+    torch.testing.assert_close(one, two, rtol=1e-5, atol=2e-5)
 print("the same")
 """
 

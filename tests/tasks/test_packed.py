@@ -11,7 +11,8 @@ from heed.data.vocabulary import Marks
 from heed.models import MODELS
 from heed.nn.attention import attend
 from heed.nn.packing import Within
-from heed.tasks.loss import smoothed, smoothed_in_parts
+from heed.nn.places import give
+from heed.tasks.loss import certain, smoothed, smoothed_in_parts
 from heed.tasks.translation import RDrop, Translation
 
 SOURCE = [[5, 6, 7], [8], [9, 10, 11, 12, 13, 14], [], [6, 6]]
@@ -132,3 +133,30 @@ def test_two_passes_that_should_agree_in_parts_are_the_whole(monkeypatch, rows):
     torch.testing.assert_close((total, surprise), (whole, both.surprise / 2), rtol=0, atol=1e-12)
     ours, theirs = (torch.autograd.grad(3 * each, (states, weight)) for each in (total, whole))
     torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("rows", [3, 100])
+def test_a_gradient_known_to_be_one_is_not_multiplied_by(monkeypatch, rows):
+    """The same numbers; what comes back is what the way forward has left, and in its place where the matrix has one."""
+    monkeypatch.setattr("heed.tasks.loss.SCORES", {"cpu": 9 * rows})
+    chance = torch.Generator().manual_seed(2)
+    parts = [
+        torch.randn(*size, dtype=torch.double, generator=chance).requires_grad_() for size in ((7, 4), (9, 4), (9,))
+    ]
+    expected = torch.tensor([3, 0, 8, -1, 2, -1, 1])
+    total, _ = smoothed_in_parts(*parts, expected, 0.1)
+    wanted = torch.autograd.grad(total, parts)
+    total, _ = smoothed_in_parts(*parts, expected, 0.1)
+    left = [kept.data_ptr() for kept in total.grad_fn.saved_tensors]
+    found = torch.autograd.grad(total, parts, certain(total))
+    torch.testing.assert_close(found, wanted, rtol=0, atol=0)
+    assert [own.data_ptr() for own in found] == left
+    total = 3 * smoothed_in_parts(*parts, expected, 0.1)[0]  # here it reaches the loss as three
+    thrice = torch.autograd.grad(total, parts, certain(total))
+    torch.testing.assert_close(thrice, tuple(3 * own for own in wanted), rtol=0, atol=1e-12)
+    place = give(parts[1], torch.full((9, 4), 7.0, dtype=torch.double))
+    for _ in range(2):  # in the second no longer: it is taken
+        total, _ = smoothed_in_parts(*parts, expected, 0.1)
+        found = torch.autograd.grad(total, parts, certain(total))
+        torch.testing.assert_close(found, wanted, rtol=0, atol=1e-12)
+        assert (found[1].data_ptr() == place.memory.data_ptr()) == (place.asked == 1)

@@ -1,6 +1,7 @@
 """The training loop: what must not matter does not."""
 
 import itertools
+from functools import partial
 
 import pytest
 import torch
@@ -135,6 +136,14 @@ def test_a_long_gradient_is_cut_and_a_short_one_is_left_alone():
     assert free == pytest.approx(length)
     assert moved(length / 3) == (pytest.approx(length / 3, rel=1e-5), length)  # what is told is the length before
     assert moved(length * 3) == (pytest.approx(length), length)
+
+
+@pytest.mark.parametrize("fused", [True, False])
+def test_a_step_is_seen_by_those_who_keep_copies_of_weights(fused):
+    model = fresh()
+    before = [weight._version for weight in model.parameters()]
+    run(model, itertools.repeat(collate(SOURCE, TARGET)), partial(torch.optim.AdamW, fused=fused), steps=[1])
+    assert all(weight._version > old for weight, old in zip(model.parameters(), before, strict=True))
 
 
 def test_frozen_weights_stay():

@@ -8,43 +8,94 @@ import pytest
 
 pytest.importorskip("triton", reason="Triton comes with torch's GPU builds alone")
 
-PROGRAM = """
+BEGIN = """
 import torch
 from heed.data.packed import pack
 from heed.models.transformer import Transformer, TransformerConfig
-from heed.tasks.translation import Translation
-from heed.training import loop
+from heed.tasks.loss import Loss
+from heed.tasks.translation import RDrop, Translation
+from heed.training import loop, swift
 from heed.training.config import TrainingConfig, make_optimizer
 from heed.training.swift import Swift
 
-torch.manual_seed(0)
-model = Transformer(TransformerConfig(vocab_size=20, dim=32, heads=2, hidden=40, encoder_layers=1, decoder_layers=1,
-                                      max_length=40, dropout=0.0, norm="pre"))
-model.encoder.norm.weight.requires_grad_(False)
-batches = [pack([[5, 6, 7], [8, 9]], [[9, 8], [7]], slots=8), pack([[10, 11]], [[12, 13, 14]], slots=8)]
-wanted = []
-for chosen in ([0], [1], [0, 1]):
+def made(**more):
+    torch.manual_seed(0)
+    config = dict(vocab_size=20, dim=32, heads=2, hidden=40, encoder_layers=1, decoder_layers=1, max_length=40, dropout=0.0)
+    return Transformer(TransformerConfig(**{**config, **more}))
+batches = [pack([[5, 6], [8]], [[9], [7]], slots=1), pack([[10, 11]], [[12, 13, 14]], slots=1)]
+"""
+
+GRADIENTS = """
+bring = swift._bring
+def counted(memory, found):
+    brought.extend(tuple(own.shape) for own, new in zip(memory, found) if new is None or new.data_ptr() != own.data_ptr())
+    bring(memory, found)
+swift._bring = counted
+def twice(model, batch):  # an output layer that is used twice: its gradients are added by autograd
+    first, second = (Translation(0.1)(model, own) for own in (batch, batches[0]))
+    return Loss(first.total + second.total, first.surprise, batch.count)
+for objective, shape, turns in ((Translation(0.1), dict(norm="post", tied="target", output_bias=True), [[0], [0, 1]]),
+                                (twice, dict(norm="post", tied="all"), [[1]]),
+                                (RDrop(0.1, 3.0), dict(norm="pre", tied="all"), [[1]])):
+    model = made(**shape)
+    if shape["norm"] == "pre":
+        model.encoder.norm.weight.requires_grad_(False)
+        model.decoder.layers[0].attention.body.k.weight.requires_grad_(False)
+    learned = {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
+    wanted = []
+    for chosen in turns:
+        model.zero_grad()
+        for i in chosen: objective(model, batches[i]).total.backward()
+        wanted.append([weight.grad for weight in learned.values()])
     model.zero_grad()
-    for i in chosen:
-        Translation(0.1)(model, batches[i]).total.backward()
-    wanted.append([w.grad for w in model.parameters() if w.requires_grad])
-model.zero_grad()
-passes = Swift(model, Translation(0.1), torch.float32)  # the interpreter's products of bfloat16 are wrong
-for chosen, due in zip(([0], [1], [0, 1]), wanted, strict=True):  # the last: gradients of two batches add up
-    model.zero_grad()
-    for i in chosen:
-        loss = passes(batches[i])
-    for weight, gradient in zip([w for w in model.parameters() if w.requires_grad], due, strict=True):
-        assert weight.grad.dtype == torch.float32
-        torch.testing.assert_close(weight.grad, gradient, rtol=1e-4, atol=1e-4)
+    passes = Swift(model, objective, torch.float32)  # the interpreter's products of bfloat16 are wrong
+    for chosen, due in zip(turns, wanted, strict=True):  # the second: gradients of two batches add up
+        model.zero_grad()
+        for i in chosen:
+            brought = []
+            loss = passes(batches[i])
+        found = passes.sum
+        assert found is passes.sum and found.numel() == sum(weight.numel() for weight in learned.values())
+        assert loss.count == batches[chosen[-1]].count and loss.total.dtype == torch.float32
+        if len(chosen) == 1: torch.testing.assert_close(passes.squares, found.square().sum())
+        for (name, weight), gradient in zip(learned.items(), due, strict=True):
+            assert weight.grad.dtype == torch.float32
+            torch.testing.assert_close(weight.grad, gradient, rtol=1e-4, atol=1e-4, msg=lambda text: name + text)
+    # all were made in their places, but a table that is no output layer's, what is used twice, and what has a frozen neighbour
+    if objective is not twice:
+        away = [(32, 32)] * 2 if shape["norm"] == "pre" else [(20,), (20, 32)]
+        assert sorted(brought) == sorted(away), brought
 assert model.encoder.norm.weight.grad is None
-assert loss.count == 4 and loss.total.dtype == torch.float32
 
 optimizer = make_optimizer(TrainingConfig(), [w for w in model.parameters() if w.requires_grad])
+model.zero_grad()
 surprises = []
-loop.train(model, ((i, batches[i % 2]) for i in range(99)), None, optimizer, lambda step: 3e-3, steps=range(1, 9), clip=1.0,
+passes.objective = Translation(0.1)
+loop.train(model, ((i, batches[1]) for i in range(99)), None, optimizer, lambda step: 1e-2, steps=range(1, 4), clip=1.0,
            passes=passes, after_step=[lambda p: surprises.append(float(p.surprise) / p.count)])
-assert surprises[-1] < surprises[0] - 0.3, surprises  # it sees the weights that the optimizer has changed
+assert surprises[-1] < surprises[0] - 0.3, surprises  # it sees the weights that the optimizer and `step` have changed
+print("the same")
+"""
+
+SEEDS = """
+from heed.nn import fused
+calls, draw = [], torch.randint
+def counted(*args, **more):
+    calls.append(args)
+    return draw(*args, **more)
+torch.randint = counted
+model = made(dropout=0.2, hidden_dropout=0.1, attention_dropout=0.1, dim=16, heads=1)
+passes, results = Swift(model, Translation(0.1), torch.float32), []
+for seed in (1, 2, 1):
+    model.zero_grad()
+    calls.clear()
+    torch.manual_seed(seed)
+    results.append((float(passes(batches[1]).total), passes.sum.clone()))
+    assert len(calls) == 1 and not fused.SEEDS
+assert results[0][0] == results[2][0] != results[1][0] and torch.equal(results[0][1], results[2][1])
+with fused.one_draw(torch.device("cpu"), many=2):
+    seeds = [fused.chance(0.5, torch.device("cpu"))[0] for _ in range(4)]  # more than were drawn at once
+assert len({tuple(seed[:2].tolist()) for seed in seeds}) == 4
 print("the same")
 """
 
@@ -61,12 +112,12 @@ from heed.training.config import TrainingConfig, make_optimizer
 from heed.training.distributed import Alone, Replicated
 from heed.training.swift import Swift
 
-SIZES = dict(vocab_size=20, dim=32, heads=2, hidden=40, encoder_layers=1, decoder_layers=1, max_length=40, dropout=0.0)
+SIZES = dict(vocab_size=20, dim=16, heads=1, hidden=24, encoder_layers=1, decoder_layers=1, max_length=40, dropout=0.0)
 
 def trained(workers, order, accumulate):
     torch.manual_seed(0)
     model = Transformer(TransformerConfig(**SIZES))
-    batches = [pack([[5, 6, 7], [8, 9]], [[9, 8], [7]], slots=8), pack([[10, 11]], [[12, 13, 14]], slots=8)]
+    batches = [pack([[5], [8]], [[9], []], slots=1), pack([[10, 11]], [[12, 13]], slots=1)]
     optimizer = make_optimizer(TrainingConfig(), model.parameters())
     passes = Swift(model, Translation(0.1), torch.float32)
     given = iter([(None, batches[i]) for i in order])
@@ -101,8 +152,9 @@ def test_two_processes_learn_what_one_learns_of_twice_the_batches(tmp_path):
     assert done.stdout == "the same\n", done.stderr
 
 
-def test_gradients_are_those_of_plain_passes():
+@pytest.mark.parametrize("program", [GRADIENTS, SEEDS], ids=["gradients", "seeds"])
+def test_passes_are_plain_passes(program):
     """In a process of its own: the interpreter must be chosen before Triton is imported."""
     environment = {**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", BEGIN + program], env=environment, capture_output=True, text=True)
     assert done.stdout == "the same\n", done.stderr

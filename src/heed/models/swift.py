@@ -38,7 +38,7 @@ def _which(positions: Sinusoidal, tokens: Tensor, start: int, valid: Borders) ->
 def _embedded(
     model: EncoderDecoder, table: nn.Embedding, tokens: Int[Tensor, "1 t"], places: tuple[Tensor, Tensor], norm: Any
 ) -> Tensor:
-    from heed.nn import fused
+    from heed.nn import rows
 
     rate = model.dropout.p if model.dropout.training else 0.0
-    return fused.embed(table.weight, tokens[0], places[1], places[0], model.scale, rate)[None]
+    return rows.embed(table.weight, tokens[0], places[1], places[0], model.scale, rate)[None]

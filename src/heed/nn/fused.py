@@ -1,15 +1,20 @@
 """What stands between the matrix products of a layer, each in one pass over memory: written in Triton, for training on a GPU.
 
-A sum, its dropout and its norm are one kernel; so are an embedding, its place and its dropout.
+A sum, its dropout and its norm are one kernel.
 What dropout keeps is told by a hash of the place and a seed, so the way back asks again instead of remembering.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+
+from heed.nn.places import claim
+from heed.nn.sums import folded
 
 
 @triton.jit
@@ -26,7 +31,22 @@ def chance(dropout: float, device: torch.device) -> tuple[Tensor | None, int, fl
     """A seed from torch's own chance, and `dropout` as `kept` takes it and as what is kept is multiplied by."""
     if not dropout:
         return None, 0, 1.0
-    return torch.randint(0, 2**31 - 1, (2,), dtype=torch.int32, device=device), int(dropout * 2**24), 1 / (1 - dropout)
+    seed = SEEDS.pop() if SEEDS else torch.randint(0, 2**31 - 1, (2,), dtype=torch.int32, device=device)
+    return seed, int(dropout * 2**24), 1 / (1 - dropout)
+
+
+SEEDS: list[Tensor] = []  # drawn, and not used yet
+
+
+@contextmanager
+def one_draw(device: torch.device, many: int = 256) -> Iterator[None]:
+    """Inside this block the first seeds are of one draw, by a single kernel; four numbers each, so that all begin alike in memory."""
+    drawn = torch.randint(0, 2**31 - 1, (many, 4), dtype=torch.int32, device=device)
+    SEEDS.extend(reversed(drawn.unbind()))
+    try:
+        yield
+    finally:
+        SEEDS.clear()
 
 
 @triton.jit
@@ -129,7 +149,7 @@ class _SumNorm(torch.autograd.Function):
             ADD=True, DROP=seed is not None, **tile,
         )  # fmt: skip
         ctx.save_for_backward(total, weight, seed)
-        ctx.rest = (share, grown, eps)
+        ctx.rest, ctx.memory = (share, grown, eps), [claim(own) for own in (weight, bias, offset)]
         ctx.set_materialize_grads(False)
         return total, out
 
@@ -146,7 +166,7 @@ class _SumNorm(torch.autograd.Function):
             d, d if more is None else more.contiguous(), total, weight, dx, dy, parts, d if seed is None else seed, share,
             grown, len(total), eps, ADD=True, MORE=more is not None, DROP=seed is not None, **tile,
         )  # fmt: skip
-        to_weight, to_bias, to_offset = parts.sum(dim=1)
+        to_weight, to_bias, to_offset = folded(parts, ctx.memory)
         return dx, dy, to_offset, to_weight, to_bias, None, None
 
 
@@ -158,7 +178,7 @@ class _Norm(torch.autograd.Function):
             x, x, x, weight, bias, x, out, x, 0, 1.0, len(x), eps, ADD=False, DROP=False, **tile
         )
         ctx.save_for_backward(x, weight)
-        ctx.eps = eps
+        ctx.eps, ctx.memory = eps, [claim(own) for own in (weight, bias)]
         return out
 
     @staticmethod
@@ -170,7 +190,7 @@ class _Norm(torch.autograd.Function):
         _norm_backward[(number,)](
             d, d, x, weight, dx, dx, parts, d, 0, 1.0, len(x), ctx.eps, ADD=False, MORE=False, DROP=False, **tile
         )
-        to_weight, to_bias = parts.sum(dim=1)
+        to_weight, to_bias = folded(parts, ctx.memory)
         return dx, to_weight, to_bias, None
 
 
@@ -184,59 +204,3 @@ def sum_norm(
 ) -> tuple[Tensor, Tensor]:
     """The sum x + dropout(y + offset), and that normed."""
     return _SumNorm.apply(x.contiguous(), y.contiguous(), offset, part.weight, part.bias, part.eps, dropout)
-
-
-@triton.jit
-def _embed_forward(
-    tokens_at, places_at, table_at, waves_at, out_at, scale, seed_at, share, grown,
-    DROP: tl.constexpr, WIDTH: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
-    row, column = tl.program_id(0), tl.arange(0, BLOCK)
-    there = column < WIDTH
-    token, place = tl.load(tokens_at + row), tl.load(places_at + row)
-    x = tl.load(table_at + token * WIDTH + column, mask=there, other=0.0).to(tl.float32) * scale
-    x += tl.load(waves_at + place * WIDTH + column, mask=there, other=0.0).to(tl.float32)
-    if DROP:
-        x = tl.where(kept(seed_at, row * WIDTH + column, share), x * grown, 0.0)
-    tl.store(out_at + row * WIDTH + column, x.to(out_at.dtype.element_ty), mask=there)
-
-
-@triton.jit
-def _dropped(d_at, out_at, scale, seed_at, share, size, DROP: tl.constexpr, BLOCK: tl.constexpr):
-    places = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    there = places < size
-    d = tl.load(d_at + places, mask=there, other=0.0).to(tl.float32) * scale
-    if DROP:
-        d = tl.where(kept(seed_at, places, share), d, 0.0)
-    tl.store(out_at + places, d.to(out_at.dtype.element_ty), mask=there)
-
-
-class _Embed(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, table, tokens, places, waves, scale: float, dropout: float):
-        seed, share, grown = chance(dropout, table.device)
-        width = table.shape[1]
-        out = torch.empty(len(tokens), width, dtype=table.dtype, device=table.device)
-        _embed_forward[(len(tokens),)](
-            tokens, places, table, waves, out, scale, out if seed is None else seed, share, grown,
-            DROP=seed is not None, WIDTH=width, BLOCK=triton.next_power_of_2(width), num_warps=4,
-        )  # fmt: skip
-        ctx.save_for_backward(tokens, seed)
-        ctx.rest = (scale, share, grown, len(table))
-        return out
-
-    @staticmethod
-    def backward(ctx: Any, d):
-        tokens, seed = ctx.saved_tensors
-        scale, share, grown, size = ctx.rest
-        d, inner = d.contiguous(), torch.empty_like(d)
-        _dropped[(triton.cdiv(d.numel(), 4096),)](
-            d, inner, scale * grown, d if seed is None else seed, share, d.numel(), DROP=seed is not None, BLOCK=4096,
-        )  # fmt: skip
-        to_table = torch.ops.aten.embedding_dense_backward(inner, tokens, size, -1, False)
-        return to_table, None, None, None, None, None
-
-
-def embed(table: Tensor, tokens: Tensor, places: Tensor, waves: Tensor, scale: float, dropout: float = 0.0) -> Tensor:
-    """Dropout of the rows of `table` for tokens, times `scale`, and the rows of `waves` for their places."""
-    return _Embed.apply(table, tokens, places, waves, scale, dropout)

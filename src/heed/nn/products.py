@@ -3,6 +3,7 @@
 The slope of an activation and the gradient of the bias before it are one kernel.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -11,6 +12,8 @@ import triton.language as tl
 from torch import Tensor
 
 from heed.nn.fused import chance, kept, programs
+from heed.nn.places import claim, joined, neighbours
+from heed.nn.sums import folded
 
 NOTHING, RELU, GELU, SWISH = -1, 0, 1, 2
 
@@ -66,39 +69,61 @@ def _bend_backward(
 
 
 BEND = {"columns": 256, "rows": 8, "warps": 4, "programs": 1056}
+SUM = {"columns": 128, "rows": 32, "warps": 4, "programs": 1056}  # where there is no activation
 
 
-def _through(d: Tensor, before: Tensor | None, kind: int, seed: Tensor | None, share: int, grown: float):
+def _through(
+    d: Tensor,
+    before: Tensor | None,
+    kind: int,
+    seed: Tensor | None,
+    share: int,
+    grown: float,
+    memory: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
     """The gradient before an activation (of none: as it is), and its sum over the rows."""
     rows, width = d.shape
     d = d.contiguous()
     inner = d if before is None else torch.empty_like(before)
-    across = triton.cdiv(width, BEND["columns"])
-    down = programs(rows, BEND["rows"], max(1, BEND["programs"] // across))
+    tile = SUM if before is None else BEND
+    across = triton.cdiv(width, tile["columns"])
+    down = programs(rows, tile["rows"], max(1, tile["programs"] // across))
     parts = d.new_empty(down, width, dtype=torch.float32)
     _bend_backward[(across, down)](
         d, d if before is None else before, inner, parts, d if seed is None else seed, share, grown, rows, width,
-        KIND=kind, DROP=seed is not None, COLUMNS=BEND["columns"], ROWS=BEND["rows"], num_warps=BEND["warps"],
+        KIND=kind, DROP=seed is not None, COLUMNS=tile["columns"], ROWS=tile["rows"], num_warps=tile["warps"],
     )  # fmt: skip
-    return inner, parts.sum(dim=0).to(d.dtype)
+    return inner, folded(parts[None], [memory], d.dtype)[0]
+
+
+def to_weight(d: Tensor, x: Tensor, memory: Tensor | None) -> Tensor:
+    """The gradient of a linear layer's matrix, where it is wanted or in a new tensor."""
+    return d.T @ x if memory is None else torch.mm(d.T, x, out=memory)
 
 
 class _Linear(torch.autograd.Function):
-    """A linear layer, and its input again for whoever else needs it: both gradients come back as one product."""
+    """Linear layers side by side, and their input again for whoever else needs it: both gradients come back as one product."""
 
     @staticmethod
-    def forward(ctx: Any, x, weight, bias):
+    def forward(ctx: Any, x, *parts):
+        weights, biases = parts[: len(parts) // 2], parts[len(parts) // 2 :]
+        ctx.sizes, ctx.memory = [len(own) for own in biases], [_claimed(own) for own in (weights, biases)]
+        weight = joined(weights)
         ctx.save_for_backward(x, weight)
         ctx.set_materialize_grads(False)
-        return torch.addmm(bias, x, weight.T), x
+        return torch.addmm(joined(biases), x, weight.T), x
 
     @staticmethod
     def backward(ctx: Any, d, more):
         x, weight = ctx.saved_tensors
         d = d.contiguous()
-        to_weight = d.T @ x
-        _, to_bias = _through(d, None, NOTHING, None, 0, 1.0)
-        return _back(d, weight, more), to_weight, to_bias
+        own = to_weight(d, x, ctx.memory[0])
+        _, to_bias = _through(d, None, NOTHING, None, 0, 1.0, ctx.memory[1])
+        return back(d, weight, more), *own.split(ctx.sizes), *to_bias.split(ctx.sizes)
+
+
+def _claimed(weights: Sequence[Tensor]) -> Tensor | None:
+    return neighbours([claim(own) for own in weights])
 
 
 class _Last(torch.autograd.Function):
@@ -107,29 +132,40 @@ class _Last(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x, weight):
         ctx.save_for_backward(x, weight)
+        ctx.memory = claim(weight)
         return x @ weight.T
 
     @staticmethod
     def backward(ctx: Any, d):
         x, weight = ctx.saved_tensors
         d = d.contiguous()
-        to_weight = d.T @ x
-        return d @ weight, to_weight
+        own = to_weight(d, x, ctx.memory)
+        return d @ weight, own
 
 
-def _back(d: Tensor, weight: Tensor, more: Tensor | None) -> Tensor:
+def back(d: Tensor, weight: Tensor, more: Tensor | None) -> Tensor:
     """To the input of a linear layer; what else comes there is added in place, since nothing reads it after."""
     return d @ weight if more is None else more.addmm_(d, weight)
 
 
-def linear(x: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
-    """A linear layer of x, and x: use that one from there on."""
-    return _Linear.apply(x, weight, bias)
+def linear(x: Tensor, *parts: torch.nn.Linear) -> tuple[Tensor, Tensor]:
+    """What several linear layers make of x, side by side, and x: use that one from there on."""
+    return _Linear.apply(x, *(part.weight for part in parts), *(part.bias for part in parts))
 
 
 def last(x: Tensor, part: torch.nn.Linear) -> Tensor:
     """A linear layer without its bias."""
     return _Last.apply(x, part.weight)
+
+
+def bent(before: Tensor, kind: int, seed: Tensor | None, share: int, grown: float) -> Tensor:
+    """An activation, with dropout."""
+    out = torch.empty_like(before)
+    _bend_forward[(triton.cdiv(out.numel(), 2048),)](
+        before, out, out if seed is None else seed, share, grown, out.numel(),
+        KIND=kind, DROP=seed is not None, BLOCK=2048,
+    )  # fmt: skip
+    return out
 
 
 class _Up(torch.autograd.Function):
@@ -142,13 +178,9 @@ class _Up(torch.autograd.Function):
             before = out = torch._addmm_activation(bias, x, weight.T)
         else:
             before = torch.addmm(bias, x, weight.T)
-            out = torch.empty_like(before)
-            _bend_forward[(triton.cdiv(out.numel(), 2048),)](
-                before, out, out if seed is None else seed, share, grown, out.numel(),
-                KIND=kind, DROP=seed is not None, BLOCK=2048,
-            )  # fmt: skip
+            out = bent(before, kind, seed, share, grown)
         ctx.save_for_backward(x, weight, before, seed)
-        ctx.rest = (kind, share, grown)
+        ctx.rest, ctx.memory = (kind, share, grown), (claim(weight), claim(bias))
         ctx.set_materialize_grads(False)
         return out, x
 
@@ -156,9 +188,9 @@ class _Up(torch.autograd.Function):
     def backward(ctx: Any, d, more):
         x, weight, before, seed = ctx.saved_tensors
         kind, share, grown = ctx.rest
-        inner, to_bias = _through(d, before, kind, seed, share, grown)
-        to_weight = inner.T @ x
-        return _back(inner, weight, more), to_weight, to_bias, None, None
+        inner, to_bias = _through(d, before, kind, seed, share, grown, ctx.memory[1])
+        own = to_weight(inner, x, ctx.memory[0])
+        return back(inner, weight, more), own, to_bias, None, None
 
 
 def up(x: Tensor, part: torch.nn.Linear, kind: int, dropout: float = 0.0) -> tuple[Tensor, Tensor]:

@@ -8,7 +8,9 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-BLOCK = 4096
+BLOCK = 4096  # of two rows
+LOG2 = 1.4426950408889634  # of e
+LANES = {"block": 8192, "each": 8, "warps": 16}  # of a single row; `each`: neighbours that have one maximum
 
 
 @triton.jit
@@ -31,21 +33,58 @@ def _measured(z_at, VOCAB, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def _single(z_at, expected_at, total_at, plain_at, stride, smoothing, VOCAB, BLOCK: tl.constexpr):
+def _told(hit, size, mean, expected, total_at, plain_at, row, smoothing, VOCAB):
+    """Writes what a row costs. Whether it counts, how much smoothing takes off each slope, and the slope of what was expected."""
+    due = tl.where(expected >= 0, 1.0, 0.0)
+    tl.store(plain_at + row, (size - hit) * due)
+    tl.store(total_at + row, ((1 - smoothing) * (size - hit) + smoothing * (size - mean)) * due)
+    return due, due * smoothing / VOCAB, due * (tl.exp(hit - size) - smoothing / VOCAB - (1 - smoothing))
+
+
+@triton.jit
+def _single(
+    z_at, expected_at, total_at, plain_at, stride, smoothing, VOCAB, LOG2: tl.constexpr,
+    BLOCK: tl.constexpr, EACH: tl.constexpr, EVEN: tl.constexpr,
+):  # fmt: skip
+    """Two passes over a row: EACH neighbours, all of one thread, share a maximum; what was expected is mended at the end."""
     row = tl.program_id(0)
     expected = tl.load(expected_at + row).to(tl.int32)
     z_at += row.to(tl.int64) * stride
-    size, mean = _measured(z_at, VOCAB, BLOCK)
-    due = tl.where(expected >= 0, 1.0, 0.0)
-    plain = (size - tl.load(z_at + tl.maximum(expected, 0)).to(tl.float32)) * due
-    tl.store(plain_at + row, plain)
-    tl.store(total_at + row, (1 - smoothing) * plain + smoothing * (size - mean) * due)
-    tl.debug_barrier()  # what was expected is read before it is written over
+    hit = tl.load(z_at + tl.maximum(expected, 0)).to(tl.float32)
+    MANY: tl.constexpr = BLOCK // EACH
+    top, grown, total = (
+        tl.full((MANY,), -1e30, tl.float32),
+        tl.zeros((MANY,), tl.float32),
+        tl.zeros((MANY,), tl.float32),
+    )
+    inner = tl.arange(0, MANY)[:, None] * EACH + tl.arange(0, EACH)[None, :]
     for first in range(0, VOCAB, BLOCK):
-        column = first + tl.arange(0, BLOCK)
-        z = tl.load(z_at + column, mask=column < VOCAB, other=0.0).to(tl.float32)
-        slope = tl.exp(z - size) - smoothing / VOCAB - tl.where(column == expected, 1 - smoothing, 0.0)
-        tl.store(z_at + column, (slope * due).to(z_at.dtype.element_ty), mask=column < VOCAB)
+        if EVEN:
+            z = tl.load(z_at + first + inner, eviction_policy="evict_last").to(tl.float32)
+            total += tl.sum(z, axis=1)
+        else:
+            z = tl.load(z_at + first + inner, mask=first + inner < VOCAB, other=-1e30).to(tl.float32)
+            total += tl.sum(tl.where(first + inner < VOCAB, z, 0.0), axis=1)
+        higher = tl.maximum(top, tl.max(z, axis=1))
+        grown = grown * tl.exp2((top - higher) * LOG2) + tl.sum(tl.exp2(z * LOG2 - (higher * LOG2)[:, None]), axis=1)
+        top = higher
+    highest = tl.max(top, axis=0)
+    size = highest + tl.log(tl.sum(tl.where(top > -1e29, grown * tl.exp(top - highest), 0.0), axis=0))
+    mean = tl.sum(total, axis=0) / VOCAB
+    due, less, own = _told(hit, size, mean, expected, total_at, plain_at, row, smoothing, VOCAB)
+    tl.debug_barrier()  # what was expected is read before it is written over
+    lowered = size * LOG2
+    for first in range(0, VOCAB, BLOCK):
+        if EVEN:
+            z = tl.load(z_at + first + inner, eviction_policy="evict_first").to(tl.float32)
+            slope = tl.exp2(z * LOG2 - lowered) * due - less
+            tl.store(z_at + first + inner, slope.to(z_at.dtype.element_ty), eviction_policy="evict_first")
+        else:
+            z = tl.load(z_at + first + inner, mask=first + inner < VOCAB, other=-1e30).to(tl.float32)
+            slope = tl.exp2(z * LOG2 - lowered) * due - less
+            tl.store(z_at + first + inner, slope.to(z_at.dtype.element_ty), mask=first + inner < VOCAB)
+    tl.debug_barrier()
+    tl.store(z_at + tl.maximum(expected, 0), own.to(z_at.dtype.element_ty))
 
 
 @triton.jit
@@ -86,10 +125,14 @@ def slopes(scores: Tensor, expected: Tensor, smoothing: float, agreement: float 
     """What tasks/loss.py's plain one gives: the loss, the plain surprise, and the gradient, for which `scores` are used up."""
     passes, rows, vocab = scores.shape
     total, plain = scores.new_empty(2, rows, dtype=torch.float32)
-    block = min(BLOCK, triton.next_power_of_2(vocab))
-    parts = (scores, expected, total, plain, scores.stride(1))
+    parts, widest = (scores, expected, total, plain, scores.stride(1)), triton.next_power_of_2(vocab)
     if passes == 1:
-        _single[(rows,)](*parts, smoothing, vocab, BLOCK=block, num_warps=8)
+        block = max(LANES["each"], min(LANES["block"], widest))
+        _single[(rows,)](
+            *parts, smoothing, vocab, LOG2=LOG2, BLOCK=block, EACH=LANES["each"], EVEN=vocab % block == 0,
+            num_warps=LANES["warps"],
+        )  # fmt: skip
     else:
+        block = min(BLOCK, widest)
         _double[(rows,)](*parts, scores.stride(0), smoothing, agreement, vocab, BLOCK=block, num_warps=8)
     return total.sum(), plain.sum(), scores

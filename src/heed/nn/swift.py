@@ -4,7 +4,6 @@
 layer of a body are added where its sum is normed.
 """
 
-import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -66,7 +65,7 @@ def hasten(model: nn.Module) -> None:
 def exact(model: nn.Module) -> set[int]:
     """The ids of weights that kernels read in float32: those of norms, and the biases that are added before them."""
     bodies = [part.body for part in model.modules() if isinstance(part, PostNorm | PreNorm)]
-    last = [body.down if isinstance(body, MLP) else body.out for body in bodies]
+    last = [_last(body) for body in bodies]
     norms = [own for part in model.modules() if isinstance(part, nn.LayerNorm) for own in part.parameters()]
     return {id(own) for own in [*norms, *(part.bias for part in last)]}
 
@@ -90,54 +89,64 @@ class SwiftStack(nn.Module):
         cache: None = None,
     ) -> Float[Tensor, "1 t dim"]:
         """`total` runs along the residuals, `normed` is what the next body is given; after the fact they are one."""
-        from heed.nn import fused, products
+        from heed.nn import fused
 
         parts = [part for layer in self.layers for part in _parts(layer)]
         crosses = [layer.cross for layer in self.layers]
-        total = normed = x[0].to(parts[0].body.q.weight.dtype)
-        far = None if memory is None else memory[0]
+        total = normed = x.squeeze(0).to(parts[0].body.q.weight.dtype)  # (the gradient of x[0] would be a copy)
+        far = None if memory is None else memory.squeeze(0)
         norms = [part.norm for part in parts]
         if self.pre:  # the norm that follows a sum is the next one's
             normed, norms = fused.norm(total, norms[0]), [*norms[1:], self.norm]
         for part, norm in zip(parts, norms, strict=True):
-            body = part.body
+            body, last = part.body, _last(part.body)
             if isinstance(body, MLP):
-                last, rate = body.down, _rate(body.dropout)
-                y, normed = products.up(normed, body.up, kinds()[body.activation], rate)
+                y, normed = _hidden(body, normed)
             elif part in crosses:
-                last = body.out
-                y, normed, far = self._attended(body, normed, far, memory_mask, False)
+                y, normed, far = _attended(body, normed, far, memory_mask, False)
             else:
-                last = body.out
-                y, normed, _ = self._attended(body, normed, None, mask, causal)
-            y = products.last(y, last)
+                y, normed, _ = _attended(body, normed, None, mask, causal)
             total, normed = fused.sum_norm(total if self.pre else normed, y, last.bias, norm, _rate(part.dropout))
         return (normed if self.pre or self.norm is None else fused.norm(normed, self.norm))[None]
 
-    def _attended(
-        self,
-        body: Attention,
-        x: Float[Tensor, "t dim"],
-        memory: Float[Tensor, "s dim"] | None,
-        mask: Within,
-        causal: bool,
-    ) -> tuple[Float[Tensor, "t dim"], Float[Tensor, "t dim"], Float[Tensor, "s dim"] | None]:
-        """Queries, keys and values by one product, or two where keys are of a memory; all but the last linear layer.
 
-        Both inputs are given back, to be used from there on.
-        """
-        if memory is None:
-            (one, x), other = _together(x, body.q, body.k, body.v), None
-        else:
-            (one, x), (other, memory) = (
-                _together(x, body.q),
-                _together(memory, body.k, body.v),
-            )
-        return _mixed(body, one, other, mask, causal), x, memory
+def _last(body: MLP | Attention) -> nn.Linear:
+    return body.down if isinstance(body, MLP) else body.out
 
 
 def _rate(dropout: nn.Dropout) -> float:
     return dropout.p if dropout.training else 0.0
+
+
+def _attended(
+    body: Attention,
+    x: Float[Tensor, "t dim"],
+    memory: Float[Tensor, "s dim"] | None,
+    mask: Within,
+    causal: bool,
+) -> tuple[Float[Tensor, "t dim"], Float[Tensor, "t dim"], Float[Tensor, "s dim"] | None]:
+    """Queries, keys and values by one product, or two where keys are of a memory; all but the last bias.
+
+    Both inputs are given back, to be used from there on.
+    """
+    from heed.nn import products
+
+    if memory is None:
+        (one, x), other = products.linear(x, body.q, body.k, body.v), None
+    else:
+        (one, x), (other, memory) = products.linear(x, body.q), products.linear(memory, body.k, body.v)
+    return products.last(_mixed(body, one, other, mask, causal), body.out), x, memory
+
+
+def _hidden(body: MLP, x: Float[Tensor, "t dim"]) -> tuple[Float[Tensor, "t dim"], Float[Tensor, "t dim"]]:
+    """A feed-forward network but for its last bias; and its input, to be used from there on."""
+    from heed.nn import hidden, products
+
+    kind, rate = kinds()[body.activation], _rate(body.dropout)
+    if kind == products.RELU and hidden.takes(body.down.weight):
+        return hidden.hidden(x, body.up, body.down, rate)
+    y, x = products.up(x, body.up, kind, rate)
+    return products.last(y, body.down), x
 
 
 def _mixed(body: Attention, one: Tensor, other: Tensor | None, mask: Within, causal: bool) -> Float[Tensor, "t dim"]:
@@ -150,13 +159,3 @@ def _mixed(body: Attention, one: Tensor, other: Tensor | None, mask: Within, cau
     parts = [one.view(len(one), 3, -1)] if other is None else [one[:, None], other.view(len(other), 2, -1)]
     q, k, v = (own.unflatten(-1, (-1, body.width)).transpose(0, 1)[None] for part in parts for own in part.unbind(1))
     return attend_within(q, k, v, mask, causal, dropout)[0].transpose(0, 1).flatten(1)
-
-
-def _together(x: Float[Tensor, "t dim"], *parts: nn.Linear) -> tuple[Tensor, Tensor]:
-    """What several linear layers make of x, side by side; and x."""
-    from heed.nn import products
-
-    if len(parts) == 1:
-        return products.linear(x, parts[0].weight, parts[0].bias)
-    weights, biases = torch.cat([part.weight for part in parts]), torch.cat([part.bias for part in parts])
-    return products.linear(x, weights, biases)

@@ -7,6 +7,8 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from heed.nn.places import claim
+
 
 class Loss(NamedTuple):
     """`total` is what is made small; `surprise` the plain -log p of what was expected, for perplexity."""
@@ -53,44 +55,65 @@ def smoothed_in_parts(
     return _InParts.apply(states, weight, bias, expected, (smoothing, agreement), dtype)
 
 
+def certain(total: Float[Tensor, ""]) -> Float[Tensor, ""]:
+    """A gradient of one for `total`, known to be one: whoever is handed it need not multiply by it.
+
+    (To look whether a number on a device is one is to wait for it.)
+    """
+    one = torch.ones_like(total)
+    one.certain = True
+    return one
+
+
 class _InParts(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, states, weight, bias, expected, rates: tuple[float, float], dtype: torch.dtype):
         matrix, exact = weight.to(dtype), torch.promote_types(dtype, torch.float32)
         total = surprise = torch.zeros((), dtype=exact, device=states.device)
-        to_states = torch.empty_like(states)
-        to_weight = None
+        to_states, to_weight, memory = [], None, claim(weight)
         to_bias = None if bias is None else torch.zeros(bias.shape, dtype=exact, device=bias.device)
-        most = SCORES.get(states.device.type, SCORES["cpu"]) // len(weight)
-        parts = max(1, -(-states.shape[1] * len(states) // max(1, most)))
-        each = -(-states.shape[1] // parts)
+        each = _each(states, len(weight))
+        alone = each >= states.shape[1]  # else what is added up is rounded and put in its place after that
         for start in range(0, states.shape[1], each):
             rows = states[:, start : start + each].to(dtype).flatten(0, 1)
             scores = F.linear(rows, matrix, None if bias is None else bias.to(dtype)).unflatten(0, (len(states), -1))
             own, plain, slope = _slopes(scores, expected[start : start + each], *rates)
             total, surprise, slope = total + own, surprise + plain, slope.flatten(0, 1)
-            to_states[:, start : start + each] = (slope @ matrix).unflatten(0, (len(states), -1))
-            added = _product(slope.T, rows)
+            to_states.append((slope @ matrix).unflatten(0, (len(states), -1)))
+            added = _product(slope.T, rows, *((weight.dtype, memory) if alone else (exact, None)))
             to_weight = added if to_weight is None else to_weight.add_(added)
             if bias is not None:
                 to_bias += slope.sum(dim=0, dtype=exact)
+        if memory is not None and to_weight is not memory:
+            to_weight = memory.copy_(to_weight)
+        to_states = (to_states[0] if alone else torch.cat(to_states, dim=1)).to(states.dtype)
         ctx.save_for_backward(to_states, to_weight.to(weight.dtype), None if bias is None else to_bias.to(bias.dtype))
+        ctx.place = None if memory is None else weight.place
         ctx.mark_non_differentiable(surprise)
         return total, surprise
 
     @staticmethod
     def backward(ctx: Any, change: Tensor, _: Tensor):
-        return (
-            *(None if part is None else part * change.to(part.dtype) for part in ctx.saved_tensors),
-            None,
-            None,
-            None,
-        )
+        found = ctx.saved_tensors
+        if not hasattr(change, "certain"):
+            found = [None if part is None else part * change.to(part.dtype) for part in found]
+        elif ctx.place is not None:
+            ctx.place.full = True
+        return *found, None, None, None
 
 
-def _product(one: Tensor, other: Tensor) -> Tensor:
-    """A matrix product; of half precision in float32, where the device sums in it anyway."""
-    if one.is_cuda and one.dtype.itemsize < 4:
+def _each(states: Tensor, vocab: int) -> int:
+    """How many rows of a pass have their scores at one time."""
+    most = SCORES.get(states.device.type, SCORES["cpu"]) // vocab
+    parts = max(1, -(-states.shape[1] * len(states) // max(1, most)))
+    return -(-states.shape[1] // parts)
+
+
+def _product(one: Tensor, other: Tensor, dtype: torch.dtype, memory: Tensor | None) -> Tensor:
+    """A matrix product: in `memory`, where there is some; or in float32 if asked, where the device sums in it anyway."""
+    if memory is not None and memory.dtype == one.dtype:
+        return torch.mm(one, other, out=memory)
+    if one.is_cuda and one.dtype.itemsize < 4 and dtype == torch.float32:
         return torch.mm(one, other, out_dtype=torch.float32)
     return one @ other
 

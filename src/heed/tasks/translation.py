@@ -24,7 +24,7 @@ class Translation:
     def packed(self, model: nn.Module, batch: Packed) -> Loss:
         """The same of sentences end to end."""
         total, surprise = smoothed_in_parts(
-            _states(model, batch)[0], *model.last_layer(), batch.expected, self.smoothing
+            _states(model, batch).squeeze(0), *model.last_layer(), batch.expected, self.smoothing
         )
         return Loss(total, surprise, batch.count)
 
@@ -50,7 +50,7 @@ class RDrop:
 
     def packed(self, model: nn.Module, batch: Packed) -> Loss:
         """The same of sentences end to end."""
-        states = _states(model, batch.twice()).unflatten(1, (2, -1))[0]
+        states = _states(model, batch.twice()).squeeze(0).unflatten(0, (2, -1))
         total, surprise = smoothed_in_parts(states, *model.last_layer(), batch.expected, self.smoothing, self.weight)
         return Loss(total, surprise, batch.count)
 

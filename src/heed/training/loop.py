@@ -6,13 +6,14 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.graph import increment_version
 from torch.nn.utils import get_total_norm
 from torch.optim import Optimizer
 
 from heed.tasks.loss import Loss
 from heed.training.distributed import Alone
 from heed.training.schedule import Schedule
-from heed.training.shards import local, whole
+from heed.training.shards import is_shared, local, whole
 
 APART = 2_654_435_761  # its multiples are far from each other, also in the 32 bits of a seed that the CPU minds
 
@@ -30,11 +31,19 @@ class Progress(NamedTuple):
 
 @runtime_checkable
 class Passes(Protocol):
-    """Who goes forward and back in the objective's stead: it leaves gradients at the weights, and all of them end to end in `sum`."""
+    """Who goes forward and back in the objective's stead, one batch after another.
 
-    sum: Tensor
+    Whoever asks for `sum` has all gradients of the step end to end, and parts of it at the weights. One process needs
+    none of that: `step` may do the optimizer's work too and tell how large the gradient was. If it does not, gradients
+    are at the weights after it.
+    """
+
+    @property
+    def sum(self) -> Tensor: ...
 
     def __call__(self, batch: Any) -> Loss: ...
+
+    def step(self, optimizer: Optimizer, count: int, clip: float) -> Tensor | None: ...
 
 
 def train(  # noqa: PLR0913 (the parts of a loop, each by its name)
@@ -76,11 +85,8 @@ def train(  # noqa: PLR0913 (the parts of a loop, each by its name)
                 else:
                     loss = passes(batch)
             surprise, count = surprise + loss.surprise, count + loss.count
-        if passes is not None:
-            workers.add(passes.sum)
         surprise, count = workers.sum(surprise, count)
-        gradient = settle([weight.grad for weight in weights if weight.grad is not None], count, clip)
-        optimizer.step()
+        gradient = _update(weights, optimizer, count, clip, passes, workers)
         optimizer.zero_grad()
         progress = Progress(step, place, surprise, count, gradient, rate)
         if any([tell(progress) for tell in after_step]):  # a list: everyone is told
@@ -91,6 +97,29 @@ def set_rate(optimizer: Optimizer, rate: float) -> float:
     for group in optimizer.param_groups:
         group["lr"] = rate
     return rate
+
+
+def _update(
+    weights: Sequence[Tensor],
+    optimizer: Optimizer,
+    count: int | Tensor,
+    clip: float,
+    passes: Passes | None,
+    workers: Alone,
+) -> Tensor:
+    """A step by gradients that are sums over `count`; how large their mean was."""
+    if passes is not None and workers.world > 1:
+        workers.add(passes.sum)
+    elif passes is not None:
+        size = passes.step(optimizer, count, clip)
+        if size is not None:
+            return size
+    size = settle([weight.grad for weight in weights if weight.grad is not None], count, clip)
+    optimizer.step()
+    increment_version(
+        [weight for weight in weights if not is_shared(weight)]
+    )  # torch's fused steps do not say what they write
+    return size
 
 
 def settle(gradients: Sequence[Tensor], count: int | Tensor, clip: float) -> Tensor:
