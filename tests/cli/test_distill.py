@@ -1,6 +1,7 @@
 """heed distill: from a teacher to a student that translates, in one command."""
 
 import json
+import tomllib
 
 import pytest
 
@@ -67,6 +68,45 @@ def test_the_same_corpus_teaches_a_second_student(heed, command, tmp_path):
     assert heed(*command(tmp_path / "run", "--quiet")) == (0, "", "")
     again = ["--out", tmp_path / "second", "--set", "model.encoder_layers=1", "--quiet"]
     assert heed("train", tmp_path / "run" / "distilled" / "student.toml", *again) == (0, "", "")
+
+
+def test_a_student_that_hears_its_teacher_learns_something_else_and_goes_on_to_the_same(
+    heed, command, trained, tmp_path
+):
+    weights = {}
+    for name, settings in (("hard", []), ("less", ["distill.soft=0.1"]), ("soft", ["distill.soft=0.9"])):
+        assert heed(*command(tmp_path / name, "--quiet", settings=settings)) == (0, "", "")
+        weights[name] = (tmp_path / name / "model" / "model.safetensors").read_bytes()
+    assert len(set(weights.values())) == 3
+    student = tmp_path / "soft" / "distilled" / "student.toml"
+    assert f'teacher = "{trained}"' in student.read_text("utf-8")
+    steps = ["--set", "training.steps=2", "--set", "training.checkpoint_every=1", "--quiet"]
+    assert heed("train", student, "--out", tmp_path / "half", *steps) == (0, "", "")
+    again = heed("train", "--out", tmp_path / "half", "--resume", "--quiet", *sets(command_steps(student)))
+    assert again == (0, "", "")
+    assert (tmp_path / "half" / "model" / "model.safetensors").read_bytes() == weights["soft"]
+
+
+def command_steps(student) -> list[str]:
+    return [f"training.steps={tomllib.loads(student.read_text('utf-8'))['training']['steps']}"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        (["subwords.size=500", "subwords.source_model=", "subwords.target_model="],
+         "which has other subwords than this run: take its own"),
+        (["filters.max_length=2000", "model.max_length=3000"], "but the teacher has places for"),
+        (["training.teacher={labels}"], "which does not translate: name a translator"),
+    ],
+)  # fmt: skip
+def test_a_teacher_that_cannot_be_heard_is_refused_in_a_sentence(heed, command, tmp_path, settings, says):
+    assert heed(*command(tmp_path / "run", "--quiet", settings=["distill.soft=0.5"])) == (0, "", "")
+    student = tmp_path / "run" / "distilled" / "student.toml"
+    write_package(classifier(), tmp_path / "labels")
+    settings = [own.format(labels=tmp_path / "labels") for own in settings]
+    code, _, err = heed("train", student, "--out", tmp_path / "other", *sets(settings))
+    assert code != 0 and says in err, err
 
 
 def silent_after(monkeypatch, blocks: int) -> None:

@@ -260,6 +260,11 @@ def test_the_student_learns_from_the_teacher_or_from_both(plan, tmp_path):
     assert (own / "reference.txt").read_text("utf-8") == Path(plan(target="target").data.target[0]).read_text("utf-8")
 
 
+def test_a_student_may_hear_what_its_teacher_thinks(plan, teachers, tmp_path):
+    training = recipes.read(distill.make(plan("distill.soft=0.3"), tmp_path), []).training
+    assert (training.teacher, training.taught) == (str(teachers[0]), 0.3)
+
+
 def test_a_table_is_a_corpus_too(plan, tmp_path, pairs):
     table = ["data.columns=[2, 1]", "distill.mix=true"]
     path = distill.make(plan(*table, source=None, tsv="tsv"), tmp_path / "table")
@@ -323,6 +328,12 @@ def test_a_plan_is_read_back_as_it_was_written(plan, tmp_path):
         (["distill.beam=0"], "distill.beam is 0; it must be at least 1"),
         (["distill.nbest=0"], "distill.nbest is 0; it must be at least 1"),
         (["distill.nbest=4", "distill.beam=2"], "distill.nbest is 4, but distill.beam is 2: a beam gives no more"),
+        (["distill.soft=2.5"], "distill.soft is 2.5; it must be from 0 to 1"),
+        (["distill.soft=0.5", "distill.teacher=['a', 'b']"], "distill.soft is 0.5, which needs one teacher and its vocabulary"),
+        (["distill.soft=0.5", "distill.vocabulary=own"], "distill.soft is 0.5, which needs one teacher and its vocabulary"),
+        (["distill.soft=0.5", "training.r_drop=5.0"], "distill.soft is 0.5 and training.r_drop is 5.0: a student has one or"),
+        (["training.teacher='a'", "training.r_drop=1.0"], "training.teacher is 'a' and training.r_drop is 1.0"),
+        (["training.taught=1.5"], "training.taught is 1.5; it must be above 0 and no more than 1"),
         (["distill.take=0"], "distill.take is 0; it must be at least 1"),
         (["distill.nbest=4", "distill.take=5"], "distill.take is 5, but distill.nbest is 4: no more can be taken"),
         (["distill.nbest=4"], "distill.nbest is 4, which needs references: name them as data.target"),

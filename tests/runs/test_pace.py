@@ -11,7 +11,7 @@ from heed.models.transformer import Transformer, TransformerConfig
 from heed.runs.jobs import Job
 from heed.runs.pace import pace
 from heed.tasks.classification import Classification
-from heed.tasks.translation import RDrop, Translation
+from heed.tasks.translation import RDrop, Taught, Translation
 from heed.training.config import TrainingConfig
 from heed.training.distributed import Alone, Sharded
 
@@ -47,7 +47,7 @@ def test_on_a_cpu_sentences_stand_side_by_side_in_float32():
 
 
 def test_on_one_gpu_in_bfloat16_they_go_end_to_end_and_swiftly():
-    for objective in (Translation(0.1), RDrop(0.1, 5.0)):
+    for objective in (Translation(0.1), RDrop(0.1, 5.0), Taught(model(dim=64))):
         found = of(CUDA, own=job(objective), precision="bfloat16", batch_tokens=25_000)
         assert found.swiftly and found.plan is plan_packed
         assert isinstance(found.together, partial) and found.together.func is pack
@@ -63,6 +63,12 @@ def test_settings_that_go_another_way(settings):
 def test_a_model_whose_heads_no_kernel_is_made_for_goes_the_plain_way():
     assert not of(CUDA, model(heads=8), precision="bfloat16").swiftly  # heads of 4
     assert of(CUDA, model(heads=8), precision="bfloat16", packed=True).plan is plan_packed
+
+
+def test_a_teacher_whose_heads_no_kernel_is_made_for_is_heard_the_plain_way():
+    lesson = job(Taught(model(heads=8)))
+    assert not of(CUDA, own=lesson, precision="bfloat16").swiftly
+    assert of(CUDA, own=lesson, precision="bfloat16", packed=True).plan is plan_packed
 
 
 def test_weights_in_parts_go_the_plain_way():

@@ -13,7 +13,7 @@ from heed.nn.attention import attend
 from heed.nn.packing import Within
 from heed.nn.places import give
 from heed.tasks.loss import certain, smoothed, smoothed_in_parts
-from heed.tasks.translation import RDrop, Translation
+from heed.tasks.translation import RDrop, Taught, Translation
 
 SOURCE = [[5, 6, 7], [8], [9, 10, 11, 12, 13, 14], [], [6, 6]]
 TARGET = [[7, 8], [9, 10, 11, 12], [5], [13, 14, 15], []]
@@ -50,7 +50,11 @@ def model(name="transformer", **shape):
         ("pegasus", {}, None),
     ],
 )
-@pytest.mark.parametrize("objective", [Translation(0.0), Translation(0.1), RDrop(0.1, 3.0)])
+@pytest.mark.parametrize(
+    "objective",
+    [Translation(0.0), Translation(0.1), RDrop(0.1, 3.0), Taught(model(dim=8, output_bias=True), 0.1, 0.3)],
+    ids=["plain", "smoothed", "r-drop", "taught"],
+)
 def test_packed_is_padded(name, shape, marks, slots, objective):
     made, both = model(name, **shape), ((marks, marks),) if marks else ()
     padded, packed = collate(SOURCE, TARGET, *both), pack(SOURCE, TARGET, *both, slots=slots)

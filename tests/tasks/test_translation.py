@@ -1,5 +1,7 @@
 """Losses beside their definitions, in float64."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -8,7 +10,7 @@ from torch import nn
 from heed.data.batches import Batch, collate
 from heed.models.transformer import Transformer, TransformerConfig
 from heed.tasks.loss import smoothed
-from heed.tasks.translation import RDrop, Translation
+from heed.tasks.translation import RDrop, Taught, Translation
 
 CONFIG = TransformerConfig(vocab_size=19, dim=16, heads=2, hidden=24, encoder_layers=1, decoder_layers=1, dropout=0.3)
 SOURCE = [[5, 6, 7], [8], [9, 10, 11, 12], [4, 4]]
@@ -116,6 +118,37 @@ def test_r_drop_with_dropout_is_its_definition(model, weight):
     assert loss.count == len(batch.expected)
     for ours, theirs in zip(gradients(model, loss.total), gradients(model, expected), strict=True):
         assert_same(ours, theirs)
+
+
+def other(model):
+    """Another model of the same vocabulary, that drops nothing."""
+    torch.manual_seed(5)
+    teacher = Transformer(replace(CONFIG, dim=8, tied="none")).double().eval()
+    for weight in teacher.parameters():
+        nn.init.normal_(weight, std=0.4)
+    return teacher
+
+
+@pytest.mark.parametrize(("smoothing", "share"), [(0.0, 0.5), (0.1, 0.3), (0.1, 1.0)])
+def test_a_taught_model_minds_what_is_expected_and_what_its_teacher_thinks(model, smoothing, share):
+    batch, teacher = collate(SOURCE, TARGET), other(model)
+    loss = Taught(teacher, smoothing, share)(model, batch)
+    own, heard = (at(batch.places, m.read(batch.target, m.encode(batch.source, batch.valid), batch.valid), m)
+                  for m in (model, teacher))  # fmt: skip
+    hard = F.cross_entropy(own, batch.expected, label_smoothing=smoothing, reduction="sum")
+    expected = (1 - share) * hard + share * F.cross_entropy(own, heard.detach().softmax(-1), reduction="sum")
+    assert_same(loss.total, expected)
+    assert_same(loss.surprise, F.cross_entropy(own, batch.expected, reduction="sum").detach())
+    assert loss.count == len(batch.expected)
+    for ours, theirs in zip(gradients(model, loss.total), gradients(model, expected), strict=True):
+        assert_same(ours, theirs)
+    assert all(weight.grad is None for weight in teacher.parameters())
+
+
+def test_who_is_its_own_teacher_has_nothing_to_learn(model):
+    loss = Taught(model, 0.1, 1.0)(model, collate(SOURCE, TARGET))
+    for gradient in gradients(model, loss.total):
+        assert_same(gradient, torch.zeros_like(gradient))
 
 
 class Masked(nn.Module):

@@ -9,11 +9,13 @@ import pytest
 pytest.importorskip("triton", reason="Triton comes with torch's GPU builds alone")
 
 BEGIN = """
+from dataclasses import replace
 import torch
 from heed.data.packed import pack
+from heed.models.swift import listener
 from heed.models.transformer import Transformer, TransformerConfig
 from heed.tasks.loss import Loss
-from heed.tasks.translation import RDrop, Translation
+from heed.tasks.translation import RDrop, Taught, Translation
 from heed.training import loop, swift
 from heed.training.config import TrainingConfig, make_optimizer
 from heed.training.swift import Swift
@@ -36,6 +38,7 @@ def twice(model, batch):  # an output layer that is used twice: its gradients ar
     return Loss(first.total + second.total, first.surprise, batch.count)
 for objective, shape, turns in ((Translation(0.1), dict(norm="post", tied="target", output_bias=True), [[0], [0, 1]]),
                                 (twice, dict(norm="post", tied="all"), [[1]]),
+                                (Taught(made(dim=16, heads=1, norm="pre").eval(), 0.1, 0.4), dict(norm="post", tied="all"), [[0]]),
                                 (RDrop(0.1, 3.0), dict(norm="pre", tied="all"), [[1]])):
     model = made(**shape)
     if shape["norm"] == "pre":
@@ -48,6 +51,7 @@ for objective, shape, turns in ((Translation(0.1), dict(norm="post", tied="targe
         for i in chosen: objective(model, batches[i]).total.backward()
         wanted.append([weight.grad for weight in learned.values()])
     model.zero_grad()
+    if isinstance(objective, Taught): objective = replace(objective, teacher=listener(objective.teacher, torch.float32))
     passes = Swift(model, objective, torch.float32)  # the interpreter's products of bfloat16 are wrong
     for chosen, due in zip(turns, wanted, strict=True):  # the second: gradients of two batches add up
         model.zero_grad()
@@ -63,7 +67,7 @@ for objective, shape, turns in ((Translation(0.1), dict(norm="post", tied="targe
             torch.testing.assert_close(weight.grad, gradient, rtol=1e-4, atol=1e-4, msg=lambda text: name + text)
     # all were made in their places, but a table that is no output layer's, what is used twice, and what has a frozen neighbour
     if objective is not twice:
-        away = [(32, 32)] * 2 if shape["norm"] == "pre" else [(20,), (20, 32)]
+        away = [(32, 32)] * 2 if shape["norm"] == "pre" else [(20,), (20, 32)] if shape["tied"] == "target" else []
         assert sorted(brought) == sorted(away), brought
 assert model.encoder.norm.weight.grad is None
 

@@ -1,8 +1,10 @@
 """An encoder-decoder for training on a GPU: the same model, of swifter parts (nn/swift.py)."""
 
+import copy
 from functools import partial
 from typing import Any
 
+import torch
 from jaxtyping import Int
 from torch import Tensor, nn
 
@@ -28,6 +30,17 @@ def hasten(model: EncoderDecoder) -> None:
     positions = {type(part) for part in (model.positions, model.source_positions) if part is not None}
     if all(issubclass(kind, Sinusoidal) for kind in positions) and model.norm is None and model.source_norm is None:
         model._places, model._embed = _which, partial(_embedded, model)
+
+
+def listener(model: EncoderDecoder, dtype: torch.dtype = torch.bfloat16) -> EncoderDecoder:
+    """A rounded copy of a model that `fits`, to be listened to: it learns nothing and drops nothing."""
+    own = copy.deepcopy(model).requires_grad_(False)
+    exact = swift.exact(own)
+    for weight in own.parameters():
+        if id(weight) not in exact:
+            weight.data = weight.data.to(dtype)
+    hasten(own)
+    return own.eval()
 
 
 def _which(positions: Sinusoidal, tokens: Tensor, start: int, valid: Borders) -> tuple[Tensor, Tensor]:

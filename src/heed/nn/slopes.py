@@ -121,12 +121,50 @@ def _double(z_at, expected_at, total_at, plain_at, stride, apart, smoothing, agr
         tl.store(y_at + column, (slope_y * due).to(z_at.dtype.element_ty), mask=there)
 
 
-def slopes(scores: Tensor, expected: Tensor, smoothing: float, agreement: float = 0.0) -> tuple[Tensor, Tensor, Tensor]:
+@triton.jit
+def _lesson(z_at, expected_at, total_at, plain_at, stride, y_at, apart, smoothing, share, VOCAB, BLOCK: tl.constexpr):
+    """Of the loss, `share` is to say what a teacher's scores y say."""
+    row = tl.program_id(0)
+    expected = tl.load(expected_at + row).to(tl.int32)
+    z_at += row.to(tl.int64) * stride
+    y_at += row.to(tl.int64) * apart
+    size, mean = _measured(z_at, VOCAB, BLOCK)
+    heard, _ = _measured(y_at, VOCAB, BLOCK)
+    along = tl.zeros((BLOCK,), tl.float32)
+    for first in range(0, VOCAB, BLOCK):
+        column = first + tl.arange(0, BLOCK)
+        z = tl.load(z_at + column, mask=column < VOCAB, other=0.0).to(tl.float32)
+        along += tl.exp(tl.load(y_at + column, mask=column < VOCAB, other=-1e30).to(tl.float32) - heard) * z
+    due = tl.where(expected >= 0, 1.0, 0.0)
+    plain = size - tl.load(z_at + tl.maximum(expected, 0)).to(tl.float32)
+    own = (1 - smoothing) * plain + smoothing * (size - mean)
+    tl.store(plain_at + row, plain * due)
+    tl.store(total_at + row, ((1 - share) * own + share * (size - tl.sum(along, axis=0))) * due)
+    tl.debug_barrier()  # what was expected is read before it is written over
+    for first in range(0, VOCAB, BLOCK):
+        column = first + tl.arange(0, BLOCK)
+        z = tl.load(z_at + column, mask=column < VOCAB, other=0.0).to(tl.float32)
+        q = tl.exp(tl.load(y_at + column, mask=column < VOCAB, other=-1e30).to(tl.float32) - heard)
+        target = smoothing / VOCAB + tl.where(column == expected, 1 - smoothing, 0.0)
+        slope = tl.exp(z - size) - (1 - share) * target - share * q
+        tl.store(z_at + column, (slope * due).to(z_at.dtype.element_ty), mask=column < VOCAB)
+
+
+def slopes(
+    scores: Tensor,
+    expected: Tensor,
+    smoothing: float,
+    agreement: float = 0.0,
+    heard: tuple[Tensor, float] | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
     """What tasks/loss.py's plain one gives: the loss, the plain surprise, and the gradient, for which `scores` are used up."""
     passes, rows, vocab = scores.shape
     total, plain = scores.new_empty(2, rows, dtype=torch.float32)
     parts, widest = (scores, expected, total, plain, scores.stride(1)), triton.next_power_of_2(vocab)
-    if passes == 1:
+    if heard is not None:
+        other, share = heard
+        _lesson[(rows,)](*parts, other, other.stride(0), smoothing, share, vocab, BLOCK=min(BLOCK, widest), num_warps=8)
+    elif passes == 1:
         block = max(LANES["each"], min(LANES["block"], widest))
         _single[(rows,)](
             *parts, smoothing, vocab, LOG2=LOG2, BLOCK=block, EACH=LANES["each"], EVEN=vocab % block == 0,

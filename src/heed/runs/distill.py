@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from heed import config
 from heed.data import corpus as corpora
@@ -16,6 +16,7 @@ from heed.data.subwords import Subwords
 from heed.data.vocabularies import folder as vocabularies
 from heed.evaluation.translation import metrics
 from heed.models import folder as model_folder
+from heed.runs.distill_config import DistillConfig
 from heed.runs.models import choose_preset
 from heed.runs.recipe import Recipe
 from heed.serving.load import load
@@ -27,33 +28,6 @@ VALID = ("valid.source.txt", "valid.target.txt")
 BLOCK = 2000  # sentences that are translated together, and written down together
 
 Tell = Callable[[str, int, int], None]  # what is done, how much of it, of how much (0: not known yet)
-
-
-@dataclass(frozen=True)
-class DistillConfig:
-    """`beam` None: the teacher's own. Of `nbest` translations the student is given the `take` ones `nearest` to the reference.
-
-    `teacher`: several are an ensemble. `mix`: the references are learned too. `vocabulary`: the teacher's, or one learned anew.
-    """
-
-    teacher: list[str] = field(default_factory=list)
-    beam: int | None = None
-    nbest: int = 1
-    take: int = 1
-    nearest: Literal["chrf", "bleu"] = "chrf"
-    mix: bool = False
-    vocabulary: Literal["teacher", "own"] = "teacher"
-    batch_tokens: int = 4096
-
-    def __post_init__(self):
-        for name in ("beam", "nbest", "take", "batch_tokens"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"distill.{name} is {value}; it must be at least 1")
-        if self.beam and self.nbest > self.beam:
-            raise ValueError(f"distill.nbest is {self.nbest}, but distill.beam is {self.beam}: a beam gives no more")
-        if self.take > self.nbest:
-            raise ValueError(f"distill.take is {self.take}, but distill.nbest is {self.nbest}: no more can be taken")
 
 
 @dataclass(frozen=True)
@@ -84,6 +58,9 @@ class Plan(Recipe):
             if asked and not self.referenced:
                 value = getattr(d, name)
                 raise ValueError(f"distill.{name} is {value}, which needs references: name them as data.target")
+        if d.soft and self.training.r_drop:
+            drop = self.training.r_drop
+            raise ValueError(f"distill.soft is {d.soft} and training.r_drop is {drop}: a student has one or the other")
         if d.vocabulary == "teacher" and not self.model.folder:
             for name, value in (("model.name", self.family), ("subwords.source_model", self.subwords.source_model)):
                 if value:
@@ -159,6 +136,9 @@ def student(plan: Plan, own: Path) -> Recipe:
     if (own / VALID[0]).is_file() and not plan.validated:
         texts |= {"valid_source": [str(own / VALID[0])], "valid_target": [str(own / VALID[1])]}
     changes: dict[str, Any] = {"data": dataclasses.replace(plan.data, **texts)}
+    if plan.distill.soft:
+        heard = {"teacher": plan.distill.teacher[0], "taught": plan.distill.soft}
+        changes["training"] = dataclasses.replace(plan.training, **heard)
     if subwords := sorted(own.glob("*.spm")):  # one for both sides, or source.spm and target.spm
         models = {"source_model": str(subwords[0]), "target_model": str(subwords[-1])}
         changes["subwords"] = dataclasses.replace(plan.subwords, **models)

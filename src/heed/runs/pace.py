@@ -1,5 +1,6 @@
 """How fast a run can go: in which precision, whether sentences go end to end, and by which road forward and back."""
 
+import dataclasses
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
@@ -16,7 +17,7 @@ from heed.models import swift
 from heed.runs.jobs import Job
 from heed.runs.prepare import Prepared
 from heed.runs.recipe import Recipe
-from heed.tasks.translation import RDrop, Translation
+from heed.tasks.translation import RDrop, Taught, Translation
 from heed.training.config import TrainingConfig
 from heed.training.distributed import Alone, Sharded
 
@@ -54,6 +55,8 @@ class Pace(NamedTuple):
             return None
         from heed.training.swift import Swift
 
+        if isinstance(objective, Taught):
+            objective = dataclasses.replace(objective, teacher=swift.listener(objective.teacher))
         return Swift(model, objective)
 
 
@@ -68,14 +71,17 @@ def pace(t: TrainingConfig, model: nn.Module, job: Job, workers: Alone) -> Pace:
     precision = t.precision
     if precision == "auto":
         precision = "bfloat16" if cuda and torch.cuda.is_bf16_supported(including_emulation=False) else "float32"
-    able = job.together is collate and isinstance(job.objective, Translation | RDrop) and swift.packs(model)
+    objective = job.objective
+    heard = [model, *([objective.teacher] if isinstance(objective, Taught) else [])]
+    known = job.together is collate and isinstance(objective, Translation | RDrop | Taught)
+    able = known and all(map(swift.packs, heard))
     if t.packed and not able:
         raise ValueError(
             "training.packed is true, but this task or this model cannot take sentences end to end: leave the setting out"
         )
     swiftly = (
         able
-        and swift.fits(model)
+        and all(map(swift.fits, heard))
         and cuda
         and precision == "bfloat16"
         and not isinstance(workers, Sharded)

@@ -64,7 +64,7 @@ class Run:
         t = recipe.training
         self.recipe, self.folder, self.prepared = recipe, folder, prepared
         self.workers = workers or Alone(choose_device(t.device))
-        self.job = job(recipe, prepared.valid, prepared.subwords)
+        self.job = job(recipe, prepared.valid, prepared.subwords, self.workers.device)
         torch.manual_seed(t.seed)
         self.model = models.build(recipe, base, prepared)
         begun = vectors.begin(self.model, recipe, prepared, folder, self.workers)

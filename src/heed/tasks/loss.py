@@ -33,6 +33,28 @@ def smoothed(
     return Loss(total, surprise.detach(), len(expected)), logp
 
 
+def taught(
+    logits: Float[Tensor, "n vocab"],
+    heard: Float[Tensor, "n vocab"],
+    expected: Int[Tensor, " n"],
+    smoothing: float,
+    share: float,
+) -> Loss:
+    """The same, of which `share` is cross entropy against the probabilities that a teacher's scores `heard` give."""
+    own, logp = smoothed(logits, expected, smoothing)
+    from_teacher = -(heard.to(logp.dtype).softmax(dim=-1) * logp).sum()
+    return Loss((1 - share) * own.total + share * from_teacher, own.surprise, own.count)
+
+
+class Lesson(NamedTuple):
+    """What a teacher's last layer is given and made of, and which `share` of the loss is to say what it says."""
+
+    states: Float[Tensor, "n width"]
+    weight: Float[Tensor, "vocab width"]
+    bias: Float[Tensor, " vocab"] | None
+    share: float
+
+
 SCORES = {"cuda": 2**30, "cpu": 2**27}  # of the output that are there at one time
 
 
@@ -43,8 +65,9 @@ def smoothed_in_parts(
     expected: Int[Tensor, " n"],
     smoothing: float,
     agreement: float = 0.0,
+    lesson: Lesson | None = None,
 ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
-    """The same of the scores `states @ weight.T + bias`, which never exist all at once: the total, and the surprise.
+    """What `smoothed` and `taught` give of the scores `states @ weight.T + bias`, which never exist all at once: the total, and the surprise.
 
     Of two passes, their mean, and `agreement` / 2 times half of their symmetric divergence (R-Drop). Where less than
     nothing is expected, nothing counts. Gradients are made on the way, part by part.
@@ -52,7 +75,7 @@ def smoothed_in_parts(
     kind = states.device.type
     states = states if states.ndim == 3 else states[None]
     dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else states.dtype
-    return _InParts.apply(states, weight, bias, expected, (smoothing, agreement), dtype)
+    return _InParts.apply(states, weight, bias, expected, (smoothing, agreement), lesson, dtype)
 
 
 def certain(total: Float[Tensor, ""]) -> Float[Tensor, ""]:
@@ -67,17 +90,18 @@ def certain(total: Float[Tensor, ""]) -> Float[Tensor, ""]:
 
 class _InParts(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, states, weight, bias, expected, rates: tuple[float, float], dtype: torch.dtype):
+    def forward(ctx: Any, states, weight, bias, expected, rates: tuple[float, float], lesson: Lesson | None, dtype):
         matrix, exact = weight.to(dtype), torch.promote_types(dtype, torch.float32)
         total = surprise = torch.zeros((), dtype=exact, device=states.device)
         to_states, to_weight, memory = [], None, claim(weight)
         to_bias = None if bias is None else torch.zeros(bias.shape, dtype=exact, device=bias.device)
-        each = _each(states, len(weight))
+        each = _each(states.shape[1], len(states) + (lesson is not None), weight)
         alone = each >= states.shape[1]  # else what is added up is rounded and put in its place after that
         for start in range(0, states.shape[1], each):
             rows = states[:, start : start + each].to(dtype).flatten(0, 1)
             scores = F.linear(rows, matrix, None if bias is None else bias.to(dtype)).unflatten(0, (len(states), -1))
-            own, plain, slope = _slopes(scores, expected[start : start + each], *rates)
+            heard = None if lesson is None else _heard(lesson, slice(start, start + each), dtype)
+            own, plain, slope = _slopes(scores, expected[start : start + each], *rates, heard)
             total, surprise, slope = total + own, surprise + plain, slope.flatten(0, 1)
             to_states.append((slope @ matrix).unflatten(0, (len(states), -1)))
             added = _product(slope.T, rows, *((weight.dtype, memory) if alone else (exact, None)))
@@ -99,14 +123,19 @@ class _InParts(torch.autograd.Function):
             found = [None if part is None else part * change.to(part.dtype) for part in found]
         elif ctx.place is not None:
             ctx.place.full = True
-        return *found, None, None, None
+        return *found, None, None, None, None
 
 
-def _each(states: Tensor, vocab: int) -> int:
+def _each(rows: int, passes: int, weight: Tensor) -> int:
     """How many rows of a pass have their scores at one time."""
-    most = SCORES.get(states.device.type, SCORES["cpu"]) // vocab
-    parts = max(1, -(-states.shape[1] * len(states) // max(1, most)))
-    return -(-states.shape[1] // parts)
+    most = SCORES.get(weight.device.type, SCORES["cpu"]) // len(weight)
+    return -(-rows // max(1, -(-rows * passes // max(1, most))))
+
+
+def _heard(lesson: Lesson, rows: slice, dtype: torch.dtype) -> tuple[Tensor, float]:
+    """A teacher's scores, and their share."""
+    bias = None if lesson.bias is None else lesson.bias.to(dtype)
+    return F.linear(lesson.states[rows].to(dtype), lesson.weight.to(dtype), bias), lesson.share
 
 
 def _product(one: Tensor, other: Tensor, dtype: torch.dtype, memory: Tensor | None) -> Tensor:
@@ -119,13 +148,17 @@ def _product(one: Tensor, other: Tensor, dtype: torch.dtype, memory: Tensor | No
 
 
 def _slopes(
-    scores: Float[Tensor, "passes n vocab"], expected: Int[Tensor, " n"], smoothing: float, agreement: float
+    scores: Float[Tensor, "passes n vocab"],
+    expected: Int[Tensor, " n"],
+    smoothing: float,
+    agreement: float,
+    heard: tuple[Tensor, float] | None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Of each row's cross entropy the sum, the plain one, and the gradient to its scores."""
     if scores.is_cuda and scores.dtype.itemsize < 4:
         from heed.nn.slopes import slopes
 
-        return slopes(scores, expected, smoothing, agreement)
+        return slopes(scores, expected, smoothing, agreement, heard)
     z = scores if scores.dtype == torch.float64 else scores.float()
     due, hits = (expected >= 0).to(z.dtype), expected.clamp(min=0).expand(z.shape[:2])[..., None]
     size = torch.logsumexp(z, dim=-1)
@@ -136,6 +169,10 @@ def _slopes(
     sure = torch.full((), smoothing - 1, dtype=z.dtype, device=z.device).expand(hits.shape)
     slope = (p - smoothing / z.shape[-1]).scatter_add(2, hits, sure) / len(z)
     total = (1 - smoothing) * plain + smoothing * even
+    if heard is not None:
+        q, share = heard[0].to(z.dtype).softmax(dim=-1), heard[1]
+        total = (1 - share) * total + share * ((size - (q * z).sum(dim=-1)) * due).sum()
+        slope = (1 - share) * slope + share * (p - q)
     if len(z) == 2:
         gap = logp - logp.flip(0)
         apart = (p * gap).sum(dim=-1, keepdim=True)

@@ -7,7 +7,7 @@ from torch import nn
 
 from heed.data.batches import Batch
 from heed.data.packed import Packed
-from heed.tasks.loss import Loss, smoothed, smoothed_in_parts
+from heed.tasks.loss import Lesson, Loss, smoothed, smoothed_in_parts, taught
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,34 @@ class RDrop:
         """The same of sentences end to end."""
         states = _states(model, batch.twice()).squeeze(0).unflatten(0, (2, -1))
         total, surprise = smoothed_in_parts(states, *model.last_layer(), batch.expected, self.smoothing, self.weight)
+        return Loss(total, surprise, batch.count)
+
+
+@dataclass(frozen=True, eq=False)
+class Taught:
+    """What is expected, and for a `share` of the loss what a teacher thinks of every next word (Kim and Rush, 2016).
+
+    The teacher has the same vocabulary. It only listens: none of its weights are learned.
+    """
+
+    teacher: nn.Module
+    smoothing: float = 0.1
+    share: float = 0.5
+
+    def __call__(self, model: nn.Module, batch: Batch | Packed) -> Loss:
+        if isinstance(batch, Packed):
+            return self.packed(model, batch)
+        with torch.no_grad():
+            heard = _logits(self.teacher, batch)
+        return taught(_logits(model, batch), heard, batch.expected, self.smoothing, self.share)
+
+    def packed(self, model: nn.Module, batch: Packed) -> Loss:
+        """The same of sentences end to end."""
+        with torch.no_grad():
+            lesson = Lesson(_states(self.teacher, batch).squeeze(0), *self.teacher.last_layer(), self.share)
+        total, surprise = smoothed_in_parts(
+            _states(model, batch).squeeze(0), *model.last_layer(), batch.expected, self.smoothing, lesson=lesson
+        )
         return Loss(total, surprise, batch.count)
 
 

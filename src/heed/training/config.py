@@ -16,7 +16,8 @@ class TrainingConfig:
     """`rate` is the peak; for "noam", a factor on the paper's formula. `patience` 0: never stop early.
 
     `precision` "auto": bfloat16 on a GPU that has it. `packed`: sentences end to end, without padding; unless said, where
-    that is the fast road (one GPU, bfloat16).
+    that is the fast road (one GPU, bfloat16). `teacher`: a model whose opinion of each next word is `taught` for this share of
+    the loss.
     """
 
     steps: int = 10_000
@@ -32,6 +33,8 @@ class TrainingConfig:
     clip: float = 1.0
     label_smoothing: float = 0.1
     r_drop: float = 0.0
+    teacher: str | None = None
+    taught: float = 0.5
     precision: Literal["auto", "float32", "tf32", "bfloat16"] = "auto"
     packed: bool | None = None
     compile: bool = False
@@ -70,10 +73,19 @@ class TrainingConfig:
             raise ValueError(
                 f"training.ema is {self.ema}, but training.final is {self.final!r}: set it to 'ema', or ema to 0"
             )
+        self._check_teacher()
         if not 0 <= self.label_smoothing < 1:
             raise ValueError(f"training.label_smoothing is {self.label_smoothing}; it must be at least 0 and below 1")
         if self.valid_beam < 1 or self.valid_tokens < 1 or self.samples < 0 or self.patience < 0:
             raise ValueError("training.valid_beam and valid_tokens must be at least 1, samples and patience at least 0")
+
+    def _check_teacher(self) -> None:
+        if not 0 < self.taught <= 1:
+            raise ValueError(f"training.taught is {self.taught}; it must be above 0 and no more than 1")
+        if self.teacher and self.r_drop:
+            raise ValueError(
+                f"training.teacher is {self.teacher!r} and training.r_drop is {self.r_drop}: a student has one or the other"
+            )
 
 
 def make_schedule(config: TrainingConfig, dim: int) -> Schedule:

@@ -1,0 +1,37 @@
+"""What can be said of how a student is taught: the section [distill] of a recipe."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class DistillConfig:
+    """`beam` None: the teacher's own. Of `nbest` translations the student is given the `take` ones `nearest` to the reference.
+
+    `teacher`: several are an ensemble. `mix`: the references are learned too. `vocabulary`: the teacher's, or one learned anew.
+    `soft`: so much of the student's loss is about what its teacher thinks of each next word.
+    """
+
+    teacher: list[str] = field(default_factory=list)
+    beam: int | None = None
+    nbest: int = 1
+    take: int = 1
+    nearest: Literal["chrf", "bleu"] = "chrf"
+    mix: bool = False
+    soft: float = 0.0
+    vocabulary: Literal["teacher", "own"] = "teacher"
+    batch_tokens: int = 4096
+
+    def __post_init__(self):
+        for name in ("beam", "nbest", "take", "batch_tokens"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"distill.{name} is {value}; it must be at least 1")
+        if self.beam and self.nbest > self.beam:
+            raise ValueError(f"distill.nbest is {self.nbest}, but distill.beam is {self.beam}: a beam gives no more")
+        if not 0 <= self.soft <= 1:
+            raise ValueError(f"distill.soft is {self.soft}; it must be from 0 to 1")
+        if self.soft and (len(self.teacher) > 1 or self.vocabulary == "own"):
+            raise ValueError(f"distill.soft is {self.soft}, which needs one teacher and its vocabulary")
+        if self.take > self.nbest:
+            raise ValueError(f"distill.take is {self.take}, but distill.nbest is {self.nbest}: no more can be taken")
