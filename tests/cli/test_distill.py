@@ -97,6 +97,7 @@ def command_steps(student) -> list[str]:
         (["subwords.size=500", "subwords.source_model=", "subwords.target_model="],
          "which has other subwords than this run: take its own"),
         (["filters.max_length=2000", "model.max_length=3000"], "but the teacher has places for"),
+        (["training.teacher=/nowhere"], "training.teacher: /nowhere: no such folder"),
         (["training.teacher={labels}"], "which does not translate: name a translator"),
     ],
 )  # fmt: skip

@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-import torch
 from torch import nn
 
 from heed.data.batches import Noise, Together, collate, labelled
@@ -17,7 +16,6 @@ from heed.data.vocabulary import Pair, Vocabulary
 from heed.runs.language import Continuing, windows
 from heed.runs.recipe import Recipe
 from heed.runs.validation import Classifying, Restoring, Translating, Validation
-from heed.serving.load import open_package
 from heed.tasks.classification import Classification
 from heed.tasks.config import TaskConfig
 from heed.tasks.gap_sentences import GapSentences
@@ -64,8 +62,8 @@ class Job(NamedTuple):
         return said
 
 
-def job(recipe: Recipe, lines: Sequence[Line], subwords: Pair, device: torch.device) -> Job:
-    """The parts of a run that its task decides. `lines` are the validation set; a teacher, where there is one, is on `device`."""
+def job(recipe: Recipe, lines: Sequence[Line], subwords: Pair, teacher: nn.Module | None = None) -> Job:
+    """The parts of a run that its task decides. `lines` are the validation set; a teacher is listened to."""
     t, task = recipe.training, recipe.task
     watched: dict[str, Any] = {"budget": t.valid_tokens, "samples": t.samples}
     metric = METRICS[task.name][0] if t.metric == "auto" else t.metric
@@ -73,12 +71,11 @@ def job(recipe: Recipe, lines: Sequence[Line], subwords: Pair, device: torch.dev
         raise ValueError(f"training.metric is {metric!r}; {task.name} has {', '.join(METRICS[task.name])}")
     if task.name == "translation":
         objective = RDrop(t.label_smoothing, t.r_drop) if t.r_drop else Translation(t.label_smoothing)
-        if t.teacher:
-            objective = Taught(_teacher(recipe, subwords).to(device), t.label_smoothing, t.taught)
+        if teacher is not None:
+            objective = Taught(teacher, t.label_smoothing, t.taught)
         return Job(objective, Translating(lines, subwords, **watched), metric)
-    for name in ("r_drop", "teacher"):
-        if value := getattr(t, name):
-            raise ValueError(f"training.{name} is {value!r}; it is for translation alone, not for {task.name}")
+    if t.r_drop:
+        raise ValueError(f"training.r_drop is {t.r_drop}; it is for translation alone, not for {task.name}")
     if task.name == "classification":
         objective = Classification(t.label_smoothing)
         return Job(objective, Classifying(lines, subwords, **watched), metric, together=labelled)
@@ -88,31 +85,6 @@ def job(recipe: Recipe, lines: Sequence[Line], subwords: Pair, device: torch.dev
     noise = _noise(task, subwords[0])
     objective = GapSentences(t.label_smoothing) if task.name == "gap-sentences" else Translation(t.label_smoothing)
     return Job(objective, Restoring(lines, subwords, noise, **watched), metric, noise=noise)
-
-
-def _teacher(recipe: Recipe, subwords: Pair) -> nn.Module:
-    """A model that is listened to, of the same vocabulary."""
-    name = recipe.training.teacher
-    package = open_package(name)
-    model, config = package.model, package.model.config
-    if not hasattr(model, "last_layer") or hasattr(config, "labels"):
-        raise ValueError(f"training.teacher is {name}, which does not translate: name a translator")
-    if [part.key() for part in package.subwords] != [part.key() for part in subwords]:
-        raise ValueError(
-            f"training.teacher is {name}, which has other subwords than this run: take its own "
-            "(subwords.source_model and target_model), as heed distill does"
-        )
-    if config.vocab_size != len(subwords[-1]):
-        raise ValueError(
-            f"training.teacher is {name}, which has room for {config.vocab_size} subwords, but there are {len(subwords[-1])}: "
-            "only a teacher without spare room can be listened to"
-        )
-    if recipe.filters.max_length > config.max_length:
-        raise ValueError(
-            f"filters.max_length is {recipe.filters.max_length}, but the teacher has places for {config.max_length}: "
-            "set it no higher"
-        )
-    return model.eval().requires_grad_(False)
 
 
 def _noise(task: TaskConfig, subwords: Vocabulary) -> Noise:

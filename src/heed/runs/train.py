@@ -27,6 +27,7 @@ from heed.runs.product import Product
 from heed.runs.recipe import Recipe
 from heed.runs.record import Record
 from heed.runs.resume import begin, check_folder, restarted
+from heed.runs.teacher import heard, open_teacher
 from heed.runs.validation import Validity
 from heed.serving.load import choose_device
 from heed.training import average, checkpoints, distributed, loop, torchrun
@@ -60,11 +61,13 @@ class Run:
         report: Callable[[int], Report],
         base: Package | None = None,
         workers: Alone | None = None,
+        teacher: Package | None = None,
     ):
         t = recipe.training
         self.recipe, self.folder, self.prepared = recipe, folder, prepared
         self.workers = workers or Alone(choose_device(t.device))
-        self.job = job(recipe, prepared.valid, prepared.subwords, self.workers.device)
+        voice = None if teacher is None else heard(teacher, recipe, prepared.subwords, self.workers.device)
+        self.job = job(recipe, prepared.valid, prepared.subwords, voice)
         torch.manual_seed(t.seed)
         self.model = models.build(recipe, base, prepared)
         begun = vectors.begin(self.model, recipe, prepared, folder, self.workers)
@@ -262,6 +265,7 @@ def run(
     try:
         again = workers.told(lambda: resume or restarted(folder))
         base = workers.in_turn(lambda: open_base(recipe, folder, again))
+        teacher = workers.in_turn(lambda: open_teacher(recipe))
         recipe = with_search(recipe, base)
         workers.told(lambda: check_folder(recipe, folder, again, say))
         prepared = workers.told(lambda: prepare(recipe, tell, base))
@@ -271,7 +275,7 @@ def run(
         say(f"{r.kept:,} {what} to train on, of {r.read:,}{aside}; left out: {corpora.describe(r)}.")
         workers.told(lambda: begin(folder))
         with workers.one_voice():
-            at_work = Run(recipe, folder, prepared, report, base, workers)
+            at_work = Run(recipe, folder, prepared, report, base, workers, teacher)
         workers.told(lambda: model_folder.write_text(folder / "recipe.toml", config.to_toml(recipe)))
         outcome = _to_the_end(at_work)
     except RuntimeError as error:
