@@ -261,8 +261,16 @@ def test_the_student_learns_from_the_teacher_or_from_both(plan, tmp_path):
 
 
 def test_a_student_may_hear_what_its_teacher_thinks(plan, teachers, tmp_path):
-    training = recipes.read(distill.make(plan("distill.soft=0.3"), tmp_path), []).training
+    training = recipes.read(distill.make(plan("distill.soft=0.3", "filters.max_length=60"), tmp_path), []).training
     assert (training.teacher, training.taught) == (str(teachers[0]), 0.3)
+
+
+def test_a_teacher_that_cannot_be_heard_is_refused_before_it_translates(plan, tmp_path):
+    with pytest.raises(
+        ValueError, match=r"filters.max_length is 2000, but the teacher .* has places for \d+: set it no"
+    ):
+        distill.make(plan("distill.soft=0.3", "filters.max_length=2000", "model.max_length=3000"), tmp_path)
+    assert not (tmp_path / "distilled").exists()
 
 
 def test_a_table_is_a_corpus_too(plan, tmp_path, pairs):
@@ -331,8 +339,10 @@ def test_a_plan_is_read_back_as_it_was_written(plan, tmp_path):
         (["distill.soft=2.5"], "distill.soft is 2.5; it must be from 0 to 1"),
         (["distill.soft=0.5", "distill.teacher=['a', 'b']"], "distill.soft is 0.5, which needs one teacher and its vocabulary"),
         (["distill.soft=0.5", "distill.vocabulary=own"], "distill.soft is 0.5, which needs one teacher and its vocabulary"),
+        (["distill.soft=0.5", "training.teacher='a'"], "training.teacher is 'a', which heed distill sets: use distill.soft"),
+        (["distill.soft=0.5", "model.folder='a'"], "distill.soft is 0.5 and model.folder a: such a student has subwords of"),
         (["distill.soft=0.5", "training.r_drop=5.0"], "distill.soft is 0.5 and training.r_drop is 5.0: a student has one or"),
-        (["training.teacher='a'", "training.r_drop=1.0"], "training.teacher is 'a' and training.r_drop is 1.0"),
+        (["training.teacher='a'", "training.r_drop=1.0"], "training.teacher is 'a' and training.r_drop is 1.0: a student"),
         (["training.taught=1.5"], "training.taught is 1.5; it must be above 0 and no more than 1"),
         (["distill.take=0"], "distill.take is 0; it must be at least 1"),
         (["distill.nbest=4", "distill.take=5"], "distill.take is 5, but distill.nbest is 4: no more can be taken"),

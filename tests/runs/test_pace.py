@@ -71,6 +71,12 @@ def test_a_teacher_whose_heads_no_kernel_is_made_for_is_heard_the_plain_way():
     assert of(CUDA, own=lesson, precision="bfloat16", packed=True).plan is plan_packed
 
 
+def test_no_text_may_be_longer_than_a_teacher_has_places_for():
+    for settings in ({}, {"packed": True}):
+        assert of(own=job(Taught(model(max_length=12))), **settings).longest == 12
+        assert of(own=job(Taught(model(max_length=99))), **settings).longest == 20
+
+
 def test_weights_in_parts_go_the_plain_way():
     parts = Sharded.__new__(Sharded)
     parts.device = torch.device("cuda")

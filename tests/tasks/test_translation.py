@@ -120,7 +120,7 @@ def test_r_drop_with_dropout_is_its_definition(model, weight):
         assert_same(ours, theirs)
 
 
-def other(model):
+def other():
     """Another model of the same vocabulary, that drops nothing."""
     torch.manual_seed(5)
     teacher = Transformer(replace(CONFIG, dim=8, tied="none")).double().eval()
@@ -131,7 +131,7 @@ def other(model):
 
 @pytest.mark.parametrize(("smoothing", "share"), [(0.0, 0.5), (0.1, 0.3), (0.1, 1.0)])
 def test_a_taught_model_minds_what_is_expected_and_what_its_teacher_thinks(model, smoothing, share):
-    batch, teacher = collate(SOURCE, TARGET), other(model)
+    batch, teacher = collate(SOURCE, TARGET), other()
     loss = Taught(teacher, smoothing, share)(model, batch)
     own, heard = (at(batch.places, m.read(batch.target, m.encode(batch.source, batch.valid), batch.valid), m)
                   for m in (model, teacher))  # fmt: skip

@@ -22,7 +22,7 @@ from heed.training.swift import Swift
 
 def made(**more):
     torch.manual_seed(0)
-    config = dict(vocab_size=20, dim=32, heads=2, hidden=40, encoder_layers=1, decoder_layers=1, max_length=40, dropout=0.0)
+    config = dict(vocab_size=20, dim=16, heads=1, hidden=24, encoder_layers=1, decoder_layers=1, max_length=40, dropout=0.0)
     return Transformer(TransformerConfig(**{**config, **more}))
 batches = [pack([[5, 6], [8]], [[9], [7]], slots=1), pack([[10, 11]], [[12, 13, 14]], slots=1)]
 """
@@ -38,7 +38,7 @@ def twice(model, batch):  # an output layer that is used twice: its gradients ar
     return Loss(first.total + second.total, first.surprise, batch.count)
 for objective, shape, turns in ((Translation(0.1), dict(norm="post", tied="target", output_bias=True), [[0], [0, 1]]),
                                 (twice, dict(norm="post", tied="all"), [[1]]),
-                                (Taught(made(dim=16, heads=1, norm="pre").eval(), 0.1, 0.4), dict(norm="post", tied="all"), [[0]]),
+                                (Taught(made(dim=32, heads=2, norm="pre").eval(), 0.1, 0.4), dict(norm="post", tied="all"), [[0]]),
                                 (RDrop(0.1, 3.0), dict(norm="pre", tied="all"), [[1]])):
     model = made(**shape)
     if shape["norm"] == "pre":
@@ -67,7 +67,7 @@ for objective, shape, turns in ((Translation(0.1), dict(norm="post", tied="targe
             torch.testing.assert_close(weight.grad, gradient, rtol=1e-4, atol=1e-4, msg=lambda text: name + text)
     # all were made in their places, but a table that is no output layer's, what is used twice, and what has a frozen neighbour
     if objective is not twice:
-        away = [(32, 32)] * 2 if shape["norm"] == "pre" else [(20,), (20, 32)] if shape["tied"] == "target" else []
+        away = [(16, 16)] * 2 if shape["norm"] == "pre" else [(20,), (20, 16)] if shape["tied"] == "target" else []
         assert sorted(brought) == sorted(away), brought
 assert model.encoder.norm.weight.grad is None
 

@@ -1,7 +1,8 @@
 """Embeddings with their places and their dropout, and the way back: written in Triton, for training on a GPU.
 
-The gradient is added to a table in place, in one pass over it and with the same bits each time. Tokens are sorted, so that all rows of one are neighbours: a run. A run is cut at every multiple of SPAN, or a frequent
-token would keep one program busy for long. Each row of the table is written by one program alone: no atomics.
+The gradient is added to a table in place, in one pass over it and with the same bits each time. Tokens are sorted, so
+that all rows of one are neighbours: a run. A run is cut at every multiple of SPAN, or a frequent token would keep one
+program busy for long. Each row of the table is written by one program alone: no atomics.
 """
 
 from typing import Any

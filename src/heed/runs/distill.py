@@ -19,6 +19,7 @@ from heed.models import folder as model_folder
 from heed.runs.distill_config import DistillConfig
 from heed.runs.models import choose_preset
 from heed.runs.recipe import Recipe
+from heed.runs.teacher import check as check_teacher
 from heed.serving.load import load
 from heed.serving.translator import Translator
 
@@ -58,9 +59,7 @@ class Plan(Recipe):
             if asked and not self.referenced:
                 value = getattr(d, name)
                 raise ValueError(f"distill.{name} is {value}, which needs references: name them as data.target")
-        if d.soft and self.training.r_drop:
-            drop = self.training.r_drop
-            raise ValueError(f"distill.soft is {d.soft} and training.r_drop is {drop}: a student has one or the other")
+        self._check_soft()
         if d.vocabulary == "teacher" and not self.model.folder:
             for name, value in (("model.name", self.family), ("subwords.source_model", self.subwords.source_model)):
                 if value:
@@ -69,6 +68,19 @@ class Plan(Recipe):
                         "set distill.vocabulary to own"
                     )
         _recipe(self, data=dataclasses.replace(self.data, target=self.data.target or self.data.source))
+
+    def _check_soft(self) -> None:
+        soft, drop = self.distill.soft, self.training.r_drop
+        if self.training.teacher:
+            raise ValueError(
+                f"training.teacher is {self.training.teacher!r}, which heed distill sets: use distill.soft"
+            )
+        if soft and self.model.folder:
+            raise ValueError(
+                f"distill.soft is {soft} and model.folder {self.model.folder}: such a student has subwords of its own"
+            )
+        if soft and drop:
+            raise ValueError(f"distill.soft is {soft} and training.r_drop is {drop}: a student has one or the other")
 
 
 FIXED = {  # what a student that is gone on with may not change: what has been translated depends on it
@@ -115,6 +127,9 @@ def make(plan: Plan, folder: Path, tell: Tell = lambda what, done, total: None) 
     if not (own / STUDENT).is_file():
         teacher = load(plan.distill.teacher, plan.training.device)
         _check_vocabulary(plan, teacher)
+        if plan.distill.soft:
+            own_words = teacher.source, teacher.target
+            check_teacher(teacher.model, own_words, plan.distill.teacher[0], plan.filters.max_length)
         tell("reading", 0, 0)
         corpus = _read(plan)  # whatever is wrong with the files is said before anything is written
         own.mkdir(parents=True, exist_ok=True)

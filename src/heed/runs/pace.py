@@ -56,7 +56,8 @@ class Pace(NamedTuple):
         from heed.training.swift import Swift
 
         if isinstance(objective, Taught):
-            objective = dataclasses.replace(objective, teacher=swift.listener(objective.teacher))
+            device = next(model.parameters()).device
+            objective = dataclasses.replace(objective, teacher=swift.listener(objective.teacher).to(device))
         return Swift(model, objective)
 
 
@@ -75,6 +76,7 @@ def pace(t: TrainingConfig, model: nn.Module, job: Job, workers: Alone) -> Pace:
     heard = [model, *([objective.teacher] if isinstance(objective, Taught) else [])]
     known = job.together is collate and isinstance(objective, Translation | RDrop | Taught)
     able = known and all(map(swift.packs, heard))
+    longest = min(own.config.max_length for own in heard)
     if t.packed and not able:
         raise ValueError(
             "training.packed is true, but this task or this model cannot take sentences end to end: leave the setting out"
@@ -89,9 +91,9 @@ def pace(t: TrainingConfig, model: nn.Module, job: Job, workers: Alone) -> Pace:
         and t.packed is not False
     )
     if not (t.packed or swiftly):
-        return Pace(precision, plan, job.together, model.config.max_length)
+        return Pace(precision, plan, job.together, longest)
     slots = max(128, -(-t.batch_tokens // 16 // 128) * 128)
-    return Pace(precision, plan_packed, partial(pack, slots=slots), model.config.max_length, swiftly)
+    return Pace(precision, plan_packed, partial(pack, slots=slots), longest, swiftly)
 
 
 def batches(

@@ -66,7 +66,7 @@ class Run:
         t = recipe.training
         self.recipe, self.folder, self.prepared = recipe, folder, prepared
         self.workers = workers or Alone(choose_device(t.device))
-        voice = None if teacher is None else heard(teacher, recipe, prepared.subwords, self.workers.device)
+        voice = None if teacher is None else heard(teacher, t.teacher, prepared.subwords)
         self.job = job(recipe, prepared.valid, prepared.subwords, voice)
         torch.manual_seed(t.seed)
         self.model = models.build(recipe, base, prepared)
@@ -77,6 +77,8 @@ class Run:
                 f"filters.max_length is {recipe.filters.max_length}, but the model has places for {most}: set it no higher"
             )
         self.pace = pace(t, self.model, self.job, self.workers)
+        if voice is not None and not self.pace.swiftly:  # else a rounded copy is listened to
+            voice.to(self.workers.device)
         if self.pace.swiftly:
             self.objective = Alone.wrap(self.workers, self.model, self.job.objective)
         else:

@@ -79,7 +79,8 @@ class Translating:
 
     def alignment_rows(self, model: nn.Module) -> Rows:
         """Where this model's word alignments are to be read."""
-        pairs = [pair for pair in zip(*self.ids, strict=True) if all(0 < len(side) < 60 for side in pair)][:200]
+        most = min(60, model.config.max_length - max(len(own.marks.before) for own in self.subwords))
+        pairs = [pair for pair in zip(*self.ids, strict=True) if all(0 < len(side) < most for side in pair)][:200]
         if not pairs:
             return Rows(model.config.decoder_layers - 1, after=False)
         return choose_rows(model.eval(), pairs, self.subwords)

@@ -39,11 +39,14 @@ class Step:
             for part, slopes in zip(self.slices, found, strict=True)
         ]
         (group,) = optimizer.param_groups
-        self.betas = torch.tensor(group["betas"], dtype=torch.float64, device=found[0].device)
+        self.told = tuple(group["betas"])
+        self.betas = torch.tensor(self.told, dtype=torch.float64, device=found[0].device)
 
     def current(self, optimizer: Optimizer) -> bool:
         """Whether the moments are still those that it knows: a checkpoint brings others."""
-        return self.optimizer is optimizer and all(
+        if self.optimizer is not optimizer or tuple(optimizer.param_groups[0]["betas"]) != self.told:
+            return False
+        return all(
             optimizer.state[own] is state and state["exp_avg"] is first and state["exp_avg_sq"] is second
             for own, state, first, second in zip(self.weights, self.states, *self.moments, strict=True)
         )

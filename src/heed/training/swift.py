@@ -33,7 +33,8 @@ class Recording(NamedTuple):
 class Swift:
     """Called with a batch, it finds the gradients that a backward pass would; `step` uses them as they are, rounded.
 
-    In float32, and at the model's weights, they are for those alone who ask for `sum`.
+    In float32, and at the model's weights, they are for those alone who ask for `sum`. What batches find adds up until
+    `step`, or until `sum` was asked and the weights' gradients are None again.
     """
 
     def __init__(
