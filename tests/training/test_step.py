@@ -102,6 +102,9 @@ assert passes.own.current(optimizer) and not passes.own.current(whole[1])
 optimizer.load_state_dict(copy.deepcopy(optimizer.state_dict()))  # a checkpoint: other tensors for the moments
 assert not passes.own.current(optimizer) and fits(optimizer, passes.weights)
 go(model, optimizer, passes, [3])
+optimizer.param_groups[0]["betas"] = (0.8, 0.9)
+assert not passes.own.current(optimizer)
+optimizer.param_groups[0]["betas"] = passes.own.told
 assert all(float(state["step"]) == 3 for state in optimizer.state.values()) and passes.own.current(optimizer)
 """
 
