@@ -18,7 +18,7 @@ class Place:
 
     def clear(self) -> None:
         """Before a pass: it is nobody's, and none has asked."""
-        self.taken, self.full, self.asked = False, False, 0
+        self.full, self.asked = False, 0
 
     @property
     def whole(self) -> bool:
@@ -37,10 +37,7 @@ def claim(weight: Tensor) -> Tensor | None:
     if place is None:
         return None
     place.asked += 1
-    if place.taken or not weight.requires_grad:
-        return None
-    place.taken = True
-    return place.memory
+    return place.memory if weight.requires_grad and place.asked == 1 else None
 
 
 def neighbours(parts: Sequence[Tensor | None]) -> Tensor | None:

@@ -48,6 +48,8 @@ class Job(NamedTuple):
             said.append(
                 f"{long:,} of {self.validation.size:,} validation texts are too long for the model: they do not count in the loss."
             )
+        if isinstance(self.objective, Taught):
+            said.append(f"{self.objective.share:.0%} of the loss is about what the teacher thinks of each next word.")
         if isinstance(self.noise, Gaps):
             some = range(0, len(corpus), max(1, len(corpus) // 1000))
             single = sum(len(sentences(corpus.source[i], self.noise.ends)) < 2 for i in some)
