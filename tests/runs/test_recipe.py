@@ -9,10 +9,13 @@ import pytest
 from heed.config import assignment, to_toml
 from heed.models import MODELS
 from heed.models.transformer import SIZES, Transformer, TransformerConfig
+from heed.runs import distill
 from heed.runs.models import choose_preset, model_config
 from heed.runs.recipe import DataConfig, ModelConfig, Recipe, differences, read
 
-RECIPES = sorted(Path(__file__).parents[2].joinpath("recipes").glob("*.toml"))
+OURS = sorted(Path(__file__).parents[2].joinpath("recipes").glob("*.toml"))
+STUDENT = OURS[0].with_name("distill.toml")
+RECIPES = [path for path in OURS if path != STUDENT]
 DATA = [("data.source", ["a.en"]), ("data.target", ["a.de"])]
 
 
@@ -25,6 +28,17 @@ def test_every_setting_of_our_recipes_is_one(path):
     recipe = read(path, [])
     config = model_config(recipe.model, 10_000, (500, 500), recipe.subwords.joint)
     assert config.dim % getattr(config, "heads", 1) == 0
+
+
+def test_the_recipe_of_a_student_is_one_of_heed_distill():
+    plan = distill.read(STUDENT, [("distill.teacher", ["runs/en-de"])])
+    assert plan.distill.soft and not plan.training.r_drop
+    with pytest.raises(
+        ValueError, match=re.escape(f"{STUDENT}: [distill] is about a student: heed distill TEACHER {STUDENT}")
+    ):
+        read(STUDENT, [])
+    with pytest.raises(ValueError, match=r"^\[distill\] is about a student: heed distill TEACHER$"):
+        read(None, [*DATA, ("distill.soft", 0.5)])
 
 
 def test_files_that_a_recipe_names_may_be_changed_on_the_command_line(tmp_path):

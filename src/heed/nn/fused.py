@@ -20,11 +20,22 @@ from heed.nn.sums import folded
 @triton.jit
 def kept(seed_at, places, share):
     """Whether dropout keeps what stands at these places, of which it takes `share` / 2^24."""
-    one, other = tl.load(seed_at).to(tl.uint32), tl.load(seed_at + 1).to(tl.uint32)
+    one, other = seeds(seed_at)
+    return spared(one, other, places, share)
+
+
+@triton.jit
+def seeds(seed_at):
+    return tl.load(seed_at).to(tl.uint32), tl.load(seed_at + 1).to(tl.uint32)
+
+
+@triton.jit
+def spared(one, other, places, share):
+    """What `kept` says, where the seeds have been read: a hash is at least `share` / 2^24 of 2^32."""
     h = (places.to(tl.uint32) ^ one) * 0x9E3779B1
     h = (h ^ (h >> 15) ^ other) * 0x85EBCA6B
     h = (h ^ (h >> 13)) * 0xC2B2AE35
-    return ((h ^ (h >> 16)) >> 8).to(tl.int32) >= share
+    return (h ^ (h >> 16)) >= (tl.cast(share, tl.uint32) << 8)
 
 
 def chance(dropout: float, device: torch.device) -> tuple[Tensor | None, int, float]:
@@ -50,13 +61,16 @@ def one_draw(device: torch.device, many: int = 256) -> Iterator[None]:
 
 
 @triton.jit
-def _normed(x, weight, bias, there, WIDTH: tl.constexpr, eps):
-    """Rows of x with mean 0 and variance 1, before and after weight and bias; and one over its spread."""
-    x = x - (tl.sum(x, axis=1) / WIDTH)[:, None]
-    x = tl.where(there, x, 0.0)
-    over = 1 / tl.sqrt(tl.sum(x * x, axis=1) / WIDTH + eps)
-    x = x * over[:, None]
-    return x, x * weight[None, :] + bias[None, :], over
+def _mean(x, WIDTH: tl.constexpr):
+    return tl.sum(x, axis=-1, keep_dims=True) / WIDTH
+
+
+@triton.jit
+def _normed(x, exists, WIDTH: tl.constexpr, eps):
+    """Rows of x with mean 0 and variance 1, and one over their spread. In two passes: a far mean would take the digits of one."""
+    x = tl.where(exists, x - _mean(x, WIDTH), 0.0)
+    over = 1 / tl.sqrt(_mean(x * x, WIDTH) + eps)
+    return x * over, over
 
 
 @triton.jit
@@ -64,74 +78,85 @@ def _norm_forward(
     x_at, y_at, offset_at, weight_at, bias_at, sum_at, out_at, seed_at, share, grown, rows, eps,
     ADD: tl.constexpr, DROP: tl.constexpr, WIDTH: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
-    row, column = tl.program_id(0) * ROWS + tl.arange(0, ROWS), tl.arange(0, BLOCK)
-    places = row[:, None] * WIDTH + column[None, :]
+    row, column = (tl.program_id(0) * ROWS + tl.arange(0, ROWS))[:, None], tl.arange(0, BLOCK)
     exists = column < WIDTH
-    there = (row < rows)[:, None] & exists[None, :]
+    places, there = row * WIDTH + column, (row < rows) & exists
+    weight = tl.load(weight_at + column, mask=exists, other=0.0).to(tl.float32)
+    bias = tl.load(bias_at + column, mask=exists, other=0.0).to(tl.float32)
     x = tl.load(x_at + places, mask=there, other=0.0).to(tl.float32)
     if ADD:
         y = tl.load(y_at + places, mask=there, other=0.0).to(tl.float32)
-        y += tl.load(offset_at + column, mask=exists, other=0.0).to(tl.float32)[None, :]
+        y += tl.load(offset_at + column, mask=exists, other=0.0).to(tl.float32)
         if DROP:
             y = tl.where(kept(seed_at, places, share), y * grown, 0.0)
         x = (x + y).to(sum_at.dtype.element_ty)
         tl.store(sum_at + places, x, mask=there)
         x = x.to(tl.float32)
-    weight = tl.load(weight_at + column, mask=exists, other=0.0).to(tl.float32)
-    bias = tl.load(bias_at + column, mask=exists, other=0.0).to(tl.float32)
-    _, out, _ = _normed(x, weight, bias, there, WIDTH, eps)
-    tl.store(out_at + places, out.to(out_at.dtype.element_ty), mask=there)
+    x, _ = _normed(x, exists, WIDTH, eps)
+    tl.store(out_at + places, (x * weight + bias).to(out_at.dtype.element_ty), mask=there)
+
+
+@triton.jit
+def _fetched(sum_at, d_at, more_at, row, rows, column, MORE: tl.constexpr, WIDTH: tl.constexpr):
+    """A row of each, as it lies in memory; `more` means nothing where there is none."""
+    places = row * WIDTH + column
+    there = (row + tl.zeros_like(column) < rows) & (column < WIDTH)  # (the interpreter takes no mask of a scalar)
+    x, d = tl.load(sum_at + places, mask=there, other=0.0), tl.load(d_at + places, mask=there, other=0.0)
+    more = x
+    if MORE:
+        more = tl.load(more_at + places, mask=there, other=0.0)
+    return x, d, more
 
 
 @triton.jit
 def _norm_backward(
     d_at, more_at, sum_at, weight_at, dx_at, dy_at, parts_at, seed_at, share, grown, rows, eps,
-    ADD: tl.constexpr, MORE: tl.constexpr, DROP: tl.constexpr,
-    WIDTH: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,
+    ADD: tl.constexpr, MORE: tl.constexpr, DROP: tl.constexpr, WIDTH: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     program, programs, column = tl.program_id(0), tl.num_programs(0), tl.arange(0, BLOCK)
     exists = column < WIDTH
     weight = tl.load(weight_at + column, mask=exists, other=0.0).to(tl.float32)
-    to_weight, to_bias = tl.zeros((ROWS, BLOCK), tl.float32), tl.zeros((ROWS, BLOCK), tl.float32)
-    to_offset = tl.zeros((ROWS, BLOCK), tl.float32)
-    for first in range(program * ROWS, rows, programs * ROWS):
-        row = first + tl.arange(0, ROWS)
-        places = row[:, None] * WIDTH + column[None, :]
-        there = (row < rows)[:, None] & exists[None, :]
-        x = tl.load(sum_at + places, mask=there, other=0.0).to(tl.float32)
-        d = tl.load(d_at + places, mask=there, other=0.0).to(tl.float32)
-        x, _, over = _normed(x, weight, weight, there, WIDTH, eps)
+    to_weight, to_bias = tl.zeros((BLOCK,), tl.float32), tl.zeros((BLOCK,), tl.float32)
+    to_offset = tl.zeros((BLOCK,), tl.float32)
+    if DROP:
+        one, other = seeds(seed_at)
+    x_next, d_next, more_next = _fetched(sum_at, d_at, more_at, program, rows, column, MORE, WIDTH)
+    for row in range(program, rows, programs):
+        x, d, more = x_next.to(tl.float32), d_next.to(tl.float32), more_next
+        following = row + programs  # on its way while this row is computed
+        x_next, d_next, more_next = _fetched(sum_at, d_at, more_at, following, rows, column, MORE, WIDTH)
+        x, over = _normed(x, exists, WIDTH, eps)
         to_weight += d * x
         to_bias += d
-        d = d * weight[None, :]
-        along, mean = tl.sum(d * x, axis=1) / WIDTH, tl.sum(d, axis=1) / WIDTH
-        d = (d - mean[:, None] - x * along[:, None]) * over[:, None]
+        d = d * weight
+        d = (d - _mean(d, WIDTH) - x * _mean(d * x, WIDTH)) * over
         if MORE:
-            d += tl.load(more_at + places, mask=there, other=0.0).to(tl.float32)
-        d = tl.where(there, d, 0.0)
-        tl.store(dx_at + places, d.to(dx_at.dtype.element_ty), mask=there)
+            d += more.to(tl.float32)
+        places = row * WIDTH + column
+        tl.store(dx_at + places, d.to(dx_at.dtype.element_ty), mask=exists)
         if ADD:  # to y apart from x, also where both are the same: what is added to one must not reach the other
             if DROP:
-                d = tl.where(kept(seed_at, places, share), d * grown, 0.0)
-            tl.store(dy_at + places, d.to(dy_at.dtype.element_ty), mask=there)
+                d = tl.where(spared(one, other, places, share), d * grown, 0.0)
+            tl.store(dy_at + places, d.to(dy_at.dtype.element_ty), mask=exists)
             to_offset += d
     own = parts_at + program * WIDTH + column
-    tl.store(own, tl.sum(to_weight, axis=0), mask=exists)
-    tl.store(own + programs * WIDTH, tl.sum(to_bias, axis=0), mask=exists)
+    tl.store(own, to_weight, mask=exists)
+    tl.store(own + programs * WIDTH, to_bias, mask=exists)
     if ADD:
-        tl.store(own + 2 * programs * WIDTH, tl.sum(to_offset, axis=0), mask=exists)
+        tl.store(own + 2 * programs * WIDTH, to_offset, mask=exists)
 
 
 def _tile(width: int) -> dict[str, int]:
     block = triton.next_power_of_2(width)
-    return {"WIDTH": width, "BLOCK": block, "ROWS": max(1, 2048 // block), "num_warps": 4 if block <= 2048 else 8}
+    warps = 2 if block <= 512 else 4 if block <= 2048 else 8
+    return {"WIDTH": width, "BLOCK": block, "ROWS": max(1, 512 * warps // block), "num_warps": warps}
 
 
 def _tile_back(width: int) -> tuple[dict[str, int], int]:
-    """A row for each warp, or for two: its sums need no others. And for how many programs."""
+    """A row for one, two or more warps, and for how many programs: as many as are at work at once on an H200."""
     block = triton.next_power_of_2(width)
-    tile = {"WIDTH": width, "BLOCK": block, "ROWS": 1, "num_warps": max(1, block // 512)}
-    return tile, 2112 if block <= 512 else 1056
+    tile = {"WIDTH": width, "BLOCK": block, "num_warps": max(1, min(2, block // 256), block // 512)}
+    return tile, 132 * (16 if block < 512 else 10 if block == 512 else 6)
 
 
 def programs(rows: int, each: int, most: int) -> int:
@@ -160,7 +185,7 @@ class _SumNorm(torch.autograd.Function):
         d = torch.zeros_like(total) if d is None else d.contiguous()
         dx, (tile, most) = torch.empty_like(total), _tile_back(total.shape[1])
         dy = torch.empty_like(total)
-        number = programs(len(total), tile["ROWS"], most)
+        number = programs(len(total), 1, most)
         parts = total.new_empty(3, number, total.shape[1], dtype=torch.float32)
         _norm_backward[(number,)](
             d, d if more is None else more.contiguous(), total, weight, dx, dy, parts, d if seed is None else seed, share,
@@ -185,7 +210,7 @@ class _Norm(torch.autograd.Function):
     def backward(ctx: Any, d):
         x, weight = ctx.saved_tensors
         d, dx, (tile, most) = d.contiguous(), torch.empty_like(x), _tile_back(x.shape[1])
-        number = programs(len(x), tile["ROWS"], most)
+        number = programs(len(x), 1, most)
         parts = x.new_empty(2, number, x.shape[1], dtype=torch.float32)
         _norm_backward[(number,)](
             d, d, x, weight, dx, dx, parts, d, 0, 1.0, len(x), ctx.eps, ADD=False, MORE=False, DROP=False, **tile

@@ -57,11 +57,14 @@ def _backward(
         _ended(right, y_by, out_by, parts_at, grown, i, 2 * j + 1, WIDTH, TALL, HALF)
 
 
+def engine(x: Tensor) -> bool:
+    """Whether the card that x is on has a copy engine, and room for tiles; later ones were not tried."""
+    return not x.is_cuda or (not torch.version.hip and torch.cuda.get_device_capability(x.device)[0] == 9)
+
+
 def takes(down: Tensor) -> bool:
     """Whether the card has that engine and room for the tiles, and all rows begin at multiples of 16 bytes, as it wants."""
-    if down.is_cuda and (torch.version.hip or torch.cuda.get_device_capability(down.device)[0] != 9):
-        return False  # later ones were not tried
-    return down.data_ptr() % 16 == 0 and not any(size * down.itemsize % 16 for size in down.shape)
+    return engine(down) and down.data_ptr() % 16 == 0 and not any(size * down.itemsize % 16 for size in down.shape)
 
 
 def through(d: Tensor, down: Tensor, y: Tensor, grown: float = 1.0) -> tuple[Tensor, Tensor]:
@@ -73,7 +76,7 @@ def through(d: Tensor, down: Tensor, y: Tensor, grown: float = 1.0) -> tuple[Ten
     out, tiles = torch.empty_like(y), triton.cdiv(rows, tall)
     parts = d.new_empty(tiles, width, dtype=torch.float32)
     shapes = ((d, [tall, deep]), (down, [deep, wide]), (y, [tall, wide // 2]), (out, [tall, wide // 2]))
-    programs = min(tiles * triton.cdiv(width, wide), TILE["each"] * _multiprocessors(d.device))
+    programs = min(tiles * triton.cdiv(width, wide), TILE["each"] * multiprocessors(d.device))
     _backward[(programs,)](
         *(TensorDescriptor.from_tensor(own, shape) for own, shape in shapes), parts, grown, rows, width, depth,
         TALL=tall, WIDE=wide, DEEP=deep, GROUP=TILE["group"], num_stages=TILE["stages"], num_warps=TILE["warps"],
@@ -81,7 +84,7 @@ def through(d: Tensor, down: Tensor, y: Tensor, grown: float = 1.0) -> tuple[Ten
     return out, parts
 
 
-def _multiprocessors(device: torch.device) -> int:
+def multiprocessors(device: torch.device) -> int:
     return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 1
 
 

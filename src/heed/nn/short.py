@@ -1,9 +1,10 @@
 """Attention within short sequences, each wholly in one tile of the chip: written in Triton, for training on a GPU.
 
 A general kernel cuts sequences into tiles of 128, keeps running sums, and needs a second pass for gradients. A sentence
-fits into one tile: softmax at once, gradients at once, nothing kept but the inputs.
+fits into one tile: softmax at once, gradients at once, nothing kept but the inputs and a number a query.
 """
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -12,120 +13,203 @@ import triton.language as tl
 from torch import Tensor
 
 from heed.nn.fused import chance, kept
+from heed.nn.hidden import engine, multiprocessors
+
+LOG2E = tl.constexpr(1.4426950408889634)  # the chip raises 2, not e
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How a kernel is launched: `each` tiles a program, or, where said, so many `programs` a multiprocessor for all of them.
+
+    `stages` 2: the next tile is fetched while one is computed. `turned`: heads of a sentence are neighbours, else sentences.
+    `part`: queries at a time (forward). `most`: registers a thread. `engine`: loads by the chip's copy engine (back).
+    """
+
+    warps: int
+    each: int = 1
+    programs: int = 0
+    stages: int = 1
+    turned: bool = False
+    part: int = 128
+    most: int | None = None
+    engine: bool = False
+
+
+SETTINGS = {
+    ("forward", "small"): Setting(warps=1, each=4, stages=2, turned=True),
+    ("forward", "middle"): Setting(warps=4, turned=True),
+    ("forward", "large"): Setting(warps=4, part=64, most=128),
+    ("back", "small"): Setting(warps=1, each=4, stages=2, turned=True),
+    ("back", "middle"): Setting(warps=4, turned=True),
+    ("back", "large"): Setting(warps=8, programs=1, stages=2, engine=True),
+    ("forward", "elsewhere"): Setting(warps=8),
+    ("back", "elsewhere"): Setting(warps=8),
+}
 
 
 @triton.jit
-def _tile(base, start, length, head, stride, ROWS: tl.constexpr, WIDTH: tl.constexpr):
-    """The addresses of one head of one sequence, and which of them exist."""
-    rows, columns = tl.arange(0, ROWS), tl.arange(0, WIDTH)
-    places = base + (start + rows)[:, None] * stride + head * WIDTH + columns[None, :]
-    return places, (rows < length)[:, None]
+def _ends(count, HEADS: tl.constexpr, ONCE: tl.constexpr):
+    """A program's first tile, the end, how far they are apart; where ONCE it is plain that there is one: no loop."""
+    first = tl.program_id(0)
+    if ONCE:
+        return first, first + 1, 1
+    else:
+        return first, count * HEADS, tl.num_programs(0)
 
 
 @triton.jit
-def _drawn(seed_at, share, tile, row, column, QUERIES: tl.constexpr, KEYS: tl.constexpr):
-    """Which weights of a tile dropout keeps."""
-    return kept(seed_at, (tile * QUERIES + row) * KEYS + column, share)
+def _which(tile, q_starts, k_starts, count, HEADS: tl.constexpr, TURNED: tl.constexpr):
+    """A tile's number for dropout, its head, where its queries begin and how many they are, and its keys."""
+    if TURNED:
+        number, head = tile // HEADS, tile % HEADS
+    else:
+        number, head = tile % count, tile // count
+    q_start, k_start = tl.load(q_starts + number), tl.load(k_starts + number)
+    queries, keys = tl.load(q_starts + number + 1) - q_start, tl.load(k_starts + number + 1) - k_start
+    return number * HEADS + head, head, q_start, queries, k_start, keys
 
 
 @triton.jit
-def _weights(q, k, keys, scale, CAUSAL: tl.constexpr, QUERIES: tl.constexpr, KEYS: tl.constexpr):
-    """softmax(q . k / sqrt(d)) over the keys that are there, and the logarithm of what it is divided by."""
-    scores = tl.dot(q, tl.trans(k)) * scale
-    row, column = tl.arange(0, QUERIES)[:, None], tl.arange(0, KEYS)[None, :]
-    seen = column < keys
+def _places(base, start, head, STRIDE: tl.constexpr, ROWS: tl.constexpr, WIDTH: tl.constexpr):
+    """The addresses of one head of the rows from `start` on: a number and constants, which fill no registers."""
+    first = base + start.to(tl.int64) * STRIDE + head * WIDTH
+    return first + tl.arange(0, ROWS)[:, None] * STRIDE + tl.arange(0, WIDTH)[None, :]
+
+
+@triton.jit
+def _got(
+    base, start, length, head, STRIDE: tl.constexpr, ROWS: tl.constexpr, WIDTH: tl.constexpr, ENGINE: tl.constexpr
+):
+    """One head of `length` rows; then zeros, or by the copy engine what stands there: whoever uses it leaves it out."""
+    if ENGINE:
+        return base.load([start, head * WIDTH])
+    else:
+        there = (tl.arange(0, ROWS) < length)[:, None]
+        return tl.load(_places(base, start, head, STRIDE, ROWS, WIDTH), mask=there, other=0.0)
+
+
+@triton.jit
+def _put(x, base, start, length, head, STRIDE: tl.constexpr, ROWS: tl.constexpr, WIDTH: tl.constexpr):
+    there = (tl.arange(0, ROWS) < length)[:, None]
+    tl.store(_places(base, start, head, STRIDE, ROWS, WIDTH), x.to(base.dtype.element_ty), mask=there)
+
+
+@triton.jit
+def _sizes(base, start, head, HEADS: tl.constexpr, ROWS: tl.constexpr):
+    return base + start.to(tl.int64) * HEADS + head + tl.arange(0, ROWS) * HEADS
+
+
+@triton.jit
+def _seen(row, column, keys, CAUSAL: tl.constexpr):
     if CAUSAL:
-        seen = seen & (column <= row)
-    scores = tl.where(seen, scores, float("-inf"))
-    top = tl.max(scores, axis=1)
-    raised = tl.exp(scores - top[:, None])
-    total = tl.sum(raised, axis=1)
-    return raised / total[:, None], top + tl.log(total)
+        return (column < keys) & (column <= row)
+    else:
+        return column < keys
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["count"])
 def _forward(
-    q_at, k_at, v_at, out_at, size_at, q_starts, k_starts, q_stride, k_stride, v_stride, out_stride, scale, seed_at, share,
-    grown, CAUSAL: tl.constexpr, DROP: tl.constexpr, QUERIES: tl.constexpr, KEYS: tl.constexpr, WIDTH: tl.constexpr,
-    HEADS: tl.constexpr, STAGES: tl.constexpr,
+    q_at, k_at, v_at, out_at, size_at, q_starts, k_starts, count, scale, seed_at, share, grown,
+    Q: tl.constexpr, K: tl.constexpr, V: tl.constexpr, OUT: tl.constexpr, CAUSAL: tl.constexpr, DROP: tl.constexpr,
+    QUERIES: tl.constexpr, KEYS: tl.constexpr, WIDTH: tl.constexpr, HEADS: tl.constexpr, TURNED: tl.constexpr,
+    STAGES: tl.constexpr, ONCE: tl.constexpr, PART: tl.constexpr,
 ):  # fmt: skip
-    """Some heads of a sequence, one after another: while one is computed, the next is fetched."""
-    number, first, heads = tl.program_id(0), tl.program_id(1) * HEADS, tl.num_programs(1) * HEADS
-    q_start, k_start = tl.load(q_starts + number), tl.load(k_starts + number)
-    queries, keys = tl.load(q_starts + number + 1) - q_start, tl.load(k_starts + number + 1) - k_start
-    row, column = tl.arange(0, QUERIES), tl.arange(0, KEYS)
-    if (queries > 0) & (keys > 0):
-        for head in tl.range(first, first + HEADS, num_stages=STAGES):
-            q_places, q_there = _tile(q_at, q_start, queries, head, q_stride, QUERIES, WIDTH)
-            k_places, k_there = _tile(k_at, k_start, keys, head, k_stride, KEYS, WIDTH)
-            v_places, v_there = _tile(v_at, k_start, keys, head, v_stride, KEYS, WIDTH)
-            q, k = tl.load(q_places, mask=q_there, other=0.0), tl.load(k_places, mask=k_there, other=0.0)
-            v = tl.load(v_places, mask=v_there, other=0.0)
-            p, size = _weights(q, k, keys, scale, CAUSAL, QUERIES, KEYS)
-            tl.store(size_at + (q_start + row) * heads + head, size, mask=row < queries)
+    """softmax(q . k / sqrt(d)) . v, tile after tile, PART queries at a time; Q, K, ... are how far rows are apart.
+
+    `size`: the logarithm of what the softmax is divided by, as q . k would have to be to come to it.
+    """
+    column = tl.arange(0, KEYS)[None, :]
+    begin, end, step = _ends(count, HEADS, ONCE)
+    for tile in tl.range(begin, end, step, num_stages=STAGES):
+        drawn, head, q_start, queries, k_start, keys = _which(tile, q_starts, k_starts, count, HEADS, TURNED)
+        k = _got(k_at, k_start, keys, head, K, KEYS, WIDTH, False)
+        v = _got(v_at, k_start, keys, head, V, KEYS, WIDTH, False)
+        for first in tl.static_range(0, QUERIES, PART):
+            start, left, row = q_start + first, queries - first, first + tl.arange(0, PART)[:, None]
+            scores = tl.dot(_got(q_at, start, left, head, Q, PART, WIDTH, False), tl.trans(k)) * (scale * LOG2E)
+            scores = tl.where(_seen(row, column, keys, CAUSAL), scores, float("-inf"))
+            top = tl.maximum(tl.max(scores, axis=1), -1e30)  # where no key is there: a number all the same
+            raised = tl.exp2(scores - top[:, None])
+            total = tl.maximum(tl.sum(raised, axis=1), 1.0)  # the top alone is 1; who has no keys gets zeros
+            size = (top + tl.log2(total)) / (scale * LOG2E)
+            tl.store(_sizes(size_at, start, head, HEADS, PART), size, mask=tl.arange(0, PART) < left)
             if DROP:
-                stay = _drawn(seed_at, share, number * heads + head, row[:, None], column[None, :], QUERIES, KEYS)
-                p = tl.where(stay, p * grown, 0.0)
-            out_places, out_there = _tile(out_at, q_start, queries, head, out_stride, QUERIES, WIDTH)
-            tl.store(out_places, tl.dot(p.to(v.dtype), v).to(out_at.dtype.element_ty), mask=out_there)
-    elif queries > 0:  # who has nothing to attend to gets zeros
-        for head in range(first, first + HEADS):
-            out_places, out_there = _tile(out_at, q_start, queries, head, out_stride, QUERIES, WIDTH)
-            tl.store(out_places, tl.zeros((QUERIES, WIDTH), out_at.dtype.element_ty), mask=out_there)
+                raised = tl.where(kept(seed_at, (drawn * QUERIES + row) * KEYS + column, share), raised, 0.0)
+            out = tl.dot(raised.to(v.dtype), v) * (grown / total)[:, None]
+            _put(out, out_at, start, left, head, OUT, PART, WIDTH)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["count"])
 def _backward(
-    q_at, k_at, v_at, out_at, d_at, size_at, dq_at, dk_at, dv_at, q_starts, k_starts, q_stride, k_stride, v_stride,
-    out_stride, d_stride, dq_stride, dk_stride, dv_stride, scale, seed_at, share, grown,
-    CAUSAL: tl.constexpr, DROP: tl.constexpr, QUERIES: tl.constexpr, KEYS: tl.constexpr, WIDTH: tl.constexpr,
-    HEADS: tl.constexpr, STAGES: tl.constexpr,
+    q_at, k_at, v_at, d_at, size_at, dq_at, dk_at, dv_at, q_starts, k_starts, count, scale, seed_at, share, grown,
+    Q: tl.constexpr, K: tl.constexpr, V: tl.constexpr, D: tl.constexpr, DQ: tl.constexpr, DK: tl.constexpr,
+    DV: tl.constexpr, CAUSAL: tl.constexpr, DROP: tl.constexpr, QUERIES: tl.constexpr, KEYS: tl.constexpr,
+    WIDTH: tl.constexpr, HEADS: tl.constexpr, TURNED: tl.constexpr, STAGES: tl.constexpr, ONCE: tl.constexpr,
+    ENGINE: tl.constexpr,
 ):  # fmt: skip
-    """Keys down, queries across: so that of three products only one needs a matrix turned, and no sum crosses warps."""
-    number, first, heads = tl.program_id(0), tl.program_id(1) * HEADS, tl.num_programs(1) * HEADS
-    q_start, k_start = tl.load(q_starts + number), tl.load(k_starts + number)
-    queries, keys = tl.load(q_starts + number + 1) - q_start, tl.load(k_starts + number + 1) - k_start
-    row, column = tl.arange(0, KEYS), tl.arange(0, QUERIES)
-    if keys > 0:
-        for head in tl.range(first, first + HEADS, num_stages=STAGES):
-            q_places, q_there = _tile(q_at, q_start, queries, head, q_stride, QUERIES, WIDTH)
-            k_places, k_there = _tile(k_at, k_start, keys, head, k_stride, KEYS, WIDTH)
-            v_places, v_there = _tile(v_at, k_start, keys, head, v_stride, KEYS, WIDTH)
-            d_places, d_there = _tile(d_at, q_start, queries, head, d_stride, QUERIES, WIDTH)
-            out_places, out_there = _tile(out_at, q_start, queries, head, out_stride, QUERIES, WIDTH)
-            q, k = tl.load(q_places, mask=q_there, other=0.0), tl.load(k_places, mask=k_there, other=0.0)
-            v, d = tl.load(v_places, mask=v_there, other=0.0), tl.load(d_places, mask=d_there, other=0.0)
-            out = tl.load(out_places, mask=out_there, other=0.0)
-            size = tl.load(size_at + (q_start + column) * heads + head, mask=column < queries, other=0.0)
-            along = tl.sum(out.to(tl.float32) * d.to(tl.float32), axis=1)
-            seen = (row[:, None] < keys) & (column[None, :] < queries)
-            if CAUSAL:
-                seen = seen & (row[:, None] <= column[None, :])
-            p = tl.where(seen, tl.exp(tl.dot(k, tl.trans(q)) * scale - size[None, :]), 0.0)
-            dp, used = tl.dot(v, tl.trans(d)), p
-            if DROP:
-                stay = _drawn(seed_at, share, number * heads + head, column[None, :], row[:, None], QUERIES, KEYS)
-                dp, used = tl.where(stay, dp * grown, 0.0), tl.where(stay, p * grown, 0.0)
-            dv_places, dv_there = _tile(dv_at, k_start, keys, head, dv_stride, KEYS, WIDTH)
-            tl.store(dv_places, tl.dot(used.to(d.dtype), d).to(dv_at.dtype.element_ty), mask=dv_there)
-            ds = (p * (dp - along[None, :]) * scale).to(q.dtype)
-            dk_places, dk_there = _tile(dk_at, k_start, keys, head, dk_stride, KEYS, WIDTH)
-            tl.store(dk_places, tl.dot(ds, q).to(dk_at.dtype.element_ty), mask=dk_there)
-            dq_places, dq_there = _tile(dq_at, q_start, queries, head, dq_stride, QUERIES, WIDTH)
-            tl.store(dq_places, tl.dot(tl.trans(ds), k).to(dq_at.dtype.element_ty), mask=dq_there)
-    elif queries > 0:
-        for head in range(first, first + HEADS):
-            dq_places, dq_there = _tile(dq_at, q_start, queries, head, dq_stride, QUERIES, WIDTH)
-            tl.store(dq_places, tl.zeros((QUERIES, WIDTH), dq_at.dtype.element_ty), mask=dq_there)
+    """Slopes of queries, keys and values, tile after tile, queries down: a query's own numbers are one a row.
+
+    What comes back along the output is told by weights and their slopes, so the output is neither kept nor read.
+    """
+    row, column = tl.arange(0, QUERIES), tl.arange(0, KEYS)[None, :]
+    begin, end, step = _ends(count, HEADS, ONCE)
+    for tile in tl.range(begin, end, step, num_stages=STAGES):
+        drawn, head, q_start, queries, k_start, keys = _which(tile, q_starts, k_starts, count, HEADS, TURNED)
+        q = _got(q_at, q_start, queries, head, Q, QUERIES, WIDTH, ENGINE)
+        k = _got(k_at, k_start, keys, head, K, KEYS, WIDTH, ENGINE)
+        v = _got(v_at, k_start, keys, head, V, KEYS, WIDTH, ENGINE)
+        d = _got(d_at, q_start, queries, head, D, QUERIES, WIDTH, ENGINE)
+        # of queries that are not there infinite, so that their weights are 0
+        size = tl.load(_sizes(size_at, q_start, head, HEADS, QUERIES), mask=row < queries, other=float("inf"))
+        scores = tl.dot(q, tl.trans(k), tl.zeros((QUERIES, KEYS), tl.float32) - size[:, None])
+        p = tl.where(_seen(row[:, None], column, keys, CAUSAL), tl.exp2(scores * (scale * LOG2E)), 0.0)
+        dp, used = tl.dot(d, tl.trans(v)), p
+        if DROP:
+            stay = kept(seed_at, (drawn * QUERIES + row[:, None]) * KEYS + column, share)
+            dp, used = tl.where(stay, dp * grown, 0.0), tl.where(stay, p * grown, 0.0)
+        # before ds is there: two such tiles at a time, turned, would be too many for smaller chips
+        _put(tl.dot(tl.trans(used.to(d.dtype)), d), dv_at, k_start, keys, head, DV, KEYS, WIDTH)
+        ds = (p * (dp - tl.sum(p * dp, axis=1)[:, None])).to(q.dtype)
+        _put(tl.dot(tl.trans(ds), q) * scale, dk_at, k_start, keys, head, DK, KEYS, WIDTH)
+        _put(tl.dot(ds, k) * scale, dq_at, q_start, queries, head, DQ, QUERIES, WIDTH)
 
 
-def _launch(width: int, dim: int, starts: Tensor, longest: tuple[int, int]) -> tuple[tuple[int, int], dict[str, int]]:
-    """The grid, and tiles of a power of two, 16 at least: what the chip's matrix units take. Small ones by two."""
-    queries, keys = (max(16, triton.next_power_of_2(n)) for n in longest)
-    heads, small = dim // width, queries * keys <= 64 * 64
-    each = 2 if small and heads % 2 == 0 else 1
-    sizes = {"QUERIES": queries, "KEYS": keys, "WIDTH": width, "HEADS": each, "STAGES": each}
-    return (len(starts) - 1, heads // each), {**sizes, "num_warps": 4 if small else 8}
+def _sides(longest: tuple[int, int]) -> tuple[int, int]:
+    """Tiles of a power of two, 16 at least: what the chip's matrix units take."""
+    queries, keys = (max(16, triton.next_power_of_2(length)) for length in longest)
+    return queries, keys
+
+
+def _setting(way: str, parts: tuple[Tensor, ...], longest: tuple[int, int], width: int) -> Setting:
+    """By the size of a tile; for large ones another where the copy engine is not, or cannot be used: "elsewhere"."""
+    queries, keys = _sides(longest)
+    area = queries * keys * max(1, width // 64)
+    kind = "small" if area <= 32 * 32 else "middle" if area <= 64 * 64 else "large"
+    setting = SETTINGS[way, kind]
+    wanted = kind == "large" or setting.engine
+    return SETTINGS[way, "elsewhere"] if wanted and not _suits(parts, width) else setting
+
+
+def _suits(parts: tuple[Tensor, ...], width: int) -> bool:
+    """Whether the copy engine brings these: rows begin at multiples of 16 bytes, and there is room for two tiles."""
+    size = parts[0].itemsize
+    placed = all(len(own) and own.data_ptr() % 16 == 0 and own.stride(0) * size % 16 == 0 for own in parts)
+    return placed and width * size <= 128 and engine(parts[0])
+
+
+def _launch(
+    setting: Setting, longest: tuple[int, int], width: int, dim: int, starts: Tensor
+) -> tuple[int, dict[str, Any]]:
+    """How many programs, and the constants of both ways."""
+    (queries, keys), count = _sides(longest), len(starts) - 1
+    tiles = count * dim // width
+    programs = setting.programs * multiprocessors(starts.device) or triton.cdiv(tiles, setting.each)
+    constants = {
+        "QUERIES": queries, "KEYS": keys, "WIDTH": width, "HEADS": dim // width, "TURNED": setting.turned,
+        "STAGES": setting.stages, "ONCE": setting.each == 1 and not setting.programs, "num_warps": setting.warps,
+    }  # fmt: skip
+    return min(programs, tiles), constants if setting.most is None else {**constants, "maxnreg": setting.most}
 
 
 class _Short(torch.autograd.Function):
@@ -138,28 +222,44 @@ class _Short(torch.autograd.Function):
         seed, share, grown = chance(dropout, one.device)
         out = torch.empty(len(one), dim, dtype=one.dtype, device=one.device)
         size = torch.empty(len(one), dim // width, device=one.device)
-        grid, sizes = _launch(width, dim, starts[0], longest)
-        _forward[grid](
-            *parts, out, size, *starts, *(part.stride(0) for part in (*parts, out)), width**-0.5,
-            starts[0] if seed is None else seed, share, grown, CAUSAL=causal, DROP=seed is not None, **sizes,
+        setting = _setting("forward", parts, longest, width)
+        programs, constants = _launch(setting, longest, width, dim, starts[0])
+        apart = {name: part.stride(0) for name, part in zip(("Q", "K", "V", "OUT"), (*parts, out), strict=True)}
+        _forward[(programs,)](
+            *parts, out, size, *starts, len(starts[0]) - 1, width**-0.5, starts[0] if seed is None else seed, share, grown,
+            CAUSAL=causal, DROP=seed is not None, PART=min(setting.part, constants["QUERIES"]), **apart, **constants,
         )  # fmt: skip
-        ctx.save_for_backward(one, other, out, size, *starts, seed)
+        ctx.save_for_backward(one, other, size, *starts, seed)
         ctx.rest = (longest, width, causal, share, grown)
         return out
 
     @staticmethod
     def backward(ctx: Any, d):
-        one, other, out, size, *starts, seed = ctx.saved_tensors
+        one, other, size, *starts, seed = ctx.saved_tensors
         longest, width, causal, share, grown = ctx.rest
-        d = d.contiguous()
         to_one, to_other = torch.empty_like(one), None if other is None else torch.empty_like(other)
-        parts, slopes = (*_apart(one, other), out, d), _apart(to_one, to_other)
-        grid, sizes = _launch(width, d.shape[1], starts[0], longest)
-        _backward[grid](
-            *parts, size, *slopes, *starts, *(part.stride(0) for part in (*parts, *slopes)), width**-0.5,
-            starts[0] if seed is None else seed, share, grown, CAUSAL=causal, DROP=seed is not None, **sizes,
+        parts, slopes = (*_apart(one, other), d.contiguous()), _apart(to_one, to_other)
+        setting = _setting("back", parts, longest, width)
+        programs, constants = _launch(setting, longest, width, d.shape[1], starts[0])
+        names = ("Q", "K", "V", "D", "DQ", "DK", "DV")
+        apart = {name: part.stride(0) for name, part in zip(names, (*parts, *slopes), strict=True)}
+        _backward[(programs,)](
+            *(_described(parts, longest, width) if setting.engine else parts), size, *slopes, *starts, len(starts[0]) - 1,
+            width**-0.5, starts[0] if seed is None else seed, share, grown,
+            CAUSAL=causal, DROP=seed is not None, ENGINE=setting.engine, **apart, **constants,
         )  # fmt: skip
         return to_one, to_other, None, None, None, None, None
+
+
+def _described(parts: tuple[Tensor, ...], longest: tuple[int, int], width: int) -> list[Any]:
+    """Queries, keys, values and what comes back, as the copy engine takes them."""
+    from triton.tools.tensor_descriptor import TensorDescriptor
+
+    queries, keys = _sides(longest)
+    return [
+        TensorDescriptor.from_tensor(own, [rows, width])
+        for own, rows in zip(parts, (queries, keys, keys, queries), strict=True)
+    ]
 
 
 def _apart(one: Tensor, other: Tensor | None) -> tuple[Tensor, ...]:

@@ -210,6 +210,8 @@ def read(path: Path | None, changes: list[tuple[str, Any]]) -> Recipe:
     values.setdefault("data", {})
     _go_with_model(values)
     try:
+        if "distill" in values:
+            raise ValueError(f"[distill] is about a student: heed distill TEACHER {path or ''}".rstrip())
         return config.read(Recipe, values)
     except ValueError as error:
         raise ValueError(f"{path}: {error}" if path is not None else str(error)) from error
