@@ -92,7 +92,9 @@ def pace(t: TrainingConfig, model: nn.Module, job: Job, workers: Alone) -> Pace:
     )
     if not (t.packed or swiftly):
         return Pace(precision, plan, job.together, longest)
-    slots = max(128, -(-t.batch_tokens // 256) * 16)  # a sixteenth, so that a full batch is filled up by next to nothing
+    slots = max(
+        128, -(-t.batch_tokens // 256) * 16
+    )  # a sixteenth, so that a full batch is filled up by next to nothing
     return Pace(precision, plan_packed, partial(pack, slots=slots), longest, swiftly)
 
 
