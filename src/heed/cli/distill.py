@@ -11,16 +11,17 @@ EXAMPLES = """\
 examples:
   heed distill runs/en-de --source train.en --valid-source val.en --valid-target val.de --out runs/student
   heed distill runs/en-de recipes/distill.toml --out runs/student
-  heed distill runs/a,runs/b,runs/c recipes/distill.toml --out runs/student       # an ensemble teaches
+  heed distill runs/a,runs/b,runs/c --source train.en --out runs/student            # an ensemble teaches
   heed distill runs/en-de recipes/distill.toml --out runs/student --set distill.nbest=5 --set distill.mix=true
   heed distill Helsinki-NLP/opus-mt-ko-en --source my.ko --set distill.vocabulary=own --out runs/student
   heed distill --out runs/student --resume            # go on after Ctrl-C, a crash, kill -9
 
 The teacher translates the source side of the corpus into OUT/distilled/, and the student trains on that as heed train
 would. References (--target) are not needed but for distill.nbest (of so many translations the one nearest to the
-reference, by distill.nearest: chrf or bleu) and distill.mix (the references are learned too). distill.beam is the
-teacher's own unless set; distill.vocabulary is the teacher's, or own. All other settings are those of heed train;
-a model.preset that is not set is tiny-6-2, small-6-2 or base-6-2 by the size of the corpus.
+reference, by distill.nearest: chrf or bleu) and distill.mix (the references are learned too). With distill.soft=0.7
+the student also hears, at each step, what its teacher thinks of each next word: slower to train, and nearer to it.
+distill.beam is the teacher's own unless set; distill.vocabulary is the teacher's, or own. All other settings are those
+of heed train; a model.preset that is not set is tiny-6-2, small-6-2 or base-6-2 by the size of the corpus.
 """
 
 
