@@ -32,7 +32,7 @@ def test_every_setting_of_our_recipes_is_one(path):
 
 def test_the_recipe_of_a_student_is_one_of_heed_distill():
     plan = distill.read(STUDENT, [("distill.teacher", ["runs/en-de"])])
-    assert plan.distill.soft and not plan.training.r_drop
+    assert plan.distill.soft and not plan.training.r_drop and plan.model.dim % plan.model.heads == 0
     with pytest.raises(
         ValueError, match=re.escape(f"{STUDENT}: [distill] is about a student: heed distill TEACHER {STUDENT}")
     ):

@@ -67,7 +67,10 @@ def _mean(x, WIDTH: tl.constexpr):
 
 @triton.jit
 def _normed(x, exists, WIDTH: tl.constexpr, eps):
-    """Rows of x with mean 0 and variance 1, and one over their spread. In two passes: a far mean would take the digits of one."""
+    """Rows of x with mean 0 and variance 1, and one over their spread.
+
+    In two passes: in one, a mean far from zero would take the digits.
+    """
     x = tl.where(exists, x - _mean(x, WIDTH), 0.0)
     over = 1 / tl.sqrt(_mean(x * x, WIDTH) + eps)
     return x * over, over

@@ -20,9 +20,9 @@ LOG2E = tl.constexpr(1.4426950408889634)  # the chip raises 2, not e
 
 @dataclass(frozen=True)
 class Setting:
-    """How a kernel is launched: `each` tiles a program, or, where said, so many `programs` a multiprocessor for all of them.
+    """How a kernel is launched: `each` tiles a program, or, where said, so many `programs` a multiprocessor for all.
 
-    `stages` 2: the next tile is fetched while one is computed. `turned`: heads of a sentence are neighbours, else sentences.
+    `stages` 2: the next tile is fetched while one is computed. `turned`: a sentence's heads are neighbours, else sentences.
     `part`: queries at a time (forward). `most`: registers a thread. `engine`: loads by the chip's copy engine (back).
     """
 

@@ -92,10 +92,13 @@ def pace(t: TrainingConfig, model: nn.Module, job: Job, workers: Alone) -> Pace:
     )
     if not (t.packed or swiftly):
         return Pace(precision, plan, job.together, longest)
-    slots = max(
-        128, -(-t.batch_tokens // 256) * 16
-    )  # a sixteenth, so that a full batch is filled up by next to nothing
-    return Pace(precision, plan_packed, partial(pack, slots=slots), longest, swiftly)
+    return Pace(precision, plan_packed, partial(pack, slots=_slots(t.batch_tokens)), longest, swiftly)
+
+
+def _slots(budget: int) -> int:
+    """About a sixteenth of a batch, of whole tiles, and such that a full batch is filled up by the least."""
+    tried = [-(-budget // parts // 128) * 128 for parts in range(12, 21)]
+    return min(tried, key=lambda slots: (-budget % slots, slots))
 
 
 def batches(
