@@ -1,6 +1,7 @@
 """heed distill: from a teacher to a student that translates, in one command."""
 
 import json
+import shutil
 import tomllib
 
 import pytest
@@ -81,12 +82,21 @@ def test_a_student_that_hears_its_teacher_learns_something_else_and_goes_on_to_t
         weights[name] = (tmp_path / name / "model" / "model.safetensors").read_bytes()
     assert len(set(weights.values())) == 3
     student = tmp_path / "soft" / "distilled" / "student.toml"
-    assert f'teacher = "{trained}"' in student.read_text("utf-8")
+    assert f'teacher = ["{trained}"]' in student.read_text("utf-8")
     steps = ["--set", "training.steps=2", "--set", "training.checkpoint_every=1", "--quiet"]
     assert heed("train", student, "--out", tmp_path / "half", *steps) == (0, "", "")
     whole = [f"training.steps={tomllib.loads(student.read_text('utf-8'))['training']['steps']}"]
     assert heed("train", "--out", tmp_path / "half", "--resume", "--quiet", *sets(whole)) == (0, "", "")
     assert (tmp_path / "half" / "model" / "model.safetensors").read_bytes() == weights["soft"]
+
+
+def test_an_ensemble_can_be_heard_too(heed, command, trained, tmp_path):
+    shutil.copytree(trained / "model", tmp_path / "second")
+    names = [str(trained), str(tmp_path / "second")]
+    code, _, err = heed(*command(tmp_path / "run", teacher=",".join(names), settings=["distill.soft=0.7"]))
+    assert code == 0 and "70% of the loss is about what the teachers think together of each next word." in err
+    student = tmp_path / "run" / "distilled" / "student.toml"
+    assert tomllib.loads(student.read_text("utf-8"))["training"]["teacher"] == names
 
 
 @pytest.mark.parametrize(

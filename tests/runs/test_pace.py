@@ -47,7 +47,7 @@ def test_on_a_cpu_sentences_stand_side_by_side_in_float32():
 
 
 def test_on_one_gpu_in_bfloat16_they_go_end_to_end_and_swiftly():
-    for objective in (Translation(0.1), RDrop(0.1, 5.0), Taught(model(dim=64))):
+    for objective in (Translation(0.1), RDrop(0.1, 5.0), Taught((model(dim=64),))):
         found = of(CUDA, own=job(objective), precision="bfloat16", batch_tokens=25_000)
         assert found.swiftly and found.plan is plan_packed
         assert isinstance(found.together, partial) and found.together.func is pack
@@ -73,15 +73,15 @@ def test_a_model_whose_heads_no_kernel_is_made_for_goes_the_plain_way():
 
 
 def test_a_teacher_whose_heads_no_kernel_is_made_for_is_heard_the_plain_way():
-    lesson = job(Taught(model(heads=8)))
+    lesson = job(Taught((model(heads=8),)))
     assert not of(CUDA, own=lesson, precision="bfloat16").swiftly
     assert of(CUDA, own=lesson, precision="bfloat16", packed=True).plan is plan_packed
 
 
 def test_no_text_may_be_longer_than_a_teacher_has_places_for():
     for settings in ({}, {"packed": True}):
-        assert of(own=job(Taught(model(max_length=12))), **settings).longest == 12
-        assert of(own=job(Taught(model(max_length=99))), **settings).longest == 20
+        assert of(own=job(Taught((model(max_length=12),))), **settings).longest == 12
+        assert of(own=job(Taught((model(max_length=99),))), **settings).longest == 20
 
 
 def test_weights_in_parts_go_the_plain_way():

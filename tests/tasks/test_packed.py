@@ -52,8 +52,14 @@ def model(name="transformer", **shape):
 )
 @pytest.mark.parametrize(
     "objective",
-    [Translation(0.0), Translation(0.1), RDrop(0.1, 3.0), Taught(model(dim=8, output_bias=True), 0.1, 0.3)],
-    ids=["plain", "smoothed", "r-drop", "taught"],
+    [
+        Translation(0.0),
+        Translation(0.1),
+        RDrop(0.1, 3.0),
+        Taught((model(dim=8, output_bias=True),), 0.1, 0.3),
+        Taught((model(dim=8, output_bias=True), model(dim=16)), 0.1, 0.3),
+    ],
+    ids=["plain", "smoothed", "r-drop", "taught", "taught by two"],
 )
 def test_packed_is_padded(name, shape, marks, slots, objective):
     made, both = model(name, **shape), ((marks, marks),) if marks else ()

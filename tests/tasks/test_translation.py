@@ -120,33 +120,35 @@ def test_r_drop_with_dropout_is_its_definition(model, weight):
         assert_same(ours, theirs)
 
 
-def other():
+def other(seed=5):
     """Another model of the same vocabulary, that drops nothing."""
-    torch.manual_seed(5)
+    torch.manual_seed(seed)
     teacher = Transformer(replace(CONFIG, dim=8, tied="none")).double().eval()
     for weight in teacher.parameters():
         nn.init.normal_(weight, std=0.4)
     return teacher
 
 
+@pytest.mark.parametrize("seeds", [(5,), (5, 6), (5, 6, 7)])
 @pytest.mark.parametrize(("smoothing", "share"), [(0.0, 0.5), (0.1, 0.3), (0.1, 1.0)])
-def test_a_taught_model_minds_what_is_expected_and_what_its_teacher_thinks(model, smoothing, share):
-    batch, teacher = collate(SOURCE, TARGET), other()
-    loss = Taught(teacher, smoothing, share)(model, batch)
-    own, heard = (at(batch.places, m.read(batch.target, m.encode(batch.source, batch.valid), batch.valid), m)
-                  for m in (model, teacher))  # fmt: skip
+def test_a_taught_model_minds_what_is_expected_and_what_its_teachers_think(model, smoothing, share, seeds):
+    batch, teachers = collate(SOURCE, TARGET), tuple(map(other, seeds))
+    loss = Taught(teachers, smoothing, share)(model, batch)
+    own, *heard = (at(batch.places, m.read(batch.target, m.encode(batch.source, batch.valid), batch.valid), m)
+                   for m in (model, *teachers))  # fmt: skip
     hard = F.cross_entropy(own, batch.expected, label_smoothing=smoothing, reduction="sum")
-    expected = (1 - share) * hard + share * F.cross_entropy(own, heard.detach().softmax(-1), reduction="sum")
+    mean = torch.stack([scores.detach().softmax(-1) for scores in heard]).mean(0)
+    expected = (1 - share) * hard + share * F.cross_entropy(own, mean, reduction="sum")
     assert_same(loss.total, expected)
     assert_same(loss.surprise, F.cross_entropy(own, batch.expected, reduction="sum").detach())
     assert loss.count == len(batch.expected)
     for ours, theirs in zip(gradients(model, loss.total), gradients(model, expected), strict=True):
         assert_same(ours, theirs)
-    assert all(weight.grad is None for weight in teacher.parameters())
+    assert all(weight.grad is None for teacher in teachers for weight in teacher.parameters())
 
 
 def test_who_is_its_own_teacher_has_nothing_to_learn(model):
-    loss = Taught(model, 0.1, 1.0)(model, collate(SOURCE, TARGET))
+    loss = Taught((model, model), 0.1, 1.0)(model, collate(SOURCE, TARGET))
     for gradient in gradients(model, loss.total):
         assert_same(gradient, torch.zeros_like(gradient))
 

@@ -38,7 +38,7 @@ def twice(model, batch):  # an output layer that is used twice: its gradients ar
     return Loss(first.total + second.total, first.surprise, batch.count)
 for objective, shape, turns in ((Translation(0.1), dict(norm="post", tied="target", output_bias=True), [[0], [0, 1]]),
                                 (twice, dict(norm="post", tied="all"), [[1]]),
-                                (Taught(made(dim=32, heads=2, norm="pre").eval(), 0.1, 0.4), dict(norm="post", tied="all"), [[0]]),
+                                (Taught((made(dim=32, heads=2, norm="pre").eval(), made(dim=32, heads=2).eval()), 0.1, 0.4), dict(norm="post", tied="all"), [[0]]),
                                 (RDrop(0.1, 3.0), dict(norm="pre", tied="all"), [[1]])):
     model = made(**shape)
     if shape["norm"] == "pre":
@@ -51,7 +51,7 @@ for objective, shape, turns in ((Translation(0.1), dict(norm="post", tied="targe
         for i in chosen: objective(model, batches[i]).total.backward()
         wanted.append([weight.grad for weight in learned.values()])
     model.zero_grad()
-    if isinstance(objective, Taught): objective = replace(objective, teacher=listener(objective.teacher, torch.float32))
+    if isinstance(objective, Taught): objective = replace(objective, teachers=tuple(listener(own, torch.float32) for own in objective.teachers))
     passes = Swift(model, objective, torch.float32)  # the interpreter's products of bfloat16 are wrong
     for chosen, due in zip(turns, wanted, strict=True):  # the second: gradients of two batches add up
         model.zero_grad()

@@ -11,7 +11,7 @@ EXAMPLES = """\
 examples:
   heed distill runs/en-de --source train.en --valid-source val.en --valid-target val.de --out runs/student
   heed distill runs/en-de recipes/distill.toml --out runs/student
-  heed distill runs/a,runs/b,runs/c --source train.en --out runs/student            # an ensemble teaches
+  heed distill runs/a,runs/b,runs/c recipes/distill.toml --out runs/student       # an ensemble teaches
   heed distill runs/en-de recipes/distill.toml --out runs/student --set distill.nbest=5 --set distill.mix=true
   heed distill Helsinki-NLP/opus-mt-ko-en --source my.ko --set distill.vocabulary=own --out runs/student
   heed distill --out runs/student --resume            # go on after Ctrl-C, a crash, kill -9

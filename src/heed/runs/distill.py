@@ -71,9 +71,9 @@ class Plan(Recipe):
 
     def _check_soft(self) -> None:
         soft, drop = self.distill.soft, self.training.r_drop
-        if self.training.teacher:
+        if self.training.teachers:
             raise ValueError(
-                f"training.teacher is {self.training.teacher!r}, which heed distill sets: use distill.soft"
+                f"training.teacher is {self.training.teachers!r}, which heed distill sets: use distill.soft"
             )
         if soft and self.model.folder:
             raise ValueError(
@@ -129,7 +129,8 @@ def make(plan: Plan, folder: Path, tell: Tell = lambda what, done, total: None) 
         _check_vocabulary(plan, teacher)
         if plan.distill.soft:
             own_words = teacher.source, teacher.target
-            check_teacher(teacher.model, own_words, plan.distill.teacher[0], plan.filters.max_length)
+            for model, name in zip(teacher.models, plan.distill.teacher, strict=True):
+                check_teacher(model, own_words, name, plan.filters.max_length)
         tell("reading", 0, 0)
         corpus = _read(plan)  # whatever is wrong with the files is said before anything is written
         own.mkdir(parents=True, exist_ok=True)
@@ -152,7 +153,7 @@ def student(plan: Plan, own: Path) -> Recipe:
         texts |= {"valid_source": [str(own / VALID[0])], "valid_target": [str(own / VALID[1])]}
     changes: dict[str, Any] = {"data": dataclasses.replace(plan.data, **texts)}
     if plan.distill.soft:
-        heard = {"teacher": plan.distill.teacher[0], "taught": plan.distill.soft}
+        heard = {"teacher": plan.distill.teacher, "taught": plan.distill.soft}
         changes["training"] = dataclasses.replace(plan.training, **heard)
     if subwords := sorted(own.glob("*.spm")):  # one for both sides, or source.spm and target.spm
         models = {"source_model": str(subwords[0]), "target_model": str(subwords[-1])}

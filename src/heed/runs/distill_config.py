@@ -9,7 +9,7 @@ class DistillConfig:
     """`beam` None: the teacher's own. Of `nbest` translations the student is given the `take` ones `nearest` to the reference.
 
     `teacher`: several are an ensemble. `mix`: the references are learned too. `vocabulary`: the teacher's, or one learned anew.
-    `soft`: so much of the student's loss is about what its teacher thinks of each next word.
+    `soft`: so much of the student's loss is about what its teacher thinks of each next word, an ensemble together.
     """
 
     teacher: list[str] = field(default_factory=list)
@@ -31,7 +31,7 @@ class DistillConfig:
             raise ValueError(f"distill.nbest is {self.nbest}, but distill.beam is {self.beam}: a beam gives no more")
         if not 0 <= self.soft <= 1:
             raise ValueError(f"distill.soft is {self.soft}; it must be from 0 to 1")
-        if self.soft and (len(self.teacher) > 1 or self.vocabulary == "own"):
-            raise ValueError(f"distill.soft is {self.soft}, which needs one teacher and its vocabulary")
+        if self.soft and self.vocabulary == "own":
+            raise ValueError(f"distill.soft is {self.soft}, which needs the teacher's vocabulary")
         if self.take > self.nbest:
             raise ValueError(f"distill.take is {self.take}, but distill.nbest is {self.nbest}: no more can be taken")

@@ -49,7 +49,8 @@ class Job(NamedTuple):
                 f"{long:,} of {self.validation.size:,} validation texts are too long for the model: they do not count in the loss."
             )
         if isinstance(self.objective, Taught):
-            said.append(f"{self.objective.share:.0%} of the loss is about what the teacher thinks of each next word.")
+            who = "the teacher thinks" if len(self.objective.teachers) == 1 else "the teachers think together"
+            said.append(f"{self.objective.share:.0%} of the loss is about what {who} of each next word.")
         if isinstance(self.noise, Gaps):
             some = range(0, len(corpus), max(1, len(corpus) // 1000))
             single = sum(len(sentences(corpus.source[i], self.noise.ends)) < 2 for i in some)
@@ -64,8 +65,8 @@ class Job(NamedTuple):
         return said
 
 
-def job(recipe: Recipe, lines: Sequence[Line], subwords: Pair, teacher: nn.Module | None = None) -> Job:
-    """The parts of a run that its task decides. `lines` are the validation set; a teacher is listened to."""
+def job(recipe: Recipe, lines: Sequence[Line], subwords: Pair, teachers: tuple[nn.Module, ...] = ()) -> Job:
+    """The parts of a run that its task decides. `lines` are the validation set; teachers are listened to."""
     t, task = recipe.training, recipe.task
     watched: dict[str, Any] = {"budget": t.valid_tokens, "samples": t.samples}
     metric = METRICS[task.name][0] if t.metric == "auto" else t.metric
@@ -73,8 +74,8 @@ def job(recipe: Recipe, lines: Sequence[Line], subwords: Pair, teacher: nn.Modul
         raise ValueError(f"training.metric is {metric!r}; {task.name} has {', '.join(METRICS[task.name])}")
     if task.name == "translation":
         objective = RDrop(t.label_smoothing, t.r_drop) if t.r_drop else Translation(t.label_smoothing)
-        if teacher is not None:
-            objective = Taught(teacher, t.label_smoothing, t.taught)
+        if teachers:
+            objective = Taught(teachers, t.label_smoothing, t.taught)
         return Job(objective, Translating(lines, subwords, **watched), metric)
     if t.r_drop:
         raise ValueError(f"training.r_drop is {t.r_drop}; it is for translation alone, not for {task.name}")

@@ -57,7 +57,8 @@ class Pace(NamedTuple):
 
         if isinstance(objective, Taught):
             device = next(model.parameters()).device
-            objective = dataclasses.replace(objective, teacher=swift.listener(objective.teacher).to(device))
+            teachers = tuple(swift.listener(own).to(device) for own in objective.teachers)
+            objective = dataclasses.replace(objective, teachers=teachers)
         return Swift(model, objective)
 
 
@@ -73,7 +74,7 @@ def pace(t: TrainingConfig, model: nn.Module, job: Job, workers: Alone) -> Pace:
     if precision == "auto":
         precision = "bfloat16" if cuda and torch.cuda.is_bf16_supported(including_emulation=False) else "float32"
     objective = job.objective
-    heard = [model, *([objective.teacher] if isinstance(objective, Taught) else [])]
+    heard = [model, *(objective.teachers if isinstance(objective, Taught) else ())]
     known = job.together is collate and isinstance(objective, Translation | RDrop | Taught)
     able = known and all(map(swift.packs, heard))
     longest = min(own.config.max_length for own in heard)

@@ -1,4 +1,4 @@
-"""The model that a student listens to while it is trained, if it listens to one."""
+"""The models that a student listens to while it is trained, if it listens to any."""
 
 from torch import nn
 
@@ -9,18 +9,20 @@ from heed.runs.recipe import Recipe
 from heed.serving.load import open_package
 
 
-def open_teacher(recipe: Recipe) -> Package | None:
-    """The model that the recipe names; what is wrong with it is said before anything is prepared."""
-    name = recipe.training.teacher
-    if not name:
-        return None
-    if recipe.task.name != "translation":
-        raise ValueError(f"training.teacher is {name!r}; it is for translation alone, not for {recipe.task.name}")
+def open_teachers(recipe: Recipe) -> dict[str, Package]:
+    """The models that the recipe names; what is wrong with one is said before anything is prepared."""
+    names = recipe.training.teachers
+    if names and recipe.task.name != "translation":
+        raise ValueError(f"training.teacher is {names!r}; it is for translation alone, not for {recipe.task.name}")
+    return {name: _opened(name, recipe.filters.max_length) for name in recipe.training.teacher if name}
+
+
+def _opened(name: str, longest: int) -> Package:
     try:
         package = open_package(name)
     except ValueError as error:
         raise ValueError(f"training.teacher: {error}") from error
-    check(package.model, package.subwords, name, recipe.filters.max_length)
+    check(package.model, package.subwords, name, longest)
     return package
 
 

@@ -3,7 +3,7 @@
 import dataclasses
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +27,7 @@ from heed.runs.product import Product
 from heed.runs.recipe import Recipe
 from heed.runs.record import Record
 from heed.runs.resume import begin, check_folder, restarted
-from heed.runs.teacher import heard, open_teacher
+from heed.runs.teacher import heard, open_teachers
 from heed.runs.validation import Validity
 from heed.serving.load import choose_device
 from heed.training import average, checkpoints, distributed, loop, torchrun
@@ -61,13 +61,13 @@ class Run:
         report: Callable[[int], Report],
         base: Package | None = None,
         workers: Alone | None = None,
-        teacher: Package | None = None,
+        teachers: Mapping[str, Package] | None = None,
     ):
         t = recipe.training
         self.recipe, self.folder, self.prepared = recipe, folder, prepared
         self.workers = workers or Alone(choose_device(t.device))
-        voice = None if teacher is None else heard(teacher, t.teacher, prepared.subwords)
-        self.job = job(recipe, prepared.valid, prepared.subwords, voice)
+        voices = tuple(heard(own, name, prepared.subwords) for name, own in (teachers or {}).items())
+        self.job = job(recipe, prepared.valid, prepared.subwords, voices)
         torch.manual_seed(t.seed)
         self.model = models.build(recipe, base, prepared)
         begun = vectors.begin(self.model, recipe, prepared, folder, self.workers)
@@ -77,7 +77,7 @@ class Run:
                 f"filters.max_length is {recipe.filters.max_length}, but the model has places for {most}: set it no higher"
             )
         self.pace = pace(t, self.model, self.job, self.workers)
-        if voice is not None and not self.pace.swiftly:  # else a rounded copy is listened to
+        for voice in () if self.pace.swiftly else voices:  # where it goes swiftly, to a rounded copy
             voice.to(self.workers.device)
         if self.pace.swiftly:
             self.objective = Alone.wrap(self.workers, self.model, self.job.objective)
@@ -267,7 +267,7 @@ def run(
     try:
         again = workers.told(lambda: resume or restarted(folder))
         base = workers.in_turn(lambda: open_base(recipe, folder, again))
-        teacher = workers.in_turn(lambda: open_teacher(recipe))
+        teachers = workers.in_turn(lambda: open_teachers(recipe))
         recipe = with_search(recipe, base)
         workers.told(lambda: check_folder(recipe, folder, again, say))
         prepared = workers.told(lambda: prepare(recipe, tell, base))
@@ -277,7 +277,7 @@ def run(
         say(f"{r.kept:,} {what} to train on, of {r.read:,}{aside}; left out: {corpora.describe(r)}.")
         workers.told(lambda: begin(folder))
         with workers.one_voice():
-            at_work = Run(recipe, folder, prepared, report, base, workers, teacher)
+            at_work = Run(recipe, folder, prepared, report, base, workers, teachers)
         workers.told(lambda: model_folder.write_text(folder / "recipe.toml", config.to_toml(recipe)))
         outcome = _to_the_end(at_work)
     except RuntimeError as error:

@@ -1,5 +1,6 @@
 """A loss as sums and a count, so that parts of a batch add up to the whole."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -46,12 +47,29 @@ def taught(
     return Loss((1 - share) * own.total + share * from_teacher, own.surprise, own.count)
 
 
-class Lesson(NamedTuple):
-    """What a teacher's last layer is given and made of, and which `share` of the loss is to say what it says."""
+def together(scores: Sequence[Float[Tensor, "n vocab"]]) -> Float[Tensor, "n vocab"]:
+    """Scores whose softmax is the mean of what each one's says; of one, its own."""
+    if len(scores) == 1:
+        return scores[0]
+    exact = torch.promote_types(scores[0].dtype, torch.float32)
+    total = scores[0].to(exact).log_softmax(dim=-1)
+    for own in scores[1:]:
+        total = torch.logaddexp(total, own.to(exact).log_softmax(dim=-1))
+    return total
+
+
+class Voice(NamedTuple):
+    """What a teacher's last layer is given and made of."""
 
     states: Float[Tensor, "n width"]
     weight: Float[Tensor, "vocab width"]
     bias: Float[Tensor, " vocab"] | None
+
+
+class Lesson(NamedTuple):
+    """Teachers, and which `share` of the loss is to say what they say together."""
+
+    voices: Sequence[Voice]
     share: float
 
 
@@ -95,7 +113,7 @@ class _InParts(torch.autograd.Function):
         total = surprise = torch.zeros((), dtype=exact, device=states.device)
         to_states, to_weight, memory = [], None, claim(weight)
         to_bias = None if bias is None else torch.zeros(bias.shape, dtype=exact, device=bias.device)
-        each = _each(states.shape[1], len(states) + (lesson is not None), weight)
+        each = _each(states.shape[1], len(states) + (0 if lesson is None else len(lesson.voices)), weight)
         alone = each >= states.shape[1]  # else what is added up is rounded and put in its place after that
         for start in range(0, states.shape[1], each):
             rows = states[:, start : start + each].to(dtype).flatten(0, 1)
@@ -133,9 +151,13 @@ def _each(rows: int, passes: int, weight: Tensor) -> int:
 
 
 def _heard(lesson: Lesson, rows: slice, dtype: torch.dtype) -> tuple[Tensor, float]:
-    """A teacher's scores, and their share."""
-    bias = None if lesson.bias is None else lesson.bias.to(dtype)
-    return F.linear(lesson.states[rows].to(dtype), lesson.weight.to(dtype), bias), lesson.share
+    """The teachers' scores, and their share."""
+    biases = [None if own.bias is None else own.bias.to(dtype) for own in lesson.voices]
+    scores = [
+        F.linear(own.states[rows].to(dtype), own.weight.to(dtype), bias)
+        for own, bias in zip(lesson.voices, biases, strict=True)
+    ]
+    return together(scores), lesson.share
 
 
 def _product(one: Tensor, other: Tensor, dtype: torch.dtype, memory: Tensor | None) -> Tensor:

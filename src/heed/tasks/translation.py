@@ -7,7 +7,7 @@ from torch import nn
 
 from heed.data.batches import Batch
 from heed.data.packed import Packed
-from heed.tasks.loss import Lesson, Loss, smoothed, smoothed_in_parts, taught
+from heed.tasks.loss import Lesson, Loss, Voice, smoothed, smoothed_in_parts, taught, together
 
 
 @dataclass(frozen=True)
@@ -57,12 +57,13 @@ class RDrop:
 
 @dataclass(frozen=True, eq=False)
 class Taught:
-    """What is expected, and for a `share` of the loss what a teacher thinks of every next word (Kim and Rush, 2016).
+    """What is expected, and for a `share` of the loss what teachers think of every next word (Kim and Rush, 2016).
 
-    The teacher has the same vocabulary. It only listens: none of its weights are learned.
+    They have the same vocabulary, and several are an ensemble: what counts is the mean of their probabilities. None of their
+    weights are learned.
     """
 
-    teacher: nn.Module
+    teachers: tuple[nn.Module, ...]
     smoothing: float = 0.1
     share: float = 0.5
 
@@ -70,15 +71,19 @@ class Taught:
         if isinstance(batch, Packed):
             return self.packed(model, batch)
         with torch.no_grad():
-            heard = _logits(self.teacher, batch)
+            heard = together([_logits(teacher, batch) for teacher in self.teachers])
         return taught(_logits(model, batch), heard, batch.expected, self.smoothing, self.share)
 
     def packed(self, model: nn.Module, batch: Packed) -> Loss:
         """The same of sentences end to end."""
         with torch.no_grad():
-            lesson = Lesson(_states(self.teacher, batch).squeeze(0), *self.teacher.last_layer(), self.share)
+            voices = [Voice(_states(own, batch).squeeze(0), *own.last_layer()) for own in self.teachers]
         total, surprise = smoothed_in_parts(
-            _states(model, batch).squeeze(0), *model.last_layer(), batch.expected, self.smoothing, lesson=lesson
+            _states(model, batch).squeeze(0),
+            *model.last_layer(),
+            batch.expected,
+            self.smoothing,
+            lesson=Lesson(voices, self.share),
         )
         return Loss(total, surprise, batch.count)
 

@@ -1,7 +1,7 @@
 """The settings of a training run."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import torch
@@ -16,8 +16,8 @@ class TrainingConfig:
     """`rate` is the peak; for "noam", a factor on the paper's formula. `patience` 0: never stop early.
 
     `precision` "auto": bfloat16 on a GPU that has it. `packed`: sentences end to end, without padding; unless said, where
-    that is the fast road (one GPU, bfloat16). `teacher`: a model whose opinion of each next word is `taught` for this share of
-    the loss.
+    that is the fast road (one GPU, bfloat16). `teacher`: a model, or several together, whose opinion of each next word is
+    `taught` for this share of the loss.
     """
 
     steps: int = 10_000
@@ -33,7 +33,7 @@ class TrainingConfig:
     clip: float = 1.0
     label_smoothing: float = 0.1
     r_drop: float = 0.0
-    teacher: str | None = None
+    teacher: list[str] = field(default_factory=list)
     taught: float = 0.5
     precision: Literal["auto", "float32", "tf32", "bfloat16"] = "auto"
     packed: bool | None = None
@@ -82,10 +82,15 @@ class TrainingConfig:
     def _check_teacher(self) -> None:
         if not 0 < self.taught <= 1:
             raise ValueError(f"training.taught is {self.taught}; it must be above 0 and no more than 1")
-        if self.teacher and self.r_drop:
+        if self.teachers and self.r_drop:
             raise ValueError(
-                f"training.teacher is {self.teacher!r} and training.r_drop is {self.r_drop}: a student has one or the other"
+                f"training.teacher is {self.teachers!r} and training.r_drop is {self.r_drop}: a student has one or the other"
             )
+
+    @property
+    def teachers(self) -> str:
+        """Their names, for whoever reads them."""
+        return ", ".join(filter(None, self.teacher))
 
 
 def make_schedule(config: TrainingConfig, dim: int) -> Schedule:
