@@ -81,6 +81,38 @@ def test_an_answer_to_what_was_typed_before_comes_too_late(visit):
     page.unroute_all()
 
 
+def begun_slowly(page):
+    """The page anew, while the service has not yet said what it can; gives what lets it."""
+    held = []
+    page.route("**/v1/models", lambda route: held.append(route))
+    page.reload()
+    while not held:
+        page.wait_for_timeout(20)
+    return held[0].continue_
+
+
+def test_what_is_done_before_the_service_has_said_what_it_can_is_not_lost(visit):
+    page = visit(f"#translate?from=ko&to=en&text={quote(TWO)}")
+    answered(page)
+    go_on = begun_slowly(page)
+    for one in ("#locale", "#locale", "#swap", "#share", "#tab-glossary"):
+        page.click(one)
+    page.fill("#term-source", "Heed")
+    page.click("#term-form button")
+    page.click("#mode-file")
+    page.set_input_files("#file", files=[{"name": "a.txt", "mimeType": "text/plain", "buffer": b"x"}])
+    page.click("#mode-text")
+    go_on()
+    answered(page)
+    assert page.input_value("#source") == TWO, "the text of the link"
+    assert "a.txt" in page.text_content("#file-state")
+    go_on = begun_slowly(page)
+    page.fill("#source", TEXT)
+    go_on()
+    answered(page)
+    assert page.input_value("#source") == TEXT and quote(TEXT.split()[0]) in page.url, "what was typed is the later one"
+
+
 def test_words_of_low_confidence_are_marked_and_all_are_copied(visit, ask):
     page = visit()
     type_in(page, TEXT)
@@ -237,6 +269,7 @@ def test_a_term_is_sent_and_kept(visit):
         page.click("#term-form button")
     assert request.value.post_data_json["glossary"] == {"학생": "pupil"}
     page.reload()
+    answered(page)  # the text of the address, which is asked again
     page.click("#tab-glossary")
     assert words(page, "#terms li span") == ["학생", "→", "pupil"]
     page.fill("#term-source", "Heed")

@@ -21,6 +21,7 @@ export function ready(models) {
   known = models;
   byId("file").accept = known.files.join(",");
   respeak();
+  if (!file) choose(byId("file").files[0]);
 }
 
 export function respeak() {
@@ -32,7 +33,7 @@ function say(...nodes) {
 }
 
 function choose(chosen) {
-  if (!chosen) return;
+  if (!chosen || !known) return;
   asking?.abort();
   file = null;
   byId("file-go").disabled = true;

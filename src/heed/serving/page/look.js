@@ -92,7 +92,7 @@ const pair = () => ({ source: state.ways[state.way].source, target: state.ways[s
 
 async function ask() {
   const text = byId("look-text").value.trim();
-  if (!text) return;
+  if (!text || !state.ways.length) return;
   state.asking?.abort();
   const mine = (state.asking = new AbortController()), beam = Number(byId("look-beam").value) || 4;
   byId("look-status").textContent = t("looking");

@@ -54,7 +54,7 @@ function switchLocale() {
   speak();
   nameLocale();
   nameTheme();
-  document.title = `${t(shown)} · Heed`;
+  document.title = `${t(shown ?? "translate")} · Heed`;
   for (const view of Object.values(VIEWS)) view.respeak?.();
 }
 

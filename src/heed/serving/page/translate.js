@@ -13,7 +13,8 @@ import { addressOf, remember, remembered, writeAddress } from "./store.js";
 import { languageName, number, t } from "./speech.js";
 
 const LONGEST_LINK = 4000, TALL = 3000, LINE = 50; // characters; a line counts as so many more
-const state = { known: null, from: "auto", to: "", text: "", result: null, of: "", seconds: 0, at: 0, asking: null };
+// `known` is what the service can, null until it has said so; `early` the text that was given before.
+const state = { known: null, early: undefined, from: "auto", to: "", text: "", result: null, of: "", seconds: 0, at: 0, asking: null };
 
 export function build() {
   output.build(openWord);
@@ -49,7 +50,9 @@ export function ready(known) {
 
 export function enter(values) {
   if (!state.known) return;
-  if (values.text !== undefined || values.from || values.to) use(values.from ?? state.from, values.to ?? state.to, values.text ?? state.text);
+  const text = state.early ?? values.text;
+  state.early = undefined;
+  if (text !== undefined || values.from || values.to) use(values.from ?? state.from, values.to ?? state.to, text ?? state.text);
   else writeBack();
 }
 
@@ -104,6 +107,7 @@ const wayOf = ({ source, target }) => state.known.pairs.find((one) => one.source
 const pair = () => ({ source: state.from === "auto" ? state.result?.detected?.language ?? "auto" : state.from, target: state.to });
 
 function swap() {
+  if (!state.known) return;
   const { source, target } = pair();
   const back = state.known.pairs.some((one) => one.source === target && (one.target === source || source === "auto"));
   if (!back) return toast(t("cannotSwap"));
@@ -120,11 +124,12 @@ function changed() {
 // --- the text --------------------------------------------------------------------------------------------------------
 
 function use(from, to, text) {
+  byId("source").value = text;
+  if (!state.known) return void (state.early = text);
   state.from = from;
   state.to = to;
   fillFrom();
   fillTo();
-  byId("source").value = text;
   state.text = text;
   remember("from", state.from);
   remember("to", state.to);
@@ -134,6 +139,7 @@ function use(from, to, text) {
 }
 
 function typed() {
+  if (!state.known) return void (state.early = byId("source").value);
   state.text = byId("source").value;
   follow();
   soon();
@@ -166,6 +172,7 @@ function count() {
 }
 
 function writeBack() {
+  if (!state.known) return; // the address may hold a text that was not taken up yet
   const text = state.text.length <= LONGEST_LINK ? state.text : "";
   writeAddress("translate", { from: state.from === "auto" ? "" : state.from, to: state.to, text });
 }
@@ -178,6 +185,7 @@ export function request() {
 }
 
 async function ask() {
+  if (!state.known) return;
   soon.cancel();
   state.asking?.abort();
   other.close(false);
