@@ -106,10 +106,7 @@ class Tab:
     def leave(self):
         """What went wrong. The page is made to rest and not left: for a blank one the browser would start a process anew."""
         self.page.unroute_all()
-        try:
-            self.page.evaluate(REST)
-        except TypeError:  # Playwright's driver was once seen to answer with nothing at all
-            self.page.evaluate(REST)
+        self.page.evaluate(REST)
         return self.troubles
 
 
