@@ -8,6 +8,7 @@ import torch
 
 import heed
 from heed.cli.main import main
+from heed.serving.http.models import open_models
 from tests.cli.conftest import sets
 
 TEXTS = ["나는 책을 읽어요.", "바다", "그는 학교에 가요.", "오늘은 비가 와요."]
@@ -81,7 +82,10 @@ def test_a_marian_of_transformers_is_tuned_and_goes_back(heed_command, marian, p
 def test_a_transformer_of_heed_goes_out_and_says_the_same(heed_command, phrases, tmp_path):
     run, out = tmp_path / "run", tmp_path / "out"
     shape = ["subwords.size=700", "model.dim=16", "model.heads=2", "model.hidden=32", "model.norm=post"]
-    assert heed_command("train", *pair(phrases), "--out", run, "--quiet", *sets([*SHORT, *shape]))[0] == 0
+    code, err = heed_command("train", *pair(phrases), "--out", run, *sets([*SHORT, *shape]))
+    assert code == 0 and "A model from ko to en, as the names of the files tell." in " ".join(err.split())
+    (served,) = open_models([str(run)], "cpu", "torch")
+    assert (served.source, served.target) == ("ko", "en")
     assert heed_command("convert", run, "--out", out)[0] == 0
     ours = heed.load(run, "cpu")
     ours.model.double()

@@ -59,12 +59,23 @@ def test_one_command_makes_a_student_that_translates(heed, command, trained, fil
     assert f"Try it: heed translate {tmp_path}/run" in err
     code, out, _ = heed("translate", tmp_path / "run", "안녕.", "나는 책을 읽어요.")
     assert (code, len(out.splitlines())) == (0, 2)
-    facts = json.loads(heed("info", tmp_path / "run", "--json")[1])["model"]
-    assert (facts["encoder_layers"], facts["decoder_layers"]) == (2, 1)
+    told = json.loads(heed("info", tmp_path / "run", "--json")[1])
+    assert (told["model"]["encoder_layers"], told["model"]["decoder_layers"]) == (2, 1)
     own = tmp_path / "run" / "distilled"
     _, out, _ = heed("translate", trained, "--input", files / "train.ko", "--beam", 2)
     assert (own / "target.txt").read_text("utf-8") == out
     assert (own / "subwords.spm").read_bytes() == (trained / "model" / "subwords.spm").read_bytes()
+    teacher = json.loads((trained / "model" / "config.json").read_text("utf-8"))
+    assert told["text"]["languages"] == teacher["languages"] == {"source": "ko", "target": "en"}, (
+        "it knows its languages"
+    )
+
+
+def test_a_student_that_is_gone_on_with_still_knows_its_languages(heed, command, tmp_path):
+    assert heed(*command(tmp_path / "run", "--quiet", settings=["training.steps=2"]))[0] == 0
+    assert heed(*command(tmp_path / "run", "--quiet", "--resume"))[0] == 0
+    facts = json.loads((tmp_path / "run" / "model" / "config.json").read_text("utf-8"))
+    assert facts["languages"] == {"source": "ko", "target": "en"}
 
 
 def test_the_same_corpus_teaches_a_second_student(heed, command, tmp_path):

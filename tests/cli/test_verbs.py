@@ -10,6 +10,7 @@ import torch
 
 from heed.cli.main import VERBS, main
 from heed.serving.load import write_package
+from tests.cli.conftest import TINY, sets
 from tests.convert.small import package, pairs
 
 TEXTS = ["나는 너를 사랑해.", "", "우리는 학교에 가."]
@@ -145,3 +146,15 @@ def test_python_gives_what_the_command_gives(heed, trained):
     assert found[0].tokens and len(found[0].tokens) == len(found[0].token_scores)
     assert found[0].attentions["cross"].shape[:2] == (2, 2)
     assert all(i < 3 for i, _ in found[0].alignment)
+
+
+def test_a_run_that_goes_on_with_other_batches_says_so(heed, tmp_path):
+    start = ["train", "recipes/phrasebook.toml", "--out", tmp_path / "run", "--quiet", *sets(TINY)]
+    assert heed(*start) == (0, "", "")
+    more = ["training.steps=6", "training.batch_tokens=300"]
+    code, _, err = heed("train", "--out", tmp_path / "run", "--resume", *sets(more))
+    assert code == 0
+    told = (
+        "Batches are now padded, of 300 tokens, seed 1 (before: padded, of 200 tokens, seed 1), so epoch 1 begins anew"
+    )
+    assert told in err

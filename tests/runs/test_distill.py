@@ -3,6 +3,7 @@
 import dataclasses
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -15,6 +16,7 @@ from heed.models.package import Package
 from heed.models.transformer import SIZES, Transformer
 from heed.runs import distill
 from heed.runs import recipe as recipes
+from heed.runs.teacher import check_room
 from heed.serving.load import load, write_package
 from tests.serving.conftest import drawn
 
@@ -388,3 +390,16 @@ def test_whatever_is_wrong_with_the_files_is_said_before_anything_is_written(pla
     with pytest.raises(ValueError, match=says):
         distill.make(plan(*settings), tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_a_student_with_other_room_than_its_teacher_is_refused():
+    def model(room):
+        own = torch.nn.Module()
+        own.config = SimpleNamespace(vocab_size=room)
+        return own
+
+    check_room(model(20), "runs/a", model(20))
+    with pytest.raises(
+        ValueError, match=r"training\.teacher is runs/a, which has room for 20 subwords, and the model for 24"
+    ):
+        check_room(model(20), "runs/a", model(24))

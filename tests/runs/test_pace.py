@@ -18,6 +18,13 @@ from heed.training.distributed import Alone, Sharded
 CPU, CUDA = Alone(), Alone(torch.device("cuda"))
 
 
+@pytest.fixture(autouse=True)
+def a_good_card(monkeypatch):
+    """With all that the swift way needs."""
+    monkeypatch.setattr("heed.runs.pace.multiplies_bfloat16", lambda: True)
+    monkeypatch.setattr("heed.runs.pace.find_spec", lambda name: name)
+
+
 def model(**shape):
     sizes = {"dim": 32, "heads": 2, "hidden": 32, "encoder_layers": 1, "decoder_layers": 1, "max_length": 20}
     return Transformer(TransformerConfig(vocab_size=20, **{**sizes, **shape}))
@@ -37,8 +44,8 @@ def job(objective=None, together=collate):
     return Job(objective or Translation(0.1), Unasked(), "loss", together)
 
 
-def of(workers=CPU, made=None, own=None, **settings):
-    return pace(TrainingConfig(**settings), made or model(), own or job(), workers)
+def of(workers=CPU, made=None, own=None, most=0, **settings):
+    return pace(TrainingConfig(**settings), made or model(), own or job(), workers, most)
 
 
 def test_on_a_cpu_sentences_stand_side_by_side_in_float32():
@@ -59,6 +66,33 @@ def test_a_full_batch_is_filled_up_by_next_to_nothing_and_every_batch_ends_with_
     slots = of(CUDA, precision="bfloat16", batch_tokens=budget).together.keywords["slots"]
     full = -(-budget // slots) * slots
     assert full - budget < max(128, 0.01 * budget) and slots % 128 == 0 and slots <= max(128, budget / 8)
+
+
+@pytest.mark.parametrize("world", [2, 8, 64])
+def test_a_share_of_a_batch_is_filled_up_by_as_little(world):
+    cards = Alone(torch.device("cuda"))
+    cards.world = world
+    found = of(cards, precision="bfloat16", batch_tokens=25_000 * world)
+    assert found.together.keywords == of(CUDA, precision="bfloat16", batch_tokens=25_000).together.keywords
+
+
+@pytest.mark.parametrize(("lacks", "says"), [("find_spec", "Triton is not installed"),
+                                             ("multiplies_bfloat16", "this GPU does not multiply bfloat16")])  # fmt: skip
+def test_what_the_swift_way_lacks_is_told(monkeypatch, lacks, says):
+    monkeypatch.setattr(f"heed.runs.pace.{lacks}", lambda *name: None)
+    found = of(CUDA, precision="bfloat16")
+    assert not found.swiftly and found.plan is plan
+    (told,) = found.says(CUDA.device)
+    assert told.startswith(f"This run goes the plain way, which is slower: {says}")
+    assert of(CUDA, precision="float32").says(CUDA.device) == []
+
+
+def test_long_texts_whose_attention_is_dropped_go_the_plain_way():
+    drops = model(attention_dropout=0.1, max_length=300)
+    assert of(CUDA, drops, most=128, precision="bfloat16").swiftly
+    found = of(CUDA, drops, most=129, precision="bfloat16")
+    assert not found.swiftly and "texts have up to 129 tokens" in found.says(CUDA.device)[0]
+    assert of(CUDA, model(max_length=300), most=300, precision="bfloat16").swiftly
 
 
 @pytest.mark.parametrize("settings", [{"precision": "tf32"}, {"compile": True}, {"packed": False}])

@@ -8,7 +8,7 @@ examples:
   heed classify runs/reviews "What a film." "I left early."
   heed classify runs/reviews --scores < texts.txt        # the probability before each label
   heed classify runs/reviews --reference test.labels < test.txt
-  heed train --from bart-base --set task.name=classification --source train.txt --target train.labels --out runs/reviews
+  heed train --from facebook/bart-base --set task.name=classification --source train.txt --target train.labels --out runs/reviews
 """
 
 

@@ -8,7 +8,7 @@ examples:
   heed convert Helsinki-NLP/opus-mt-ko-en --out models/ko-en                # a name on the Hugging Face hub
   heed convert Helsinki-NLP/opus-mt-ko-en --revision main --out models/ko-en
   heed convert downloads/bart-large-cnn --out models/bart                   # a folder of transformers
-  heed convert runs/en-de --out exported                                    # out again, for transformers
+  heed convert runs/en-de --out exported                                    # out again, for transformers (model.norm = "post")
   heed convert runs/en-de --to ctranslate2 --quantize int8 --out fast       # for CTranslate2
 
 heed reads MarianMT, BART and Pegasus. A model of heed's own goes to transformers as a Marian, if it has the paper's norms

@@ -9,7 +9,7 @@ examples:
   heed serve runs/ko-en runs/en-de --port 8000       # a page at http://127.0.0.1:8000, an API for LibreTranslate's clients
   heed serve                                         # the model of make demo
   heed serve runs/ko-en --runs runs                  # the page shows runs as they train
-  heed serve en-de=runs/old                          # a model that does not know its languages
+  heed serve en-de=runs/mine                         # a model that does not know its languages
   heed serve runs/a,runs/b --api-keys keys.txt       # an ensemble, for those who have a key
 
   curl http://127.0.0.1:8000/translate -d q="나는 학생이에요." -d source=auto -d target=en

@@ -2,7 +2,7 @@
 
 import dataclasses
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import chain, islice
 from pathlib import Path
@@ -126,6 +126,7 @@ def make(plan: Plan, folder: Path, tell: Tell = lambda what, done, total: None) 
     own = folder / FOLDER
     if not (own / STUDENT).is_file():
         teacher = load(plan.distill.teacher, plan.training.device)
+        plan = _of_languages(plan, teacher.facts.get("languages") or {})
         _check_vocabulary(plan, teacher)
         if plan.distill.soft:
             own_words = teacher.source, teacher.target
@@ -140,6 +141,9 @@ def make(plan: Plan, folder: Path, tell: Tell = lambda what, done, total: None) 
         for name, texts in zip(VALID, zip(*corpus.held, strict=True), strict=False):
             model_folder.write_text(own / name, "".join(f"{text}\n" for text in texts))
         _translate(plan.distill, teacher, corpus, own, tell)
+    else:
+        before = config.read(Plan, config.load_toml(own / PLAN)).data
+        plan = _of_languages(plan, {"source": before.source_language, "target": before.target_language})
     model_folder.write_text(own / PLAN, config.to_toml(plan))
     model_folder.write_text(own / STUDENT, config.to_toml(student(plan, own)))
     return own / STUDENT
@@ -162,6 +166,12 @@ def student(plan: Plan, own: Path) -> Recipe:
         preset = f"{choose_preset(_count(own / SOURCE))}-6-2"
         changes["model"] = dataclasses.replace(plan.model, preset=preset)
     return _recipe(plan, **changes)
+
+
+def _of_languages(plan: Plan, before: Mapping[str, str | None]) -> Plan:
+    """The plan with its languages, which the names of the student's files do not tell; else those from `before`."""
+    found = {f"{side}_language": code for side, code in plan.data.languages(before).items()}
+    return dataclasses.replace(plan, data=dataclasses.replace(plan.data, **found))
 
 
 def _recipe(plan: Plan, **changes: Any) -> Recipe:

@@ -29,6 +29,15 @@ def build(recipe: Recipe, base: Package | None, prepared: Prepared) -> nn.Module
     return _started(base, recipe.model)
 
 
+def check_places(model: nn.Module, recipe: Recipe, prepared: Prepared) -> None:
+    """See that no text may be longer than the model has places for."""
+    most = model.config.max_length - len(prepared.subwords[0].marks.before)
+    if recipe.filters.max_length > most:
+        raise ValueError(
+            f"filters.max_length is {recipe.filters.max_length}, but the model has places for {most}: set it no higher"
+        )
+
+
 def choose_preset(pairs: int) -> str:
     """A size that a corpus can feed."""
     return "tiny" if pairs < 100_000 else "small" if pairs < 1_000_000 else "base"

@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import torch
@@ -13,7 +14,10 @@ from torch import nn
 from heed.data.batches import Batches, Place, Together, collate, plan, plan_packed
 from heed.data.loading import elsewhere, spare
 from heed.data.packed import pack
+from heed.data.streams import Stream
 from heed.models import swift
+from heed.nn.attention import Attention
+from heed.nn.packing import SHORT
 from heed.runs.jobs import Job
 from heed.runs.prepare import Prepared
 from heed.runs.recipe import Recipe
@@ -24,7 +28,7 @@ from heed.training.distributed import Alone, Sharded
 
 class Pace(NamedTuple):
     """`plan` and `together` are how batches are made, for a model with `longest` places; `swiftly` is whether training/swift.py
-    goes forward and back.
+    goes forward and back, and `lacking` what it would have needed.
     """
 
     precision: str
@@ -32,9 +36,16 @@ class Pace(NamedTuple):
     together: Together
     longest: int
     swiftly: bool = False
+    lacking: str = ""
+
+    def order(self, t: TrainingConfig) -> list[Any]:
+        """What decides which texts go together, and when: a place in the data means nothing in another order."""
+        return ["packed" if self.plan is plan_packed else "padded", t.batch_tokens, t.seed]
 
     def says(self, device: torch.device) -> list[str]:
         """What a person should know of it."""
+        if self.lacking:
+            return [f"This run goes the plain way, which is slower: {self.lacking}."]
         if self.precision != "bfloat16" or device.type != "cpu" or _multiplies_bfloat16():
             return []
         warnings.filterwarnings("ignore", "mkldnn_matmul failed")  # which says the same in a hundred lines
@@ -67,12 +78,12 @@ def _multiplies_bfloat16() -> bool:
     return able is not None and able()
 
 
-def pace(t: TrainingConfig, model: nn.Module, job: Job, workers: Alone) -> Pace:
-    """The fastest that the settings, the model, the task and the device allow."""
+def pace(t: TrainingConfig, model: nn.Module, job: Job, workers: Alone, most: int = 0) -> Pace:
+    """The fastest that the settings, the model, the task and the device allow; no text has more than `most` tokens."""
     cuda = workers.device.type == "cuda"
     precision = t.precision
     if precision == "auto":
-        precision = "bfloat16" if cuda and torch.cuda.is_bf16_supported(including_emulation=False) else "float32"
+        precision = "bfloat16" if cuda and multiplies_bfloat16() else "float32"
     objective = job.objective
     heard = [model, *(objective.teachers if isinstance(objective, Taught) else ())]
     known = job.together is collate and isinstance(objective, Translation | RDrop | Taught)
@@ -91,9 +102,38 @@ def pace(t: TrainingConfig, model: nn.Module, job: Job, workers: Alone) -> Pace:
         and not t.compile
         and t.packed is not False
     )
-    if not (t.packed or swiftly):
-        return Pace(precision, plan, job.together, longest)
-    return Pace(precision, plan_packed, partial(pack, slots=_slots(t.batch_tokens)), longest, swiftly)
+    lacking = _lacking(model, most) if swiftly else ""
+    if not t.packed and (lacking or not swiftly):
+        return Pace(precision, plan, job.together, longest, lacking=lacking)
+    slots = _slots(-(-t.batch_tokens // workers.world))  # of one process' share
+    return Pace(precision, plan_packed, partial(pack, slots=slots), longest, swiftly and not lacking, lacking)
+
+
+def multiplies_bfloat16() -> bool:
+    """Whether the GPU does."""
+    return torch.cuda.is_bf16_supported(including_emulation=False)
+
+
+def _lacking(model: nn.Module, most: int) -> str:
+    """What else the swift way needs, if it is not there."""
+    if find_spec("triton") is None:
+        return "Triton is not installed, in which the kernels of the swift one are written"
+    if not multiplies_bfloat16():
+        return "this GPU does not multiply bfloat16"
+    drops = any(part.dropout for part in model.modules() if isinstance(part, Attention))
+    if drops and most > SHORT:  # there each would be padded to the longest, and more
+        return f"attention is dropped, and texts have up to {most} tokens, of which the swift one is for {SHORT}"
+    return ""
+
+
+def longest(recipe: Recipe, prepared: Prepared, places: int) -> int:
+    """How many tokens a text may have, its marks among them; one of sampled subwords as many as a model has `places`."""
+    if isinstance(prepared.corpus, Stream):
+        return 0
+    if recipe.subwords.sampling:
+        return places
+    sides = zip((prepared.corpus.source, prepared.corpus.target), prepared.subwords, strict=True)
+    return max(int(own.lengths.max()) + len(words.marks.before) + 1 for own, words in sides)
 
 
 def _slots(budget: int) -> int:

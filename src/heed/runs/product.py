@@ -3,13 +3,13 @@
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from torch import Tensor, nn
 
 from heed import __version__
 from heed.convert.ctranslate2 import able, names
 from heed.data import shortlist
-from heed.data.batches import Place
 from heed.data.vocabularies import folder as vocabularies
 from heed.models import folder as model_folder
 from heed.models.package import Package
@@ -32,9 +32,18 @@ class Product:
     ):
         self.folder, self.recipe, self.prepared, self.validation = folder, recipe, prepared, validation
         self.base = base.facts if base is not None else {}
+        self.languages = recipe.data.languages(self.base.get("languages") or {})
         # a text longer than any it has learned from is cut, not guessed at
         self.max_source = prepared.corpus.longest + len(prepared.subwords[0].marks.before) + 1
         self.checkpoints = folder / "checkpoints"
+
+    def says(self) -> list[str]:
+        """The languages, where nobody has said them."""
+        data, (source, target) = self.recipe.data, self.languages.values()
+        named = source and target and not (data.source_language and data.target_language)
+        return (
+            [f"A model from {source} to {target}, as the names of the files tell."] if named and not self.base else []
+        )
 
     def write_samples(self, step: int, found: Validity) -> None:
         folder = self.folder / "samples"
@@ -46,14 +55,10 @@ class Product:
         """The model with the weights it has now. `made_of` says where those are from; the `final` one has a shortlist."""
         folder = self.folder / "model"
         folder.mkdir(exist_ok=True)
-        data, before = self.recipe.data, self.base.get("languages") or {}
         facts = {
             "heed": __version__,
             "subwords": vocabularies.write(folder, self.prepared.subwords),
-            "languages": {
-                "source": data.source_language or before.get("source"),
-                "target": data.target_language or before.get("target"),
-            },
+            "languages": self.languages,
             **{name: self.base[name] for name in ("origin",) if name in self.base},
             "max_source": self.max_source,
             "decoding": dataclasses.asdict(self.recipe.decoding),
@@ -89,13 +94,11 @@ class Product:
         step: int,
         weights: Mapping[str, Tensor],
         training: Mapping[str, Tensor],
-        place: Place,
-        record: Record,
+        state: Mapping[str, Any],
     ) -> None:
         """All that is needed to go on; of older ones, what is still needed."""
-        state = {"place": list(place), "record": dataclasses.asdict(record), "key": self.prepared.key}
-        checkpoints.write(self.checkpoints, step, weights, training, state)
-        checkpoints.prune(self.checkpoints, self.recipe.training.keep, self.needed(record))
+        checkpoints.write(self.checkpoints, step, weights, training, {**state, "key": self.prepared.key})
+        checkpoints.prune(self.checkpoints, self.recipe.training.keep, self.needed(Record(**state["record"])))
 
     def needed(self, record: Record) -> list[int]:
         """The steps whose weights the final model may be made of."""

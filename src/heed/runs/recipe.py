@@ -1,5 +1,6 @@
 """A recipe: every setting of a run, in sections. What a TOML file says, and --set on top of it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
@@ -11,6 +12,7 @@ from heed.data.vectors import VectorsConfig
 from heed.decoding.config import DecodingConfig
 from heed.models.transformer import TransformerConfig
 from heed.tasks.config import TaskConfig
+from heed.text.languages import of_files
 from heed.training.config import TrainingConfig
 
 
@@ -47,6 +49,16 @@ class DataConfig:
             raise ValueError(
                 f"data.holdout is {self.holdout}; it must be at least 1 where no validation files are named"
             )
+
+    def languages(self, before: Mapping[str, str | None]) -> dict[str, str | None]:
+        """Of both sides: those set, else those that the files name as theirs, else those of the model from `before`."""
+        source, target = of_files(self.source), of_files(self.target)
+        if source == target:  # then the names tell something else
+            source = target = None
+        return {
+            "source": self.source_language or source or before.get("source"),
+            "target": self.target_language or target or before.get("target"),
+        }
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,18 @@
 """Whether a run may start, or go on, in a folder."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from heed import config
+from heed.data.batches import Place
 from heed.models.folder import write_text
 from heed.runs.recipe import Recipe, differences
 from heed.training import torchrun
 
 JOB = ".torchrun"  # the name of the call of torchrun that a run was last begun by
 FIXED = ("data", "task", "filters", "subwords", "vectors", "model")  # what a run that goes on may not change
+FREE = ("filters.rejected", "data.source_language", "data.target_language", "data.licence")  # of that, what changes no batch
 
 
 def check_folder(recipe: Recipe, folder: Path, resume: bool, say: Callable[[str], None]) -> None:
@@ -21,9 +24,19 @@ def check_folder(recipe: Recipe, folder: Path, resume: bool, say: Callable[[str]
         return
     before = config.read(Recipe, config.load_toml(path))
     for name, old, new in differences(before, recipe):
-        if name.split(".")[0] in FIXED and name != "filters.rejected":
+        if name.split(".")[0] in FIXED and name not in FREE:
             raise ValueError(f"{name} was {old!r} in {path} and is now {new!r}: a run that goes on cannot change it")
         say(f"{name} is now {new!r}; it was {old!r}.")
+
+
+def place_of(state: Mapping[str, Any], order: Sequence[Any]) -> tuple[Place, list[str]]:
+    """Where in the data to go on, and what to say of it: in another order than before, some texts would be left out."""
+    place, before = Place(*state["place"]), state.get("order", order)
+    if before == order or not place.index:
+        return place, []
+    now, then = (f"{kind}, of {tokens:,} tokens, seed {seed}" for kind, tokens, seed in (order, before))
+    told = f"Batches are now {now} (before: {then}), so epoch {place.epoch + 1} begins anew: nothing of it is left out."
+    return Place(place.epoch, 0), [told]
 
 
 def begin(folder: Path) -> None:

@@ -43,6 +43,15 @@ def check(model: nn.Module, subwords: Pair, name: str, longest: int) -> None:
         )
 
 
+def check_room(teacher: nn.Module, name: str, student: nn.Module) -> None:
+    """See that both say what they think of the same subwords."""
+    own, room = student.config.vocab_size, teacher.config.vocab_size
+    if own != room:
+        raise ValueError(
+            f"training.teacher is {name}, which has room for {room} subwords, and the model for {own}: start from one with as many"
+        )
+
+
 def heard(teacher: Package, name: str, subwords: Pair) -> nn.Module:
     """The teacher's model, to be listened to by one of these subwords."""
     if [part.key() for part in teacher.subwords] != [part.key() for part in subwords]:

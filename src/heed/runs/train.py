@@ -21,13 +21,13 @@ from heed.models.package import Package
 from heed.runs import models, vectors
 from heed.runs.base import open_base, with_search
 from heed.runs.jobs import job
-from heed.runs.pace import batches, pace
+from heed.runs.pace import batches, longest, pace
 from heed.runs.prepare import Prepared, prepare
 from heed.runs.product import Product
 from heed.runs.recipe import Recipe
 from heed.runs.record import Record
-from heed.runs.resume import begin, check_folder, restarted
-from heed.runs.teacher import heard, open_teachers
+from heed.runs.resume import begin, check_folder, place_of, restarted
+from heed.runs.teacher import check_room, heard, open_teachers
 from heed.runs.validation import Validity
 from heed.serving.load import choose_device
 from heed.training import average, checkpoints, distributed, loop, torchrun
@@ -70,13 +70,13 @@ class Run:
         self.job = job(recipe, prepared.valid, prepared.subwords, voices)
         torch.manual_seed(t.seed)
         self.model = models.build(recipe, base, prepared)
+        for name, voice in zip(teachers or {}, voices, strict=True):
+            check_room(voice, name, self.model)
         begun = vectors.begin(self.model, recipe, prepared, folder, self.workers)
-        most = self.model.config.max_length - len(prepared.subwords[0].marks.before)
-        if recipe.filters.max_length > most:
-            raise ValueError(
-                f"filters.max_length is {recipe.filters.max_length}, but the model has places for {most}: set it no higher"
-            )
-        self.pace = pace(t, self.model, self.job, self.workers)
+        if self.workers.world > 1:  # another machine may draw, or have in its cache, other ones
+            self.model.load_state_dict(self.workers.spread(self.model.state_dict()))
+        models.check_places(self.model, recipe, prepared)
+        self.pace = pace(t, self.model, self.job, self.workers, longest(recipe, prepared, self.model.config.max_length))
         for voice in () if self.pace.swiftly else voices:  # where it goes swiftly, to a rounded copy
             voice.to(self.workers.device)
         if self.pace.swiftly:
@@ -90,8 +90,8 @@ class Run:
         self.place, self.step = Place(), 0
         self.decoding = dataclasses.replace(recipe.decoding, beam=t.valid_beam, nbest=1, sample=False)
         self.product = Product(folder, recipe, prepared, self.job.validation, base)
-        said = self.job.says(self.model.config.max_length, prepared.corpus)
-        restored = [*vectors.says(begun), *said, *self.pace.says(self.workers.device), *self._restore()]
+        said = [*vectors.says(begun), *self.job.says(self.model.config.max_length, prepared.corpus)]
+        restored = [*self.product.says(), *said, *self.pace.says(self.workers.device), *self._restore()]
         self.report = report(self.step)
         for sentence in restored:
             self.report.say(sentence)
@@ -210,7 +210,9 @@ class Run:
 
     def _write_checkpoint(self) -> None:
         parts = [gathered(own, self.workers.first) for own in self.learner.tensors()]
-        self.workers.told(lambda: self.product.write_checkpoint(self.step, *parts, self.place, self.record))
+        order = self.pace.order(self.recipe.training)
+        state = {"place": list(self.place), "order": order, "record": dataclasses.asdict(self.record)}
+        self.workers.told(lambda: self.product.write_checkpoint(self.step, *parts, state))
 
     def _restore(self) -> list[str]:
         """Go back to the newest checkpoint that is whole; what to say about it."""
@@ -229,8 +231,9 @@ class Run:
         said += self.learner.restore(*map(self.workers.spread, parts), self.product.checkpoints)
         self.record = Record(**state["record"])
         self.record.stopped = 0 < self.recipe.training.patience <= self.record.waited
-        self.step, self.place = step, Place(*state["place"])
-        return [*said, f"Going on from step {self.step:,}."]
+        self.step = step
+        self.place, changed = place_of(state, self.pace.order(self.recipe.training))
+        return [*said, f"Going on from step {self.step:,}.", *changed]
 
     def _finish(self, model: nn.Module) -> None:
         """Make the final model of the weights that were asked for, and measure it. `model` has the last ones."""

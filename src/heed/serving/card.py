@@ -3,6 +3,7 @@
 import threading
 import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 import torch
@@ -47,7 +48,7 @@ class Card:
             return False
         if config.sample or config.no_repeat or any(forced):
             return False
-        with self.lock:
+        with self.lock, _on(self.translator.device):
             return self._ready() is not None
 
     def search(self, ids: Ids, config: DecodingConfig, forced: Ids, batch_tokens: int) -> list[list[Hypothesis]]:
@@ -57,7 +58,7 @@ class Card:
         rules = followed(config, self.translator.marks[1])
         least = len(rules.begin) + 1
         limits = [max(least, longest(config, len(own) + 1, self.translator.longest)) for own in ids]
-        with self.lock:
+        with self.lock, _on(self.translator.device):
             machine = self.machine or self._ready()
             assert machine is not None, "a search that was not taken"
             for rows in self._batches(sources, limits, rules.beams, max(FULL, batch_tokens)):
@@ -157,6 +158,11 @@ def followed(config: DecodingConfig, marks: Marks) -> Rules:
         alpha=config.length_penalty, penalty=PENALTIES[config.penalty],
         stop=config.stopping if config.beam > 1 else "first",
     )  # fmt: skip
+
+
+def _on(device: torch.device) -> AbstractContextManager:
+    """Around kernels: they are started on the current card, wherever their tensors are."""
+    return torch.cuda.device(device) if device.type == "cuda" else nullcontext()
 
 
 def floored(number: int) -> int:

@@ -33,6 +33,8 @@ class Alone:
 
     def __init__(self, device: torch.device = torch.device("cpu")):  # noqa: B008 (a constant)
         self.device, self.asked = device, False
+        if device.index is not None and device.type == "cuda":
+            torch.cuda.set_device(device)  # kernels are started on the current one, wherever their tensors are
 
     @property
     def first(self) -> bool:
@@ -102,8 +104,6 @@ class Several(Alone):
 
         super().__init__(device)
         self.rank, self.world, self.dist = rank, world, dist
-        if device.type == "cuda":
-            torch.cuda.set_device(device)
         dist.init_process_group(
             "nccl" if device.type == "cuda" else "gloo",
             store=store,

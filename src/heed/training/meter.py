@@ -41,9 +41,11 @@ class Meter:
         }  # fmt: skip
 
     def check(self, progress: Progress) -> None:
-        """Refuse to go on, and to save, once the loss is not a number."""
-        if math.isnan(float(progress.surprise)):
+        """Refuse to go on, and to save, once the loss is not a number, or its gradient, which the weights have followed."""
+        wrong = [name for name in ("surprise", "gradient") if not math.isfinite(float(getattr(progress, name)))]
+        if wrong:
+            what = "loss" if wrong[0] == "surprise" else "gradient"
             raise ValueError(
-                f"the loss is not a number any more at step {progress.step:,}: lower training.rate, lengthen "
+                f"the {what} is not a number any more at step {progress.step:,}: lower training.rate, lengthen "
                 "training.warmup, or set training.clip; --resume goes on from the last checkpoint"
             )

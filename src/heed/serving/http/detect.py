@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from functools import cache, lru_cache
 from typing import NamedTuple
 
-from heed.serving.http.languages import SCRIPTS, base, script, scripts
 from heed.serving.http.profiles import WORDS
+from heed.text.languages import SCRIPTS, base, script, scripts
 
 READ = 600  # characters: more make no difference, and who asks waits
 CARE = 2.0  # letters of a word are no independent witnesses: their weight is divided by this

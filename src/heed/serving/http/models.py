@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from heed.serving.http import languages
 from heed.serving.http.limits import Refusal
 from heed.serving.http.queue import Worker
 from heed.serving.load import find_model, load
 from heed.serving.translator import Translator
+from heed.text import languages
 
 MOST_SHOWN = 2_000_000  # attentions of a sentence that is looked into
 PLAIN_FACTS = ("encoder_layers", "decoder_layers", "heads", "dim")

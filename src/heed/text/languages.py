@@ -1,4 +1,7 @@
-"""What languages are called, and in which scripts they are written."""
+"""What languages are called, in which scripts they are written, and which ones the names of files tell."""
+
+import re
+from collections.abc import Iterable
 
 NAMES = {
     "ar": "Arabic", "bg": "Bulgarian", "bn": "Bengali", "ca": "Catalan", "cs": "Czech", "da": "Danish", "de": "German", "el": "Greek",
@@ -15,6 +18,7 @@ SCRIPTS = {
     "sr": ("cyrillic", "latin"), "el": ("greek",), "ar": ("arabic",), "fa": ("arabic",), "ur": ("arabic",), "he": ("hebrew",),
     "hi": ("devanagari",), "bn": ("bengali",), "ta": ("tamil",), "te": ("telugu",), "th": ("thai",), "ka": ("georgian",),
 }  # fmt: skip
+ENDINGS = {"gz", "xz", "txt", "text", "tok", "norm", "clean", "raw", "lc", "tc"}  # what may stand after a language
 RANGES = {
     "hangul": ((0xAC00, 0xD7A3), (0x1100, 0x11FF), (0x3130, 0x318F)),
     "kana": ((0x3040, 0x30FF), (0x31F0, 0x31FF), (0xFF66, 0xFF9F)),
@@ -35,6 +39,23 @@ def base(code: str) -> str:
 def name(code: str) -> str:
     """What a language is called in English; a code that is not known, as it is."""
     return NAMES.get(base(code), code)
+
+
+def of_files(paths: Iterable[str]) -> str | None:
+    """The language that files name as theirs, if they agree: en of train.en, val.en.gz, en.txt; pt-BR of news.pt-BR."""
+    found = {_of_file(path) for path in paths}
+    return found.pop() if len(found) == 1 else None
+
+
+def _of_file(path: str) -> str | None:
+    parts = re.split(r"[/\\]", path)[-1].split(".")
+    while len(parts) > 1 and parts[-1].lower() in ENDINGS:
+        parts.pop()
+    code, _, region = parts[-1].replace("_", "-").partition("-")
+    if code in NAMES and (not region or (region not in NAMES and re.fullmatch("[A-Za-z]{2,4}", region))):
+        return parts[-1]
+    last = re.split("[-_]", parts[-1])[-1]
+    return last if last in NAMES and last != parts[-1] and not (code in NAMES and region == last) else None
 
 
 def scripts(code: str) -> tuple[str, ...]:
