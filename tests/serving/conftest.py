@@ -22,14 +22,6 @@ def one_thread():
     torch.set_num_threads(threads)
 
 
-@pytest.fixture(autouse=True, scope="session")
-def cache(tmp_path_factory):
-    """No test leaves anything in a user's cache."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HEED_CACHE", str(tmp_path_factory.mktemp("cache")))
-        yield
-
-
 @pytest.fixture(scope="session")
 def pairs():
     return list(phrasebook.pairs("train", 200))

@@ -55,7 +55,7 @@ def test_sigterm_finishes_what_is_in_flight_refuses_the_rest_and_leaves_with_0(s
     process, url = served
     port = int(url.rpartition(":")[2])
     assert listening(port) == [f"0100007F:{port:04X}"]  # 127.0.0.1 alone, and from when it says so
-    texts = [f"한국어는 {i}번 쉬웠어요." for i in range(40)]
+    texts = [f"한국어는 {i % 100}번 쉬웠어요." for i in range(120)]
     found = {}
     client = httpx.Client(base_url=url, timeout=60, verify=False)
     request.addfinalizer(client.close)
@@ -71,11 +71,13 @@ def test_sigterm_finishes_what_is_in_flight_refuses_the_rest_and_leaves_with_0(s
     asking = threading.Thread(target=ask)
     asking.start()
     while "heed_inside 1" not in client.get("/metrics").text:
+        assert asking.is_alive()
         time.sleep(0.01)
     process.send_signal(signal.SIGTERM)
-    time.sleep(0.3)
     with pytest.raises(httpx.TransportError):
-        httpx.get(f"{url}/health", verify=False)
+        for _ in range(2000):
+            httpx.get(f"{url}/health", verify=False)
+            time.sleep(0.005)
     asking.join(60)
     assert process.wait(20) == 0
     translator = load(folder, "cpu", "torch")

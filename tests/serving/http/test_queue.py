@@ -257,7 +257,13 @@ def test_a_sentence_waits_a_little_for_others(model):
 def test_closing_takes_back_what_waits(worker, model):
     hold(worker, model)
     waiting = worker.submit(Ticket(), "a", [1], [1])
-    threading.Timer(0.1, model.free.set).start()
+
+    def let_go():
+        while not worker.closed:
+            time.sleep(0.001)
+        model.free.set()
+
+    threading.Thread(target=let_go).start()
     worker.close()
     with pytest.raises(Cancelled):
         gathered(waiting)

@@ -1,15 +1,17 @@
 """Watching runs on the page."""
 
 import json
+import shutil
 
-from tests.serving.page.conftest import step
+from tests.serving.page.conftest import step, write_run
 
 
 def texts(page, selector):
     return page.eval_on_selector_all(selector, "nodes => nodes.map(node => node.textContent)")
 
 
-def test_curves_and_samples_over_time(visit):
+def test_curves_and_samples_over_time(visit, runs):
+    (runs / "first" / "log.jsonl").touch()  # of one without news for minutes something else is told
     page = visit("#runs?run=first")
     page.wait_for_selector(".sample")
     assert texts(page, ".chart h2") == ["Loss", "Perplexity", "BLEU", "chrF", "Learning rate", "Tokens per second"]
@@ -40,11 +42,13 @@ def test_two_runs_are_compared(visit):
     assert page.locator(".chart >> nth=0").bounding_box()["height"] == high, "nothing jumps when something is said"
 
 
-def test_a_run_is_followed_as_it_goes_on(visit, runs):
-    page = visit("#runs?run=second")
+def test_a_run_is_followed_as_it_goes_on(visit, runs, request):
+    write_run(runs / "third", [step(100, 5.0), step(200, 3.0)], {})
+    request.addfinalizer(lambda: shutil.rmtree(runs / "third"))
+    page = visit("#runs?run=third")
     page.wait_for_selector(".chart")
     assert "step 200 of 600" in page.text_content(".run-state")
-    with (runs / "second" / "log.jsonl").open("a", encoding="utf-8") as log:
+    with (runs / "third" / "log.jsonl").open("a", encoding="utf-8") as log:
         log.write(json.dumps(step(300, 2.5)) + "\n")
     page.wait_for_function("() => document.querySelector('.run-state').textContent.includes('step 300 of 600')")
 

@@ -177,10 +177,10 @@ def test_a_click_on_a_word_offers_others_and_the_rest_is_written_again(visit, as
     page.wait_for_selector(".choice")
     assert words(page, ".choice-word") == [one["word"] or "(the sentence ends)" for one in offers]
     number, other = next((i, one) for i, one in enumerate(offers) if not one["current"])
-    page.click(f".choice >> nth={number}")
-    page.wait_for_function("() => !document.querySelector('.popover')")
-    assert said(page) == f"{other['text']} {second}"
-    page.wait_for_load_state("networkidle")
+    with page.expect_response("**/v1/translate"):
+        page.click(f".choice >> nth={number}")
+        page.wait_for_function("() => !document.querySelector('.popover')")
+        assert said(page) == f"{other['text']} {second}"
     assert said(page) == f"{other['text']} {second}", "what was chosen stays"
 
 
