@@ -167,6 +167,15 @@ def test_a_student_that_was_interrupted_is_the_same_in_the_end(heed, command, tm
     assert heed("train", "--out", tmp_path / "part", "--resume", "--quiet") == (0, "", "")
 
 
+def test_a_student_goes_on_by_any_name_of_its_folder(heed, command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert heed(*command("run", "--quiet", settings=["training.steps=2"])) == (0, "", "")
+    assert heed("distill", "--out", tmp_path / "run", "--resume", "--quiet", "--set", "training.steps=3") == (0, "", "")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert heed("train", "--out", "../run", "--resume", "--quiet", "--set", "training.steps=4") == (0, "", "")
+
+
 def test_without_any_references_it_is_said_what_the_student_is_validated_on(heed, command, trained, files, tmp_path):
     words = [
         "distill",

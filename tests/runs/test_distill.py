@@ -189,6 +189,24 @@ def test_what_was_broken_off_goes_on_to_the_same_files(plan, pairs, tmp_path, mo
     assert made(tmp_path / "part") == made(tmp_path / "whole")
 
 
+@pytest.mark.parametrize(("at", "refused"), [(0, False), (1, True)])
+def test_a_teacher_that_has_changed_does_not_go_on(plan, teachers, subwords, tmp_path, monkeypatch, at, refused):
+    name = f"distill.teacher={tmp_path}/teacher"
+    model_folder(tmp_path / "teacher", subwords, 16)
+    with monkeypatch.context() as patch:
+        breaking(patch, at)
+        with pytest.raises(Broken):
+            distill.make(plan(name), tmp_path / "part")
+    shutil.rmtree(tmp_path / "teacher")
+    model_folder(tmp_path / "teacher", subwords, 17)
+    if refused:
+        with pytest.raises(ValueError, match="the teacher's weights are others than when it began to translate"):
+            distill.make(plan(name), tmp_path / "part")
+    else:  # nothing had been said yet
+        distill.make(plan(name), tmp_path / "part")
+        assert lines(tmp_path / "part" / "distilled" / "source.txt")
+
+
 @pytest.mark.parametrize(
     ("name", "kept", "torn"),
     [("source.txt", 13, b""), ("target.txt", 13, b"\xed\x95"), ("target.txt", 12, b"a"), ("target.txt", 19, b""),

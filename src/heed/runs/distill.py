@@ -20,10 +20,11 @@ from heed.runs.distill_config import DistillConfig
 from heed.runs.models import choose_preset
 from heed.runs.recipe import Recipe
 from heed.runs.teacher import check as check_teacher
+from heed.runs.teacher import check_weights
 from heed.serving.load import load
 from heed.serving.translator import Translator
 
-FOLDER, PLAN, STUDENT = "distilled", "plan.toml", "student.toml"
+FOLDER, PLAN, STUDENT, WEIGHTS = "distilled", "plan.toml", "student.toml", "teacher.sha256"
 SOURCE, TARGET, REFERENCE = "source.txt", "target.txt", "reference.txt"
 VALID = ("valid.source.txt", "valid.target.txt")
 BLOCK = 2000  # sentences that are translated together, and written down together
@@ -123,7 +124,7 @@ def check_folder(plan: Plan, folder: Path, resume: bool) -> None:
 
 def make(plan: Plan, folder: Path, tell: Tell = lambda what, done, total: None) -> Path:
     """Have the teacher translate the corpus, or what is left of it; the recipe by which its student is to be trained."""
-    own = folder / FOLDER
+    own = (folder / FOLDER).resolve()  # the student is trained on these files, wherever that is asked for
     if not (own / STUDENT).is_file():
         teacher = load(plan.distill.teacher, plan.training.device)
         plan = _of_languages(plan, teacher.facts.get("languages") or {})
@@ -229,6 +230,7 @@ def _translate(how: DistillConfig, teacher: Translator, corpus: _Corpus, own: Pa
     names = _names(how)
     done = _whole_blocks([own / name for name in names], corpus.total)
     _check_same(corpus.lines, own / SOURCE, done)
+    check_weights(teacher.models, own / WEIGHTS, begun=done > 0)
     tell("translating", done, corpus.total)
     while block := list(islice(corpus.lines, BLOCK)):
         columns = ([line.source for line in block], *_said(teacher, block, how), [line.target for line in block])

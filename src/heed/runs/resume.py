@@ -12,7 +12,12 @@ from heed.training import torchrun
 
 JOB = ".torchrun"  # the name of the call of torchrun that a run was last begun by
 FIXED = ("data", "task", "filters", "subwords", "vectors", "model")  # what a run that goes on may not change
-FREE = ("filters.rejected", "data.source_language", "data.target_language", "data.licence")  # of that, what changes no batch
+FREE = (
+    "filters.rejected",
+    "data.source_language",
+    "data.target_language",
+    "data.licence",
+)  # of that, what changes no batch
 
 
 def check_folder(recipe: Recipe, folder: Path, resume: bool, say: Callable[[str], None]) -> None:
@@ -24,9 +29,18 @@ def check_folder(recipe: Recipe, folder: Path, resume: bool, say: Callable[[str]
         return
     before = config.read(Recipe, config.load_toml(path))
     for name, old, new in differences(before, recipe):
+        if _absolute(old) == _absolute(new):  # files, from another folder
+            continue
         if name.split(".")[0] in FIXED and name not in FREE:
             raise ValueError(f"{name} was {old!r} in {path} and is now {new!r}: a run that goes on cannot change it")
         say(f"{name} is now {new!r}; it was {old!r}.")
+
+
+def _absolute(value: Any) -> Any:
+    """Names of files as whole paths; anything else stays told apart."""
+    if isinstance(value, list):
+        return [_absolute(one) for one in value]
+    return str(Path(value).resolve()) if isinstance(value, str) else value
 
 
 def place_of(state: Mapping[str, Any], order: Sequence[Any]) -> tuple[Place, list[str]]:

@@ -1,9 +1,15 @@
 """The models that a student listens to while it is trained, if it listens to any."""
 
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
 from torch import nn
 
 from heed.data.vocabulary import Pair
 from heed.models import LANGUAGE_MODELS
+from heed.models.folder import write_text
 from heed.models.package import Package
 from heed.runs.recipe import Recipe
 from heed.serving.load import open_package
@@ -41,6 +47,25 @@ def check(model: nn.Module, subwords: Pair, name: str, longest: int) -> None:
         raise ValueError(
             f"filters.max_length is {longest}, but the teacher {name} has places for {places}: set it no higher"
         )
+
+
+def check_weights(models: Sequence[nn.Module], path: Path, begun: bool) -> None:
+    """See that what was `begun` goes on with the same weights, whose hashes are kept in a file."""
+    found = "".join(f"{_hash(model)}\n" for model in models)
+    if begun and path.is_file() and path.read_text("utf-8") != found:
+        raise ValueError(
+            f"the teacher's weights are others than when it began to translate ({path}): put them back, or start anew with "
+            "another --out"
+        )
+    write_text(path, found)
+
+
+def _hash(model: nn.Module) -> str:
+    digest = hashlib.sha256()
+    for name, weight in model.state_dict().items():
+        digest.update(name.encode())
+        digest.update(weight.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
+    return digest.hexdigest()
 
 
 def check_room(teacher: nn.Module, name: str, student: nn.Module) -> None:
