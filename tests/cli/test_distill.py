@@ -99,6 +99,9 @@ def test_a_student_that_hears_its_teacher_learns_something_else_and_goes_on_to_t
     whole = [f"training.steps={tomllib.loads(student.read_text('utf-8'))['training']['steps']}"]
     assert heed("train", "--out", tmp_path / "half", "--resume", "--quiet", *sets(whole)) == (0, "", "")
     assert (tmp_path / "half" / "model" / "model.safetensors").read_bytes() == weights["soft"]
+    (tmp_path / "half" / "teacher.sha256").write_text("another\n")
+    code, _, err = heed("train", "--out", tmp_path / "half", "--resume")
+    assert (code, "the teacher's weights are others than when this was begun" in err) == (1, True)
 
 
 def test_an_ensemble_can_be_heard_too(heed, command, trained, tmp_path):

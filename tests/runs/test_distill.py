@@ -200,7 +200,7 @@ def test_a_teacher_that_has_changed_does_not_go_on(plan, teachers, subwords, tmp
     shutil.rmtree(tmp_path / "teacher")
     model_folder(tmp_path / "teacher", subwords, 17)
     if refused:
-        with pytest.raises(ValueError, match="the teacher's weights are others than when it began to translate"):
+        with pytest.raises(ValueError, match="the teacher's weights are others than when this was begun"):
             distill.make(plan(name), tmp_path / "part")
     else:  # nothing had been said yet
         distill.make(plan(name), tmp_path / "part")

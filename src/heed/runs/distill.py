@@ -19,12 +19,12 @@ from heed.models import folder as model_folder
 from heed.runs.distill_config import DistillConfig
 from heed.runs.models import choose_preset
 from heed.runs.recipe import Recipe
+from heed.runs.teacher import WEIGHTS, check_weights
 from heed.runs.teacher import check as check_teacher
-from heed.runs.teacher import check_weights
 from heed.serving.load import load
 from heed.serving.translator import Translator
 
-FOLDER, PLAN, STUDENT, WEIGHTS = "distilled", "plan.toml", "student.toml", "teacher.sha256"
+FOLDER, PLAN, STUDENT = "distilled", "plan.toml", "student.toml"
 SOURCE, TARGET, REFERENCE = "source.txt", "target.txt", "reference.txt"
 VALID = ("valid.source.txt", "valid.target.txt")
 BLOCK = 2000  # sentences that are translated together, and written down together

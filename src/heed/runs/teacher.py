@@ -49,12 +49,15 @@ def check(model: nn.Module, subwords: Pair, name: str, longest: int) -> None:
         )
 
 
+WEIGHTS = "teacher.sha256"
+
+
 def check_weights(models: Sequence[nn.Module], path: Path, begun: bool) -> None:
     """See that what was `begun` goes on with the same weights, whose hashes are kept in a file."""
     found = "".join(f"{_hash(model)}\n" for model in models)
     if begun and path.is_file() and path.read_text("utf-8") != found:
         raise ValueError(
-            f"the teacher's weights are others than when it began to translate ({path}): put them back, or start anew with "
+            f"the teacher's weights are others than when this was begun ({path}): put them back, or start anew with "
             "another --out"
         )
     write_text(path, found)

@@ -27,7 +27,7 @@ from heed.runs.product import Product
 from heed.runs.recipe import Recipe
 from heed.runs.record import Record
 from heed.runs.resume import begin, check_folder, place_of, restarted
-from heed.runs.teacher import check_room, heard, open_teachers
+from heed.runs.teacher import WEIGHTS, check_room, check_weights, heard, open_teachers
 from heed.runs.validation import Validity
 from heed.serving.load import choose_device
 from heed.training import average, checkpoints, distributed, loop, torchrun
@@ -279,6 +279,9 @@ def run(
         what = "texts" if recipe.task.one_sided else "pairs"
         say(f"{r.kept:,} {what} to train on, of {r.read:,}{aside}; left out: {corpora.describe(r)}.")
         workers.told(lambda: begin(folder))
+        if teachers:
+            heard_now = [own.model for own in teachers.values()]
+            workers.told(lambda: check_weights(heard_now, folder / WEIGHTS, begun=again))
         with workers.one_voice():
             at_work = Run(recipe, folder, prepared, report, base, workers, teachers)
         workers.told(lambda: model_folder.write_text(folder / "recipe.toml", config.to_toml(recipe)))
