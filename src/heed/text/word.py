@@ -8,6 +8,7 @@ import io
 import re
 import zipfile
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import groupby
 from typing import NamedTuple
 from xml.parsers import expat
@@ -54,31 +55,39 @@ def translate(data: bytes, name: str, translate: Translate, language: str | None
     return _packed(files)
 
 
+@contextmanager
+def _readable(name: str) -> Iterator[None]:
+    """Whatever goes wrong with an archive is damage to it: each way of packing has errors of its own."""
+    try:
+        yield
+    except MemoryError:
+        raise
+    except Exception as error:
+        why = " ".join(str(error).split()) or type(error).__name__
+        raise ValueError(f"{name} is not a document of Word, or is damaged ({why})") from error
+
+
 def _unpacked(data: bytes, name: str) -> dict[zipfile.ZipInfo, bytes]:
     """What is in an archive, as long as it is not too much."""
-    try:
+    with _readable(name):
         archive = zipfile.ZipFile(io.BytesIO(data))
         entries = archive.infolist()
-        if len(entries) > ENTRIES:
-            raise ValueError(f"{name} holds {len(entries):,} files; heed opens up to {ENTRIES:,}")
-        if len({entry.filename for entry in entries}) < len(entries):
-            raise ValueError(f"{name} holds two files of one name: it is damaged")
-        found, left = {}, WHOLE
-        for entry in entries:
-            if entry.flag_bits & 1:
-                raise ValueError(f"{name} is locked with a password: save it without one")
-            if entry.file_size > max(SMALL, RATIO * max(1, entry.compress_size)) or entry.file_size > left:
-                raise ValueError(
-                    f"{name}: {entry.filename} would unpack to {entry.file_size:,} bytes, which is too much"
-                )
-            with archive.open(entry) as file:
-                found[entry] = file.read(entry.file_size + 1)  # what it promises may be a lie
-            if len(found[entry]) != entry.file_size:
-                raise ValueError(f"{name}: {entry.filename} is not as long as it promises to be: it is damaged")
-            left -= entry.file_size
-        return found
-    except (zipfile.BadZipFile, NotImplementedError, EOFError, RuntimeError, OSError) as error:
-        raise ValueError(f"{name} is not a document of Word, or is damaged ({error})") from error
+    if len(entries) > ENTRIES:
+        raise ValueError(f"{name} holds {len(entries):,} files; heed opens up to {ENTRIES:,}")
+    if len({entry.filename for entry in entries}) < len(entries):
+        raise ValueError(f"{name} holds two files of one name: it is damaged")
+    found, left = {}, WHOLE
+    for entry in entries:
+        if entry.flag_bits & 1:
+            raise ValueError(f"{name} is locked with a password: save it without one")
+        if entry.file_size > max(SMALL, RATIO * max(1, entry.compress_size)) or entry.file_size > left:
+            raise ValueError(f"{name}: {entry.filename} would unpack to {entry.file_size:,} bytes, which is too much")
+        with _readable(name), archive.open(entry) as file:
+            found[entry] = file.read(entry.file_size + 1)  # what it promises may be a lie
+        if len(found[entry]) != entry.file_size:
+            raise ValueError(f"{name}: {entry.filename} is not as long as it promises to be: it is damaged")
+        left -= entry.file_size
+    return found
 
 
 def _packed(files: dict[zipfile.ZipInfo, bytes]) -> bytes:
@@ -238,6 +247,11 @@ def _events(content: bytes, name: str) -> list[Event]:
     def refuse(*_) -> None:
         raise ValueError(f"{name} has a document type (DTD), which no document of Word needs: it is refused")
 
+    def declared(version: str, encoding: str | None, standalone: int) -> None:
+        if (encoding or "utf-8").lower() not in ("utf-8", "utf8"):  # what is written into it would be in another
+            raise ValueError(f"{name} is written in {encoding}; heed reads what Word writes, UTF-8")
+        note("other")
+
     def opens(full: str, attributes: dict[str, str]) -> None:
         nonlocal depth
         depth += 1
@@ -253,12 +267,12 @@ def _events(content: bytes, name: str) -> list[Event]:
     parser.StartElementHandler, parser.EndElementHandler = opens, closes
     parser.CharacterDataHandler = lambda text: note("text", text=text)
     parser.DefaultHandler = lambda text: note("other")
-    parser.StartDoctypeDeclHandler = refuse
-    if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
+    parser.StartDoctypeDeclHandler, parser.XmlDeclHandler = refuse, declared
+    if content[:2] in (b"\xff\xfe", b"\xfe\xff", b"<\0", b"\0<"):
         raise ValueError(f"{name} is written in UTF-16; heed reads what Word writes, UTF-8")
     try:
         parser.Parse(content, True)
-    except expat.ExpatError as error:
+    except (expat.ExpatError, LookupError) as error:
         raise ValueError(f"{name} is damaged ({error})") from error
     ends = [*(place for _, _, place, _ in found[1:]), len(content)]
     events = [Event(kind, local, place, end, text) for (kind, local, place, text), end in zip(found, ends, strict=True)]

@@ -17,6 +17,7 @@ from heed.text.glossary import Glossary
 OPENS = ("▁", "Ġ", " ")  # what pieces that begin a word begin with
 NO_TERMS = Glossary()
 MORE = 3  # times as many beginnings are tried as words are wanted: some are of one word
+MOST_WRITTEN = 4_000  # subwords of a sentence, times the beginnings that are gone on from: a model has one worker
 
 
 class Other(NamedTuple):
@@ -41,6 +42,7 @@ def alternatives(
     source, target = translator.encode_pairs([text], [translation])[0]
     if not source:
         raise ValueError("the text has no words")
+    _check_cost(max(len(source), len(target)), count)
     before = translator.target.encode([prefix])[0] if prefix else []
     chances = _next(translator, source, before)
     starts = [[*before, token] for token in _beginnings(translator, chances, before, MORE * count)]
@@ -62,6 +64,14 @@ def alternatives(
     best = sorted(others.values(), key=lambda one: -one.probability)
     kept = best[:count] + [one for one in best[count:] if one.current]
     return {"prefix": prefix, "word": current, "alternatives": [one._asdict() for one in kept]}
+
+
+def _check_cost(length: int, count: int) -> None:
+    """Refuse what would keep others waiting: each beginning is gone on from to the end of the sentence."""
+    if length > (most := MOST_WRITTEN // (MORE * count)):
+        raise ValueError(
+            f"the sentence has {length} subwords; where count is {count}, one of at most {most} is gone on from"
+        )
 
 
 def _current(translator: Translator, source: list[int], target: list[int], word: int, shown: tuple[str, str]) -> Other:

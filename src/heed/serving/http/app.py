@@ -96,9 +96,16 @@ def _asset(name: str, known: str) -> Response:
     return Response(found[0], media_type=found[1], headers=headers)
 
 
+class Crowded(Refusal):
+    """There is no room for a body that is still coming."""
+
+    def __init__(self):
+        super().__init__(503, "too much is being sent at once: come back later", 1)
+
+
 def refused(error: Refusal) -> JSONResponse:
     headers = {"Retry-After": str(error.retry_after)} if error.retry_after is not None else {}
-    kind = Unwanted if error.status in (408, 413) else JSONResponse
+    kind = Unwanted if error.status in (408, 413) or isinstance(error, Crowded) else JSONResponse
     return kind({"error": error.sentence}, error.status, headers)
 
 
@@ -144,11 +151,11 @@ def _add_errors(app: FastAPI) -> None:
 
 
 class Watch:
-    """Around everything: counts and times answers, gives them their headers, and stops bodies that say they are too long."""
+    """Around everything: counts and times answers, gives them their headers, and stops bodies that are too much."""
 
     def __init__(self, app: ASGIApp, service: Service):
         self.app, self.service = app, service
-        self.bytes = 0  # of all bodies that are in work
+        self.bytes = 0  # of all bodies that are in work, as they came: what is only promised takes no room
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -165,13 +172,11 @@ class Watch:
                     headers.setdefault(name, value)
             await send(message)
 
-        size = self._size(scope)
+        body = _Body(self, receive)
         try:
-            self._check(scope, size)
-            self.bytes += size
-            await self.app(scope, receive, answer)
+            self._check(scope, self._size(scope))
+            await self.app(scope, body if scope["method"] == "POST" else receive, answer)
         except Refusal as error:
-            size = 0
             await refused(error)(scope, receive, answer)
         except Exception as error:  # its message may hold texts: what is said is its kind, and where it was
             where = "".join(traceback.format_tb(error.__traceback__))
@@ -179,7 +184,7 @@ class Watch:
             if not status:
                 await JSONResponse({"error": BROKEN}, 500)(scope, receive, answer)
         finally:
-            self.bytes -= size
+            body.forget()
             labels = (("path", self._place(scope)), ("status", str(status)))
             self.service.metrics.requests.add(1, labels)
             self.service.metrics.seconds.add(time.monotonic() - start, labels[:1])
@@ -193,10 +198,10 @@ class Watch:
         if scope["method"] == "POST" and scope["path"] != "/detect":
             self.service.gate.check()
         if self.bytes and self.bytes + size > limits.all_bytes:
-            raise Refusal(503, "too much is being sent at once: come back later", 1)
+            raise Crowded
 
     def _size(self, scope: Scope) -> int:
-        """How long a body is, or may become where it does not say."""
+        """How long a body says it is, or may become where it does not say."""
         headers = dict(scope["headers"])
         length = headers.get(b"content-length", b"")
         if length.isdigit():
@@ -208,3 +213,25 @@ class Watch:
     def _place(self, scope: Scope) -> str:
         """The address as it is written in the code: what is asked for can be anything."""
         return getattr(scope.get("route"), "path", "other")
+
+
+class _Body:
+    """Counts the bytes of one body as they come; one for which there is no room is refused, and counted no more."""
+
+    def __init__(self, watch: Watch, receive: Receive):
+        self.watch, self.receive = watch, receive
+        self.size, self.wanted = 0, True
+
+    async def __call__(self) -> Message:
+        message = await self.receive()
+        if self.wanted and (size := len(message.get("body", b""))):
+            if self.watch.bytes + size > self.watch.service.limits.all_bytes:
+                self.forget()
+                raise Crowded
+            self.size += size
+            self.watch.bytes += size
+        return message
+
+    def forget(self) -> None:
+        self.watch.bytes -= self.size
+        self.size, self.wanted = 0, False

@@ -13,7 +13,7 @@ from starlette.requests import ClientDisconnect, Request
 from heed.serving.http.limits import Refusal
 
 MOST_FIELDS = 2_000
-SECONDS = 30.0  # for a body to come
+SECONDS, SILENCE = 30.0, 5.0  # for a body to come, and for nothing of it to come
 SLICE = 1 << 17  # bytes of a form that are read at once
 Body = TypeVar("Body", bound=BaseModel)
 
@@ -69,19 +69,24 @@ def _short(value: Any) -> str:
 
 
 async def _read(request: Request, most: int) -> bytes:
-    chunks, size = [], 0
+    chunks, size, stream = [], 0, request.stream()
+    end = asyncio.get_running_loop().time() + SECONDS
     try:
-        async with asyncio.timeout(SECONDS):
-            async for chunk in request.stream():
-                size += len(chunk)
-                if size > most:
-                    raise Refusal(413, f"the body has more than {most:,} bytes, which is all that is taken here")
-                chunks.append(chunk)
+        while True:
+            silent = asyncio.get_running_loop().time() + SILENCE
+            async with asyncio.timeout_at(min(silent, end)):
+                chunk = await anext(stream, None)
+            if chunk is None:
+                return b"".join(chunks)
+            size += len(chunk)
+            if size > most:
+                raise Refusal(413, f"the body has more than {most:,} bytes, which is all that is taken here")
+            chunks.append(chunk)
     except TimeoutError:
-        raise Refusal(408, f"the body did not come within {SECONDS:g} seconds") from None
+        why = f"did not come within {SECONDS:g} seconds" if silent > end else f"stopped coming for {SILENCE:g} seconds"
+        raise Refusal(408, f"the body {why}: send it again") from None
     except ClientDisconnect:
         raise Refusal(400, "the body ended before it was complete") from None
-    return b"".join(chunks)
 
 
 def _json(body: bytes) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from heed.serving.http.reading import TEXT, Task
 from heed.serving.http.service import Service
 from heed.serving.http.wishes import MOST_BEST, glossary_of, wish_of
 from heed.text import documents
+from heed.text.glossary import Glossary
 
 Code = Annotated[str, StringConstraints(min_length=1, max_length=40)]
 
@@ -136,9 +137,10 @@ async def _translated(service: Service, request: Request, found: dict[str, Any])
     size = service.limits.check(texts)
     service.admit(request, found, size)
     service.note(texts)
-    _served(service, asked)
+    terms = await glossary_of(service.clerk, asked.glossary, asked.keep)
+    glossary, keep = terms if terms.terms else None, terms.keep
+    _served(service, asked, glossary)
     ranks = 1 + (asked.alternatives if asked.format == "text" else 0)
-    glossary, keep = glossary_of(asked.glossary, asked.keep)
 
     def done(ticket) -> tuple[list[list[str]], list[Detected | None]]:
         detected = [service.detected(text, asked.target)[0] if asked.source == "auto" else None for text in texts]
@@ -160,12 +162,12 @@ async def _translated(service: Service, request: Request, found: dict[str, Any])
     return _answer(asked, said, detected)
 
 
-def _served(service: Service, asked: "Translate | File") -> None:
+def _served(service: Service, asked: "Translate | File", glossary: Glossary | None) -> None:
     """Say what is wrong with languages before anything waits for them, also where there are no texts."""
     if asked.source == "auto":
         service.catalogue.sources(asked.target)
     else:
-        wish_of(service.catalogue.route(asked.source, asked.target), glossary=glossary_of(asked.glossary, None)[0])
+        wish_of(service.catalogue.route(asked.source, asked.target), glossary=glossary)
 
 
 def _answer(asked: Translate, said: list[list[str]], detected: list[Detected | None]) -> dict[str, Any]:
@@ -187,8 +189,9 @@ async def _file(service: Service, request: Request, found: dict[str, Any]) -> tu
     data, name = asked.file.data, safe_name(asked.file.name, asked.target)
     shown = safe_name(asked.file.name)
     service.admit(request, found, len(data))
-    _served(service, asked)
-    glossary, keep = glossary_of(asked.glossary, asked.keep)
+    terms = await glossary_of(service.clerk, asked.glossary, asked.keep)
+    glossary, keep = terms if terms.terms else None, terms.keep
+    _served(service, asked, glossary)
 
     def done(ticket) -> str:
         documents.kind_of(shown)

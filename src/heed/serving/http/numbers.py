@@ -70,6 +70,7 @@ def add(own: APIRouter, service: Service, inside: Inside) -> None:
         choice = walk.Choice(**asked.choice.model_dump()) if asked.choice else None
 
         def call(model: Served) -> dict[str, Any]:
+            model.check_look(asked.text, asked.translation)
             return walk.walk(
                 model.translator, asked.text, asked.translation, beam=asked.beam, query=query, choice=choice
             )

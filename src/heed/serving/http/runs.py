@@ -4,6 +4,7 @@ import json
 import math
 import re
 import tomllib
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,18 @@ _STEP = re.compile(r"step-(\d+)\.txt")
 
 def listed(folder: Path) -> list[dict[str, Any]]:
     """All runs of a folder, the latest first."""
-    found = [_summary(path, _lines(path)) for path in folder.iterdir() if (path / "log.jsonl").is_file()]
+    found = []
+    for path in folder.iterdir():
+        if (log := path / "log.jsonl").is_file():
+            now = log.stat()
+            found.append({**_known(path, now.st_mtime_ns, now.st_size), "steps": _steps(path)})
     return sorted(found, key=lambda run: -run["updated"])
+
+
+@lru_cache(maxsize=1_000)
+def _known(path: Path, changed: int, size: int) -> dict[str, Any]:
+    """What a log says that was last changed then and has this size: a page asks every few seconds, and most runs are over."""
+    return _summary(path, _lines(path))
 
 
 def followed(folder: Path, name: str, after: int) -> dict[str, Any] | None:

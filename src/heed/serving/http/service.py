@@ -50,6 +50,9 @@ class Service:
         self.readers = Readers()
         self.threads = self.limits.requests + 8
         self.pool = ThreadPoolExecutor(self.threads, thread_name_prefix="heed-request")
+        self.clerk = ThreadPoolExecutor(
+            1, thread_name_prefix="heed-terms"
+        )  # reads long glossaries, one after the other
         for model in models:
             watch = self.metrics.watcher(model.name)
             model.start(wait=self.settings.wait, budget=self.settings.budget, rows=self.settings.rows, watch=watch)
@@ -73,6 +76,7 @@ class Service:
         for model in self.catalogue.models:
             model.worker.close()
         self.pool.shutdown(wait=True, cancel_futures=True)
+        self.clerk.shutdown(wait=True, cancel_futures=True)
         self.readers.close()
         self.files.close()
 

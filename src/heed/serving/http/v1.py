@@ -21,7 +21,6 @@ from heed.serving.http.reading import Passage, Task
 from heed.serving.http.service import Service
 from heed.serving.http.wishes import MOST_BEAMS, MOST_BEST, glossary_of, wish_of
 from heed.text import documents
-from heed.text.glossary import merged
 
 Code = Annotated[str, StringConstraints(min_length=1, max_length=40)]
 Beams = Annotated[int, Field(ge=1, le=MOST_BEAMS)]
@@ -102,12 +101,14 @@ def router(service: Service) -> APIRouter:
         """Other words at one place of a translation, each with the sentence as it goes on from there."""
         found = await fields(request, service.limits.text_bytes, forms=False)
         asked = checked(Alternatives, found)
-        terms = merged(*glossary_of(asked.glossary, asked.keep))
+        _admit(service, request, asked)
+        terms = await glossary_of(service.clerk, asked.glossary, asked.keep)
 
         def call(model: Served) -> dict[str, Any]:
+            model.check_look(asked.text, asked.translation)
             return alternatives(model.translator, asked.text, asked.translation, asked.word, asked.count, terms)
 
-        return JSONResponse(await _inside(service, request, asked, call))
+        return JSONResponse(await _asked(service, request, asked, call))
 
     @own.post(
         "/look",
@@ -191,7 +192,8 @@ async def _translations(service: Service, request: Request, found: dict[str, Any
     size = service.limits.check(texts)
     service.admit(request, found, size)
     service.note(texts)
-    glossary, keep = glossary_of(asked.glossary, asked.keep)
+    terms = await glossary_of(service.clerk, asked.glossary, asked.keep)
+    glossary, keep = terms if terms.terms else None, terms.keep
     search = {"beam": asked.beam, "length_penalty": asked.length_penalty}
     prefix = " ".join(asked.prefix.split())
 
@@ -256,9 +258,18 @@ def _sentence(text: str, whole: str, passage: Passage, said: Said | None, links:
 
 
 async def _inside(service: Service, request: Request, asked: Any, call) -> Any:
-    """Something that one model is asked about one sentence, in its turn."""
+    """Something that one model is asked about one sentence, by whoever may."""
+    _admit(service, request, asked)
+    return await _asked(service, request, asked, call)
+
+
+def _admit(service: Service, request: Request, asked: Any) -> None:
     service.admit(request, {"api_key": asked.api_key}, len(asked.text))
     service.note([asked.text])
+
+
+async def _asked(service: Service, request: Request, asked: Any, call) -> Any:
+    """It in its turn, once it is admitted."""
     source, target, _ = _languages(service, asked.text, asked.source, asked.target)
     route = service.catalogue.route(source, target)
     if len(route) != 1:

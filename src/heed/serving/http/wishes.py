@@ -1,6 +1,9 @@
 """How a request wants its texts translated, from the fields in which it says so."""
 
+import asyncio
+import json
 from collections.abc import Sequence
+from concurrent.futures import Executor
 from typing import Any
 
 from heed.serving.http.limits import Refusal
@@ -8,19 +11,56 @@ from heed.serving.http.models import Served, Wish
 from heed.text import glossary as glossaries
 
 MOST_BEST, MOST_BEAMS, MOST_TERMS = 10, 16, 5_000
+AT_ONCE = 4_000  # characters of terms that are read where they come in
 
 
-def glossary_of(terms: dict[str, str] | str | None, keep: list[str] | str | None) -> tuple[Any, tuple[str, ...]]:
-    """A glossary of terms, or None, and the names that stay."""
+async def glossary_of(
+    pool: Executor, terms: dict[str, str] | str | None, keep: list[str] | str | None
+) -> glossaries.Glossary:
+    """The terms of a request and the names that stay. Many are read in a thread of `pool`, so that nobody waits for them."""
+    if sum(map(_weight, (terms, keep))) <= AT_ONCE:
+        return _read(terms, keep)
+    return await asyncio.get_running_loop().run_in_executor(pool, _read, terms, keep)
+
+
+def _weight(given: dict[str, str] | list[str] | str | None) -> int:
+    """How many characters these are."""
+    if isinstance(given, str):
+        return len(given)
+    return sum(map(len, [*given, *given.values()] if isinstance(given, dict) else given or ()))
+
+
+def _read(terms: dict[str, str] | str | None, keep: list[str] | str | None) -> glossaries.Glossary:
+    """They are counted before they are looked at: that takes far less time."""
     names = [one.strip() for one in (keep.splitlines() if isinstance(keep, str) else keep or [])]
     names = [one for one in names if one]
+    size = _lines(terms) if isinstance(terms, str) else len(terms or {})
+    for who, many in (
+        ("the glossary has", size),
+        ("keep has", len(names)),
+        ("the glossary and keep have", size + len(names)),
+    ):
+        if many > MOST_TERMS:
+            raise Refusal(400, f"{who} {many:,} terms; one request may have {MOST_TERMS:,}")
     try:
-        found = glossaries.parse(terms, keep=names) if isinstance(terms, str) else glossaries.Glossary(terms, names)
+        return glossaries.parse(terms, keep=names) if isinstance(terms, str) else glossaries.Glossary(terms, names)
     except ValueError as error:
         raise Refusal(400, str(error)) from None
-    if len(found.terms) + len(found.keep) > MOST_TERMS:
-        raise Refusal(400, f"the glossary has {len(found.terms):,} terms; one request may have {MOST_TERMS:,}")
-    return (found if found.terms else None), found.keep
+
+
+def _lines(text: str) -> int:
+    """How many terms a glossary has that is JSON, or lines."""
+    size = 0
+
+    def count(pairs: list[tuple[str, Any]]) -> None:
+        nonlocal size
+        size += len(pairs)
+
+    try:
+        json.loads(text.removeprefix("\ufeff"), object_pairs_hook=count)
+    except (ValueError, RecursionError):  # what is wrong with it is told when it is read
+        return max(size, sum(1 for line in text.split("\n") if line.strip()))
+    return size
 
 
 def wish_of(

@@ -12,7 +12,7 @@ let shown = null;
 
 function show() {
   const { view, values } = readAddress();
-  const name = view in VIEWS ? view : "translate";
+  const name = Object.hasOwn(VIEWS, view) ? view : "translate";
   for (const other of Object.keys(VIEWS)) byId(`view-${other}`).hidden = other !== name;
   for (const link of document.querySelectorAll("nav [data-view]")) {
     if (link.dataset.view === name) link.setAttribute("aria-current", "page");

@@ -1,0 +1,82 @@
+"""Documents of Word that are damaged, or not written as Word writes: one sentence says so."""
+
+import io
+import random
+import zipfile
+
+import pytest
+
+from heed.text.documents import translate
+
+WAYS = [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA]
+SPACE = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+
+
+def xml(text: str, encoding: str = "UTF-8") -> bytes:
+    head = f'<?xml version="1.0" encoding="{encoding}"?>'
+    return f'{head}<w:document xmlns:w="{SPACE}"><w:p><w:r><w:t>{text}</w:t></w:r></w:p></w:document>'.encode(
+        "latin-1" if encoding == "ISO-8859-1" else "utf-8"
+    )
+
+
+def packed(content: bytes, way: int = zipfile.ZIP_DEFLATED) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", way) as archive:
+        archive.writestr("word/document.xml", content)
+    return out.getvalue()
+
+
+def same(texts):
+    return list(texts)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_whatever_bytes_are_wrong_one_sentence_says_so(way):
+    """Each way of packing has errors of its own; what is read all the same is a document still."""
+    whole = packed(xml("one two three. " * 20), way)
+    chance = random.Random(way)
+    refused = set()
+    for _ in range(150):
+        data = bytearray(whole)
+        for _ in range(chance.choice((1, 2, 8))):
+            data[chance.randrange(len(data))] = chance.randrange(256)
+        try:
+            translate(bytes(data), "a.docx", same)
+        except ValueError as error:
+            refused.add(type(error))
+            assert str(error).startswith("a.docx") and "\n" not in str(error) and "()" not in str(error)
+    assert refused == {ValueError}  # and none of its kinds, which say nothing of the file
+
+
+@pytest.mark.parametrize("way", WAYS[1:])
+def test_a_part_that_cannot_be_unpacked_is_told(way):
+    whole = bytearray(packed(xml("one two three. " * 20), way))
+    start = 30 + len("word/document.xml")
+    whole[start : start + 40] = b"\xff" * 40
+    with pytest.raises(ValueError, match=r"a\.docx is not a document of Word, or is damaged \(.+\)"):
+        translate(bytes(whole), "a.docx", same)
+
+
+@pytest.mark.parametrize("encoding", ["ISO-8859-1", "US-ASCII", "windows-1252", "EUC-KR", "none such"])
+@pytest.mark.parametrize("text", ["plain", "caf\xe9"])
+def test_a_part_in_another_encoding_is_told(encoding, text):
+    with pytest.raises(ValueError) as refused:
+        translate(packed(xml(text, encoding)), "a.docx", same)
+    said = str(refused.value)
+    if encoding != "none such":  # which is no name
+        assert said == f"a.docx: word/document.xml is written in {encoding}; heed reads what Word writes, UTF-8"
+    assert type(refused.value) is ValueError and said.startswith("a.docx: word/document.xml is ")
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_sixteen_bits_without_a_mark_are_told(encoding):
+    content = f'<w:document xmlns:w="{SPACE}"><w:p/></w:document>'.encode(encoding)
+    with pytest.raises(ValueError, match="is written in UTF-16; heed reads what Word writes, UTF-8"):
+        translate(packed(content), "a.docx", same)
+
+
+@pytest.mark.parametrize("encoding", ["UTF-8", "utf-8"])
+def test_what_word_writes_is_read(encoding):
+    data = packed(xml("caf\xe9", encoding))
+    with zipfile.ZipFile(io.BytesIO(translate(data, "a.docx", same))) as archive:
+        assert archive.read("word/document.xml") == xml("caf\xe9", encoding)
