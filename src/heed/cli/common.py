@@ -1,14 +1,23 @@
 """What several verbs share."""
 
 import argparse
+import io
+import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
 from pathlib import Path
 
 
 def add_device(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", default="auto", help="auto (a GPU if there is one), cpu, cuda, cuda:1")
-    parser.add_argument("--threads", type=int, help="how many threads to use on the CPU")
+    parser.add_argument("--threads", type=_threads, help="how many threads to use on the CPU")
+
+
+def _threads(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"it is {text}; it must be a whole number, at least 1")
+    return int(text)
 
 
 def add_engine(parser: argparse.ArgumentParser, default: str, why: str) -> None:
@@ -28,16 +37,29 @@ def open_translator(args: argparse.Namespace):
 
 def read_lines(path: str | None) -> list[str]:
     """The lines of a file, or of standard input."""
+    return list(_lines(path))
+
+
+def stream_lines(path: str | None) -> Iterator[str]:
+    """The same, not all of them held at once; a file is read to its end before its first line is given, to know it is sound."""
+    if path not in (None, "-"):
+        for _ in _lines(path):
+            pass
+    yield from _lines(path)
+
+
+def _lines(path: str | None) -> Iterator[str]:
     if path is None or path == "-":
-        return [_decode(raw, number) for number, raw in enumerate(sys.stdin.buffer, 1)]
+        yield from (_decode(raw, number) for number, raw in enumerate(sys.stdin.buffer, 1))
+        return
     from heed.data.readers import lines
 
-    return list(lines(Path(path)))
+    yield from lines(Path(path))
 
 
 def _decode(raw: bytes, number: int) -> str:
     try:
-        return raw.decode("utf-8").rstrip("\r\n")
+        return raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
     except UnicodeDecodeError:
         raise ValueError(
             f"standard input, line {number} is not UTF-8: convert it first, for example with iconv"
@@ -45,17 +67,40 @@ def _decode(raw: bytes, number: int) -> str:
 
 
 def write_lines(lines: Iterable[str], out: str | None) -> None:
-    """To a file, written aside and renamed, or to standard output as they come."""
+    """To a file, written aside and renamed, or to standard output. UTF-8, whatever the locale says."""
+    write_chunks([lines], out)
+
+
+def write_chunks(chunks: Iterable[Iterable[str]], out: str | None) -> None:
+    """The same, and all of a chunk can be seen before the next is asked for."""
     if out is None:
-        for line in lines:
-            sys.stdout.write(line + "\n")
-        sys.stdout.flush()
+        if hasattr(sys.stdout, "reconfigure"):
+            sys.stdout.reconfigure(encoding="utf-8")
+        _write(chunks, sys.stdout)
         return
-    aside = Path(f"{out}.part")
+    path = Path(out)
+    if path.is_dir():
+        raise ValueError(f"--out {out} is a folder: give the name of a file")
+    if path.exists() and not path.is_file():  # a pipe or a device is no file that another could take the place of
+        with open(path, "w", encoding="utf-8") as file:
+            _write(chunks, file)
+        return
+    chunks = iter(chunks)
+    first = [list(chunk) for chunk in islice(chunks, 1)]  # what cannot be is said before there is a file
+    aside = path.with_name(f"{path.name}.{os.getpid()}.part")
     aside.parent.mkdir(parents=True, exist_ok=True)
-    with open(aside, "w", encoding="utf-8") as file:
-        file.writelines(line + "\n" for line in lines)
-    aside.replace(out)
+    try:
+        with open(aside, "w", encoding="utf-8") as file:
+            _write(chain(first, chunks), file)
+        aside.replace(path)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def _write(chunks: Iterable[Iterable[str]], file: io.TextIOBase) -> None:
+    for chunk in chunks:
+        file.writelines(line + "\n" for line in chunk)
+        file.flush()
 
 
 def errors():

@@ -1,6 +1,8 @@
 """heed translate"""
 
 import argparse
+from dataclasses import replace
+from itertools import islice
 
 EXAMPLES = """\
 examples:
@@ -63,7 +65,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     more = parser.add_argument_group("output")
     more.add_argument("--scores", action="store_true", help="the score before each translation")
     more.add_argument("--token-scores", action="store_true", help="the log probability of each token after it")
-    more.add_argument("--align", action="store_true", help="word alignments after it, as 0-0 1-2")
+    more.add_argument(
+        "--align", action="store_true", help="word alignments after it, as 0-0 1-2; a text in parts part by part"
+    )
     parser.add_argument(
         "--too-long", choices=["split", "refuse"], default="split", help="texts longer than the model allows"
     )
@@ -72,6 +76,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     add_engine(parser, "auto", "who searches: CTranslate2 where it can (on the CPU), or always torch (docs/speed.md)")
 
 
+CHUNK = 2000  # lines that are translated together: the first come early, and no more are held
 DECODING = ("beam", "nbest", "length_penalty", "penalty", "stopping", "min_length", "max_length", "no_repeat",
             "sample", "temperature", "top_k", "top_p", "seed")  # fmt: skip
 
@@ -81,7 +86,7 @@ def _folders(text: str) -> list[str]:
 
 
 def run(args: argparse.Namespace) -> int:
-    from heed.cli.common import open_translator, read_lines, write_lines
+    from heed.cli.common import open_translator, stream_lines, write_chunks
 
     chosen = {name: getattr(args, name) for name in DECODING if getattr(args, name) is not None}
     glossary = _glossary(args)
@@ -94,12 +99,11 @@ def run(args: argparse.Namespace) -> int:
     translator = open_translator(args)
     if args.text and args.input:
         raise ValueError("there are sentences and --input: give one of the two")
-    texts = args.text or read_lines(args.input)
+    texts = iter(args.text or stream_lines(args.input))
     if "nbest" in chosen and not chosen.get("sample"):
         chosen.setdefault("beam", max(chosen["nbest"], translator.decoding.beam))
-    chunks = (texts[i : i + 2000] for i in range(0, len(texts), 2000))  # so that the first lines come early
-    made = (line for chunk in chunks for line in _translated(translator, chunk, chosen, args, glossary))
-    write_lines(made, args.out)
+    chunks = iter(lambda: list(islice(texts, CHUNK)), [])
+    write_chunks((_translated(translator, chunk, chosen, args, glossary) for chunk in chunks), args.out)
     return 0
 
 
@@ -129,10 +133,27 @@ def _translated(translator, texts: list[str], chosen: dict, args: argparse.Names
             for candidate in translation.nbest:
                 yield _line(candidate, None, args)
         return
-    for translation, alignment in zip(found, translator.align(found), strict=True):
-        others = [translator.align_pairs([translation.source], [c.text])[0] for c in translation.nbest[1:]]
-        for candidate, links in zip(translation.nbest, [alignment, *others], strict=True):
-            yield _line(candidate, links, args)
+    every = [_other(translation, k) for translation in found for k in range(len(translation.nbest))]
+    links = iter(_aligned(translator, every, args.batch_tokens))
+    for translation in found:
+        for candidate in translation.nbest:
+            yield _line(candidate, next(links), args)
+
+
+def _other(translation, k: int):
+    """A translation as if its k-th best were the best, part by part as the model has said it."""
+    parts = [replace(part, text=part.nbest[min(k, len(part.nbest) - 1)].text) for part in translation.parts]
+    return replace(translation, text=translation.nbest[k].text, parts=parts)
+
+
+def _aligned(translator, translations: list, batch_tokens: int) -> list:
+    """Word alignments; none of a text that the model has no place for when it reads it (a broken letter is three bytes)."""
+    try:
+        return translator.align(translations, batch_tokens)
+    except ValueError:
+        if len(translations) == 1:
+            return [[]]
+        return [_aligned(translator, [one], batch_tokens)[0] for one in translations]
 
 
 def _line(candidate, links, args: argparse.Namespace) -> str:

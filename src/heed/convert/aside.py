@@ -17,11 +17,17 @@ def refuse_existing(folder: Path) -> None:
 def aside(folder: Path) -> Iterator[Path]:
     """A folder beside `folder` to write into; it takes that name at the end, and is gone if something fails."""
     refuse_existing(folder)
-    part = folder.with_name(folder.name + ".part")
+    folder = folder.resolve()  # "." has a name too
+    part = folder.with_name(f"{folder.name}.{os.getpid()}.part")  # a name that no one has given
     shutil.rmtree(part, ignore_errors=True)  # what a killed process may have left
     part.mkdir(parents=True)
     try:
         yield part
-        os.replace(part, folder)
+        refuse_existing(folder)
+        if folder.is_dir():  # it stays the one that it is: someone may be in it
+            for path in list(part.iterdir()):
+                shutil.move(path, folder)
+        else:
+            os.replace(part, folder)
     finally:
         shutil.rmtree(part, ignore_errors=True)

@@ -97,10 +97,16 @@ def read(folder: Path, names: Collection[str]) -> str | None:
         return None
     text = path.read_text("utf-8")
     lines = text.removesuffix("\n").split("\n")
-    if not text.startswith("\t") or any(line.count("\t") != 1 for line in lines):
-        raise ValueError(f"{path} is damaged: each line is a subword, a tab and subwords; put it back, or remove it")
-    if unknown := set(lines[0][1:].split(" ")) - set(names):
-        raise ValueError(f"{path} has {min(unknown)!r}, which is no subword of this model: it is of another; remove it")
+    known = set(names)
+    for number, line in enumerate(lines, 1):
+        source, tab, own = line.partition("\t")
+        if not tab or "\t" in own or (number == 1 and source):
+            raise ValueError(
+                f"{path} is damaged: each line is a subword, a tab and subwords; put it back, or remove it (see line {number})"
+            )
+        if not known.issuperset(each := own.split(" ")):
+            place, unknown = path if number == 1 else f"{path}, line {number}", min(set(each) - known)
+            raise ValueError(f"{place} has {unknown!r}, which is no subword of this model: it is of another; remove it")
     return text
 
 

@@ -3,6 +3,11 @@
 from dataclasses import dataclass
 from typing import Literal
 
+MOST = 1_000_000  # of anything that is counted: more is a slip of the hand
+# What a float may be: with more, powers and lengths have no number, and in float32 all scores are alike.
+HIGHEST = {"length_penalty": 10.0, "max_growth": 1000.0}
+COLDEST, WARMEST = 1e-6, 1000.0
+
 
 @dataclass(frozen=True)
 class DecodingConfig:
@@ -41,13 +46,18 @@ class DecodingConfig:
             raise ValueError(f"beam is {self.beam} and nbest is {self.nbest}; both must be at least 1")
         if self.nbest > self.beam and not self.sample:
             raise ValueError(f"nbest is {self.nbest}, but beam is {self.beam}: a beam gives no more than its width")
-        if self.temperature <= 0:
-            raise ValueError(f"temperature is {self.temperature}; it must be above 0 (near 0 is greedy)")
+        if not COLDEST <= self.temperature <= WARMEST:  # which nothing is that is no number
+            raise ValueError(
+                f"temperature is {self.temperature}; it must be above 0 (near 0 is greedy), {COLDEST:g} to {WARMEST:g}"
+            )
         if not 0 < self.top_p <= 1:
             raise ValueError(f"top_p is {self.top_p}; it must be above 0 and at most 1")
         for name in ("min_length", "no_repeat", "top_k", "length_penalty", "max_growth"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must not be negative")
+        for name in ("beam", "nbest", "min_length", "no_repeat", "top_k", *HIGHEST):
+            if not getattr(self, name) <= (most := HIGHEST.get(name, MOST)):
+                raise ValueError(f"{name} is {getattr(self, name)}; it must be a number of at most {most:,.0f}")
         if self.max_length is not None and self.max_length < max(1, self.min_length):
             raise ValueError(f"max_length is {self.max_length}; it must be at least 1 and not below min_length")
 

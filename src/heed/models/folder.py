@@ -11,10 +11,12 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from heed.config import read
+from heed.config import WORDS, read
 from heed.models import MODELS
 
 WEIGHTS, CONFIG = "model.safetensors", "config.json"
+SECTIONS = ("model", "subwords", "decoding", "alignment", "languages", "trained", "origin")
+NAMES = (("model", "name"), ("subwords", "kind"), ("subwords", "source"), ("subwords", "target"))
 
 
 def save(folder: Path, model: nn.Module, facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -41,7 +43,41 @@ def load(folder: Path) -> nn.Module:
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    return read_json(folder / CONFIG, "sections: it is not heed's")
+    facts = read_json(folder / CONFIG, "sections: it is not heed's")
+    if "model_type" not in facts and "architectures" not in facts:  # theirs have other names
+        check(facts, f"{folder / CONFIG}: ")
+    return facts
+
+
+def check(facts: Mapping[str, Any], where: str) -> None:
+    """Whether what all of heed's folders have is of the kind that it should be; what is within is read by whom it concerns."""
+
+    def must(name: str, value: Any, right: bool, what: str) -> None:
+        if not right:
+            raise ValueError(f"{where}{name} is {value!r}; it must be {what}")
+
+    for name in SECTIONS:
+        own = facts.get(name, {})
+        nothing = own is None and name in ("languages", "subwords")
+        must(name, own, isinstance(own, dict) or nothing, "a section of names and values")
+    for section, name in NAMES:
+        own = (facts.get(section) or {}).get(name, "")
+        must(f"{section}.{name}", own, isinstance(own, str), WORDS[str])
+    most, labels, rows = facts.get("max_source"), facts.get("labels") or [], facts.get("alignment")
+    must("max_source", most, most is None or _whole(most, 1), "a whole number of at least 1")
+    texts = isinstance(labels, list) and all(isinstance(label, str) for label in labels)
+    must("labels", labels, texts, "a list of texts")
+    if rows is not None:
+        if sorted(rows) != ["after", "layer"]:
+            raise ValueError(
+                f"{where}alignment has {', '.join(sorted(rows)) or 'nothing'}; it must have layer and after"
+            )
+        must("alignment.layer", rows["layer"], _whole(rows["layer"], 0), "a whole number of at least 0")
+        must("alignment.after", rows["after"], isinstance(rows["after"], bool), WORDS[bool])
+
+
+def _whole(value: Any, least: int) -> bool:
+    return type(value) is int and value >= least
 
 
 def read_json(path: Path, what: str) -> dict[str, Any]:

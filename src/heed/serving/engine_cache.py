@@ -7,6 +7,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,8 @@ def with_folder(package: Package, kind: str, use: Callable[[Path], Any]) -> Any:
             shutil.rmtree(folder, ignore_errors=True)
             _make(package, kind, folder)
             _prune(folder)
-        os.utime(folder)  # it was used now
+        with suppress(OSError):  # a disk for reading only
+            os.utime(folder)  # it was used now
     except OSError:  # a disk that is full, or that nobody may write to
         with tempfile.TemporaryDirectory() as once:
             ctranslate2.write_model(package, Path(once), kind)

@@ -5,8 +5,11 @@ penalty, when so many are found and the likeliest candidate of all has ended. Th
 but few sentences. The penalty is Heed's own in any case: it ranks what was found.
 """
 
+import ctypes
+import os
 import threading
 import warnings
+import weakref
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from importlib.util import find_spec
@@ -82,6 +85,20 @@ def unfit(translator: "Translator") -> str | None:
     )
 
 
+ALL: "weakref.WeakSet[CTranslate2]" = weakref.WeakSet()
+
+
+def _in_a_child() -> None:
+    """After a fork: the threads of the pools are the parent's, and whoever waits for them or ends them waits for ever."""
+    for engine in list(ALL):
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(engine.pools))  # so that they are never taken down here
+        engine.pools, engine.lock = {}, threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):  # Windows has no forks
+    os.register_at_fork(after_in_child=_in_a_child)
+
+
 class CTranslate2:
     """One model on the CPU. It is converted when the first search comes, and anew when its weights have changed since."""
 
@@ -91,6 +108,7 @@ class CTranslate2:
         self.seen: object = None  # the weights that they were made of
         self.broken = False
         self.lock = threading.Lock()
+        ALL.add(self)
 
     @cached_property
     def kind(self) -> str:
