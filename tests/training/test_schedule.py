@@ -75,6 +75,10 @@ def test_a_recipe_names_its_schedule(name, expected):
         ({"checkpoint_every": 0}, r"training\.checkpoint_every is 0; it must be at least 1"),
         ({"final": "ema"}, r"training\.final is 'ema', but training\.ema is 0\.0; set it near 1"),
         ({"ema": 1.0}, r"training\.ema is 1\.0; it must be 0 \(off\) or a number below 1"),
+        ({"threads": -3}, r"training\.threads is -3; it must be at least 1"),
+        ({"rate": float("nan")}, r"training\.rate is nan; it must be 0 \(off\) or a number above 0"),
+        ({"rate": -0.1}, r"training\.rate is -0\.1; it must be 0 \(off\) or a number above 0"),
+        ({"clip": -1.0}, r"training\.clip is -1\.0; it must be 0 \(off\) or a number above 0"),
         ({"warmup": -1}, r"training\.warmup is -1; it must be at least 0"),
     ],
 )

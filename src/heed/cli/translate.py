@@ -151,9 +151,19 @@ def _aligned(translator, translations: list, batch_tokens: int) -> list:
     try:
         return translator.align(translations, batch_tokens)
     except ValueError:
-        if len(translations) == 1:
-            return [[]]
-        return [_aligned(translator, [one], batch_tokens)[0] for one in translations]
+        fits = [_has_place(translator, one.parts or [one]) for one in translations]
+        if all(fits):
+            raise
+    found = iter(translator.align([one for one, fit in zip(translations, fits, strict=True) if fit], batch_tokens))
+    return [next(found) if fit else [] for fit in fits]
+
+
+def _has_place(translator, parts: list) -> bool:
+    try:
+        translator.encode_pairs([part.source for part in parts], [part.text for part in parts])
+    except ValueError:
+        return False
+    return True
 
 
 def _line(candidate, links, args: argparse.Namespace) -> str:

@@ -162,7 +162,7 @@ def _heads(body: nn.Module) -> int:
 def _chosen(translator: "Translator", scores: Tensor, choice: Choice) -> dict[str, Any]:
     """The likeliest next tokens as they are, and as they would be drawn from."""
     _within("step", choice.step, len(scores))
-    if not choice.temperature > 0 or not 0 < choice.top_p <= 1 or choice.top_k < 0:
+    if not 1e-6 <= choice.temperature < math.inf or not 0 < choice.top_p <= 1 or choice.top_k < 0:
         raise ValueError(
             f"temperature is {choice.temperature}, top_k {choice.top_k}, top_p {choice.top_p}; right are numbers above 0, "
             "from 0 (all) on, and above 0 up to 1"

@@ -1,5 +1,6 @@
 """The settings of a training run."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
@@ -61,8 +62,12 @@ class TrainingConfig:
                 raise ValueError(f"training.{name} is {getattr(self, name)}; it must be at least 1")
         if self.warmup < 0:
             raise ValueError(f"training.warmup is {self.warmup}; it must be at least 0")
-        if self.checkpoint_every is not None and self.checkpoint_every < 1:
-            raise ValueError(f"training.checkpoint_every is {self.checkpoint_every}; it must be at least 1")
+        for name in ("checkpoint_every", "threads"):
+            if getattr(self, name) is not None and getattr(self, name) < 1:
+                raise ValueError(f"training.{name} is {getattr(self, name)}; it must be at least 1")
+        for name in ("rate", "clip", "weight_decay", "r_drop"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise ValueError(f"training.{name} is {getattr(self, name)}; it must be 0 (off) or a number above 0")
         if self.final == "ema" and not 0 < self.ema < 1:
             raise ValueError(
                 f"training.final is 'ema', but training.ema is {self.ema}; set it near 1, for example 0.999"

@@ -33,7 +33,7 @@ class Choice(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     step: int = Field(0, ge=0)
-    temperature: float = Field(1.0, gt=0, le=100)
+    temperature: float = Field(1.0, ge=1e-6, le=100)
     top_k: int = Field(0, ge=0, le=1_000_000)
     top_p: float = Field(1.0, gt=0, le=1)
 
