@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -207,3 +209,13 @@ def test_a_word_that_argparse_does_not_know(heed, trained, capsys):
         heed("translate", trained, "--beams", "3", "안녕.")
     assert error.value.code == 2
     assert "--beams" in capsys.readouterr().err
+
+
+def test_a_folder_in_which_another_process_trains_is_left_to_it(heed, trained):
+    pytest.importorskip("fcntl")
+    holds = "import fcntl, sys; f = open(sys.argv[1], 'w'); fcntl.lockf(f, fcntl.LOCK_EX); print('held', flush=True); sys.stdin.read()"
+    command = [sys.executable, "-c", holds, str(trained / ".lock")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout.readline() == b"held\n"
+        code, _, err = heed("train", "--out", trained, "--resume", "--set", "training.steps=5")
+    assert (code, f"{trained} is being trained by another process" in err) == (1, True)

@@ -56,15 +56,15 @@ def test_each_of_the_best_of_a_text_in_parts_is_aligned_part_by_part(heed, model
 def test_what_cannot_be_aligned_has_an_empty_column_and_the_rest_is_written(heed, trained, monkeypatch):
     from heed.serving.translator import Translator
 
-    texts, plain = ["나는 가.", "우리는 학교에 가."], Translator.align
+    texts, plain = ["나는 가.", "우리는 학교에 가."], Translator.encode_pairs
     lines = heed("translate", trained, "--align", *texts)[1].splitlines()
 
-    def narrow(self, translations, batch_tokens=4096):
-        if any(translation.source == texts[0] for translation in translations):
+    def narrow(self, sources, targets):
+        if texts[0] in sources:
             raise ValueError("target 1 has 90 subwords; the model allows 63")
-        return plain(self, translations, batch_tokens)
+        return plain(self, sources, targets)
 
-    monkeypatch.setattr(Translator, "align", narrow)
+    monkeypatch.setattr(Translator, "encode_pairs", narrow)
     code, out, _ = heed("translate", trained, "--align", *texts)
     assert code == 0
     assert out.splitlines() == [lines[0].split("\t")[0] + "\t", lines[1]]
@@ -199,3 +199,10 @@ def test_a_device_is_written_to_as_it_is(tmp_path):
     finally:
         os.close(reader)
     assert pipe.is_fifo() and [path.name for path in tmp_path.iterdir()] == ["pipe"]
+
+
+def test_a_text_is_not_written_over_by_its_translation(heed, trained, tmp_path):
+    (tmp_path / "in").write_text("나는 가.\n", "utf-8")
+    code, _, err = heed("translate", trained, "--input", tmp_path / "in", "--out", tmp_path / "." / "in")
+    assert (code, "--out is the file of --input" in err) == (1, True)
+    assert (tmp_path / "in").read_text("utf-8") == "나는 가.\n"

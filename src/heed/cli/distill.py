@@ -91,7 +91,9 @@ def _plan(args: argparse.Namespace):
         )
     changes = [("distill.teacher", args.teacher.split(","))] if args.teacher else []
     changes += [(f"data.{name}", getattr(args, name)) for name in FILES if getattr(args, name)]
-    changes += [(f"training.{name}", getattr(args, name)) for name in ("device", "threads") if getattr(args, name) is not None]
+    changes += [
+        (f"training.{name}", getattr(args, name)) for name in ("device", "threads") if getattr(args, name) is not None
+    ]
     changes += [assignment(text) for text in args.set]
     path = args.recipe
     if args.resume and path is None and not any(getattr(args, name) for name in FILES):

@@ -101,7 +101,9 @@ def _recipe(args: argparse.Namespace):
 
     changes = [(f"data.{name}", getattr(args, name)) for name in FILES if getattr(args, name)]
     changes += [("model.folder", _absolute(args.start))] if args.start else []
-    changes += [(f"training.{name}", getattr(args, name)) for name in ("device", "threads") if getattr(args, name) is not None]
+    changes += [
+        (f"training.{name}", getattr(args, name)) for name in ("device", "threads") if getattr(args, name) is not None
+    ]
     changes += [assignment(text) for text in args.set]
     path = args.recipe
     if args.resume and path is None and not any(getattr(args, name) for name in FILES):

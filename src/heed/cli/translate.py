@@ -1,6 +1,7 @@
 """heed translate"""
 
 import argparse
+import os
 from dataclasses import replace
 from itertools import islice
 
@@ -99,6 +100,8 @@ def run(args: argparse.Namespace) -> int:
     translator = open_translator(args)
     if args.text and args.input:
         raise ValueError("there are sentences and --input: give one of the two")
+    if args.input and args.out and os.path.exists(args.out) and os.path.samefile(args.input, args.out):
+        raise ValueError(f"--out is the file of --input, {args.input}: choose another, or the text would be lost")
     texts = iter(args.text or stream_lines(args.input))
     if "nbest" in chosen and not chosen.get("sample"):
         chosen.setdefault("beam", max(chosen["nbest"], translator.decoding.beam))

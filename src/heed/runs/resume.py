@@ -1,6 +1,7 @@
 """Whether a run may start, or go on, in a folder."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from heed.models.folder import write_text
 from heed.runs.recipe import Recipe, differences
 from heed.training import torchrun
 
+LOCK = ".lock"
 JOB = ".torchrun"  # the name of the call of torchrun that a run was last begun by
 FIXED = ("data", "task", "filters", "subwords", "vectors", "model")  # what a run that goes on may not change
 FREE = (
@@ -58,6 +60,26 @@ def begin(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     if torchrun.job():
         write_text(folder / JOB, torchrun.job())
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Nobody else trains into this folder meanwhile, as far as the system can tell; who is killed is gone from it."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        yield
+        return
+    with open(folder / LOCK, "w", encoding="utf-8") as file:
+        try:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except (BlockingIOError, PermissionError):
+            raise ValueError(
+                f"{folder} is being trained by another process: wait for it, end it, or choose another --out"
+            ) from None
+        except OSError:
+            pass  # a file system that knows no locks
+        yield
 
 
 def restarted(folder: Path) -> bool:

@@ -4,7 +4,7 @@ import dataclasses
 import signal
 import time
 from collections.abc import Callable, Mapping
-from contextlib import closing, nullcontext
+from contextlib import ExitStack, closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from heed.runs.prepare import Prepared, prepare
 from heed.runs.product import Product
 from heed.runs.recipe import Recipe
 from heed.runs.record import Record
-from heed.runs.resume import begin, check_folder, place_of, restarted
+from heed.runs.resume import alone_in, begin, check_folder, place_of, restarted
 from heed.runs.teacher import WEIGHTS, check_room, check_weights, heard, open_teachers
 from heed.runs.validation import Validity
 from heed.serving.load import choose_device
@@ -266,7 +266,7 @@ def run(
     if recipe.training.threads:
         torch.set_num_threads(recipe.training.threads)
     device = choose_device(torchrun.card(recipe.training.device))
-    workers = distributed.join(device, recipe.training.parallel)
+    workers, held = distributed.join(device, recipe.training.parallel), ExitStack()
     try:
         again = workers.told(lambda: resume or restarted(folder))
         base = workers.in_turn(lambda: open_base(recipe, folder, again))
@@ -279,6 +279,7 @@ def run(
         what = "texts" if recipe.task.one_sided else "pairs"
         say(f"{r.kept:,} {what} to train on, of {r.read:,}{aside}; left out: {corpora.describe(r)}.")
         workers.told(lambda: begin(folder))
+        workers.told(lambda: held.enter_context(alone_in(folder)))
         if teachers:
             heard_now = [own.model for own in teachers.values()]
             workers.told(lambda: check_weights(heard_now, folder / WEIGHTS, begun=again))
@@ -289,12 +290,17 @@ def run(
     except RuntimeError as error:
         workers.explain(error)
         raise
+    finally:
+        held.close()
     workers.close()
     return outcome
 
 
 def _to_the_end(run: Run) -> Outcome:
-    before = {number: signal.signal(number, run.interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
+    signals = [signal.SIGINT, signal.SIGTERM]
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # which nohup asks for
+        signals.append(signal.SIGHUP)
+    before = {number: signal.signal(number, run.interrupt) for number in signals}
     try:
         return run.train()
     finally:

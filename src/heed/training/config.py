@@ -57,6 +57,15 @@ class TrainingConfig:
     ema: float = 0.0
 
     def __post_init__(self):
+        self._check_sizes()
+        self._check_average()
+        self._check_teacher()
+        if not 0 <= self.label_smoothing < 1:
+            raise ValueError(f"training.label_smoothing is {self.label_smoothing}; it must be at least 0 and below 1")
+        if self.valid_beam < 1 or self.valid_tokens < 1 or self.samples < 0 or self.patience < 0:
+            raise ValueError("training.valid_beam and valid_tokens must be at least 1, samples and patience at least 0")
+
+    def _check_sizes(self) -> None:
         for name in ("steps", "batch_tokens", "accumulate", "log_every", "valid_every", "keep", "average"):
             if getattr(self, name) < 1:
                 raise ValueError(f"training.{name} is {getattr(self, name)}; it must be at least 1")
@@ -68,6 +77,8 @@ class TrainingConfig:
         for name in ("rate", "clip", "weight_decay", "r_drop"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise ValueError(f"training.{name} is {getattr(self, name)}; it must be 0 (off) or a number above 0")
+
+    def _check_average(self) -> None:
         if self.final == "ema" and not 0 < self.ema < 1:
             raise ValueError(
                 f"training.final is 'ema', but training.ema is {self.ema}; set it near 1, for example 0.999"
@@ -78,11 +89,6 @@ class TrainingConfig:
             raise ValueError(
                 f"training.ema is {self.ema}, but training.final is {self.final!r}: set it to 'ema', or ema to 0"
             )
-        self._check_teacher()
-        if not 0 <= self.label_smoothing < 1:
-            raise ValueError(f"training.label_smoothing is {self.label_smoothing}; it must be at least 0 and below 1")
-        if self.valid_beam < 1 or self.valid_tokens < 1 or self.samples < 0 or self.patience < 0:
-            raise ValueError("training.valid_beam and valid_tokens must be at least 1, samples and patience at least 0")
 
     def _check_teacher(self) -> None:
         if not 0 < self.taught <= 1:
