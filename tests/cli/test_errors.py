@@ -196,10 +196,10 @@ def test_a_picture_of_another_kind(heed, trained, tmp_path):
     assert ".html" in err and ".png" in err and ".svg" in err and ".json" in err
 
 
-def test_references_of_another_length(heed, trained, tmp_path):
+def test_references_of_another_length(heed, tmp_path):
     (tmp_path / "a").write_text("안녕.\n")
     (tmp_path / "b").write_text("Hello.\nThere.\n")
-    code, _, err = heed("evaluate", trained, "--source", tmp_path / "a", "--reference", tmp_path / "b")
+    code, _, err = heed("evaluate", tmp_path / "a", "--reference", tmp_path / "b")
     assert code == 1
     assert "has 1 sentences and references 1 has 2" in err
 
@@ -219,3 +219,18 @@ def test_a_folder_in_which_another_process_trains_is_left_to_it(heed, trained):
         assert other.stdout.readline() == b"held\n"
         code, _, err = heed("train", "--out", trained, "--resume", "--set", "training.steps=5")
     assert (code, f"{trained} is being trained by another process" in err) == (1, True)
+
+
+def test_files_that_do_not_go_together_are_told_before_anything_is_translated(heed, tmp_path):
+    for name, lines in (("a", 3), ("b", 2)):
+        (tmp_path / name).write_text("나는 가.\n" * lines, "utf-8")
+    code, _, err = heed("evaluate", "no-such-model", "--source", tmp_path / "a", "--reference", tmp_path / "b")
+    assert code == 1
+    assert err == f"heed: {tmp_path}/a has 3 lines and {tmp_path}/b 2: line by line they go together"
+
+
+def test_going_on_from_nothing_is_told(heed, trained, tmp_path):
+    shutil.copytree(trained, tmp_path / "run")
+    shutil.rmtree(tmp_path / "run" / "checkpoints")
+    code, _, err = heed("train", "--out", tmp_path / "run", "--resume")
+    assert (code, "There is no checkpoint to go on from: it begins with step 1." in err) == (0, True)

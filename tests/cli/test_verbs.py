@@ -158,3 +158,14 @@ def test_a_run_that_goes_on_with_other_batches_says_so(heed, tmp_path):
         "Batches are now padded, of 300 tokens, seed 1 (before: padded, of 200 tokens, seed 1), so epoch 1 begins anew"
     )
     assert told in err
+
+
+def test_a_run_goes_on_from_another_folder(heed, tmp_path, monkeypatch):
+    assert heed("phrasebook", "--out", tmp_path, "--train", 300, "--valid", 4, "--test", 4)[0] == 0
+    monkeypatch.chdir(tmp_path)
+    small = sets([setting for setting in TINY if not setting.startswith("data")])
+    files = ["--source", "train.ko", "--target", "train.en", "--valid-source", "valid.ko", "--valid-target", "valid.en"]
+    assert heed("train", *files, "--out", "run", "--quiet", *small) == (0, "", "")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert heed("train", "--out", "../run", "--resume", "--quiet", *sets(["training.steps=5"])) == (0, "", "")

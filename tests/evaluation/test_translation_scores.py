@@ -82,6 +82,17 @@ def test_an_unknown_tokenizer_is_refused_with_the_known_ones():
         score(HYPOTHESES, [FIRST], tokenize="mosas")
 
 
+def test_a_tokenizer_that_lacks_something_says_what(monkeypatch):
+    def lacking(*args, **more):
+        raise RuntimeError("Please install\nmecab first.")
+
+    monkeypatch.setattr("sacrebleu.metrics.BLEU.__init__", lacking)
+    with pytest.raises(
+        ValueError, match=r"tokenize is 'ko-mecab', which sacreBLEU cannot do here: Please install mecab first\."
+    ):
+        score(HYPOTHESES, [FIRST], tokenize="ko-mecab")
+
+
 def test_importing_the_scores_does_not_import_sacrebleu_or_matplotlib():
     code = (
         "import sys, heed.evaluation.sentences, heed.evaluation.alignment, heed.training.curves;"

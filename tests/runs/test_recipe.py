@@ -83,6 +83,8 @@ def test_what_is_written_down_is_the_same_recipe(recipe, tmp_path):
         ("data.columns=[1]", "data.columns is [1]; it must be two column numbers, counted from 1"),
         ("data.columns=[0, 1]", "data.columns is [0, 1]; it must be two column numbers, counted from 1"),
         ("data.phrasebook=100", "data: name the files to train on (source and target, or tsv), or set data.phrasebook; not both"),
+        ("subwords.sampling=5", "subwords.sampling is 5.0; it must be 0 (off) or a number below 1"),
+        ("subwords.coverage=2", "subwords.coverage is 2.0; it must be above 0 and at most 1"),
         ("data.holdout=-1", "data.holdout is -1; it must be at least 1 where no validation files are named"),
         ("data.holdout=0", "data.holdout is 0; it must be at least 1 where no validation files are named"),
         ("training.steps=0", "training.steps is 0; it must be at least 1"),
@@ -171,3 +173,10 @@ def test_all_settings_are_in_one_commented_file_with_their_defaults():
     bare = Recipe(data=DataConfig(source=["train.en"], target=["train.de"]))
     assert named == {f"{s.name}.{f.name}" for s in fields(Recipe) for f in fields(getattr(bare, s.name))}
     assert read(path, []) == bare
+
+
+def test_a_recipe_may_begin_with_the_mark_of_an_editor(tmp_path):
+    (tmp_path / "a.toml").write_text("[data]\nphrasebook = 300\n", "utf-8-sig")
+    assert read(tmp_path / "a.toml", []).data.phrasebook == 300
+    with pytest.raises(ValueError, match="is a folder: name a TOML file"):
+        read(tmp_path, [])

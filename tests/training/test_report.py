@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 
 import pytest
 from rich.console import Console
@@ -126,3 +127,17 @@ def test_who_asked_for_quiet_has_it():
 def test_perplexity_is_finite():
     assert perplexity(0.0) == 1.0
     assert perplexity(1e9) < float("inf")
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_bar_says_how_much_is_left_however_narrow_the_terminal(width):
+    console = Console(file=io.StringIO(), width=width, force_terminal=True)
+    report = Report(console, steps=100_000)
+    report.step({"step": 12_345, "loss": 6.049, "perplexity": 423.9, "rate": 3.16e-4, "tokens_per_second": 1_119_589.0,
+                 "seconds_left": 60.0})  # fmt: skip
+    report.bar.refresh()
+    report.close()
+    shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", console.file.getvalue()).replace("\r", "\n")
+    line = next(line for line in reversed(shown.splitlines()) if "12,345" in line)
+    assert "step 12,345 of 100,000" in line and "loss 6.049" in line and "1,119,589 tokens/s" in line
+    assert line.rstrip().endswith("left") and ("perplexity" in line) is (width == 120)

@@ -79,6 +79,8 @@ def test_a_recipe_names_its_schedule(name, expected):
         ({"rate": float("nan")}, r"training\.rate is nan; it must be 0 \(off\) or a number above 0"),
         ({"rate": -0.1}, r"training\.rate is -0\.1; it must be 0 \(off\) or a number above 0"),
         ({"clip": -1.0}, r"training\.clip is -1\.0; it must be 0 \(off\) or a number above 0"),
+        ({"beta1": 2.0}, r"training\.beta1 is 2\.0; it must be at least 0 and below 1"),
+        ({"threads": 99999}, r"training\.threads is 99999; it must be at most 1,024"),
         ({"warmup": -1}, r"training\.warmup is -1; it must be at least 0"),
     ],
 )

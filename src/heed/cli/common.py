@@ -15,8 +15,8 @@ def add_device(parser: argparse.ArgumentParser) -> None:
 
 
 def _threads(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"it is {text}; it must be a whole number, at least 1")
+    if not text.isdecimal() or not 1 <= int(text) <= 1024:
+        raise argparse.ArgumentTypeError(f"it is {text}; it must be a whole number, at least 1 and at most 1,024")
     return int(text)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from heed.cli.train import FILES
+from heed.cli.train import FILES, named
 
 EXAMPLES = """\
 examples:
@@ -90,7 +90,7 @@ def _plan(args: argparse.Namespace):
             f"{args.teacher} is a recipe; the teacher comes before it: heed distill TEACHER {args.teacher}"
         )
     changes = [("distill.teacher", args.teacher.split(","))] if args.teacher else []
-    changes += [(f"data.{name}", getattr(args, name)) for name in FILES if getattr(args, name)]
+    changes += named(args)
     changes += [
         (f"training.{name}", getattr(args, name)) for name in ("device", "threads") if getattr(args, name) is not None
     ]

@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     from heed.cli.common import read_lines, write_lines
     from heed.evaluation.rows import rows
     from heed.evaluation.sentences import write
-    from heed.evaluation.translation import score
+    from heed.evaluation.translation import metrics, score
 
     if args.text:
         from heed.cli.language import evaluate
@@ -64,6 +64,12 @@ def run(args: argparse.Namespace) -> int:
         raise ValueError("name what to compare with: --reference FILE, or for a language model --text FILE")
     references = [read_lines(path) for path in args.reference]
     sources = read_lines(args.source) if args.source else None
+    for path, reference in zip(args.reference, references, strict=True):  # before anything takes its time
+        if sources is not None and len(reference) != len(sources):
+            raise ValueError(
+                f"{args.source} has {len(sources):,} lines and {path} {len(reference):,}: line by line they go together"
+            )
+    metrics(args.lowercase, args.tokenize)
     translations, aligner = _translations(args.system, sources, args)
     how = {"lowercase": args.lowercase, "tokenize": args.tokenize}
     scores = score(translations, references, **how)

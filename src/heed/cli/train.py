@@ -1,6 +1,7 @@
 """heed train"""
 
 import argparse
+import os
 from pathlib import Path
 
 EXAMPLES = """\
@@ -95,11 +96,17 @@ def _absolute(name: str) -> str:
     return str(Path(name).absolute()) if Path(name).is_dir() else name
 
 
+def named(args: argparse.Namespace) -> list[tuple[str, list[str]]]:
+    """The files of a command line, as whole paths: a run may go on from another folder."""
+    given = ((name, getattr(args, name)) for name in FILES)
+    return [(f"data.{name}", [os.path.abspath(own) for own in files]) for name, files in given if files]
+
+
 def _recipe(args: argparse.Namespace):
     from heed.config import assignment
     from heed.runs import recipe
 
-    changes = [(f"data.{name}", getattr(args, name)) for name in FILES if getattr(args, name)]
+    changes = named(args)
     changes += [("model.folder", _absolute(args.start))] if args.start else []
     changes += [
         (f"training.{name}", getattr(args, name)) for name in ("device", "threads") if getattr(args, name) is not None

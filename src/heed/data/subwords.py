@@ -40,6 +40,12 @@ class SubwordsConfig:
     lower: bool = False
     least: int = 2
 
+    def __post_init__(self):
+        if not 0 <= self.sampling < 1:
+            raise ValueError(f"subwords.sampling is {self.sampling}; it must be 0 (off) or a number below 1")
+        if not 0 < self.coverage <= 1:
+            raise ValueError(f"subwords.coverage is {self.coverage}; it must be above 0 and at most 1")
+
 
 def clean(text: str) -> str:
     """One way to write each character (NFC); runs of white space are one space, and so is SentencePiece's sign for it."""

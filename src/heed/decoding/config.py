@@ -5,7 +5,7 @@ from typing import Literal
 
 MOST = 1_000_000  # of anything that is counted: more is a slip of the hand
 # What a float may be: with more, powers and lengths have no number, and in float32 all scores are alike.
-HIGHEST = {"length_penalty": 10.0, "max_growth": 1000.0}
+HIGHEST = {"beam": 1000, "length_penalty": 10.0, "max_growth": 1000.0}
 COLDEST, WARMEST = 1e-6, 1000.0
 
 
@@ -55,7 +55,7 @@ class DecodingConfig:
         for name in ("min_length", "no_repeat", "top_k", "length_penalty", "max_growth"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must not be negative")
-        for name in ("beam", "nbest", "min_length", "no_repeat", "top_k", *HIGHEST):
+        for name in ("nbest", "min_length", "no_repeat", "top_k", *HIGHEST):
             if not getattr(self, name) <= (most := HIGHEST.get(name, MOST)):
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be a number of at most {most:,.0f}")
         if self.max_length is not None and self.max_length < max(1, self.min_length):

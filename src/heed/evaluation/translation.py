@@ -44,7 +44,11 @@ def metrics(lowercase: bool, tokenize: str, *, sentences: bool = False) -> tuple
         known = ", ".join(sorted(BLEU.TOKENIZERS))
         raise ValueError(f"tokenize is {tokenize!r}; sacreBLEU knows {known}.")
     # Tercom takes no account of case, so TER is the same with and without `lowercase`: its signature says case:lc.
-    bleu = BLEU(lowercase=lowercase, tokenize=tokenize, effective_order=sentences, force=sentences)
+    try:
+        bleu = BLEU(lowercase=lowercase, tokenize=tokenize, effective_order=sentences, force=sentences)
+    except (RuntimeError, ImportError, OSError) as error:  # some need a package or a file of their own
+        why = " ".join(str(error).split())
+        raise ValueError(f"tokenize is {tokenize!r}, which sacreBLEU cannot do here: {why}") from error
     return bleu, CHRF(lowercase=lowercase), TER()
 
 

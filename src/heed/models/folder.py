@@ -130,7 +130,11 @@ def save_weights(weights: Mapping[str, Tensor], path: Path, metadata: dict[str, 
     path.unlink(missing_ok=True)
     path.touch()
     mode = path.stat().st_mode
-    save_file(dict(weights), path, metadata=metadata)
+    try:
+        save_file(dict(weights), path, metadata=metadata)
+    except SafetensorError as error:
+        path.unlink(missing_ok=True)
+        raise ValueError(f"{path} could not be written: {error}; make room, or choose another place") from error
     path.chmod(mode)
 
 

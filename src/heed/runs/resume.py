@@ -9,6 +9,7 @@ from heed import config
 from heed.data.batches import Place
 from heed.models.folder import write_text
 from heed.runs.recipe import Recipe, differences
+from heed.runs.teacher import WEIGHTS
 from heed.training import torchrun
 
 LOCK = ".lock"
@@ -25,7 +26,7 @@ FREE = (
 def check_folder(recipe: Recipe, folder: Path, resume: bool, say: Callable[[str], None]) -> None:
     """See that a run may start or go on in this folder."""
     path = folder / "recipe.toml"
-    if folder.exists() and any(folder.iterdir()) and not resume:
+    if folder.exists() and {path.name for path in folder.iterdir()} - {LOCK, WEIGHTS} and not resume:
         raise ValueError(f"{folder} exists already: go on with --resume, or choose another --out")
     if not resume or not path.is_file():
         return

@@ -285,6 +285,8 @@ def run(
             workers.told(lambda: check_weights(heard_now, folder / WEIGHTS, begun=again))
         with workers.one_voice():
             at_work = Run(recipe, folder, prepared, report, base, workers, teachers)
+        if again and not at_work.step:
+            at_work.report.say("There is no checkpoint to go on from: it begins with step 1.")
         workers.told(lambda: model_folder.write_text(folder / "recipe.toml", config.to_toml(recipe)))
         outcome = _to_the_end(at_work)
     except RuntimeError as error:

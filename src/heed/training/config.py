@@ -58,6 +58,7 @@ class TrainingConfig:
 
     def __post_init__(self):
         self._check_sizes()
+        self._check_rates()
         self._check_average()
         self._check_teacher()
         if not 0 <= self.label_smoothing < 1:
@@ -74,6 +75,13 @@ class TrainingConfig:
         for name in ("checkpoint_every", "threads"):
             if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise ValueError(f"training.{name} is {getattr(self, name)}; it must be at least 1")
+        if self.threads is not None and self.threads > 1024:
+            raise ValueError(f"training.threads is {self.threads}; it must be at most 1,024")
+
+    def _check_rates(self) -> None:
+        for name in ("beta1", "beta2"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ValueError(f"training.{name} is {getattr(self, name)}; it must be at least 0 and below 1")
         for name in ("rate", "clip", "weight_decay", "r_drop"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise ValueError(f"training.{name} is {getattr(self, name)}; it must be 0 (off) or a number above 0")

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+WIDE = 110  # columns: with fewer the bar tells less, rather than not how much is left
 SCORES = {"loss": "loss", "bleu": "BLEU", "chrf": "chrF", "rouge": "ROUGE-L", "accuracy": "accuracy"}
 
 
@@ -87,7 +88,9 @@ class Report:
             f" · {facts['tokens_per_second']:,.0f} tokens/s"
         )
         if self.bar is not None:
-            self.bar.update(self.task, completed=facts["step"], facts=text)
+            brief = f"loss {facts['loss']:.3f} · {facts['tokens_per_second']:,.0f} tokens/s"
+            shown = text if self.console.width >= WIDE else brief
+            self.bar.update(self.task, completed=facts["step"], facts=shown)
         elif time.monotonic() - self.spoken > 10:
             self.spoken = time.monotonic()
             left = facts["seconds_left"]
