@@ -3,7 +3,6 @@
 import json
 import socket
 import threading
-import time
 from contextlib import ExitStack
 
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from heed.serving.http import alternatives, bodies
 from heed.serving.http.limits import read_keys
 from heed.text import glossary
+from tests.serving.http.test_limits import until
 
 HELLO = "한국어는 쉬웠어요."
 ASKED = {"text": HELLO, "source": "ko", "target": "en"}
@@ -67,14 +67,6 @@ def promised(running, size, place="/translate_file", sent=b""):
     head = f"POST {place} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: {size}\r\n\r\n"
     connection.sendall(head.encode() + sent)
     return connection
-
-
-def until(holds) -> None:
-    for _ in range(2000):
-        if holds():
-            return
-        time.sleep(0.005)
-    raise AssertionError("it never came")
 
 
 def translated(client) -> int:
