@@ -8,14 +8,14 @@ import torch
 
 from bench import data
 from bench.rows import SMOOTHING, TrainRow
-from heed.data.batches import collate
-from heed.data.packed import pack
+from heed.data.batching import collate
+from heed.data.packing import pack
+from heed.device import choose_device
 from heed.models.transformer import Transformer, TransformerConfig
-from heed.serving.load import choose_device
 from heed.tasks.translation import Translation
 from heed.training import loop
+from heed.training.accelerated.cuda_graph_step import CudaGraphStep
 from heed.training.schedule import constant
-from heed.training.swift import Swift
 
 
 def build(row: TrainRow, device: str, how: str) -> Callable[[int], int]:
@@ -27,7 +27,7 @@ def build(row: TrainRow, device: str, how: str) -> Callable[[int], int]:
     objective, passes = Translation(SMOOTHING), None
     if how == "swift":  # what `heed train` does on such a device
         made = [pack(*zip(*batch, strict=True), slots=row.slots).to(place) for batch in data.full(row)]
-        passes = Swift(model, objective)
+        passes = CudaGraphStep(model, objective)
     else:
         made = [collate(*zip(*batch, strict=True)).to(place) for batch in data.sets(row)]
     batches = itertools.cycle((None, batch) for batch in made)

@@ -18,11 +18,11 @@ import numpy as np
 import torch
 
 from heed.data import corpus as corpora
-from heed.data import subwords
-from heed.data.batches import Batches, Place, plan
+from heed.data.batching import Batches, DataPosition, plan
 from heed.data.filters import FiltersConfig
-from heed.data.loading import ahead, elsewhere
+from heed.data.prefetch import in_processes, in_thread
 from heed.data.readers import Line
+from heed.vocabularies import sentencepiece
 
 SYLLABLES = [a + b for a in "bdfghklmnprstvw" for b in ("a", "e", "i", "o", "u", "ar", "en", "il", "ost", "ung")]
 WORDS = 20_000
@@ -43,7 +43,9 @@ def invented(count: int, length: int, seed: int = 0) -> list[Line]:
 def prepared(folder: Path, tokens: int, length: int) -> tuple[corpora.Corpus, tuple]:
     """A corpus of about this many tokens, and its subwords."""
     lines = invented(max(100, int(tokens / (2 * 0.8 * length * 1.2))), length)
-    learned = subwords.learn((text for line in lines[:20_000] for text in line[:2]), subwords.SubwordsConfig(), 8000)
+    learned = sentencepiece.learn(
+        (text for line in lines[:20_000] for text in line[:2]), sentencepiece.SubwordsConfig(), 8000
+    )
     config = FiltersConfig(duplicates=False)
     skip = np.zeros(len(lines), dtype=np.uint8)
     pair = (learned, learned)
@@ -106,15 +108,18 @@ def main() -> None:
         for budget in (4096, 25_600):
             plain = Batches(corpus, budget=budget, seed=1)
             tell(f"{budget:,} slots", rate(lambda own=plain: own.start(), asked.seconds))
-            tell(f"{budget:,} slots, another thread", rate(lambda own=plain: ahead(own.start()), asked.seconds))
-            tell(f"{budget:,} slots, another process", rate(lambda own=plain: elsewhere(own, Place()), asked.seconds))
+            tell(f"{budget:,} slots, another thread", rate(lambda own=plain: in_thread(own.start()), asked.seconds))
+            tell(
+                f"{budget:,} slots, another process",
+                rate(lambda own=plain: in_processes(own, DataPosition()), asked.seconds),
+            )
         for budget in (4096, 25_600):
             sampled = Batches(corpus, budget=budget, seed=1, sampling=0.1, subwords=pair)
             found, count = once(sampled.start(), asked.seconds)
             tell(f"{budget:,} slots, sampled, words not met before", found)
             tell(f"{budget:,} slots, sampled, the same words again", once(sampled.start(), 0, count)[0])
             for workers in asked.workers:
-                made = rate(lambda own=sampled, n=workers: elsewhere(own, Place(), workers=n), asked.seconds)
+                made = rate(lambda own=sampled, n=workers: in_processes(own, DataPosition(), workers=n), asked.seconds)
                 tell(f"{budget:,} slots, sampled, other processes: {workers}", made)
     for budget in (4096, 25_600):
         print(f"the order of {asked.pairs:,} pairs, {budget:,} slots: {plans(asked.pairs, budget):.2f} s", flush=True)

@@ -147,7 +147,7 @@ def run_one(folder: Path, words: list[str]) -> None:
 def examine(args: argparse.Namespace, name: str, sources: list[str], references: list[str]) -> dict[str, Any]:
     """A trained system: its scores on the test set, and how its training went."""
     from heed.evaluation.translation import score
-    from heed.serving.load import load
+    from heed.loading import load
     from heed.training.curves import read_log
 
     folder = args.out / "runs" / name
@@ -178,7 +178,7 @@ def align(args: argparse.Namespace, name: str) -> dict[str, float]:
     from heed.cli.common import read_lines
     from heed.evaluation import alignment
     from heed.evaluation.translation import score
-    from heed.serving.load import load
+    from heed.loading import load
 
     book = args.out / "phrasebook"
     sources, references = (read_lines(str(book / f"test.{language}")) for language in ("ko", "en"))

@@ -24,7 +24,7 @@ SYSTEMS = {
 def folders(args: argparse.Namespace, place: Path) -> dict[str, str]:
     """The model as heed and, if it can be written so, as transformers reads it."""
     from heed.convert import huggingface
-    from heed.serving.load import open_package, write_package
+    from heed.loading import open_package, write_package
 
     package = open_package(args.model) if args.model else drawn()
     found = {"heed": args.model or str(place / "heed")}
@@ -44,10 +44,10 @@ def drawn() -> Any:
     import torch
 
     from bench.shared import _enliven
-    from heed.data import phrasebook
-    from heed.data.subwords import SubwordsConfig, learn
+    from heed.data.synthetic import phrasebook
     from heed.models.package import Package
     from heed.models.transformer import Transformer, TransformerConfig
+    from heed.vocabularies.sentencepiece import SubwordsConfig, learn
 
     torch.manual_seed(1)
     texts = [text for pair in phrasebook.pairs("train", 2000) for text in (pair.source, pair.target)]
@@ -61,7 +61,7 @@ def drawn() -> Any:
 def texts(args: argparse.Namespace) -> list[str]:
     if args.source:
         return [line for line in Path(args.source).read_text("utf-8").splitlines() if line.strip()][: args.texts]
-    from heed.data import phrasebook
+    from heed.data.synthetic import phrasebook
 
     return [pair.source for pair in phrasebook.pairs("test", args.texts)]
 

@@ -10,11 +10,12 @@ import torch
 
 from bench.rows import LAST, Shape, unpacked
 from heed.convert import ctranslate2, huggingface
-from heed.data import phrasebook, shortlist
-from heed.data.subwords import Subwords, SubwordsConfig, learn
+from heed.data import shortlist
+from heed.data.synthetic import phrasebook
+from heed.loading import write_package
 from heed.models.package import Package
 from heed.models.transformer import Transformer, TransformerConfig
-from heed.serving.load import write_package
+from heed.vocabularies.sentencepiece import Subwords, SubwordsConfig, learn
 
 
 def vocabulary(size: int) -> Subwords:

@@ -8,8 +8,8 @@ import torch
 from safetensors.torch import load_file
 
 from heed.convert import huggingface
+from heed.loading import load, open_package, write_package
 from heed.models.folder import CONFIG
-from heed.serving.load import load, open_package, write_package
 from heed.training import checkpoints
 from tests.convert.small import classifier, drawn, package
 

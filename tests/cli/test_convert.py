@@ -8,7 +8,7 @@ import torch
 
 import heed
 from heed.cli.main import main
-from heed.serving.http.models import open_models
+from heed.service.http.models import open_models
 from tests.cli.conftest import sets
 
 TEXTS = ["나는 책을 읽어요.", "바다", "그는 학교에 가요.", "오늘은 비가 와요."]
@@ -44,7 +44,7 @@ def theirs(folder, texts, **settings):
 def marian(tmp_path, phrases):
     """A folder as transformers saves one: a Marian with weights by chance, and a vocabulary of these phrases."""
     from heed.convert import tokenizers
-    from heed.data.vocabularies import marian as vocabulary
+    from heed.vocabularies import marian as vocabulary
 
     texts = (phrases / "train.ko").read_text().splitlines() + (phrases / "train.en").read_text().splitlines()
     subwords = vocabulary.learn(texts, 700)

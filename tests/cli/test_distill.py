@@ -6,11 +6,11 @@ import tomllib
 
 import pytest
 
-from heed.data import phrasebook
+from heed.data.synthetic import phrasebook
+from heed.loading import load, write_package
 from heed.models.package import Package
 from heed.models.rnn_lm import RNNLanguageModel, RNNLanguageModelConfig
 from heed.runs import distill
-from heed.serving.load import load, write_package
 from tests.cli.conftest import TINY, sets
 from tests.convert.small import ENDS, classifier, package, speaking
 

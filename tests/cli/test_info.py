@@ -9,7 +9,7 @@ from huggingface_hub import constants
 from safetensors.torch import load_file
 
 from heed.convert import huggingface
-from heed.serving.load import write_package
+from heed.loading import write_package
 from tests.convert.small import SIZES, classifier, package, vocabularies
 
 COMMIT = "a1b2c3d4" * 5

@@ -54,7 +54,7 @@ def test_each_of_the_best_of_a_text_in_parts_is_aligned_part_by_part(heed, model
 
 
 def test_what_cannot_be_aligned_has_an_empty_column_and_the_rest_is_written(heed, trained, monkeypatch):
-    from heed.serving.translator import Translator
+    from heed.products.translator.translator import Translator
 
     texts, plain = ["나는 가.", "우리는 학교에 가."], Translator.encode_pairs
     lines = heed("translate", trained, "--align", *texts)[1].splitlines()

@@ -122,7 +122,7 @@ def test_what_goes_wrong_leaves_nothing_half_written(heed, trained, tmp_path, mo
     assert not list(out.parent.iterdir())
     monkeypatch.undo()
     out.write_text("before", "utf-8")
-    monkeypatch.setattr("heed.serving.translator.Translator.translate", broken)
+    monkeypatch.setattr("heed.products.translator.translator.Translator.translate", broken)
     code, _, err = heed("translate", trained, "--file", source, "--out", out, "--force")
     assert (code, err) == (1, "heed: the model is broken")
     assert [path.name for path in out.parent.iterdir()] == ["b.txt"]

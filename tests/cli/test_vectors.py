@@ -72,7 +72,7 @@ def test_a_file_is_written_in_another_format(heed, file, name):
 def test_the_vectors_of_a_model_are_looked_at_and_written(heed, trained, tmp_path):
     from safetensors.torch import load_file
 
-    from heed.data.subwords import LAST, load
+    from heed.vocabularies.sentencepiece import LAST, load
 
     code, _, _ = heed("vectors", trained, "--out", tmp_path / "own.vec")
     assert code == 0

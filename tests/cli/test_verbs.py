@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from heed.cli.main import VERBS, main
-from heed.serving.load import write_package
+from heed.loading import write_package
 from tests.cli.conftest import TINY, sets
 from tests.convert.small import package, pairs
 

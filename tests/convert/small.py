@@ -5,16 +5,16 @@ from functools import cache
 import torch
 from torch import nn
 
-from heed.data import phrasebook
-from heed.data.subwords import SubwordsConfig, learn
-from heed.data.vocabularies import bart as bart_files
-from heed.data.vocabularies import marian as marian_files
-from heed.data.vocabularies import pegasus as pegasus_files
+from heed.data.synthetic import phrasebook
 from heed.models.bart import Bart, BartClassifier, BartClassifierConfig, BartConfig
 from heed.models.marian import Marian, MarianConfig
 from heed.models.package import Package
 from heed.models.pegasus import Pegasus, PegasusConfig
 from heed.models.transformer import Transformer, TransformerConfig
+from heed.vocabularies import byte_bpe as bart_files
+from heed.vocabularies import marian as marian_files
+from heed.vocabularies import pegasus as pegasus_files
+from heed.vocabularies.sentencepiece import SubwordsConfig, learn
 
 SIZES = {"dim": 32, "heads": 4, "hidden": 48, "encoder_layers": 1, "decoder_layers": 2, "max_length": 64}
 OTHERS = {"marian": (Marian, MarianConfig), "bart": (Bart, BartConfig), "pegasus": (Pegasus, PegasusConfig)}

@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 
 from heed.cli.main import main
 from heed.convert import huggingface
-from heed.serving.load import load, open_package, write_package
+from heed.loading import load, open_package, write_package
 from tests.convert.small import ENDS, OTHERS, classifier, package, pairs, speaking
 
 SEARCH = {
@@ -349,7 +349,7 @@ def test_a_revision_goes_with_a_name(refused, saved):
 
 
 def test_a_failure_while_writing_leaves_nothing(saved, tmp_path, monkeypatch):
-    monkeypatch.setattr("heed.convert.card.heed", lambda package: 1 / 0)
+    monkeypatch.setattr("heed.convert.model_card.heed", lambda package: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         main(["convert", str(saved / "marian"), "--out", str(tmp_path / "out")])
     assert not any(tmp_path.iterdir())

@@ -16,10 +16,10 @@ from heed.decoding.beam import beam_search
 from heed.decoding.config import DecodingConfig
 from heed.decoding.limits import never
 from heed.decoding.ranking import exact, first, power
+from heed.loading import write_package
 from heed.models.marian import Marian
 from heed.models.transformer import Transformer, TransformerConfig
-from heed.serving.load import write_package
-from heed.serving.translator import Translator
+from heed.products.translator.translator import Translator
 from tests.convert.small import ENDS, OTHERS, SIZES, classifier, package, pairs, speaking
 
 MOST = 16

@@ -12,12 +12,12 @@ import torch
 from safetensors import safe_open
 
 from heed import config as settings
-from heed.convert import card, generation, huggingface
-from heed.data.batches import pad
-from heed.data.vocabulary import Marks
+from heed.convert import generation, huggingface, model_card
+from heed.data.batching import pad
 from heed.decoding.config import DecodingConfig
 from heed.models.package import Package
-from heed.serving.translator import Translator
+from heed.products.translator.translator import Translator
+from heed.vocabularies.vocabulary import SpecialTokens
 from tests.convert.small import ENDS, OTHERS, SIZES, classifier, package, pairs, speaking, vocabularies
 
 pytestmark = pytest.mark.filterwarnings("ignore:Recommended. pip install sacremoses")
@@ -381,7 +381,7 @@ def test_languages_from_a_name(tmp_path, name, expected):
 def test_the_licence_on_a_card(tmp_path, text, expected):
     if text is not None:
         (tmp_path / "README.md").write_text(text)
-    assert card.licence(tmp_path) == expected
+    assert model_card.licence(tmp_path) == expected
 
 
 @pytest.mark.parametrize("kind", ["one", "bart", "classifier"])
@@ -398,10 +398,10 @@ def test_the_program_on_the_card_runs(tmp_path, capsys, monkeypatch, kind):
 
 def test_the_card_of_a_model_that_was_tuned_here_says_what_it_began_with():
     origin = {"name": "owner/model", "revision": "ab12"}
-    assert card.origin({"origin": origin, "trained": {}}) == (
+    assert model_card.origin({"origin": origin, "trained": {}}) == (
         "\nIts training began with the weights of owner/model at revision ab12.\n"
     )
-    assert card.origin({"trained": {}}) == ""
+    assert model_card.origin({"trained": {}}) == ""
 
 
 def test_the_card_says_where_the_searches_differ(tmp_path):
@@ -436,7 +436,7 @@ def test_a_failure_on_the_way_leaves_nothing(tmp_path, monkeypatch):
 
 # settings of a search
 
-MARIAN, BART = Marks(9, 1, 9, 0, never=(9,)), Marks(1, 3, 2, 2, before=(0,))
+MARIAN, BART = SpecialTokens(9, 1, 9, 0, never=(9,)), SpecialTokens(1, 3, 2, 2, before=(0,))
 BANNED = {"bad_words_ids": [[9]]}
 
 
@@ -507,7 +507,7 @@ def test_each_setting_of_theirs(theirs, ours):
     ("marks", "theirs", "ours"),
     [
         (  # Helsinki-NLP/opus-mt-en-de
-            Marks(58100, 1, 58100, 0, never=(58100,)),
+            SpecialTokens(58100, 1, 58100, 0, never=(58100,)),
             {"_from_model_config": True, "bad_words_ids": [[58100]], "bos_token_id": 0, "decoder_start_token_id": 58100,
              "eos_token_id": 0, "forced_eos_token_id": 0, "max_length": 512, "num_beams": 6, "pad_token_id": 58100,
              "renormalize_logits": True, "transformers_version": "4.32.0.dev0"},
@@ -522,7 +522,7 @@ def test_each_setting_of_theirs(theirs, ours):
              "no_repeat": 3},
         ),
         (  # google/pegasus-xsum
-            Marks(0, 105, 0, 1),
+            SpecialTokens(0, 105, 0, 1),
             {"bos_token_id": 0, "decoder_start_token_id": 0, "eos_token_id": 1, "forced_eos_token_id": 1,
              "length_penalty": 0.6, "max_length": 64, "num_beams": 8, "pad_token_id": 0},
             {"beam": 8, "max_length": 63, "length_penalty": 0.6, "force_end": True},

@@ -129,7 +129,7 @@ def test_logits_memory_and_every_attention_are_theirs(name, padding):
         same(ours(source, target), seen.logits)
     with record(ours) as maps:
         memory = ours.encode(source, valid)
-        ours.read(target, memory, valid)
+        ours.decode(target, memory, valid)
     same(memory[valid], seen.encoder_last_hidden_state[valid])
     own = len(seen.encoder_attentions)
     assert len(maps) == own + 2 * len(seen.decoder_attentions) == own + 2 * len(seen.cross_attentions)

@@ -5,17 +5,16 @@ import json
 import unicodedata
 
 import pytest
-import sentencepiece
+import sentencepiece as spm
 
 from heed.convert import tokenizers
-from heed.data import subwords
-from heed.data.subwords import LAST, Subwords, SubwordsConfig
-from heed.data.vocabularies import bart, marian, pegasus
+from heed.vocabularies import byte_bpe, marian, pegasus, sentencepiece
+from heed.vocabularies.sentencepiece import LAST, Subwords, SubwordsConfig
 from tests.data import mixed
 from tests.data.mixed import lines, training
 
 pytestmark = pytest.mark.filterwarnings("ignore:Recommended. pip install sacremoses")
-FAMILIES = {"marian": marian, "bart": bart, "pegasus": pegasus}
+FAMILIES = {"marian": marian, "bart": byte_bpe, "pegasus": pegasus}
 SIZE = 1000
 
 
@@ -28,7 +27,7 @@ def theirs(folder, kind: str):
 
 
 def own(kind: str = "bpe", seed: int = 0, size: int = SIZE) -> Subwords:
-    return subwords.learn(training(seed), SubwordsConfig(kind=kind), size)
+    return sentencepiece.learn(training(seed), SubwordsConfig(kind=kind), size)
 
 
 def without_tags(texts: list[str]) -> list[str]:
@@ -139,7 +138,7 @@ def test_heeds_own_vocabulary_comes_back_as_a_marians_that_begins_as_heeds_does(
 
 def test_a_model_that_changes_characters_in_its_own_way_is_left_to_it(tmp_path):
     model = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
+    spm.SentencePieceTrainer.train(
         sentence_iterator=iter(training()), model_writer=model, vocab_size=700, byte_fallback=True,
         pad_id=0, unk_id=1, bos_id=2, eos_id=3, minloglevel=2,
     )  # fmt: skip
@@ -150,7 +149,7 @@ def test_a_model_that_changes_characters_in_its_own_way_is_left_to_it(tmp_path):
 
 
 def test_vocabularies_that_are_no_pair_are_refused(tmp_path):
-    one, other = bart.learn(training(), SIZE)[0], bart.learn(training(1), SIZE)[0]
+    one, other = byte_bpe.learn(training(), SIZE)[0], byte_bpe.learn(training(1), SIZE)[0]
     with pytest.raises(
         ValueError, match="the vocabularies are BartVocabulary and Subwords; transformers has no tokenizer"
     ):

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from heed.data import corpus, subwords
+from heed.data import corpus
 from heed.data.filters import FiltersConfig
 from heed.data.readers import Line
+from heed.vocabularies import sentencepiece
 
 WHO = [("the dog", "der Hund"), ("a child", "ein Kind"), ("my sister", "meine Schwester"), ("the old man", "der alte Mann"),
        ("she", "sie"), ("the neighbour from Köln", "der Nachbar aus Köln")]  # fmt: skip
@@ -34,8 +35,8 @@ def lines(pairs) -> list[Line]:
 
 
 @pytest.fixture(scope="session")
-def learned(pairs) -> subwords.Subwords:
-    return subwords.learn([text for pair in pairs for text in pair], subwords.SubwordsConfig(), 400)
+def learned(pairs) -> sentencepiece.Subwords:
+    return sentencepiece.learn([text for pair in pairs for text in pair], sentencepiece.SubwordsConfig(), 400)
 
 
 @pytest.fixture(scope="session")

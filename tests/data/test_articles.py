@@ -5,9 +5,9 @@ from random import Random
 import jaxtyping
 import pytest
 
-from heed.data.articles import articles, corpus, telling, write
-from heed.data.articles.telling import KINDS, mentioned, sayings, strangers
-from heed.data.articles.words import ASIDES, DAYS, FAMILIES, MEN, TOWNS, WOMEN
+from heed.data.synthetic.articles import articles, corpus, telling, write
+from heed.data.synthetic.articles.telling import KINDS, mentioned, sayings, strangers
+from heed.data.synthetic.articles.words import ASIDES, DAYS, FAMILIES, MEN, TOWNS, WOMEN
 
 # the first summaries of seed 0, as drawn when the articles were written; they change when EDITION does
 FROZEN = [

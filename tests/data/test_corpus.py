@@ -10,8 +10,8 @@ import pytest
 from heed.data import corpus as corpora
 from heed.data.corpus import CHUNK, REASONS, Corpus, survey
 from heed.data.filters import FiltersConfig
+from heed.data.ragged import join
 from heed.data.readers import Line
-from heed.data.rows import join
 
 
 def rejected(folder):

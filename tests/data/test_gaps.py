@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from heed.data.gaps import CHOICES, Gaps, hide_words, principal, sequential
 from heed.data.noise import sentences
 from heed.data.overlap import compare, counts, measure
-from heed.data.vocabulary import Marks
+from heed.vocabularies.vocabulary import SpecialTokens
 
 PAD, UNKNOWN, FIRST, LAST, MASK, GAP, STOP, TAG = range(8)
-MARKS = Marks(pad=PAD, unknown=UNKNOWN, first=FIRST, last=LAST, mask=MASK, gap=GAP)
+MARKS = SpecialTokens(pad=PAD, unknown=UNKNOWN, first=FIRST, last=LAST, mask=MASK, gap=GAP)
 SIZE = 200
 ENDS = np.arange(SIZE) == STOP
 WORDS = ~np.isin(np.arange(SIZE), [PAD, FIRST, LAST, MASK, GAP, TAG])

@@ -17,10 +17,10 @@ from heed.data.noise import (
     sentence_ends,
     sentences,
 )
-from heed.data.vocabulary import Marks
+from heed.vocabularies.vocabulary import SpecialTokens
 
 PAD, UNKNOWN, FIRST, LAST, MASK, GAP, STOP, TAG = range(8)
-MARKS = Marks(pad=PAD, unknown=UNKNOWN, first=FIRST, last=LAST, before=(FIRST,), mask=MASK, gap=GAP)
+MARKS = SpecialTokens(pad=PAD, unknown=UNKNOWN, first=FIRST, last=LAST, before=(FIRST,), mask=MASK, gap=GAP)
 SIZE = 60
 ENDS = np.arange(SIZE) == STOP
 CORRUPTIONS = {

@@ -6,12 +6,12 @@ from random import Random
 import jaxtyping
 import pytest
 
-from heed.data.phrasebook import LECTURE, corpus, drawing, english, korean, lexicon, pairs, write
-from heed.data.phrasebook.choices import OWNERS
-from heed.data.phrasebook.clauses import BE, SO_MUCH, THERE, WHAT, WHO, WHY, Clause, Phrase, Sentence
-from heed.data.phrasebook.hangul import Stem, attach, formal, infinitive, open_ending, past
-from heed.data.phrasebook.inflect import article, lengthened, plural, third
-from heed.data.phrasebook.lexicon import ACTIONS, HE, ME, QUALITIES, SHE, THEY, YOU
+from heed.data.synthetic.phrasebook import LECTURE, corpus, drawing, english, korean, lexicon, pairs, write
+from heed.data.synthetic.phrasebook.choices import OWNERS
+from heed.data.synthetic.phrasebook.clauses import BE, SO_MUCH, THERE, WHAT, WHO, WHY, Clause, Phrase, Sentence
+from heed.data.synthetic.phrasebook.hangul import Stem, attach, formal, infinitive, open_ending, past
+from heed.data.synthetic.phrasebook.inflect import article, lengthened, plural, third
+from heed.data.synthetic.phrasebook.lexicon import ACTIONS, HE, ME, QUALITIES, SHE, THEY, YOU
 
 # the first pairs of seed 0, as drawn when the grammar was written; they change when the grammar does
 FROZEN = [
@@ -34,7 +34,7 @@ def train(tmp_path_factory):
     """English by Korean, of 60,000 training pairs; a process of its own, without checks, draws them twice as fast."""
     folder = tmp_path_factory.mktemp("phrasebook")
     call = f"write(Path({str(folder)!r}), train=60_000, valid=0, test=0, seed=1)"
-    code = f"from pathlib import Path; from heed.data.phrasebook import write; {call}"
+    code = f"from pathlib import Path; from heed.data.synthetic.phrasebook import write; {call}"
     subprocess.run([sys.executable, "-c", code], check=True)
     sides = [(folder / f"train.{side}").read_text(encoding="utf-8").splitlines() for side in ("ko", "en")]
     return dict(zip(*sides, strict=True))

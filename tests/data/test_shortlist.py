@@ -10,8 +10,8 @@ import pytest
 from heed.data import corpus as corpora
 from heed.data import shortlist
 from heed.data.filters import Report
-from heed.data.shortlist import Shortlist, Table
-from heed.data.vocabulary import Marks
+from heed.data.shortlist import Shortlist, TranslationTable
+from heed.vocabularies.vocabulary import SpecialTokens
 
 WORDS = 60
 
@@ -19,7 +19,7 @@ WORDS = 60
 class Words:
     """As much of a vocabulary as is needed here."""
 
-    marks = Marks(0, 0, 0, 0)
+    marks = SpecialTokens(0, 0, 0, 0)
 
     def __init__(self, name, size=WORDS):
         self.name, self.size = name, size
@@ -135,7 +135,9 @@ def test_of_a_large_corpus_as_much_is_read_as_shows_every_subword(tmp_path, monk
 def test_lists_come_from_the_shortest_on_while_they_are_worth_having(monkeypatch):
     """Word i became word i often, and word i + 1 now and then."""
     words = np.arange(10)
-    table = Table(np.repeat(words, 2), np.stack([words, (words + 1) % 10], 1).flatten(), np.tile([9.0, 1.0], 10), 0)
+    table = TranslationTable(
+        np.repeat(words, 2), np.stack([words, (words + 1) % 10], 1).flatten(), np.tile([9.0, 1.0], 10), 0
+    )
     monkeypatch.setattr(shortlist, "SIZES", ((1, 1), (1, 2), (10, 2)))
     sizes = [len(own.of([1, 2])) for own in shortlist.short(table, [[1, 2]] * 9, 90)]
     assert sizes == sorted(sizes) and len(sizes) == 3 and sizes[-1] == 10

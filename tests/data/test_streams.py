@@ -8,16 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heed.data import streams
-from heed.data.batches import Place
+from heed.data.batching import DataPosition
 from heed.data.streams import NOTHING, Windows, flat, rows_of
-from heed.data.subwords import SubwordsConfig
-from heed.data.vocabularies import words
+from heed.vocabularies import words
+from heed.vocabularies.sentencepiece import SubwordsConfig
 
 LINES = ["the cat sat", "", "on the mat", "the dog"]
 
 
 def epoch(windows: Windows, number: int = 0) -> list:
-    return [windows.make(Place(number, i)) for i in range(len(windows))]
+    return [windows.make(DataPosition(number, i)) for i in range(len(windows))]
 
 
 @given(st.integers(1, 60), st.integers(1, 9), st.integers(1, 9), st.integers(0, 3))
@@ -48,7 +48,7 @@ def test_each_epoch_begins_elsewhere_and_the_same_seed_at_the_same_place():
 
 def test_to_start_at_a_place_is_to_go_on_there():
     windows = Windows(np.arange(50), 3, rows=2, length=5, seed=1)
-    whole = list(islice(windows.start(Place()), 12))
+    whole = list(islice(windows.start(DataPosition()), 12))
     for i in (0, 4, 5, 6):
         again = next(windows.start(whole[i][0]))
         assert again[0] == whole[i + 1][0]

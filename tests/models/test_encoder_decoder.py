@@ -60,7 +60,7 @@ def test_cached_steps_give_what_one_pass_gives(model):
 def test_several_tokens_after_a_cache_give_what_one_pass_gives(model):
     source, target = tokens(2, 11), tokens(2, 9)
     state = model.start(source, VALID)
-    parts = [model.read(part, state.memory, state.valid, state.cache) for part in target.split([1, 5, 3], dim=1)]
+    parts = [model.decode(part, state.memory, state.valid, state.cache) for part in target.split([1, 5, 3], dim=1)]
     same(model.project(torch.cat(parts, dim=1)), model(source, target, VALID))
 
 

@@ -2,7 +2,8 @@
 
 import torch
 
-from heed.models.folder import read_weights, write_text, write_weights
+from heed.files import write_text
+from heed.models.folder import read_weights, write_weights
 
 
 def test_weights_may_be_read_by_whom_the_other_files_may_be(tmp_path):

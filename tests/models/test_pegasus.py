@@ -16,7 +16,7 @@ def test_encoder_and_decoder_end_with_a_norm():
     source, target = torch.tensor([[4, 5, 6]]), torch.tensor([[7, 8]])
     memory = model.encode(source)
     torch.testing.assert_close(memory, torch.arange(16.0).expand(1, 3, 16))
-    torch.testing.assert_close(model.read(target, memory), torch.arange(16.0).expand(1, 2, 16))
+    torch.testing.assert_close(model.decode(target, memory), torch.arange(16.0).expand(1, 2, 16))
 
 
 @torch.no_grad()

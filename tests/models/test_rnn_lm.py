@@ -47,7 +47,7 @@ def test_windows_and_steps_give_what_one_pass_gives(cell, changes):
 def test_rows_can_change_places():
     model = build()
     state = model.start(2)
-    model.read(TOKENS[:, :3], state)
+    model.hidden_states(TOKENS[:, :3], state)
     state.reorder(torch.tensor([1, 0, 1]))
     found = model.step(TOKENS[[1, 0, 1], 3], state)
     assert torch.allclose(found, model(TOKENS)[[1, 0, 1], 3], atol=1e-10, rtol=0)
@@ -55,7 +55,7 @@ def test_rows_can_change_places():
 
 def test_tied_weights_are_one_matrix():
     model = build()
-    assert model.last_layer()[0] is model.tokens.weight
+    assert model.output_weights()[0] is model.tokens.weight
     assert model.down is None
     assert build(hidden=9).down.weight.shape == (6, 9)
 

@@ -8,13 +8,13 @@ import torch
 from torch import nn
 
 from heed.convert.ctranslate2 import able
-from heed.data.batches import collate
-from heed.data.packed import pack
+from heed.data.batching import collate
+from heed.data.packing import pack
 from heed.decoding.beam import beam_search
-from heed.decoding.device import weights
+from heed.decoding.cuda import weights
+from heed.kernels import fused_stack
 from heed.models.folder import load, save
 from heed.models.seq2seq import SCORES, Seq2Seq, Seq2SeqConfig
-from heed.nn import swift
 from heed.nn.recurrent import State
 from heed.tasks.translation import RDrop, Translation
 
@@ -110,7 +110,7 @@ def plainly(model, source, target):
 def test_it_is_its_formulas_and_padding_changes_nothing(kind):
     model, source, target = drawn(**kind), tokens(3, 7), tokens(3, 5)
     found = model(source, target, VALID)
-    watched = model.watched(source, target, VALID)
+    watched = model.trace(source, target, VALID)
     same(model.project(watched.said), found)
     for row, length in enumerate((7, 4, 6)):
         expected, alphas = plainly(model, source[row, :length], target[row])
@@ -168,10 +168,10 @@ def test_from_the_source_nothing_but_the_vector_reaches_the_decoder(kind):
     model, target = drawn(**kind), tokens(2, 5)
     memory = model.encode(tokens(2, 7))
     assert (memory.values, memory.keys, memory.mask) == (None, None, None)
-    said = model.read(target, memory)
+    said = model.decode(target, memory)
     other = model.encode(tokens(2, 3))
-    assert not torch.allclose(model.read(target, other), said)
-    assert torch.equal(model.read(target, dataclasses.replace(other, start=memory.start)), said)
+    assert not torch.allclose(model.decode(target, other), said)
+    assert torch.equal(model.decode(target, dataclasses.replace(other, start=memory.start)), said)
 
     states = []
     model.encoder.register_forward_hook(lambda module, given, out: states.append(out[0].retain_grad() or out[0]))
@@ -230,10 +230,10 @@ def test_in_training_dropout_falls_on_what_is_read_and_on_what_is_said():
     model, source, target = drawn(dropout=0.5).train(), tokens(3, 7), tokens(3, 50)
     given = []
     model.dropout.register_forward_hook(lambda module, args, out: given.append(args[0].shape[:2]))
-    said = model.read(target, model.encode(source, VALID))
+    said = model.decode(target, model.encode(source, VALID))
     assert given == [(3, 7), (3, 50), (3, 50)]
     assert 0.4 < (said == 0).double().mean() < 0.6  # what comes from a tanh is not zero else
-    assert (model.eval().read(target, model.encode(source, VALID)) != 0).all()
+    assert (model.eval().decode(target, model.encode(source, VALID)) != 0).all()
 
 
 @torch.no_grad()
@@ -246,7 +246,7 @@ def test_a_folder_gives_back_the_model(model, tmp_path):
 
 def test_what_is_made_for_transformers_leaves_it_alone(model):
     """The searches by CTranslate2 and on a card, and the swift road of training."""
-    assert not able(model) and not weights.known(model) and not swift.fits(model)
+    assert not able(model) and not weights.known(model) and not fused_stack.supports(model)
 
 
 @pytest.mark.parametrize("kind", [KINDS[0], KINDS[3], KINDS[4]], ids=ids)

@@ -1,6 +1,6 @@
 import torch
 
-from heed.nn.cache import Cache, LayerCache, Reading, StackCache
+from heed.nn.cache import Cache, DecoderState, LayerCache, StackCache
 
 
 def kept(rows=2, length=3):
@@ -38,7 +38,7 @@ def test_to_reorder_a_reading_is_to_reorder_all_it_holds():
         torch.tensor([[True] * 5, [True] * 4 + [False]]),
         torch.tensor([1, 1, 0]),
     )
-    reading = Reading(memory, valid, stack)
+    reading = DecoderState(memory, valid, stack)
     reading.reorder(rows)
     assert torch.equal(reading.memory, memory[rows])
     assert torch.equal(reading.valid, valid[rows])
@@ -48,6 +48,6 @@ def test_to_reorder_a_reading_is_to_reorder_all_it_holds():
 
 
 def test_what_is_still_empty_has_no_order():
-    reading = Reading(torch.randn(2, 5, 8), None, StackCache(1))
+    reading = DecoderState(torch.randn(2, 5, 8), None, StackCache(1))
     reading.reorder(torch.tensor([1]))
     assert (len(reading.memory), reading.valid, reading.cache.length) == (1, None, 0)

@@ -9,16 +9,16 @@ import pytest
 import torch
 
 from heed.config import assignment
-from heed.data import phrasebook
-from heed.data.subwords import SubwordsConfig, learn
+from heed.data.synthetic import phrasebook
 from heed.evaluation.translation import metrics
+from heed.loading import load, write_package
 from heed.models.package import Package
 from heed.models.transformer import SIZES, Transformer
 from heed.runs import distill
 from heed.runs import recipe as recipes
 from heed.runs.teacher import check_room
-from heed.serving.load import load, write_package
-from tests.serving.conftest import drawn
+from heed.vocabularies.sentencepiece import SubwordsConfig, learn
+from tests.products.conftest import drawn
 
 LINES = 20
 DATA = ("source", "target")
@@ -285,7 +285,7 @@ def test_a_student_may_hear_what_its_teacher_thinks(plan, teachers, tmp_path):
         names, folder = [str(own) for own in teachers[:number]], tmp_path / str(number)
         asked = plan("distill.soft=0.3", "filters.max_length=60", f"distill.teacher={names}")
         training = recipes.read(distill.make(asked, folder), []).training
-        assert (training.teacher, training.taught) == (names, 0.3)
+        assert (training.teacher, training.distillation_loss) == (names, 0.3)
 
 
 def test_a_teacher_that_cannot_be_heard_is_refused_before_it_translates(plan, tmp_path):

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from heed.data import corpus as corpora
-from heed.data import phrasebook, subwords
+from heed.data.synthetic import phrasebook
 from heed.runs import prepare as preparing
 from heed.runs.prepare import cache_folder, prepare
 from heed.runs.recipe import read
+from heed.vocabularies import sentencepiece
 
 WHO = [("the dog", "der Hund"), ("a child", "ein Kind"), ("my sister", "meine Schwester"), ("the man", "der Mann")]
 DOES = [("sees", "sieht"), ("likes", "mag"), ("paints", "malt"), ("finds", "findet")]
@@ -78,7 +79,7 @@ def test_the_cache_is_where_the_environment_says(cache, monkeypatch):
 def test_what_was_prepared_is_used_again(files, cache, monkeypatch):
     first = prepare(recipe(files))
     times = {path: path.stat().st_mtime_ns for path in cache.rglob("*")}
-    for module, name in ((corpora, "build"), (corpora, "survey"), (subwords, "learn")):
+    for module, name in ((corpora, "build"), (corpora, "survey"), (sentencepiece, "learn")):
         monkeypatch.setattr(module, name, lambda *_, **__: pytest.fail("this was done before"))
     second = prepare(recipe(files))
     assert (second.key, second.valid) == (first.key, first.valid)
@@ -166,7 +167,7 @@ def test_two_vocabularies_are_learned_each_from_its_side(files):
 
 
 def test_subwords_that_are_given_are_used(files, tmp_path, cache):
-    own = subwords.learn([text for pair in PAIRS for text in pair], subwords.SubwordsConfig(), 300)
+    own = sentencepiece.learn([text for pair in PAIRS for text in pair], sentencepiece.SubwordsConfig(), 300)
     own.save(tmp_path / "own.spm")
     prepared = prepare(recipe(files, subwords__source_model=str(tmp_path / "own.spm")))
     assert prepared.joint

@@ -6,22 +6,23 @@ import torch
 
 from heed.convert.ctranslate2 import names
 from heed.data import corpus as corpora
-from heed.data import phrasebook, shortlist
+from heed.data import shortlist
 from heed.data.filters import FiltersConfig
 from heed.data.readers import Line
 from heed.data.shortlist import Shortlist, Table
-from heed.data.subwords import SubwordsConfig, learn
+from heed.data.synthetic import phrasebook
 from heed.decoding.config import DecodingConfig
 from heed.decoding.limits import among, ruled
 from heed.models.package import Package
 from heed.models.transformer import Transformer, TransformerConfig
-from heed.runs import product
+from heed.products.translator.translator import Translator
+from heed.runs import run_folder
 from heed.runs import shortlist as choosing
 from heed.runs.prepare import Prepared
-from heed.runs.product import Product
 from heed.runs.recipe import DataConfig, Recipe
+from heed.runs.run_folder import RunFolder
 from heed.runs.validation import Restoring, Translating
-from heed.serving.translator import Translator
+from heed.vocabularies.sentencepiece import SubwordsConfig, learn
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +52,7 @@ def said(model, subwords, texts):
 def written(prepared, folder, model, lines, base=None):
     folder.mkdir(exist_ok=True)
     validation = Translating(lines, prepared.subwords, budget=100, samples=1)
-    Product(folder, Recipe(DataConfig(phrasebook=300)), prepared, validation, base)._write_shortlist(folder, model)
+    RunFolder(folder, Recipe(DataConfig(phrasebook=300)), prepared, validation, base)._write_shortlist(folder, model)
     return shortlist.read(folder, names(prepared.subwords[1]))
 
 
@@ -60,7 +61,7 @@ def test_it_is_there_if_it_costs_nothing(prepared, model, lines, tmp_path, monke
     own = said(model, prepared.subwords, [line.source for line in some])
     as_said = [line._replace(target=text) for line, text in zip(some, own, strict=True)]
     assert written(prepared, tmp_path, model, as_said) is None  # a vocabulary this small needs none
-    monkeypatch.setattr(product, "LARGE", 0)
+    monkeypatch.setattr(run_folder, "LARGE", 0)
     monkeypatch.setattr(shortlist, "SIZES", ((100, 20),))
     assert written(prepared, tmp_path, model, as_said) is None  # weights that were drawn say what is on no list
     monkeypatch.setattr(choosing, "LOST", 100.0)
@@ -97,7 +98,7 @@ def test_a_sentence_says_what_is_on_its_own_list():
 
 
 def test_what_was_learned_before_from_another_corpus_it_cannot_tell(prepared, model, lines, tmp_path, monkeypatch):
-    monkeypatch.setattr(product, "LARGE", 0)
+    monkeypatch.setattr(run_folder, "LARGE", 0)
     monkeypatch.setattr(choosing, "LOST", 100.0)
     monkeypatch.setattr(shortlist, "SIZES", ((100, 20),))
     assert written(prepared, tmp_path, model, lines[:5], Package(model, prepared.subwords, {"heed": "0"})) is None
@@ -105,7 +106,7 @@ def test_what_was_learned_before_from_another_corpus_it_cannot_tell(prepared, mo
 
 
 def test_only_what_translates_has_one(prepared, model, lines, tmp_path, monkeypatch):
-    monkeypatch.setattr(product, "LARGE", 0)
+    monkeypatch.setattr(run_folder, "LARGE", 0)
     restoring = Restoring(lines[:3], prepared.subwords, lambda ids, _: (ids, ids), budget=100, samples=1)
-    Product(tmp_path, Recipe(DataConfig(phrasebook=300)), prepared, restoring)._write_shortlist(tmp_path, model)
+    RunFolder(tmp_path, Recipe(DataConfig(phrasebook=300)), prepared, restoring)._write_shortlist(tmp_path, model)
     assert not (tmp_path / shortlist.FILE).exists()

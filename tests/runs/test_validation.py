@@ -3,11 +3,11 @@
 import pytest
 import torch
 
-from heed.data import phrasebook
 from heed.data.readers import Line
-from heed.data.subwords import SubwordsConfig, learn
+from heed.data.synthetic import phrasebook
 from heed.models.transformer import Transformer, TransformerConfig
 from heed.runs.validation import Translating
+from heed.vocabularies.sentencepiece import SubwordsConfig, learn
 
 
 @pytest.fixture(scope="module")

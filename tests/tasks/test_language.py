@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 import torch
 
-from heed.data.batches import Place
+from heed.data.batching import DataPosition
 from heed.data.streams import Windows
 from heed.models.rnn_lm import RNNLanguageModel, RNNLanguageModelConfig
 from heed.tasks.language import LanguageModelling
 from heed.training import loop
-from heed.training.carried import Carried
-from heed.training.checkpoints import Learner
-from heed.training.distributed import Alone
+from heed.training.checkpoints import TrainingState
+from heed.training.distributed import SingleProcess
+from heed.training.recurrent_state import Carried
 
 IDS = np.random.default_rng(0).integers(4, 12, 101)
 
@@ -36,34 +36,34 @@ def test_windows_with_carried_state_give_the_loss_of_one_long_pass(cell):
     plain = -sum(logp[i, due[i]] for i in range(len(IDS)))
     for length in (1, 7, 101, 200):
         windows, objective = Windows(IDS, 3, rows=1, length=length), LanguageModelling()
-        parts = [objective(model, windows.make(Place(0, i))) for i in range(len(windows))]
+        parts = [objective(model, windows.make(DataPosition(0, i))) for i in range(len(windows))]
         assert sum(part.count for part in parts) == len(IDS)
-        assert abs(sum(part.surprise for part in parts) - plain) < 1e-9
+        assert abs(sum(part.nll for part in parts) - plain) < 1e-9
 
 
 def test_the_next_epoch_remembers_nothing():
     model, objective = build().eval(), LanguageModelling()
     windows = Windows(IDS, 3, rows=3, length=10)
-    first = objective(model, windows.make(Place(0, 0))).surprise
-    objective(model, windows.make(Place(0, 1)))
-    assert objective(model, windows.make(Place(0, 0))).surprise == first
+    first = objective(model, windows.make(DataPosition(0, 0))).nll
+    objective(model, windows.make(DataPosition(0, 1)))
+    assert objective(model, windows.make(DataPosition(0, 0))).nll == first
 
 
 def test_no_gradient_goes_back_into_the_window_before():
     model, objective = build().eval(), LanguageModelling()
     windows = Windows(IDS, 3, rows=3, length=10)
-    objective(model, windows.make(Place(0, 0))).total.backward()
+    objective(model, windows.make(DataPosition(0, 0))).total.backward()
     model.zero_grad()
-    objective(model, windows.make(Place(0, 1))).total.backward()  # a graph that was freed cannot be walked again
+    objective(model, windows.make(DataPosition(0, 1))).total.backward()  # a graph that was freed cannot be walked again
     assert all(not part.requires_grad for part in objective.carried().values())
 
 
-def trained(steps: int, from_tensors=None, place=Place(), first: int = 1):  # noqa: B008
+def trained(steps: int, from_tensors=None, place=DataPosition(), first: int = 1):  # noqa: B008
     """A model after so many steps, with what a checkpoint keeps of it."""
     model = build(dropout=0.3, weight_dropout=0.2, word_dropout=0.1)
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
     objective = LanguageModelling()
-    learner = Learner(model, optimizer, None, Carried(objective, Alone()))
+    learner = TrainingState(model, optimizer, None, Carried(objective, SingleProcess()))
     if from_tensors:
         learner.restore(*from_tensors, Path("here"))
     windows = Windows(IDS, 3, rows=4, length=5, seed=1)
@@ -95,7 +95,7 @@ def test_without_what_was_carried_it_would_not_be():
     assert not torch.equal(whole[0]["tokens.weight"], again[0]["tokens.weight"])
 
 
-class Two(Alone):
+class Two(SingleProcess):
     """The second of two processes, as far as rows go."""
 
     rank, world = 1, 2

@@ -5,15 +5,15 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heed.data.batches import collate
-from heed.data.packed import pack
-from heed.data.vocabulary import Marks
+from heed.data.batching import collate
+from heed.data.packing import pack
+from heed.kernels.gradient_buffers import give
 from heed.models import MODELS
 from heed.nn.attention import attend
 from heed.nn.packing import Within
-from heed.nn.places import give
-from heed.tasks.loss import certain, smoothed, smoothed_in_parts
 from heed.tasks.translation import RDrop, Taught, Translation
+from heed.training.loss import chunked_cross_entropy, smoothed_cross_entropy, unit_gradient
+from heed.vocabularies.vocabulary import SpecialTokens
 
 SOURCE = [[5, 6, 7], [8], [9, 10, 11, 12, 13, 14], [], [6, 6]]
 TARGET = [[7, 8], [9, 10, 11, 12], [5], [13, 14, 15], []]
@@ -26,7 +26,7 @@ SIZES = {
     "max_length": 32,
     "dropout": 0.0,
 }
-BART = Marks(1, 3, 2, 2, before=(0,))
+BART = SpecialTokens(1, 3, 2, 2, before=(0,))
 
 
 def model(name="transformer", **shape):
@@ -112,7 +112,7 @@ def test_both_sides_are_filled_up_and_have_as_many_sequences(sizes, slots):
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize("rows", [1, 5, 7, 100])
 def test_a_loss_in_parts_is_the_whole(monkeypatch, rows, bias):
-    monkeypatch.setattr("heed.tasks.loss.SCORES", {"cpu": 9 * rows})
+    monkeypatch.setattr("heed.training.loss.SCORES", {"cpu": 9 * rows})
     chance = torch.Generator().manual_seed(2)
     states, weight, offset = (
         torch.randn(*size, dtype=torch.double, generator=chance) for size in ((7, 4), (9, 4), (9,))
@@ -120,27 +120,27 @@ def test_a_loss_in_parts_is_the_whole(monkeypatch, rows, bias):
     parts = [states.requires_grad_(), weight.requires_grad_(), offset.requires_grad_()][: 2 + bias]
     expected = torch.tensor([3, 0, 8, -1, 2, -1, 1])
     scores = states @ weight.T + (offset if bias else 0.0)
-    whole = smoothed(scores[expected >= 0], expected[expected >= 0], 0.1)[0]
-    total, surprise = smoothed_in_parts(states, weight, offset if bias else None, expected, 0.1)
-    torch.testing.assert_close((total, surprise), (whole.total, whole.surprise), rtol=0, atol=1e-12)
+    whole = smoothed_cross_entropy(scores[expected >= 0], expected[expected >= 0], 0.1)[0]
+    total, nll = chunked_cross_entropy(states, weight, offset if bias else None, expected, 0.1)
+    torch.testing.assert_close((total, nll), (whole.total, whole.nll), rtol=0, atol=1e-12)
     ours, theirs = (torch.autograd.grad(3 * each, parts) for each in (total, whole.total))
     torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("rows", [1, 5, 8, 100])
 def test_two_passes_that_should_agree_in_parts_are_the_whole(monkeypatch, rows):
-    monkeypatch.setattr("heed.tasks.loss.SCORES", {"cpu": 9 * rows})
+    monkeypatch.setattr("heed.training.loss.SCORES", {"cpu": 9 * rows})
     chance = torch.Generator().manual_seed(2)
     states, weight = (
         torch.randn(*size, dtype=torch.double, generator=chance).requires_grad_() for size in ((2, 5, 4), (9, 4))
     )
     expected = torch.tensor([3, 0, -1, 8, 2])
     due = expected >= 0
-    both, logp = smoothed((states[:, due] @ weight.T).flatten(0, 1), expected[due].repeat(2), 0.1)
+    both, logp = smoothed_cross_entropy((states[:, due] @ weight.T).flatten(0, 1), expected[due].repeat(2), 0.1)
     one, other = logp.chunk(2)
     whole = both.total / 2 + 3.0 / 2 * ((one.exp() - other.exp()) * (one - other)).sum() / 2
-    total, surprise = smoothed_in_parts(states, weight, None, expected, 0.1, 3.0)
-    torch.testing.assert_close((total, surprise), (whole, both.surprise / 2), rtol=0, atol=1e-12)
+    total, nll = chunked_cross_entropy(states, weight, None, expected, 0.1, 3.0)
+    torch.testing.assert_close((total, nll), (whole, both.nll / 2), rtol=0, atol=1e-12)
     ours, theirs = (torch.autograd.grad(3 * each, (states, weight)) for each in (total, whole))
     torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)
 
@@ -148,25 +148,25 @@ def test_two_passes_that_should_agree_in_parts_are_the_whole(monkeypatch, rows):
 @pytest.mark.parametrize("rows", [3, 100])
 def test_a_gradient_known_to_be_one_is_not_multiplied_by(monkeypatch, rows):
     """The same numbers; what comes back is what the way forward has left, and in its place where the matrix has one."""
-    monkeypatch.setattr("heed.tasks.loss.SCORES", {"cpu": 9 * rows})
+    monkeypatch.setattr("heed.training.loss.SCORES", {"cpu": 9 * rows})
     chance = torch.Generator().manual_seed(2)
     parts = [
         torch.randn(*size, dtype=torch.double, generator=chance).requires_grad_() for size in ((7, 4), (9, 4), (9,))
     ]
     expected = torch.tensor([3, 0, 8, -1, 2, -1, 1])
-    total, _ = smoothed_in_parts(*parts, expected, 0.1)
+    total, _ = chunked_cross_entropy(*parts, expected, 0.1)
     wanted = torch.autograd.grad(total, parts)
-    total, _ = smoothed_in_parts(*parts, expected, 0.1)
+    total, _ = chunked_cross_entropy(*parts, expected, 0.1)
     left = [kept.data_ptr() for kept in total.grad_fn.saved_tensors]
-    found = torch.autograd.grad(total, parts, certain(total))
+    found = torch.autograd.grad(total, parts, unit_gradient(total))
     torch.testing.assert_close(found, wanted, rtol=0, atol=0)
     assert [own.data_ptr() for own in found] == left
-    total = 3 * smoothed_in_parts(*parts, expected, 0.1)[0]  # here it reaches the loss as three
-    thrice = torch.autograd.grad(total, parts, certain(total))
+    total = 3 * chunked_cross_entropy(*parts, expected, 0.1)[0]  # here it reaches the loss as three
+    thrice = torch.autograd.grad(total, parts, unit_gradient(total))
     torch.testing.assert_close(thrice, tuple(3 * own for own in wanted), rtol=0, atol=1e-12)
     place = give(parts[1], torch.full((9, 4), 7.0, dtype=torch.double))
     for _ in range(2):  # in the second no longer: it is taken
-        total, _ = smoothed_in_parts(*parts, expected, 0.1)
-        found = torch.autograd.grad(total, parts, certain(total))
+        total, _ = chunked_cross_entropy(*parts, expected, 0.1)
+        found = torch.autograd.grad(total, parts, unit_gradient(total))
         torch.testing.assert_close(found, wanted, rtol=0, atol=1e-12)
         assert (found[1].data_ptr() == place.memory.data_ptr()) == (place.asked == 1)

@@ -7,10 +7,10 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from heed.data.batches import Batch, collate
+from heed.data.batching import Batch, collate
 from heed.models.transformer import Transformer, TransformerConfig
-from heed.tasks.loss import smoothed
 from heed.tasks.translation import RDrop, Taught, Translation
+from heed.training.loss import smoothed_cross_entropy
 
 CONFIG = TransformerConfig(vocab_size=19, dim=16, heads=2, hidden=24, encoder_layers=1, decoder_layers=1, dropout=0.3)
 SOURCE = [[5, 6, 7], [8], [9, 10, 11, 12], [4, 4]]
@@ -51,19 +51,19 @@ def test_the_loss_is_torchs_cross_entropy_of_all_that_is_no_padding(model, smoot
     kinds = {"ignore_index": 0, "reduction": "sum"}
     expected = F.cross_entropy(logits.mT, outputs(batch), label_smoothing=smoothing, **kinds)
     assert_same(loss.total, expected)
-    assert_same(loss.surprise, F.cross_entropy(logits.mT, outputs(batch), **kinds))
+    assert_same(loss.nll, F.cross_entropy(logits.mT, outputs(batch), **kinds))
     assert loss.count == sum(len(row) + 1 for row in TARGET)
     for ours, theirs in zip(gradients(model, loss.total), gradients(model, expected), strict=True):
         assert_same(ours, theirs)
 
 
 def test_what_is_only_measured_has_no_gradient(model):
-    assert not Translation()(model, collate(SOURCE, TARGET)).surprise.requires_grad
+    assert not Translation()(model, collate(SOURCE, TARGET)).nll.requires_grad
 
 
 def test_half_precision_is_summed_in_single():
     logits = torch.randn(50, 7, generator=torch.Generator().manual_seed(0)).bfloat16()
-    loss, logp = smoothed(logits, torch.arange(50) % 7, 0.1)
+    loss, logp = smoothed_cross_entropy(logits, torch.arange(50) % 7, 0.1)
     assert loss.total.dtype == logp.dtype == torch.float32
     expected = F.cross_entropy(logits.float(), torch.arange(50) % 7, label_smoothing=0.1, reduction="sum")
     torch.testing.assert_close(loss.total, expected)
@@ -74,7 +74,7 @@ def test_parts_of_a_batch_add_up_to_the_whole(model, objective):
     whole = objective(model, collate(SOURCE, TARGET))
     parts = [objective(model, collate(SOURCE[rows], TARGET[rows])) for rows in (slice(0, 1), slice(1, 4))]
     assert_same(parts[0].total + parts[1].total, whole.total)
-    assert_same(parts[0].surprise + parts[1].surprise, whole.surprise)
+    assert_same(parts[0].nll + parts[1].nll, whole.nll)
     assert parts[0].count + parts[1].count == whole.count
 
 
@@ -82,7 +82,7 @@ def test_r_drop_without_dropout_is_the_plain_loss(model):
     batch = collate(SOURCE, TARGET)
     twice, once = RDrop(0.1, 5.0)(model, batch), Translation(0.1)(model, batch)
     assert_same(twice.total, once.total)
-    assert_same(twice.surprise, once.surprise)
+    assert_same(twice.nll, once.nll)
     assert twice.count == once.count
     for ours, theirs in zip(gradients(model, twice.total), gradients(model, once.total), strict=True):
         assert_same(ours, theirs)
@@ -108,13 +108,13 @@ def test_r_drop_with_dropout_is_its_definition(model, weight):
     loss = RDrop(0.1, weight)(model, batch)
     torch.manual_seed(3)
     source, valid, target = (torch.cat([part, part]) for part in batch[:3])
-    states = model.read(target, model.encode(source, valid), valid)
+    states = model.decode(target, model.encode(source, valid), valid)
     one, other = (at(batch.places, half, model) for half in states.chunk(2))
     assert (one - other).abs().max() > 0.01
     expected = by_definition(one, other, batch.expected, 0.1, weight)
     assert_same(loss.total, expected)
     mean = sum(F.cross_entropy(logits, batch.expected, reduction="sum") for logits in (one, other)) / 2
-    assert_same(loss.surprise, mean.detach())
+    assert_same(loss.nll, mean.detach())
     assert loss.count == len(batch.expected)
     for ours, theirs in zip(gradients(model, loss.total), gradients(model, expected), strict=True):
         assert_same(ours, theirs)
@@ -134,13 +134,13 @@ def other(seed=5):
 def test_a_taught_model_minds_what_is_expected_and_what_its_teachers_think(model, smoothing, share, seeds):
     batch, teachers = collate(SOURCE, TARGET), tuple(map(other, seeds))
     loss = Taught(teachers, smoothing, share)(model, batch)
-    own, *heard = (at(batch.places, m.read(batch.target, m.encode(batch.source, batch.valid), batch.valid), m)
+    own, *heard = (at(batch.places, m.decode(batch.target, m.encode(batch.source, batch.valid), batch.valid), m)
                    for m in (model, *teachers))  # fmt: skip
     hard = F.cross_entropy(own, batch.expected, label_smoothing=smoothing, reduction="sum")
     mean = torch.stack([scores.detach().softmax(-1) for scores in heard]).mean(0)
     expected = (1 - share) * hard + share * F.cross_entropy(own, mean, reduction="sum")
     assert_same(loss.total, expected)
-    assert_same(loss.surprise, F.cross_entropy(own, batch.expected, reduction="sum").detach())
+    assert_same(loss.nll, F.cross_entropy(own, batch.expected, reduction="sum").detach())
     assert loss.count == len(batch.expected)
     for ours, theirs in zip(gradients(model, loss.total), gradients(model, expected), strict=True):
         assert_same(ours, theirs)
@@ -179,7 +179,7 @@ def test_r_drop_is_two_passes_over_the_same_batch():
     logits = []
     for half in masks.chunk(2):
         model = Masked(half)
-        states = model.read(batch.target, model.encode(batch.source, batch.valid), batch.valid)
+        states = model.decode(batch.target, model.encode(batch.source, batch.valid), batch.valid)
         logits.append(at(batch.places, states, model))
     assert_same(loss.total, by_definition(*logits, batch.expected, 0.1, 5.0))
 

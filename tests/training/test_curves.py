@@ -88,7 +88,9 @@ def test_the_same_logs_give_the_same_svg(tmp_path):
 
 def test_each_panel_shows_every_run_in_its_colour(tmp_path):
     folders = [run(tmp_path / name, [*losses(40), valid(1000), valid(2000, 2.0, 20.0)]) for name in "ab"]
-    runs = [curves.Run(folder.name, colour, read_log(folder)) for folder, colour in zip(folders, "rb", strict=True)]
+    runs = [
+        curves.RunCurve(folder.name, colour, read_log(folder)) for folder, colour in zip(folders, "rb", strict=True)
+    ]
     figure = curves._figure(runs)
     titles = [panel.get_title(loc="left") for panel in figure.axes]
     assert titles == ["Loss", "Scores", "Learning rate", "Tokens a second"]
@@ -101,7 +103,7 @@ def test_each_panel_shows_every_run_in_its_colour(tmp_path):
 
 def panel(folder):
     """The one that shows scores."""
-    return curves._figure([curves.Run("a", "r", read_log(folder))]).axes[1]
+    return curves._figure([curves.RunCurve("a", "r", read_log(folder))]).axes[1]
 
 
 @pytest.mark.parametrize(
@@ -135,7 +137,7 @@ def test_a_run_that_is_validated_by_its_loss_alone_has_no_scores_to_wait_for(tmp
 
 
 def test_points_are_drawn_where_the_log_has_them(tmp_path):
-    one = curves.Run(
+    one = curves.RunCurve(
         "a", "r", read_log(run(tmp_path / "a", [step(50, 3.0), valid(50), step(100, 2.0), {"kind": "end"}]))
     )
     assert one.points("step", "loss") == ([50, 100], [3.0, 2.0])

@@ -10,20 +10,20 @@ import torch
 import torch.distributed as dist
 
 from heed.data import corpus as corpora
-from heed.data.batches import Batches, Place, collate
+from heed.data.batching import Batches, DataPosition, collate
 from heed.data.filters import FiltersConfig
 from heed.data.readers import Line
-from heed.data.subwords import MARKS
-from heed.data.vocabulary import Vocabulary
 from heed.models.bart import Bart, BartConfig
 from heed.models.transformer import Transformer, TransformerConfig
 from heed.tasks.translation import RDrop, Translation
 from heed.training import checkpoints, torchrun
 from heed.training.average import EMA
-from heed.training.checkpoints import Learner
-from heed.training.distributed import Alone, Replicated, Sharded, join
+from heed.training.checkpoints import TrainingState
+from heed.training.distributed import Replicated, Sharded, SingleProcess, join
 from heed.training.loop import train
 from heed.training.shards import gathered
+from heed.vocabularies.sentencepiece import MARKS
+from heed.vocabularies.vocabulary import Vocabulary
 
 SIZES = {"vocab_size": 19, "dim": 16, "heads": 2, "hidden": 24, "encoder_layers": 2, "decoder_layers": 1}
 KINDS = {"ddp": Replicated, "fsdp": Sharded}
@@ -58,11 +58,11 @@ class Session:
     """Training that can be stopped, written and taken up."""
 
     def __init__(self, workers, folder: Path, *, objective=Translation(0.1), seed=3, budget=16, **model):  # noqa: B008
-        self.workers, self.seed, self.place, self.seen = workers, seed, Place(), []
+        self.workers, self.seed, self.place, self.seen = workers, seed, DataPosition(), []
         self.model = fresh(**model)
         self.objective = workers.wrap(self.model, objective)
         optimizer = torch.optim.AdamW(self.model.parameters(), lr=0.0, eps=1e-3, weight_decay=0.1, fused=True)
-        self.learner = Learner(self.model, optimizer, EMA(self.model, 0.5))
+        self.learner = TrainingState(self.model, optimizer, EMA(self.model, 0.5))
         share = workers.rank, workers.world
         self.batches = Batches(
             corpora.Corpus(folder / "corpus"), budget=budget, seed=3, share=share
@@ -72,7 +72,7 @@ class Session:
         def note(progress):
             self.place = progress.place
             self.learner.ema.update(self.model, progress.step)
-            self.seen.append([float(part) for part in (progress.surprise, progress.count, progress.gradient)])
+            self.seen.append([float(part) for part in (progress.nll, progress.count, progress.gradient)])
 
         train(
             self.model, self.batches.start(self.place), self.objective, self.learner.optimizer, lambda step: 0.01,
@@ -87,14 +87,14 @@ class Session:
 
     def save(self, folder: Path, step: int):
         parts = self.tensors()
-        self.workers.told(lambda: checkpoints.write(folder, step, *parts, {"place": list(self.place)}) and None)
+        self.workers.broadcast(lambda: checkpoints.write(folder, step, *parts, {"place": list(self.place)}) and None)
         return self
 
     def restore(self, path: Path):
         kept = checkpoints.read(path) if self.workers.first else None
-        self.place = Place(*self.workers.told(lambda: kept.state["place"]))
+        self.place = DataPosition(*self.workers.broadcast(lambda: kept.state["place"]))
         parts = (kept.model, kept.training) if kept else ({}, {})
-        assert self.learner.restore(*map(self.workers.spread, parts), path) == []
+        assert self.learner.restore(*map(self.workers.broadcast_tensors, parts), path) == []
         return self
 
 
@@ -106,7 +106,7 @@ def together(workers, folder: Path, name: str) -> dict:
     found["resumed"] = Session(workers, folder).restore(folder / "alone" / "step-000002").run([3, 4]).tensors()
     twice = Session(workers, folder, objective=RDrop(0.1, 5.0), kind=Bart).run([1, 2])
     found["r-drop"] = twice.tensors()
-    with workers.shown(twice.model, twice.learner.ema.weights) as model:
+    with workers.full_model(twice.model, twice.learner.ema.weights) as model:
         found["shown"] = model and {name: weight.clone() for name, weight in model.state_dict().items()}
     # with dropout: whole, and broken in the middle
     found["dropped"] = Session(workers, folder, **DROPPING).run([1, 2, 3, 4]).tensors()
@@ -137,13 +137,13 @@ def errors(workers) -> list[str]:
         raise ValueError("no such thing")
 
     def voice():
-        with workers.one_voice():
+        with workers.errors_from_first():
             fail()
 
     said = [workers.in_turn(lambda: f"made by {workers.rank}")]
     lost = RuntimeError("[gloo/transport/tcp/pair.cc:1] Connection closed by peer\nmore")
     assert workers.explain(RuntimeError("out of memory")) is None
-    for attempt in (lambda: workers.told(fail), voice, lambda: workers.explain(lost)):
+    for attempt in (lambda: workers.broadcast(fail), voice, lambda: workers.explain(lost)):
         try:
             attempt()
         except (ValueError, SystemExit) as error:
@@ -171,7 +171,7 @@ def folder(tmp_path_factory) -> Path:
     lines = [Line(*pair, f"here:{i}") for i, pair in enumerate(pairwise(texts), 1)]
     skip = np.zeros(len(lines), dtype=np.uint8)
     corpora.build(path / "corpus", lambda: lines, (Digits(), Digits()), FiltersConfig(), skip=skip)
-    Session(Alone(), path).run([1, 2]).save(path / "alone", 2)
+    Session(SingleProcess(), path).run([1, 2]).save(path / "alone", 2)
     context = multiprocessing.get_context("spawn")
     processes = [context.Process(target=work, args=(rank, path), daemon=True) for rank in range(3)]
     for process in processes:
@@ -195,7 +195,7 @@ def near(one, other):
 
 
 def test_weights_optimizer_and_average_are_those_of_one_process_with_the_whole_batch(found, folder):
-    alone = Session(Alone(), folder).run([1, 2, 3, 4])
+    alone = Session(SingleProcess(), folder).run([1, 2, 3, 4])
     tensors, seen, place = found[0]["trained"]
     near(tensors, alone.tensors())
     near(seen, alone.seen)
@@ -204,19 +204,19 @@ def test_weights_optimizer_and_average_are_those_of_one_process_with_the_whole_b
 
 
 def test_a_checkpoint_of_one_process_is_taken_up_by_any_number(found, folder):
-    near(found[0]["resumed"], Session(Alone(), folder).run([1, 2, 3, 4]).tensors())
+    near(found[0]["resumed"], Session(SingleProcess(), folder).run([1, 2, 3, 4]).tensors())
 
 
 def test_a_checkpoint_of_any_number_is_taken_up_by_one(found, folder, request):
     kind, world = request.node.callspec.params["found"]
     kept = folder / f"{kind}-{world}" / "step-000002"
-    again = Session(Alone(), folder, **DROPPING).restore(kept)
+    again = Session(SingleProcess(), folder, **DROPPING).restore(kept)
     near(again.tensors(), [checkpoints.read(kept).model, checkpoints.read(kept).training])
     again.run([3, 4])
 
 
 def test_two_passes_with_buffers_and_what_the_first_is_shown(found, folder):
-    alone = Session(Alone(), folder, objective=RDrop(0.1, 5.0), kind=Bart).run([1, 2])
+    alone = Session(SingleProcess(), folder, objective=RDrop(0.1, 5.0), kind=Bart).run([1, 2])
     near(found[0]["r-drop"], alone.tensors())
     near(found[0]["shown"], alone.learner.ema.weights)
 
@@ -255,7 +255,7 @@ def test_dropout_differs_from_process_to_process():
         return Translation()(model, batch)
 
     for rank in (0, 1, 0):
-        workers, model = Alone(), fresh()
+        workers, model = SingleProcess(), fresh()
         workers.rank = rank
         batches = iter([(1, collate([[5]], [[6]]))])
         train(
@@ -289,5 +289,5 @@ def test_a_process_that_torchrun_has_not_started_is_alone(monkeypatch):
     monkeypatch.setenv("RANK", "3")  # by itself it says nothing
     assert torchrun.is_first()
     workers = join(torch.device("cpu"), "fsdp")
-    assert type(workers) is Alone
-    assert workers.told(lambda: 5) == workers.in_turn(lambda: 5) == 5
+    assert type(workers) is SingleProcess
+    assert workers.broadcast(lambda: 5) == workers.in_turn(lambda: 5) == 5

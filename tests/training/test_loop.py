@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 import torch
 
-from heed.data.batches import collate
+from heed.data.batching import collate
 from heed.models.transformer import Transformer, TransformerConfig
 from heed.tasks.translation import RDrop, Translation
 from heed.training.loop import train
@@ -49,13 +49,13 @@ def test_half_batches_add_up_to_the_whole(objective):
     near(whole, parts)
     for one, other in zip(a, b, strict=True):
         assert one.count == other.count == sum(map(len, TARGET)) + 4
-        torch.testing.assert_close(one.surprise, other.surprise, rtol=0, atol=1e-10)
+        torch.testing.assert_close(one.nll, other.nll, rtol=0, atol=1e-10)
         torch.testing.assert_close(one.gradient, other.gradient, rtol=0, atol=1e-10)
 
 
 def test_a_sentence_is_learned_by_heart():
     batch = collate([[5, 6, 7, 8]], [[9, 5, 9, 11, 12]])
-    losses = [p.surprise / p.count for p in run(
+    losses = [p.nll / p.count for p in run(
         fresh(), itertools.repeat(batch), torch.optim.AdamW, 0.01, Translation(0.0), steps=range(1, 61)
     )]  # fmt: skip
     assert losses[0] > 2.0
@@ -73,7 +73,7 @@ def test_a_step_is_the_gradient_of_the_mean():
                 weight -= 0.1 * gradient
         torch.testing.assert_close(told.gradient, torch.stack([g.norm() for g in gradients]).norm())
         assert (told.place, told.count, told.rate) == (told.step, loss.count, 0.1)
-        torch.testing.assert_close(told.surprise, loss.surprise)
+        torch.testing.assert_close(told.nll, loss.nll)
     near(model, by_hand)
 
 
@@ -98,7 +98,7 @@ def test_dropout_differs_from_step_to_step():
     model, losses = fresh(DROPPING), []
     batch = collate(SOURCE, TARGET)
     for step in (1, 2, 1):
-        losses += [p.surprise.item() for p in run(model, [batch], rate=0.0, steps=[step])]
+        losses += [p.nll.item() for p in run(model, [batch], rate=0.0, steps=[step])]
     assert losses[0] == losses[2] != losses[1]
 
 

@@ -7,8 +7,8 @@ from heed.training.loop import Progress
 from heed.training.meter import Meter
 
 
-def progress(surprise=3.0, gradient=1.0):
-    return Progress(7, None, torch.tensor(surprise), 2, torch.tensor(gradient), 0.1)
+def progress(nll=3.0, gradient=1.0):
+    return Progress(7, None, torch.tensor(nll), 2, torch.tensor(gradient), 0.1)
 
 
 def test_what_is_a_number_goes_on():

@@ -24,8 +24,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from heed.cli.common import errors
-    from heed.convert.aside import aside, refuse_existing
-    from heed.serving.load import write_package
+    from heed.files import atomic_folder, refuse_existing
+    from heed.loading import write_package
 
     refuse_existing(args.out)
     if args.last is not None and args.last < 1:
@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
         package, of = _checkpoints(Path(args.folders[0]), args.last)
     task = {name: value for name, value in package.facts.get("trained", {}).items() if name == "task"}
     trained = {**task, "weights": f"mean of {', '.join(of)}"}  # scores were those of other weights
-    with aside(args.out) as part:
+    with atomic_folder(args.out) as part:
         write_package(package._replace(facts={**package.facts, "trained": trained}), part)
     told = f"{args.out} is the mean of {len(of)}: {', '.join(Path(name).name for name in of)}"
     errors().print(told, soft_wrap=True, markup=False, highlight=False)
@@ -47,8 +47,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _checkpoints(folder: Path, last: int | None):
     """The model of a run with the mean of its checkpoints' weights, and which those are."""
+    from heed.loading import open_package
     from heed.models.folder import put
-    from heed.serving.load import open_package
     from heed.training import checkpoints
     from heed.training.average import mean
 
@@ -65,7 +65,7 @@ def _checkpoints(folder: Path, last: int | None):
 
 def _models(names: list[str]):
     """The first model with the mean of all models' weights, one of them in memory at a time."""
-    from heed.serving.load import open_package
+    from heed.loading import open_package
 
     first = open_package(names[0])
     weights = first.model.state_dict()

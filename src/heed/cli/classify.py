@@ -30,8 +30,8 @@ def run(args: argparse.Namespace) -> int:
     import torch
 
     from heed.cli.common import errors, read_lines, write_lines
-    from heed.data.labels import Labels
-    from heed.serving.classifier import load_classifier
+    from heed.products.classifier import load_classifier
+    from heed.vocabularies.labels import Labels
 
     if args.threads:
         torch.set_num_threads(args.threads)

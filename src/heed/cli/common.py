@@ -2,7 +2,6 @@
 
 import argparse
 import io
-import os
 import sys
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
@@ -28,7 +27,7 @@ def open_translator(args: argparse.Namespace):
     """The translator of the folders that were named."""
     import torch
 
-    from heed.serving.load import load
+    from heed.loading import load
 
     if args.threads:
         torch.set_num_threads(args.threads)
@@ -78,6 +77,8 @@ def write_chunks(chunks: Iterable[Iterable[str]], out: str | None) -> None:
             sys.stdout.reconfigure(encoding="utf-8")
         _write(chunks, sys.stdout)
         return
+    from heed.files import atomic_file
+
     path = Path(out)
     if path.is_dir():
         raise ValueError(f"--out {out} is a folder: give the name of a file")
@@ -87,14 +88,8 @@ def write_chunks(chunks: Iterable[Iterable[str]], out: str | None) -> None:
         return
     chunks = iter(chunks)
     first = [list(chunk) for chunk in islice(chunks, 1)]  # what cannot be is said before there is a file
-    aside = path.with_name(f"{path.name}.{os.getpid()}.part")
-    aside.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with open(aside, "w", encoding="utf-8") as file:
-            _write(chain(first, chunks), file)
-        aside.replace(path)
-    finally:
-        aside.unlink(missing_ok=True)
+    with atomic_file(path) as part, open(part, "w", encoding="utf-8") as file:
+        _write(chain(first, chunks), file)
 
 
 def _write(chunks: Iterable[Iterable[str]], file: io.TextIOBase) -> None:

@@ -28,8 +28,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from heed.cli.common import errors
-    from heed.convert.aside import refuse_existing
-    from heed.serving.load import open_package
+    from heed.files import refuse_existing
+    from heed.loading import open_package
 
     refuse_existing(args.out)
     if args.quantize and args.to != "ctranslate2":
@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _refuse_staying(package, name: str) -> None:
     """What has no counterpart in transformers and CTranslate2 cannot go out."""
-    from heed.data.vocabularies.words import Words
+    from heed.vocabularies.words import Words
 
     what = None if hasattr(package.model.config, "heads") else "is a recurrent network"
     if isinstance(package.subwords[0], Words):
@@ -59,28 +59,27 @@ def _refuse_staying(package, name: str) -> None:
 
 
 def _heed(package, args: argparse.Namespace) -> str:
-    from heed.convert import card
-    from heed.convert.aside import aside
-    from heed.models.folder import write_text
-    from heed.serving.load import write_package
+    from heed.convert import model_card
+    from heed.files import atomic_folder, write_text
+    from heed.loading import write_package
 
-    with aside(args.out) as part:
+    with atomic_folder(args.out) as part:
         write_package(package, part)
-        write_text(part / "README.md", card.heed(package))
-    return f"a model folder of heed ({card.title(package)}): {card.use(package, args.out)}"
+        write_text(part / "README.md", model_card.heed(package))
+    return f"a model folder of heed ({model_card.title(package)}): {model_card.use(package, args.out)}"
 
 
 def _huggingface(package, args: argparse.Namespace) -> str:
-    from heed.convert import card, huggingface
+    from heed.convert import huggingface, model_card
 
     architecture = huggingface.write(package, args.out)
-    auto = card.auto(architecture)
-    return f'a {architecture} of transformers ({card.title(package)}): {auto}.from_pretrained("{args.out}")'
+    auto = model_card.auto(architecture)
+    return f'a {architecture} of transformers ({model_card.title(package)}): {auto}.from_pretrained("{args.out}")'
 
 
 def _ctranslate2(package, args: argparse.Namespace) -> str:
-    from heed.convert import card, ctranslate2
+    from heed.convert import ctranslate2, model_card
 
     ctranslate2.write(package, args.out, args.quantize)
     kind = args.quantize or "float32"
-    return f"for CTranslate2, with weights in {kind} ({card.title(package)}): its README.md shows how to run it"
+    return f"for CTranslate2, with weights in {kind} ({model_card.title(package)}): its README.md shows how to run it"

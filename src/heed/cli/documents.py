@@ -1,7 +1,6 @@
 """heed translate --file: a document into another, in the same format."""
 
 import argparse
-import os
 import sys
 from pathlib import Path
 
@@ -10,7 +9,8 @@ LINES = "text", "input", "nbest", "sample", "prefix", "scores", "token_scores", 
 
 def run(args: argparse.Namespace, chosen: dict, glossary) -> int:
     from heed.cli.common import open_translator
-    from heed.serving.documents import translate_document
+    from heed.files import write_bytes
+    from heed.products.translator.documents import translate_document
 
     source, out = Path(args.file), _out(args)
     try:
@@ -24,20 +24,9 @@ def run(args: argparse.Namespace, chosen: dict, glossary) -> int:
             translator, data, str(source), kind=args.format, column=args.column, glossary=glossary, progress=bar,
             too_long=args.too_long, batch_tokens=args.batch_tokens, **chosen,
         )  # fmt: skip
-    _write(done, out)
+    write_bytes(out, done)
     tell_missing(missing)
     return 0
-
-
-def _write(data: bytes, out: Path) -> None:
-    """Aside, and renamed when it is whole; what went wrong leaves nothing behind."""
-    out.parent.mkdir(parents=True, exist_ok=True)
-    aside = out.with_name(f".{out.name}.{os.getpid()}.part")
-    try:
-        aside.write_bytes(data)
-        aside.replace(out)
-    finally:
-        aside.unlink(missing_ok=True)
 
 
 def _out(args: argparse.Namespace) -> Path:

@@ -177,7 +177,7 @@ def _show_alignment(console, translator, sources: list[str], references: list[st
 def _write_json(path: Path, args: argparse.Namespace, scores, comparison, overlap, translator) -> None:
     import dataclasses
 
-    from heed.models.folder import write_json
+    from heed.files import write_json
 
     facts = {"system": args.system, "scores": dataclasses.asdict(scores)}
     if translator is not None:

@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     import torch
 
     from heed.cli.common import errors, read_lines, write_lines
-    from heed.serving.generator import load_generator
+    from heed.products.generator import load_generator
 
     if args.threads:
         torch.set_num_threads(args.threads)

@@ -40,8 +40,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _facts(name: str) -> dict[str, dict]:
+    from heed.loading import open_package
     from heed.models.folder import CONFIG
-    from heed.serving.load import open_package
 
     facts, folder = {}, Path(name)
     if (folder / "recipe.toml").is_file():
@@ -55,14 +55,14 @@ def _package(name: str, package) -> dict[str, dict]:
     """What there is to know of a model, wherever it came from."""
     from dataclasses import asdict
 
-    from heed.convert import card
-    from heed.serving.load import find_model
+    from heed.convert import model_card
+    from heed.loading import find_model
 
     said, weights = package.facts, package.model.state_dict().values()
     facts: dict[str, dict] = {}
     facts["model"] = {
         "folder": str(find_model(Path(name))) if Path(name).is_dir() else name,
-        "name": card.kind(package),
+        "name": model_card.kind(package),
         **asdict(package.model.config),
         "weights": f"{sum(weight.numel() for weight in weights):,}",
         "megabytes": round(sum(weight.numel() * weight.element_size() for weight in weights) / 1e6, 1),

@@ -78,6 +78,7 @@ def save(name: str, result: Any, out: Path) -> tuple[Path, Path]:
     import importlib
     import json
 
+    from heed.files import atomic_file, write_text
     from heed.lab import charts
 
     lab = importlib.import_module(f"heed.lab.{name}")
@@ -85,12 +86,9 @@ def save(name: str, result: Any, out: Path) -> tuple[Path, Path]:
     picture, numbers = out / f"{name}.png", out / f"{name}.json"
     facts = {"lab": name, "says": lab.says(result), **asdict(result)}
     lines = [f"{json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}" for key, value in facts.items()]
-    aside = numbers.with_suffix(".json.part")
-    aside.write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")
-    aside.replace(numbers)
-    aside = picture.with_suffix(".png.part")
-    charts.save(lab.figure(result), aside)
-    aside.replace(picture)
+    write_text(numbers, "{\n" + ",\n".join(lines) + "\n}\n")
+    with atomic_file(picture) as part:
+        charts.save(lab.figure(result), part)
     return picture, numbers
 
 
@@ -177,8 +175,8 @@ def _positions(args: argparse.Namespace):
 
 def _learned(folder: str):
     """The positions of a model that has learned them; of two sides with positions of their own, the first it lists."""
+    from heed.loading import open_package
     from heed.nn.positions import Learned
-    from heed.serving.load import open_package
 
     part = next((part for part in open_package(folder).model.modules() if isinstance(part, Learned)), None)
     if part is None:
@@ -197,8 +195,8 @@ def _scaling(args: argparse.Namespace):
 def _complexity(args: argparse.Namespace):
     import torch
 
+    from heed.device import choose_device
     from heed.lab.complexity import measure
-    from heed.serving.load import choose_device
 
     devices = [str(choose_device(args.device))]
     if args.device == "auto" and torch.cuda.is_available():
@@ -215,7 +213,7 @@ def _norms(args: argparse.Namespace):
 def _bottleneck(args: argparse.Namespace):
     from heed.cli.common import read_lines
     from heed.lab.bottleneck import measure
-    from heed.serving.load import load
+    from heed.loading import load
 
     sources, references = read_lines(args.source), read_lines(args.reference)
     systems = {}

@@ -56,7 +56,7 @@ def look(args: argparse.Namespace) -> int:
     """How surprising each token is, as a page, a picture or data."""
     from heed.cli.common import errors
     from heed.lab.fonts import say_missing
-    from heed.lab.surprise import draw
+    from heed.lab.surprisal import draw
 
     for name in ("target", "layer", "head", "beam"):
         if getattr(args, name) is not None:
@@ -78,9 +78,9 @@ def speaks(name: str) -> bool:
     """Whether a folder holds a language model, without loading its weights."""
     from pathlib import Path
 
+    from heed.loading import find_model
     from heed.models import LANGUAGE_MODELS, MODELS
     from heed.models.folder import CONFIG, read_config
-    from heed.serving.load import find_model
 
     if not Path(name).is_dir():
         return False
@@ -93,7 +93,7 @@ def speaks(name: str) -> bool:
 def _open(name: str, args: argparse.Namespace):
     import torch
 
-    from heed.serving.generator import load_generator
+    from heed.products.generator import load_generator
 
     if args.threads:
         torch.set_num_threads(args.threads)

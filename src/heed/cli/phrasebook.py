@@ -25,7 +25,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from heed.data import articles, phrasebook
+    from heed.data.synthetic import articles, phrasebook
 
     write = articles.write if args.articles else phrasebook.write
     for path in write(args.out, train=args.train, valid=args.valid, test=args.test, seed=args.seed).values():

@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
     import math
 
     from heed.cli.common import errors, open_translator, read_lines, write_lines
-    from heed.serving.searching import begins_with
+    from heed.products.translator.search_options import begins_with
 
     if args.text:
         from heed.cli.language import score

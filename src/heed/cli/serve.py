@@ -56,8 +56,8 @@ def run(args: argparse.Namespace) -> int:
     folders = args.folder or [str(_demo())]
     if args.runs is not None and not args.runs.is_dir():
         raise ValueError(f"{args.runs}: no such folder of runs")
-    from heed.serving.http.app import create
-    from heed.serving.http.server import Server, listening
+    from heed.service.http.app import create
+    from heed.service.http.server import Server, listening
 
     logging.basicConfig(format="heed: %(message)s", level=logging.INFO)
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
@@ -77,9 +77,9 @@ def run(args: argparse.Namespace) -> int:
 def _service(args: argparse.Namespace, folders: list[str]):
     import torch
 
-    from heed.serving.http.limits import Limits, read_keys
-    from heed.serving.http.models import open_models
-    from heed.serving.http.service import Service, Settings
+    from heed.service.http.limits import Limits, read_keys
+    from heed.service.http.models import open_models
+    from heed.service.http.service import Service, Settings
 
     if args.threads:
         torch.set_num_threads(args.threads)

@@ -79,8 +79,8 @@ def _open(args: argparse.Namespace):
         }
     if not path.exists() and path.suffix in (".vec", ".txt", ".bin", ".gz", ".xz"):
         raise ValueError(f"{path}: no such file")
+    from heed.loading import open_package
     from heed.runs.vectors import embeddings
-    from heed.serving.load import open_package
 
     found = embeddings(open_package(args.file), args.side)
     facts = {"model": args.file, "numbers a word": str(found.matrix.shape[1])}

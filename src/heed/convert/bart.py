@@ -6,8 +6,8 @@ Its Marian and Pegasus came from the same file, and share most of the names.
 from collections.abc import Sequence
 from typing import Any
 
-from heed.convert.fields import Fields, Rule, Settings, agreed
-from heed.convert.table import Table, row
+from heed.convert.fields import ConfigTable, Rule, Settings, agreed
+from heed.convert.table import WeightTable, row
 from heed.models.bart import BartClassifierConfig, BartConfig
 
 # fmt: off
@@ -60,7 +60,7 @@ FORMERLY = {
     "static_position_embeddings": False,
     "extra_pos_embeddings": 2,
 }
-FIELDS = Fields(
+FIELDS = ConfigTable(
     BartConfig,
     ("vocab_size", "vocab_size", 50265),
     *SHAPE,
@@ -95,7 +95,7 @@ def their_labels(names: Sequence[str]) -> dict[str, Any]:
     }
 
 
-CLASSIFIER_FIELDS = Fields(
+CLASSIFIER_FIELDS = ConfigTable(
     BartClassifierConfig,
     ("vocab_size", "vocab_size", 50265),
     *SHAPE,
@@ -108,13 +108,13 @@ CLASSIFIER_FIELDS = Fields(
 )
 
 
-def table(config: BartConfig) -> Table:
+def table(config: BartConfig) -> WeightTable:
     """The table of a Bart, or of a BartClassifier."""
     if isinstance(config, BartClassifierConfig):
         top, absent = [("head.dense", "classification_head.dense"), ("head.out", "classification_head.out_proj")], {}
     else:
         top, absent = [("bias", "final_logits_bias", row)], {"bias": "tokens.weight"}
-    return Table(
+    return WeightTable(
         ONE_MATRIX,
         ("source_positions.places", "model.encoder.embed_positions"),
         ("positions.places", "model.decoder.embed_positions"),

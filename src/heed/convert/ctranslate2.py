@@ -9,16 +9,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from heed.convert import card, patient, tokenizers
-from heed.convert.aside import aside
-from heed.data.vocabulary import Vocabulary
+from heed.convert import ctranslate2_import, model_card, tokenizers
+from heed.files import atomic_folder, write_text
 from heed.models.bart import BartClassifier
 from heed.models.encoder_decoder import EncoderDecoder
-from heed.models.folder import CONFIG, write_text
+from heed.models.folder import CONFIG
 from heed.models.marian import Marian
 from heed.models.package import Package
 from heed.nn.attention import Attention
 from heed.nn.transformer import Layer, PreNorm, Stack
+from heed.vocabularies.vocabulary import Vocabulary
 
 QUANTIZATIONS = (
     "int8", "int8_float32", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16", "float32",
@@ -35,12 +35,12 @@ def write(package: Package, folder: Path, quantization: str | None = None) -> No
         raise ValueError("a classifier writes no text, which is all that CTranslate2 is for: it stays with heed")
     _refuse_others(package.model)
     _specs()  # before there is a folder
-    with aside(folder) as part:
+    with atomic_folder(folder) as part:
         write_model(package, part, quantization)
         tokenizers.write(package.subwords, part, package.model.config.max_length)
         if tokenizer := getattr(package.subwords[0], "tokenizer", None):
             write_text(part / "tokenizer.json", tokenizer.to_str(pretty=True))
-        write_text(part / "README.md", card.ctranslate2(package, quantization))
+        write_text(part / "README.md", model_card.ctranslate2(package, quantization))
 
 
 def write_model(package: Package, folder: Path, quantization: str | None = None) -> None:
@@ -83,7 +83,7 @@ def is_one(folder: Path) -> bool:
 
 def _specs() -> Any:
     try:
-        return patient.ctranslate2().specs
+        return ctranslate2_import.ctranslate2().specs
     except ImportError as error:
         raise ValueError(
             "writing for CTranslate2 needs its package, which is not installed: pip install ctranslate2"

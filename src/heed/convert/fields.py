@@ -19,7 +19,7 @@ class Rule(NamedTuple):
     theirs: Callable[[Any], dict[str, Any]]
 
 
-class Fields:
+class ConfigTable:
     """`always` is what their config must say, because our model is made no other way, and what is written back.
 
     `formerly` must be so too where it stands, but only older versions of their library wrote it.

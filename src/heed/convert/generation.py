@@ -7,7 +7,7 @@ length, ours do not.
 from collections.abc import Mapping
 from typing import Any
 
-from heed.data.vocabulary import Marks
+from heed.vocabularies.vocabulary import SpecialTokens
 
 OURS = {
     "beam": 5, "nbest": 1, "length_penalty": 0.6, "penalty": "wu", "stopping": "exact", "min_length": 0,
@@ -43,7 +43,7 @@ IDS = ("pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id")
 STOPPING = {"first": True, "heuristic": False, "exact": "never"}
 
 
-def to_ours(said: Mapping[str, Any], marks: Marks) -> tuple[dict[str, Any], list[str]]:
+def to_ours(said: Mapping[str, Any], marks: SpecialTokens) -> tuple[dict[str, Any], list[str]]:
     """Settings of a DecodingConfig, and the names of those that are left aside; what cannot be followed is refused."""
     said = {name: value for name, value in said.items() if value is not None}
     theirs = {**THEIRS, **said}
@@ -72,7 +72,7 @@ def to_ours(said: Mapping[str, Any], marks: Marks) -> tuple[dict[str, Any], list
     return ours, _left(said, marks)
 
 
-def to_theirs(decoding: Mapping[str, Any], marks: Marks, most: int) -> dict[str, Any]:
+def to_theirs(decoding: Mapping[str, Any], marks: SpecialTokens, most: int) -> dict[str, Any]:
     """What a generation_config.json says, of a model that has no more than `most` positions."""
     ours = {**OURS, **decoding}
     said = {
@@ -94,7 +94,7 @@ def to_theirs(decoding: Mapping[str, Any], marks: Marks, most: int) -> dict[str,
     return {name: value for name, value in said.items() if value is not None} | ids(marks)
 
 
-def ids(marks: Marks) -> dict[str, Any]:
+def ids(marks: SpecialTokens) -> dict[str, Any]:
     """The tokens with a meaning of their own, as config.json and generation_config.json name them."""
     begins = marks.before[0] if marks.before else None if marks.first in (marks.pad, marks.last) else marks.first
     return {
@@ -105,7 +105,7 @@ def ids(marks: Marks) -> dict[str, Any]:
     }
 
 
-def check_ids(said: Mapping[str, Any], marks: Marks) -> None:
+def check_ids(said: Mapping[str, Any], marks: SpecialTokens) -> None:
     """A model and its vocabulary must mean the same by an id."""
     for name, own in (("pad", marks.pad), ("eos", marks.last), ("decoder_start", marks.first)):
         value = said.get(f"{name}_token_id")
@@ -151,7 +151,7 @@ def _forced(name: str, theirs: Mapping[str, Any], own: int) -> bool:
     return value is not None
 
 
-def _left(said: Mapping[str, Any], marks: Marks) -> list[str]:
+def _left(said: Mapping[str, Any], marks: SpecialTokens) -> list[str]:
     """What heed does not do, or in its own way: what its marks ban is banned, and nothing else."""
     known = {*THEIRS, *WITHOUT, *WITHOUT_DRAWING, *IDLE, *IDS}
     left = {name for name, value in said.items() if name not in known and (name, value) != ("num_return_sequences", 1)}

@@ -7,19 +7,19 @@ from typing import Any, NamedTuple
 
 from torch import Tensor, nn
 
-from heed.convert import bart, card, generation, hub, marian, pegasus, tokenizers, weights
-from heed.convert.aside import aside
-from heed.convert.fields import Fields
-from heed.convert.table import Table
+from heed.convert import bart, generation, hub, marian, model_card, pegasus, tokenizers, weights
+from heed.convert.fields import ConfigTable
+from heed.convert.table import WeightTable
 from heed.convert.transformer import to_marian
-from heed.data.vocabularies import folder as vocabularies
-from heed.data.vocabulary import Pair
+from heed.files import atomic_folder, write_json, write_text
 from heed.models.bart import Bart, BartClassifier
-from heed.models.folder import put, read_json, save_weights, write_json, write_text
+from heed.models.folder import put, read_json, save_weights
 from heed.models.marian import Marian
 from heed.models.package import Package
 from heed.models.pegasus import Pegasus
 from heed.models.transformer import Transformer
+from heed.vocabularies import folder as vocabularies
+from heed.vocabularies.vocabulary import Pair
 
 
 class Kind(NamedTuple):
@@ -27,8 +27,8 @@ class Kind(NamedTuple):
 
     family: str
     model: type[nn.Module]
-    fields: Fields
-    table: Callable[[Any], Table]
+    fields: ConfigTable
+    table: Callable[[Any], WeightTable]
 
 
 KINDS = {
@@ -78,7 +78,7 @@ def write(package: Package, folder: Path) -> str:
     held, settings = _theirs(model)
     settings |= {**generation.ids(marks), "dtype": str(next(model.parameters()).dtype).removeprefix("torch.")}
     most = model.config.max_length
-    with aside(folder) as part:
+    with atomic_folder(folder) as part:
         if isinstance(model, BartClassifier):
             settings |= _their_labels(package.facts.get("labels"), model.config.labels)
         else:
@@ -89,7 +89,7 @@ def write(package: Package, folder: Path) -> str:
         save_weights(held, part / weights.SAFE, metadata={"format": "pt"})
         tokenizers.write(package.subwords, part, most)
         _write_languages(part / TOKENIZER, package.facts.get("languages", {}))
-        write_text(part / "README.md", card.huggingface(package, settings["architectures"][0]))
+        write_text(part / "README.md", model_card.huggingface(package, settings["architectures"][0]))
     return settings["architectures"][0]
 
 
@@ -146,7 +146,7 @@ def _origin(folder: Path, settings: dict[str, Any], architecture: str) -> dict[s
     known = hub.origin(folder)
     before = str(settings.get("_name_or_path", ""))
     name, revision = known or (before if hub.is_name(before) else folder.resolve().name, None)
-    return {"name": name, "revision": revision, "architecture": architecture, "licence": card.licence(folder)}
+    return {"name": name, "revision": revision, "architecture": architecture, "licence": model_card.licence(folder)}
 
 
 def _languages(folder: Path, name: str) -> dict[str, str | None]:

@@ -3,8 +3,8 @@
 from typing import Any
 
 from heed.convert.bart import ALWAYS, LAYERS, ONE_MATRIX, SHAPE
-from heed.convert.fields import Fields, Rule, Settings, agreed
-from heed.convert.table import Table, row
+from heed.convert.fields import ConfigTable, Rule, Settings, agreed
+from heed.convert.table import WeightTable, row
 from heed.models.marian import MarianConfig
 from heed.nn.positions import sinusoids_in_halves
 
@@ -43,7 +43,7 @@ def _their_vocabularies(config: MarianConfig) -> dict[str, Any]:
     }
 
 
-FIELDS = Fields(
+FIELDS = ConfigTable(
     MarianConfig,
     *SHAPE,
     always={"model_type": "marian", **ALWAYS},
@@ -64,9 +64,9 @@ TOKENS = {
 }
 
 
-def table(config: MarianConfig) -> Table:
+def table(config: MarianConfig) -> WeightTable:
     waves = sinusoids_in_halves(config.max_length, config.dim)
-    return Table(
+    return WeightTable(
         *TOKENS[config.tied],
         ("bias", "final_logits_bias", row),
         *LAYERS,

@@ -1,12 +1,12 @@
 """Hugging Face's PegasusForConditionalGeneration."""
 
 from heed.convert.bart import ALWAYS, LAYERS, ONE_MATRIX, SHAPE
-from heed.convert.fields import Fields
-from heed.convert.table import Table, row
+from heed.convert.fields import ConfigTable
+from heed.convert.table import WeightTable, row
 from heed.models.pegasus import PegasusConfig
 from heed.nn.positions import sinusoids_in_halves
 
-FIELDS = Fields(
+FIELDS = ConfigTable(
     PegasusConfig,
     ("vocab_size", "vocab_size", 50265),
     *SHAPE,
@@ -20,9 +20,9 @@ FIELDS = Fields(
 )
 
 
-def table(config: PegasusConfig) -> Table:
+def table(config: PegasusConfig) -> WeightTable:
     waves = sinusoids_in_halves(config.max_length, config.dim)
-    return Table(
+    return WeightTable(
         ONE_MATRIX,
         ("bias", "final_logits_bias", row),
         *LAYERS,

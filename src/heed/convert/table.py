@@ -33,7 +33,7 @@ same = Layout(ours=lambda w: w, theirs=lambda w: w)
 row = Layout(ours=lambda w: w[0], theirs=lambda w: w[None])
 
 
-class Table:
+class WeightTable:
     """`prefix` may be missing in their names. The rest names tensors of theirs that no row is for:
 
     `always` are numbers that we compute and they keep, checked when read and written; `formerly` are the same, but

@@ -7,13 +7,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from heed.data.subwords import Subwords
-from heed.data.vocabularies import bart, files, marian, pegasus
-from heed.data.vocabularies.bart import BartVocabulary
-from heed.data.vocabularies.files import CONFIG, WHOLE, File
-from heed.data.vocabularies.marian import MarianVocabulary
-from heed.data.vocabularies.pegasus import PegasusVocabulary
-from heed.data.vocabulary import Pair, Vocabulary
+from heed.vocabularies import byte_bpe, files, marian, pegasus
+from heed.vocabularies.byte_bpe import BartVocabulary
+from heed.vocabularies.files import CONFIG, WHOLE, File
+from heed.vocabularies.marian import MarianVocabulary
+from heed.vocabularies.pegasus import PegasusVocabulary
+from heed.vocabularies.sentencepiece import Subwords
+from heed.vocabularies.vocabulary import Pair, Vocabulary
 
 
 def write(subwords: Pair, folder: Path, max_length: int) -> None:
@@ -48,7 +48,7 @@ def _marian(pair: Pair, folder: Path, max_length: int) -> None:
 
 def _bart(pair: Pair, folder: Path, max_length: int) -> None:
     one = _same(*pair)
-    bart.write(folder, pair)
+    byte_bpe.write(folder, pair)
     said = {"tokenizer_class": "BartTokenizer", "model_max_length": max_length}
     _settings(folder, one.files.get(CONFIG), said)
 
@@ -102,7 +102,7 @@ def _cleaned(model: bytes) -> bytes:
 
 @cache
 def _rules() -> list[tuple[str, str]]:
-    """What `heed.data.subwords.clean` does: NFC, character by character, and white space is a space."""
+    """What `heed.vocabularies.sentencepiece.clean` does: NFC, character by character, and white space is a space."""
     rules = {}
     for char in map(chr, range(sys.maxunicode + 1)):
         if char.isspace() or char == "▁":

@@ -11,9 +11,9 @@ from torch import Tensor
 
 from heed.convert import generation, marian
 from heed.convert.table import Weights
-from heed.data.subwords import MARKS
 from heed.models.marian import MarianConfig
 from heed.models.transformer import Transformer, TransformerConfig
+from heed.vocabularies.sentencepiece import MARKS
 
 READS = ("q.weight", "k.weight", "v.weight", "up.weight", "tokens.weight", "output.weight")
 WRITES = ("out.weight", "out.bias", "down.weight", "down.bias", "norm.weight", "norm.bias")

@@ -6,10 +6,7 @@ A folder holds for each side the ids of all sentences end to end (`source.ids`),
 
 import hashlib
 import json
-import os
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
@@ -18,10 +15,11 @@ import numpy as np
 
 from heed.data import filters, readers
 from heed.data.filters import FiltersConfig, Rejected, Report
+from heed.data.ragged import RaggedRows, places
 from heed.data.readers import Line
-from heed.data.rows import Rows, places
-from heed.data.subwords import clean
-from heed.data.vocabulary import Pair
+from heed.files import atomic_folder
+from heed.vocabularies.sentencepiece import clean
+from heed.vocabularies.vocabulary import Pair
 
 CHUNK = 10_000
 SIDES = ("source", "target")
@@ -43,10 +41,10 @@ class Sentences:
     def __getitem__(self, i: int) -> np.ndarray:
         return self.ids[self.offsets[i] : self.offsets[i + 1]]
 
-    def take(self, rows: np.ndarray) -> Rows:
+    def take(self, rows: np.ndarray) -> RaggedRows:
         starts = self.offsets[rows]
         lengths = self.offsets[rows + 1] - starts
-        return Rows(self.ids[places(starts, lengths)], lengths)
+        return RaggedRows(self.ids[places(starts, lengths)], lengths)
 
 
 class Texts:
@@ -59,13 +57,13 @@ class Texts:
     def __getitem__(self, i: int) -> str:
         return self.bytes[self.offsets[i] : self.offsets[i + 1]].tobytes().decode("utf-8")
 
-    def take(self, rows: np.ndarray) -> Rows:
+    def take(self, rows: np.ndarray) -> RaggedRows:
         """The bytes of some texts, and a space after each."""
         starts = self.offsets[rows]
         lengths = self.offsets[rows + 1] - starts + 1
         letters = self.bytes[np.minimum(places(starts, lengths), len(self.bytes) - 1)]
         letters[lengths.cumsum() - 1] = ord(" ")
-        return Rows(letters, lengths)
+        return RaggedRows(letters, lengths)
 
 
 class Corpus:
@@ -107,7 +105,7 @@ def build(
     """
     dtype = np.uint16 if max(map(len, subwords)) <= 2**16 else np.uint32
     report = Report()
-    with appearing(folder, "corpus.json") as aside:
+    with atomic_folder(folder, "keep") as aside:
         writers = [_Writer(aside, side, dtype, with_text) for side in sides]
         rejected = Rejected(aside / "rejected.tsv")
         with writers[0], writers[-1], rejected, open(aside / HELD_OUT, "w", encoding="utf-8") as held:
@@ -243,26 +241,6 @@ def _chunks(lines: Iterable[Line], size: int) -> Iterator[list[Line]]:
     lines = iter(lines)
     while chunk := list(islice(lines, size)):
         yield chunk
-
-
-@contextmanager
-def appearing(folder: Path, sign: str) -> Iterator[Path]:
-    """A folder to write into, which then takes its name; where something goes wrong, it is gone.
-
-    Another run may be quicker with the same: then its folder, which holds the file `sign`, stays.
-    """
-    aside = folder.with_name(f"{folder.name}.{os.getpid()}.part")
-    shutil.rmtree(aside, ignore_errors=True)
-    aside.mkdir(parents=True)
-    try:
-        yield aside
-        try:
-            os.rename(aside, folder)
-        except OSError:
-            if not (folder / sign).is_file():
-                raise
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
 
 
 def _map(path: Path, dtype: np.dtype) -> np.ndarray:

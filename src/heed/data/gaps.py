@@ -11,7 +11,7 @@ from jaxtyping import Bool, Int
 
 from heed.data.noise import Ids, Tokens, check_share, check_sum, fresh, sentences, special
 from heed.data.overlap import compare, counts
-from heed.data.vocabulary import Marks
+from heed.vocabularies.vocabulary import SpecialTokens
 
 
 class GapExample(NamedTuple):
@@ -89,7 +89,7 @@ class Gaps:
     it is to be said whole, after it was read with hidden words. Only the encoder learns the hidden words.
     """
 
-    marks: Marks
+    marks: SpecialTokens
     ends: np.ndarray
     keep: tuple[int, ...] = ()
     choice: str = "principal"

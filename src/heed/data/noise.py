@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 from jaxtyping import Bool, Int
 
-from heed.data.vocabulary import Marks
+from heed.vocabularies.vocabulary import SpecialTokens
 
 Ids = Sequence[int] | np.ndarray
 Tokens = Int[np.ndarray, " t"]
@@ -94,7 +94,7 @@ class Denoise:
     BART's own choice is the default.
     """
 
-    marks: Marks
+    marks: SpecialTokens
     ends: np.ndarray
     keep: tuple[int, ...] = ()
     infill: float = 0.3
@@ -138,7 +138,7 @@ def fresh(tokens: Ids) -> Tokens:
     return np.array(tokens, dtype=np.int64)
 
 
-def special(marks: Marks, keep: Ids = ()) -> list[int]:
+def special(marks: SpecialTokens, keep: Ids = ()) -> list[int]:
     """The ids that no corruption may touch: those with a meaning of their own, and `keep`."""
     own = {marks.pad, marks.first, marks.last, marks.mask, marks.gap, *marks.before, *keep}
     return sorted(own - {None})

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from heed.data.corpus import Corpus
-from heed.data.rows import places
-from heed.data.vocabulary import Pair
+from heed.data.ragged import places
+from heed.vocabularies.vocabulary import Pair
 
 FILE = "shortlist.txt"
 # How many target subwords are always there, and how many more each source subword has. Sentences that are translated
@@ -39,7 +39,7 @@ class Shortlist(NamedTuple):
         return set(self.always.tolist()).union(*(self.by_source.get(i, np.zeros(0, int)).tolist() for i in source))
 
 
-class Table(NamedTuple):
+class TranslationTable(NamedTuple):
     """How often each `source` subword has become each `target`, in the order of sources; so many first are `shared` by both."""
 
     source: np.ndarray
@@ -61,7 +61,7 @@ class Table(NamedTuple):
         return Shortlist(np.sort(always), {i: np.unique(own) for i, own in by_source.items()})
 
 
-def learn(corpus: Corpus, subwords: Pair) -> Table:
+def learn(corpus: Corpus, subwords: Pair) -> TranslationTable:
     """What becomes what, of as much of a corpus as is needed to have seen every subword."""
     sizes = len(subwords[0]), len(subwords[1])
     codes, counts = np.zeros(0, np.int64), np.zeros(0)
@@ -72,10 +72,10 @@ def learn(corpus: Corpus, subwords: Pair) -> Table:
     source, target = codes // sizes[1], codes % sizes[1]
     real = source < sizes[0]
     same = subwords[0].key() == subwords[1].key()
-    return Table(source[real], target[real], counts[real], sizes[0] if same else 0)
+    return TranslationTable(source[real], target[real], counts[real], sizes[0] if same else 0)
 
 
-def short(table: Table, sources: Sequence[list[int]], vocabulary: int) -> Iterator[Shortlist]:
+def short(table: TranslationTable, sources: Sequence[list[int]], vocabulary: int) -> Iterator[Shortlist]:
     """Lists from the shortest on, as long as they are worth having for sources like these."""
     for frequent, best in SIZES:
         own = table.shortlist(frequent, best)

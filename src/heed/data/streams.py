@@ -14,10 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from heed.data.batches import Place
-from heed.data.corpus import appearing
+from heed.data.batching import DataPosition
 from heed.data.filters import Report
-from heed.data.vocabulary import Vocabulary
+from heed.files import atomic_folder
+from heed.vocabularies.vocabulary import Vocabulary
 
 CHUNK = 10_000
 NOTHING = -1  # stands where no token is expected
@@ -72,7 +72,7 @@ def build(
     dtype = np.uint16 if len(subwords) <= 2**16 else np.uint32
     read = unknown = longest = 0
     rest = iter(lines)
-    with appearing(folder, "stream.json") as aside:
+    with atomic_folder(folder, "keep") as aside:
         with open(aside / "stream.ids", "wb") as file:
             while chunk := list(islice(rest, CHUNK)):
                 ids = [np.asarray([*own, subwords.marks.last], dtype=dtype) for own in subwords.encode(chunk)]
@@ -116,15 +116,18 @@ class Windows:
         """How many windows an epoch has."""
         return -(-self.each // self.length)
 
-    def start(self, place: Place) -> Iterator[tuple[Place, Window]]:
+    def start(self, place: DataPosition) -> Iterator[tuple[DataPosition, Window]]:
         """Windows from a place on, epoch after epoch, each with the place after it."""
         epoch, index = place
         while True:
             for i in range(index, len(self)):
-                yield Place(epoch, i + 1) if i + 1 < len(self) else Place(epoch + 1, 0), self.make(Place(epoch, i))
+                yield (
+                    DataPosition(epoch, i + 1) if i + 1 < len(self) else DataPosition(epoch + 1, 0),
+                    self.make(DataPosition(epoch, i)),
+                )
             epoch, index = epoch + 1, 0
 
-    def make(self, place: Place) -> Window:
+    def make(self, place: DataPosition) -> Window:
         """The rows of one window that are my share of it."""
         rank, world = self.share
         mine = np.arange(self.rows // world) + rank * (self.rows // world)

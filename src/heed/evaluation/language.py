@@ -9,10 +9,10 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from heed import __version__
-from heed.data.batches import Place
+from heed.data.batching import DataPosition
 from heed.data.streams import NOTHING, Windows, flat
-from heed.data.vocabularies.words import Words
-from heed.data.vocabulary import Vocabulary
+from heed.vocabularies.vocabulary import Vocabulary
+from heed.vocabularies.words import Words
 
 ROWS = 2048  # of the output that are there at one time
 LENGTH = 512  # of the windows in which a text is read; what was read before is remembered, so it does not matter
@@ -20,9 +20,9 @@ LENGTH = 512  # of the windows in which a text is read; what was read before is 
 
 @dataclass(frozen=True)
 class Perplexity:
-    """`surprise` is -log p of the whole text, in nats; `tokens` and `words` count the end of each line as one."""
+    """`nll` is -log p of the whole text, in nats; `tokens` and `words` count the end of each line as one."""
 
-    surprise: float
+    nll: float
     tokens: int
     words: int
     bytes: int
@@ -33,7 +33,7 @@ class Perplexity:
 
     @property
     def loss(self) -> float:
-        return self.surprise / self.tokens
+        return self.nll / self.tokens
 
     @property
     def per_token(self) -> float:
@@ -42,11 +42,11 @@ class Perplexity:
     @property
     def per_word(self) -> float:
         """Can be compared between vocabularies: what it took to say all words, shared among them."""
-        return _exp(self.surprise / self.words)
+        return _exp(self.nll / self.words)
 
     @property
     def bits_per_byte(self) -> float:
-        return self.surprise / math.log(2) / self.bytes
+        return self.nll / math.log(2) / self.bytes
 
     @property
     def signature(self) -> str:
@@ -72,7 +72,7 @@ def measure(model: nn.Module, subwords: Vocabulary, lines: Sequence[str], rows: 
     rows = min(rows, len(ids))
     windows = Windows(ids, subwords.marks.last, rows=rows, length=max(1, LENGTH * 4 // rows) if rows > 4 else LENGTH)
     return Perplexity(
-        surprise=total(model, windows),
+        nll=total(model, windows),
         tokens=len(ids),
         words=sum(len(line.split()) + 1 for line in lines),
         bytes=sum(len(line.encode()) + 1 for line in lines),
@@ -85,18 +85,18 @@ def measure(model: nn.Module, subwords: Vocabulary, lines: Sequence[str], rows: 
 
 def total(model: nn.Module, windows: Windows) -> float:
     """-log p of all of a text."""
-    return sum(float(parts.double().sum()) for parts in surprises(model, windows))
+    return sum(float(parts.double().sum()) for parts in token_nll(model, windows))
 
 
-def surprises(model: nn.Module, windows: Windows) -> Iterator[Float[Tensor, "b t"]]:
+def token_nll(model: nn.Module, windows: Windows) -> Iterator[Float[Tensor, "b t"]]:
     """-log p of each token, window after window; nothing is learned, and nothing left out. Where none is due, 0."""
     device = next(model.parameters()).device
     model.eval()
     state = model.start(windows.rows)
     for index in range(len(windows)):
-        window = windows.make(Place(0, index)).to(device)
+        window = windows.make(DataPosition(0, index)).to(device)
         with torch.inference_mode():  # not around what is given out: whoever takes it goes on as he was
-            found = told(model, model.read(window.tokens, state), window.expected)
+            found = told(model, model.hidden_states(window.tokens, state), window.expected)
         yield found
 
 

@@ -12,7 +12,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from heed.nn.attention import Attention
-from heed.nn.neighbours import Convolution, Restricted
+from heed.nn.local import Convolution, Restricted
 from heed.nn.recurrent import GRU, RNN, Recurrent
 
 HEADS, WINDOW, KERNEL = 4, 15, 3

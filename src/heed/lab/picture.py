@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from heed.lab import hidden, select
+from heed.lab import hidden_states, select
 from heed.lab.attention import PARTS, Look
 from heed.lab.colors import ACCENT, FAINT, INK, MUTED, WARM
 from heed.lab.fonts import find_fonts
@@ -177,7 +177,8 @@ def save(look: Look, path: Path, part: str, layer: int | None, head: int | None)
     lines = _header(look, across - 2 * MARGIN - 1.1)
     if not any(getattr(look, name).size for name in PARTS):
         lines += [
-            ("" if number else "Attention", line, 9, MUTED, 0.24) for number, line in enumerate(wrap(hidden.NOTE, 90))
+            ("" if number else "Attention", line, 9, MUTED, 0.24)
+            for number, line in enumerate(wrap(hidden_states.NOTE, 90))
         ]
     start = 0.5 + sum(height for *_, height in lines) + 0.3
     height = max(start + down + block.size[1] for block, _, down in blocks) + 0.35
@@ -193,12 +194,12 @@ def save(look: Look, path: Path, part: str, layer: int | None, head: int | None)
 def _blocks(look: Look, part: str, layer: int | None, head: int | None) -> list[tuple]:
     """Place what is drawn: one map, with the others beside it unless a layer is given, and the states where there are some."""
     if not getattr(look, part).size:
-        return hidden.blocks(look, MARGIN, 0.0, 9.0)
+        return hidden_states.blocks(look, MARGIN, 0.0, 9.0)
     detail = Detail(look, part, layer, head)
     blocks = [(detail, MARGIN, 0.0)]
     beside = MARGIN + detail.size[0] + 0.6
     if layer is None and look.states is not None:
-        blocks += hidden.blocks(look, beside, 0.0, 6.0)
+        blocks += hidden_states.blocks(look, beside, 0.0, 6.0)
     elif layer is None:
         blocks += _overview(look, part, beside, detail.size[1])
     return blocks

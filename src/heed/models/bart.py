@@ -85,7 +85,7 @@ class BartClassifier(_Body):
         self, source: Int[Tensor, "b s"], valid: Bool[Tensor, "b s"] | None = None
     ) -> Float[Tensor, "b labels"]:
         first = source.new_full((len(source), 1), self.config.first)
-        states = self.read(torch.cat([first, source[:, :-1]], dim=1), self.encode(source, valid), valid)
+        states = self.decode(torch.cat([first, source[:, :-1]], dim=1), self.encode(source, valid), valid)
         ends = source == self.config.last if valid is None else (source == self.config.last) & valid
         if not ends.any(dim=1).all():
             raise ValueError(f"a text has no end mark (id {self.config.last}): the state there is what is classified")

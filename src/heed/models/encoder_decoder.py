@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from heed.nn import masks
 from heed.nn.attention import Attention, record
-from heed.nn.cache import Reading, StackCache
+from heed.nn.cache import DecoderState, StackCache
 from heed.nn.packing import Borders
 from heed.nn.transformer import MLP, Layer, PostNorm, PreNorm
 
@@ -21,7 +21,7 @@ Activation = Callable[[Tensor], Tensor]
 ACTIVATIONS: dict[str, Activation] = {"relu": F.relu, "gelu": F.gelu, "swish": F.silu}
 
 
-class Watched(NamedTuple):
+class Trace(NamedTuple):
     """A model as it reads and writes: the attentions of its `encoder`, its `decoder` and `cross`, one (b, heads, q, k) a
     layer, none where it has none; what its decoder says, (b, t, dim); of a recurrent one the states, by part (b, t, hidden).
     """
@@ -49,7 +49,7 @@ class EncoderDecoder(nn.Module):
         target: Int[Tensor, "b t"],
         valid: Bool[Tensor, "b s"] | None = None,
     ) -> Float[Tensor, "b t vocab"]:
-        return self.project(self.read(target, self.encode(source, valid), valid))
+        return self.project(self.decode(target, self.encode(source, valid), valid))
 
     def encode(
         self, source: Int[Tensor, "b s"], valid: Bool[Tensor, "b s"] | Borders | None = None
@@ -59,7 +59,7 @@ class EncoderDecoder(nn.Module):
         x = self._embed(self.source_tokens or self.tokens, source, places, self.source_norm or self.norm)
         return self.encoder(x, mask=masks.of_keys(valid))
 
-    def read(
+    def decode(
         self,
         target: Int[Tensor, "b t"],
         memory: Float[Tensor, "b s dim"],
@@ -77,27 +77,27 @@ class EncoderDecoder(nn.Module):
         return self.decoder(x, memory, mask=own, causal=True, memory_mask=other, cache=cache)
 
     def project(self, x: Float[Tensor, "*rows dim"]) -> Float[Tensor, "*rows vocab"]:
-        return F.linear(x, *self.last_layer())
+        return F.linear(x, *self.output_weights())
 
-    def last_layer(self) -> tuple[Tensor, Tensor | None]:
+    def output_weights(self) -> tuple[Tensor, Tensor | None]:
         """The matrix and the bias that make scores of the decoder's last layer."""
         return (self.tokens if self.output is None else self.output).weight, self.bias
 
-    def start(self, source: Int[Tensor, "b s"], valid: Bool[Tensor, "b s"] | None = None) -> Reading:
-        return Reading(self.encode(source, valid), valid, StackCache(self.config.decoder_layers))
+    def start(self, source: Int[Tensor, "b s"], valid: Bool[Tensor, "b s"] | None = None) -> DecoderState:
+        return DecoderState(self.encode(source, valid), valid, StackCache(self.config.decoder_layers))
 
-    def step(self, tokens: Int[Tensor, " b"], state: Reading) -> Float[Tensor, "b vocab"]:
-        return self.project(self.read(tokens[:, None], state.memory, state.valid, state.cache)[:, 0])
+    def step(self, tokens: Int[Tensor, " b"], state: DecoderState) -> Float[Tensor, "b vocab"]:
+        return self.project(self.decode(tokens[:, None], state.memory, state.valid, state.cache)[:, 0])
 
-    def watched(
+    def trace(
         self, source: Int[Tensor, "b s"], target: Int[Tensor, "b t"], valid: Bool[Tensor, "b s"] | None = None
-    ) -> Watched:
+    ) -> Trace:
         """What there is to see of it as it reads the source and writes the target."""
         with record(self) as maps:
             memory = self.encode(source, valid)
             first = len(maps)  # an encoder need not attend
-            said = self.read(target, memory, valid)
-        return Watched({"encoder": maps[:first], "decoder": maps[first::2], "cross": maps[first + 1 :: 2]}, said)
+            said = self.decode(target, memory, valid)
+        return Trace({"encoder": maps[:first], "decoder": maps[first::2], "cross": maps[first + 1 :: 2]}, said)
 
     def _places(self, positions: nn.Module, tokens: Tensor, start: int, valid: Any) -> Float[Tensor, "t dim"]:
         return positions.at(valid.places) if isinstance(valid, Borders) else positions(start, tokens.shape[1])

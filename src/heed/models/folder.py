@@ -1,7 +1,6 @@
 """A model folder: config.json and model.safetensors. Plain data, nothing that runs."""
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -12,6 +11,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from heed.config import WORDS, read
+from heed.files import atomic_file, write_json
 from heed.models import MODELS
 
 WEIGHTS, CONFIG = "model.safetensors", "config.json"
@@ -119,10 +119,8 @@ def read_weights(path: Path) -> dict[str, Tensor]:
 
 
 def write_weights(path: Path, weights: Mapping[str, Tensor]) -> None:
-    """Written aside and renamed, so that no one ever sees half a file."""
-    aside = path.with_name(path.name + ".part")
-    save_weights({name: weight.detach().cpu().contiguous() for name, weight in weights.items()}, aside)
-    replace(aside, path)
+    with atomic_file(path) as part:
+        save_weights({name: weight.detach().cpu().contiguous() for name, weight in weights.items()}, part)
 
 
 def save_weights(weights: Mapping[str, Tensor], path: Path, metadata: dict[str, str] | None = None) -> None:
@@ -136,23 +134,6 @@ def save_weights(weights: Mapping[str, Tensor], path: Path, metadata: dict[str, 
         path.unlink(missing_ok=True)
         raise ValueError(f"{path} could not be written: {error}; make room, or choose another place") from error
     path.chmod(mode)
-
-
-def write_json(path: Path, values: Any) -> None:
-    write_text(path, json.dumps(values, indent=2, ensure_ascii=False) + "\n")
-
-
-def write_text(path: Path, text: str) -> None:
-    aside = path.with_name(path.name + ".part")
-    aside.write_text(text, "utf-8")
-    replace(aside, path)
-
-
-def replace(aside: Path, path: Path) -> None:
-    """Rename once the bytes are on the disk."""
-    with open(aside, "rb") as file:
-        os.fsync(file.fileno())
-    os.replace(aside, path)
 
 
 def some(names: list[str]) -> str:

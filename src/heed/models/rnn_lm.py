@@ -83,9 +83,9 @@ class RNNLanguageModel(nn.Module):
                 nn.init.uniform_(matrix.weight, -0.1, 0.1)
 
     def forward(self, tokens: Int[Tensor, "b t"], state: State | None = None) -> Float[Tensor, "b t vocab"]:
-        return self.project(self.read(tokens, state))
+        return self.project(self.hidden_states(tokens, state))
 
-    def read(self, tokens: Int[Tensor, "b t"], state: State | None = None) -> Float[Tensor, "b t width"]:
+    def hidden_states(self, tokens: Int[Tensor, "b t"], state: State | None = None) -> Float[Tensor, "b t width"]:
         """What is known after each token, from which the next is told; `state` then remembers these tokens too."""
         c, x = self.config, self.tokens(tokens)
         if self.training and c.word_dropout:
@@ -97,9 +97,9 @@ class RNNLanguageModel(nn.Module):
         return self._last(self.after(x))
 
     def project(self, x: Float[Tensor, "*rows width"]) -> Float[Tensor, "*rows vocab"]:
-        return F.linear(x, *self.last_layer())
+        return F.linear(x, *self.output_weights())
 
-    def last_layer(self) -> tuple[Tensor, Tensor | None]:
+    def output_weights(self) -> tuple[Tensor, Tensor | None]:
         """The matrix and the bias that make scores of what is read."""
         return (self.tokens if self.output is None else self.output).weight, self.bias
 

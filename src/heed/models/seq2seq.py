@@ -14,11 +14,21 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from heed.models.encoder_decoder import Watched, check, source_size
+from heed.models.encoder_decoder import Trace, check, source_size
 from heed.nn import init
-from heed.nn.decoders import Bridge, Copy, LookThenStep, Seen, Source, StepThenLook, StepThenLookFed, Vector, Writing
 from heed.nn.packing import Borders
 from heed.nn.recurrent import GRU, LSTM, RNN, State, apart, backwards
+from heed.nn.recurrent_decoders import (
+    Bridge,
+    Copy,
+    LookThenStep,
+    Seen,
+    Source,
+    StepThenLook,
+    StepThenLookFed,
+    Vector,
+    Writing,
+)
 from heed.nn.scores import Additive, Content, Dot, General, ScaledDot
 
 CELLS = {"rnn": RNN, "lstm": LSTM, "gru": GRU}
@@ -95,7 +105,7 @@ class Seq2Seq(nn.Module):
     def forward(
         self, source: Int[Tensor, "b s"], target: Int[Tensor, "b t"], valid: Bool[Tensor, "b s"] | None = None
     ) -> Float[Tensor, "b t vocab"]:
-        return self.project(self.read(target, self.encode(source, valid)))
+        return self.project(self.decode(target, self.encode(source, valid)))
 
     def encode(self, source: Int[Tensor, "b s"], valid: Bool[Tensor, "b s"] | Borders | None = None) -> Source:
         """What the decoder is given of the source. Sources end to end are one row, and `valid` their borders."""
@@ -107,7 +117,7 @@ class Seq2Seq(nn.Module):
             return Source(start)
         return Source(start, states, self.decoder.score.keys(states), None if valid is None else valid[:, None])
 
-    def read(
+    def decode(
         self,
         target: Int[Tensor, "b t"],
         memory: Source,
@@ -125,9 +135,9 @@ class Seq2Seq(nn.Module):
         return self._write(rows, Writing(memory, memory.start))[0][places][None]
 
     def project(self, x: Float[Tensor, "*rows dim"]) -> Float[Tensor, "*rows vocab"]:
-        return F.linear(x, *self.last_layer())
+        return F.linear(x, *self.output_weights())
 
-    def last_layer(self) -> tuple[Tensor, Tensor]:
+    def output_weights(self) -> tuple[Tensor, Tensor]:
         """The matrix and the bias that make scores of what the decoder says."""
         return (self.tokens if self.output is None else self.output).weight, self.bias
 
@@ -138,15 +148,15 @@ class Seq2Seq(nn.Module):
     def step(self, tokens: Int[Tensor, " b"], state: Writing) -> Float[Tensor, "b vocab"]:
         return self.project(self._write(tokens[:, None], state)[0][:, 0])
 
-    def watched(
+    def trace(
         self, source: Int[Tensor, "b s"], target: Int[Tensor, "b t"], valid: Bool[Tensor, "b s"] | None = None
-    ) -> Watched:
+    ) -> Trace:
         """What there is to see of it as it reads the source and writes the target."""
         memory = self.encode(source, valid)
         said, seen = self._write(target, Writing(memory, memory.start))
         cross = [] if seen.weights is None else [seen.weights[:, None]]  # one head
         states = {"encoder": self._states(source, valid)[0], "decoder": seen.states}
-        return Watched({"encoder": [], "decoder": [], "cross": cross}, said, states)
+        return Trace({"encoder": [], "decoder": [], "cross": cross}, said, states)
 
     def _states(self, source: Tensor, valid: Tensor | None) -> tuple[Float[Tensor, "b s hidden"], State]:
         """The states h_j in the order of the source, and what the encoder remembers at its end."""

@@ -10,7 +10,7 @@ from torch import nn
 
 from heed.models.encoder_decoder import EncoderDecoder, check, layer, source_size
 from heed.nn import init
-from heed.nn.neighbours import Convolution, Restricted
+from heed.nn.local import Convolution, Restricted
 from heed.nn.positions import Learned, Sinusoidal
 from heed.nn.transformer import Layer, PostNorm, PreNorm, Stack
 

@@ -55,7 +55,7 @@ class StackCache(list[LayerCache]):
 
 
 @dataclass
-class Reading:
+class DecoderState:
     """A decoder at work: the memory it reads, and what it has computed so far."""
 
     memory: Tensor

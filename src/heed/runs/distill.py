@@ -12,17 +12,17 @@ from heed import config
 from heed.data import corpus as corpora
 from heed.data import readers
 from heed.data.readers import Line
-from heed.data.subwords import Subwords
-from heed.data.vocabularies import folder as vocabularies
 from heed.evaluation.translation import metrics
-from heed.models import folder as model_folder
+from heed.files import write_text
+from heed.loading import load
+from heed.products.translator.translator import Translator
 from heed.runs.distill_config import DistillConfig
 from heed.runs.models import choose_preset
 from heed.runs.recipe import Recipe
 from heed.runs.teacher import WEIGHTS, check_weights
 from heed.runs.teacher import check as check_teacher
-from heed.serving.load import load
-from heed.serving.translator import Translator
+from heed.vocabularies import folder as vocabularies
+from heed.vocabularies.sentencepiece import Subwords
 
 FOLDER, PLAN, STUDENT = "distilled", "plan.toml", "student.toml"
 SOURCE, TARGET, REFERENCE = "source.txt", "target.txt", "reference.txt"
@@ -136,17 +136,17 @@ def make(plan: Plan, folder: Path, tell: Tell = lambda what, done, total: None) 
         tell("reading", 0, 0)
         corpus = _read(plan)  # whatever is wrong with the files is said before anything is written
         own.mkdir(parents=True, exist_ok=True)
-        model_folder.write_text(own / PLAN, config.to_toml(plan))
+        write_text(own / PLAN, config.to_toml(plan))
         if plan.distill.vocabulary == "teacher" and not plan.model.folder:
             vocabularies.write(own, (teacher.source, teacher.target))
         for name, texts in zip(VALID, zip(*corpus.held, strict=True), strict=False):
-            model_folder.write_text(own / name, "".join(f"{text}\n" for text in texts))
+            write_text(own / name, "".join(f"{text}\n" for text in texts))
         _translate(plan.distill, teacher, corpus, own, tell)
     else:
         before = config.read(Plan, config.load_toml(own / PLAN)).data
         plan = _of_languages(plan, {"source": before.source_language, "target": before.target_language})
-    model_folder.write_text(own / PLAN, config.to_toml(plan))
-    model_folder.write_text(own / STUDENT, config.to_toml(student(plan, own)))
+    write_text(own / PLAN, config.to_toml(plan))
+    write_text(own / STUDENT, config.to_toml(student(plan, own)))
     return own / STUDENT
 
 

@@ -6,13 +6,12 @@ from typing import Any, NamedTuple
 
 from torch import nn
 
-from heed.data.batches import Noise, Together, collate, labelled
+from heed.data.batching import Collate, Noise, collate, labelled
 from heed.data.corpus import Corpus
 from heed.data.gaps import Gaps
 from heed.data.noise import Denoise, sentence_ends, sentences
 from heed.data.readers import Line
 from heed.data.streams import Stream, Windows
-from heed.data.vocabulary import Pair, Vocabulary
 from heed.runs.language import Continuing, windows
 from heed.runs.recipe import Recipe
 from heed.runs.validation import Classifying, Restoring, Translating, Validation
@@ -21,6 +20,7 @@ from heed.tasks.config import TaskConfig
 from heed.tasks.gap_sentences import GapSentences
 from heed.tasks.language import LanguageModelling
 from heed.tasks.translation import RDrop, Taught, Translation
+from heed.vocabularies.vocabulary import Pair, Vocabulary
 
 METRICS = {  # the first is what "best" means unless said
     "translation": ("chrf", "bleu", "rouge", "loss"),
@@ -37,7 +37,7 @@ class Job(NamedTuple):
     objective: Callable
     validation: Validation
     metric: str
-    together: Together = collate
+    together: Collate = collate
     noise: Noise | None = None
     windows: Callable[[Stream, tuple[int, int]], Windows] | None = None  # where one text is read, not many
 
@@ -75,7 +75,7 @@ def job(recipe: Recipe, lines: Sequence[Line], subwords: Pair, teachers: tuple[n
     if task.name == "translation":
         objective = RDrop(t.label_smoothing, t.r_drop) if t.r_drop else Translation(t.label_smoothing)
         if teachers:
-            objective = Taught(teachers, t.label_smoothing, t.taught)
+            objective = Taught(teachers, t.label_smoothing, t.distillation_loss)
         return Job(objective, Translating(lines, subwords, **watched), metric)
     if t.r_drop:
         raise ValueError(f"training.r_drop is {t.r_drop}; it is for translation alone, not for {task.name}")

@@ -7,12 +7,12 @@ from torch import nn
 
 from heed.data.readers import Line
 from heed.data.streams import Stream, Windows, flat, rows_of
-from heed.data.vocabulary import Vocabulary
 from heed.decoding.config import DecodingConfig
 from heed.evaluation.language import total
+from heed.products.generator import Generator
 from heed.runs.recipe import Recipe
-from heed.runs.validation import Validity, shown
-from heed.serving.generator import Generator
+from heed.runs.validation import ValidationResult, shown
+from heed.vocabularies.vocabulary import Vocabulary
 
 ROWS, LEAST = 32, 256  # a validation text is read in so many parts, none of fewer tokens
 PROMPT, SAID = 8, 30  # tokens of a sample
@@ -42,8 +42,8 @@ class Continuing:
         self.tokens = len(stream)
         self.windows = Windows(stream, subwords.marks.last, rows=rows, length=max(1, budget // rows))
 
-    def run(self, model: nn.Module, decoding: DecodingConfig, max_source: int) -> Validity:
-        return Validity({"loss": total(model, self.windows) / self.tokens}, self._samples(model, decoding))
+    def run(self, model: nn.Module, decoding: DecodingConfig, max_source: int) -> ValidationResult:
+        return ValidationResult({"loss": total(model, self.windows) / self.tokens}, self._samples(model, decoding))
 
     def facts(self, model: nn.Module) -> dict[str, Any]:
         return {}

@@ -11,18 +11,18 @@ from itertools import chain, count, islice
 from pathlib import Path
 
 from heed.data import corpus as corpora
-from heed.data import readers, streams, subwords
-from heed.data.cache import cache_folder
+from heed.data import readers, streams
 from heed.data.corpus import Corpus
 from heed.data.filters import FiltersConfig
-from heed.data.labels import Labels
 from heed.data.readers import Line
 from heed.data.streams import Stream
-from heed.data.vocabularies import folder as vocabularies
-from heed.data.vocabularies import words
-from heed.data.vocabulary import Pair
+from heed.files import atomic_folder, cache_folder, sha256
 from heed.models.package import Package
 from heed.runs.recipe import DataConfig, Recipe
+from heed.vocabularies import folder as vocabularies
+from heed.vocabularies import sentencepiece, words
+from heed.vocabularies.labels import Labels
+from heed.vocabularies.vocabulary import Pair
 
 FORMAT = 2  # of what is kept; a change of how text is cleaned, cut or stored changes it
 
@@ -130,7 +130,7 @@ def _with_phrasebook(data: DataConfig) -> DataConfig:
     """Where the built-in phrasebook is asked for, its files."""
     if not data.phrasebook:
         return data
-    from heed.data import phrasebook
+    from heed.data.synthetic import phrasebook
 
     folder = cache_folder() / f"phrasebook-{phrasebook.EDITION}-{data.phrasebook}"
     paths = {f"{part}.{side}": folder / f"{part}.{side}" for part in ("train", "valid") for side in ("ko", "en")}
@@ -160,7 +160,7 @@ def _subwords(recipe: Recipe, lines: Callable[[], Iterable[Line]], texts: str, t
     """Given, kept, or learned now."""
     c, family = recipe.subwords, recipe.family
     if c.source_model or c.target_model:
-        load = words.load if c.kind == "words" else subwords.load
+        load = words.load if c.kind == "words" else sentencepiece.load
         source = load(Path(c.source_model or c.target_model))
         other = c.target_model and c.target_model != c.source_model
         return source, load(Path(c.target_model)) if other else source
@@ -172,7 +172,7 @@ def _subwords(recipe: Recipe, lines: Callable[[], Iterable[Line]], texts: str, t
     )
     if not (folder / "subwords.json").is_file():
         pair = _learn(recipe, lines, tell)
-        with corpora.appearing(folder, "subwords.json") as aside:
+        with atomic_folder(folder, "keep") as aside:
             (aside / "subwords.json").write_text(json.dumps(vocabularies.write(aside, pair)))
     return vocabularies.read(folder, json.loads((folder / "subwords.json").read_text()))
 
@@ -199,10 +199,10 @@ def _learn(recipe: Recipe, lines: Callable[[], Iterable[Line]], tell: Tell) -> P
         if c.kind == "words":
             learned.append(words.learn(own, c))
             continue
-        size = c.size or subwords.choose_size(pairs, len(set().union(*own)))
+        size = c.size or sentencepiece.choose_size(pairs, len(set().union(*own)))
         if recipe.family:
             return vocabularies.learn(recipe.family, own, size)
-        learned.append(subwords.learn(own, c, size))
+        learned.append(sentencepiece.learn(own, c, size))
     return learned[0], learned[-1]
 
 
@@ -222,8 +222,7 @@ def _key(data: DataConfig, *settings) -> str:
 def _file(path: Path) -> str:
     if not path.is_file():
         raise ValueError(f"{path}: no such file")
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return sha256(path)
 
 
 def _digest(*parts) -> str:

@@ -7,13 +7,13 @@ from typing import Any, Literal
 
 from heed import config
 from heed.data.filters import FiltersConfig
-from heed.data.subwords import SubwordsConfig
 from heed.data.vectors import VectorsConfig
 from heed.decoding.config import DecodingConfig
 from heed.models.transformer import TransformerConfig
 from heed.tasks.config import TaskConfig
 from heed.text.languages import of_files
 from heed.training.config import TrainingConfig
+from heed.vocabularies.sentencepiece import SubwordsConfig
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from heed import config
-from heed.data.batches import Place
-from heed.models.folder import write_text
+from heed.data.batching import DataPosition
+from heed.files import write_text
 from heed.runs.recipe import Recipe, differences
 from heed.runs.teacher import WEIGHTS
 from heed.training import torchrun
@@ -46,14 +46,14 @@ def _absolute(value: Any) -> Any:
     return str(Path(value).resolve()) if isinstance(value, str) else value
 
 
-def place_of(state: Mapping[str, Any], order: Sequence[Any]) -> tuple[Place, list[str]]:
+def place_of(state: Mapping[str, Any], order: Sequence[Any]) -> tuple[DataPosition, list[str]]:
     """Where in the data to go on, and what to say of it: in another order than before, some texts would be left out."""
-    place, before = Place(*state["place"]), state.get("order", order)
+    place, before = DataPosition(*state["place"]), state.get("order", order)
     if before == order or not place.index:
         return place, []
     now, then = (f"{kind}, of {tokens:,} tokens, seed {seed}" for kind, tokens, seed in (order, before))
     told = f"Batches are now {now} (before: {then}), so epoch {place.epoch + 1} begins anew: nothing of it is left out."
-    return Place(place.epoch, 0), [told]
+    return DataPosition(place.epoch, 0), [told]
 
 
 def begin(folder: Path) -> None:

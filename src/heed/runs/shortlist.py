@@ -5,15 +5,15 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
-from heed.data.batches import by_length
+from heed.data.batching import by_length
 from heed.data.shortlist import Shortlist, Table, short
-from heed.data.vocabulary import Pair
 from heed.decoding.config import DecodingConfig, longest
 from heed.decoding.limits import Rule, among
 from heed.decoding.sample import likeliest, one_by_one
 from heed.evaluation.translation import metrics
-from heed.serving.searching import searching
-from heed.serving.translator import Translator
+from heed.products.translator.search_options import searching
+from heed.products.translator.translator import Translator
+from heed.vocabularies.vocabulary import Pair
 
 CHECKED = 1000  # translations, greedy
 LOST = 0.1  # points of BLEU, and of chrF, at most

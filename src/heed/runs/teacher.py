@@ -7,12 +7,12 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from heed.data.vocabulary import Pair
+from heed.files import write_text
+from heed.loading import open_package
 from heed.models import LANGUAGE_MODELS
-from heed.models.folder import write_text
 from heed.models.package import Package
 from heed.runs.recipe import Recipe
-from heed.serving.load import open_package
+from heed.vocabularies.vocabulary import Pair
 
 
 def open_teachers(recipe: Recipe) -> dict[str, Package]:

@@ -14,29 +14,29 @@ from torch import nn
 
 from heed import __version__, config
 from heed.data import corpus as corpora
-from heed.data.batches import Place
-from heed.data.loading import ahead
-from heed.models import folder as model_folder
+from heed.data.batching import DataPosition
+from heed.data.prefetch import in_thread
+from heed.device import choose_device
+from heed.files import write_text
 from heed.models.package import Package
 from heed.runs import models, vectors
-from heed.runs.base import open_base, with_search
+from heed.runs.execution_plan import batches, longest, plan_execution
 from heed.runs.jobs import job
-from heed.runs.pace import batches, longest, pace
 from heed.runs.prepare import Prepared, prepare
-from heed.runs.product import Product
+from heed.runs.pretrained import open_base, with_search
 from heed.runs.recipe import Recipe
-from heed.runs.record import Record
 from heed.runs.resume import alone_in, begin, check_folder, place_of, restarted
+from heed.runs.run_folder import RunFolder
 from heed.runs.teacher import WEIGHTS, check_room, check_weights, heard, open_teachers
-from heed.runs.validation import Validity
-from heed.serving.load import choose_device
+from heed.runs.validation import ValidationResult
+from heed.runs.validation_history import ValidationHistory
 from heed.training import average, checkpoints, distributed, loop, torchrun
 from heed.training.average import EMA, swapped
-from heed.training.carried import Carried
-from heed.training.checkpoints import Learner
+from heed.training.checkpoints import TrainingState
 from heed.training.config import make_optimizer, make_schedule
-from heed.training.distributed import Alone
+from heed.training.distributed import SingleProcess
 from heed.training.meter import Meter, perplexity
+from heed.training.recurrent_state import Carried
 from heed.training.report import SCORES, Log, Report
 from heed.training.shards import gathered
 
@@ -60,38 +60,40 @@ class Run:
         prepared: Prepared,
         report: Callable[[int], Report],
         base: Package | None = None,
-        workers: Alone | None = None,
+        workers: SingleProcess | None = None,
         teachers: Mapping[str, Package] | None = None,
     ):
         t = recipe.training
         self.recipe, self.folder, self.prepared = recipe, folder, prepared
-        self.workers = workers or Alone(choose_device(t.device))
-        voices = tuple(heard(own, name, prepared.subwords) for name, own in (teachers or {}).items())
-        self.job = job(recipe, prepared.valid, prepared.subwords, voices)
+        self.workers = workers or SingleProcess(choose_device(t.device))
+        teachers = tuple(heard(own, name, prepared.subwords) for name, own in (teachers or {}).items())
+        self.job = job(recipe, prepared.valid, prepared.subwords, teachers)
         torch.manual_seed(t.seed)
         self.model = models.build(recipe, base, prepared)
-        for name, voice in zip(teachers or {}, voices, strict=True):
+        for name, voice in zip(teachers or {}, teachers, strict=True):
             check_room(voice, name, self.model)
         begun = vectors.begin(self.model, recipe, prepared, folder, self.workers)
         if self.workers.world > 1:  # another machine may draw, or have in its cache, other ones
-            self.model.load_state_dict(self.workers.spread(self.model.state_dict()))
+            self.model.load_state_dict(self.workers.broadcast_tensors(self.model.state_dict()))
         models.check_places(self.model, recipe, prepared)
-        self.pace = pace(t, self.model, self.job, self.workers, longest(recipe, prepared, self.model.config.max_length))
-        for voice in () if self.pace.swiftly else voices:  # where it goes swiftly, to a rounded copy
+        self.plan_execution = plan_execution(
+            t, self.model, self.job, self.workers, longest(recipe, prepared, self.model.config.max_length)
+        )
+        for voice in () if self.plan_execution.accelerated else teachers:  # where it goes swiftly, to a rounded copy
             voice.to(self.workers.device)
-        if self.pace.swiftly:
-            self.objective = Alone.wrap(self.workers, self.model, self.job.objective)
+        if self.plan_execution.accelerated:
+            self.objective = SingleProcess.wrap(self.workers, self.model, self.job.objective)
         else:
             self.objective = self.workers.wrap(self.model, self.job.objective, t.compile)
         self.optimizer = make_optimizer(t, self.model.parameters())
         carried = Carried(self.job.objective, self.workers)
-        self.learner = Learner(self.model, self.optimizer, EMA(self.model, t.ema) if t.ema else None, carried)
-        self.record = Record()
-        self.place, self.step = Place(), 0
+        self.learner = TrainingState(self.model, self.optimizer, EMA(self.model, t.ema) if t.ema else None, carried)
+        self.record = ValidationHistory()
+        self.place, self.step = DataPosition(), 0
         self.decoding = dataclasses.replace(recipe.decoding, beam=t.valid_beam, nbest=1, sample=False)
-        self.product = Product(folder, recipe, prepared, self.job.validation, base)
+        self.product = RunFolder(folder, recipe, prepared, self.job.validation, base)
         said = [*vectors.says(begun), *self.job.says(self.model.config.max_length, prepared.corpus)]
-        restored = [*self.product.says(), *said, *self.pace.says(self.workers.device), *self._restore()]
+        restored = [*self.product.says(), *said, *self.plan_execution.says(self.workers.device), *self._restore()]
         self.report = report(self.step)
         for sentence in restored:
             self.report.say(sentence)
@@ -105,9 +107,9 @@ class Run:
         if self.log:
             self.log.write("start", step=self.step, key=self.prepared.key, heed=__version__, torch=torch.__version__)
         if self.step < t.steps and not self.record.stopped:
-            made = batches(self.recipe, self.prepared, self.job, self.pace, self.workers, self.place)
+            made = batches(self.recipe, self.prepared, self.job, self.plan_execution, self.workers, self.place)
             moved = ((place, batch.to(self.workers.device)) for place, batch in made)
-            with closing(made), closing(ahead(moved)) as ready:
+            with closing(made), closing(in_thread(moved)) as ready:
                 loop.train(
                     self.model,
                     ready,
@@ -120,13 +122,13 @@ class Run:
                     seed=t.seed,
                     workers=self.workers,
                     context=self._precision,
-                    passes=self.pace.passes(self.model, self.job.objective),
+                    passes=self.plan_execution.passes(self.model, self.job.objective),
                     after_step=[self._average, self._tell, self._check, self._save],
                 )
         if self.workers.leaving():
             return Outcome("interrupted", self.step, self.folder)
-        with self.workers.shown(self.model, self._watched()) as model:
-            self.workers.told(lambda: self._finish(model))
+        with self.workers.full_model(self.model, self._watched()) as model:
+            self.workers.broadcast(lambda: self._finish(model))
         return Outcome("stopped early" if self.record.stopped else "finished", self.step, self.folder)
 
     def interrupt(self, number: int, frame: Any) -> None:
@@ -139,7 +141,7 @@ class Run:
             self.log.close()
 
     def _precision(self):
-        return self.pace.context(self.workers.device)
+        return self.plan_execution.context(self.workers.device)
 
     # after each step, in this order
 
@@ -151,7 +153,7 @@ class Run:
     def _tell(self, progress: loop.Progress) -> None:
         self.meter.add(progress)
         if progress.step % self.recipe.training.log_every == 0 or progress.step == self.recipe.training.steps:
-            with self.workers.one_voice():
+            with self.workers.errors_from_first():
                 facts = self.meter.read(progress)
             if self.log:
                 self.log.write("step", **facts)
@@ -161,8 +163,8 @@ class Run:
         if progress.step % self.recipe.training.valid_every and progress.step != self.recipe.training.steps:
             return
         began = time.monotonic()
-        with self.workers.shown(self.model, self._watched()) as model:
-            self.record = self.workers.told(lambda: self._look(model, progress))
+        with self.workers.full_model(self.model, self._watched()) as model:
+            self.record = self.workers.broadcast(lambda: self._look(model, progress))
         self.meter.pause(time.monotonic() - began)
 
     def _save(self, progress: loop.Progress) -> bool:
@@ -174,14 +176,14 @@ class Run:
             self.record.saved.append(progress.step)
         leave = self.workers.leaving() or self.record.stopped
         if regular or leave or progress.step in self.record.best_steps(t.average):
-            with self.workers.one_voice():
+            with self.workers.errors_from_first():
                 self.meter.check(progress)
             self._write_checkpoint()
         return leave
 
     # the parts of that
 
-    def _look(self, model: nn.Module, progress: loop.Progress) -> Record:
+    def _look(self, model: nn.Module, progress: loop.Progress) -> ValidationHistory:
         """Validate; the record with what was found."""
         began = time.monotonic()
         found = self._validate(model)
@@ -204,21 +206,21 @@ class Run:
         """The weights to look at: the running average where that will be the model, or else (None) the model's own."""
         return self.learner.ema.weights if self.recipe.training.final == "ema" else None
 
-    def _validate(self, model: nn.Module) -> Validity:
+    def _validate(self, model: nn.Module) -> ValidationResult:
         with self._precision():
             return self.job.validation.run(model, self.decoding, self.product.max_source)
 
     def _write_checkpoint(self) -> None:
         parts = [gathered(own, self.workers.first) for own in self.learner.tensors()]
-        order = self.pace.order(self.recipe.training)
+        order = self.plan_execution.order(self.recipe.training)
         state = {"place": list(self.place), "order": order, "record": dataclasses.asdict(self.record)}
-        self.workers.told(lambda: self.product.write_checkpoint(self.step, *parts, state))
+        self.workers.broadcast(lambda: self.product.write_checkpoint(self.step, *parts, state))
 
     def _restore(self) -> list[str]:
         """Go back to the newest checkpoint that is whole; what to say about it."""
         said: list[str] = []
         kept = checkpoints.newest(self.product.checkpoints, said.append) if self.workers.first else None
-        found = self.workers.told(lambda: kept and (kept.step, kept.state))
+        found = self.workers.broadcast(lambda: kept and (kept.step, kept.state))
         if found is None:
             return said
         step, state = found
@@ -228,11 +230,11 @@ class Run:
                 "version of heed prepares them otherwise; put them back, or start a new run with another --out"
             )
         parts = (kept.model, kept.training) if kept else ({}, {})
-        said += self.learner.restore(*map(self.workers.spread, parts), self.product.checkpoints)
-        self.record = Record(**state["record"])
+        said += self.learner.restore(*map(self.workers.broadcast_tensors, parts), self.product.checkpoints)
+        self.record = ValidationHistory(**state["record"])
         self.record.stopped = 0 < self.recipe.training.patience <= self.record.waited
         self.step = step
-        self.place, changed = place_of(state, self.pace.order(self.recipe.training))
+        self.place, changed = place_of(state, self.plan_execution.order(self.recipe.training))
         return [*said, f"Going on from step {self.step:,}.", *changed]
 
     def _finish(self, model: nn.Module) -> None:
@@ -268,26 +270,26 @@ def run(
     device = choose_device(torchrun.card(recipe.training.device))
     workers, held = distributed.join(device, recipe.training.parallel), ExitStack()
     try:
-        again = workers.told(lambda: resume or restarted(folder))
+        again = workers.broadcast(lambda: resume or restarted(folder))
         base = workers.in_turn(lambda: open_base(recipe, folder, again))
         teachers = workers.in_turn(lambda: open_teachers(recipe))
         recipe = with_search(recipe, base)
-        workers.told(lambda: check_folder(recipe, folder, again, say))
-        prepared = workers.told(lambda: prepare(recipe, tell, base))
+        workers.broadcast(lambda: check_folder(recipe, folder, again, say))
+        prepared = workers.broadcast(lambda: prepare(recipe, tell, base))
         r = prepared.corpus.report
         aside = f"; {r.held_out:,} set aside for validation" if r.held_out else ""
         what = "texts" if recipe.task.one_sided else "pairs"
         say(f"{r.kept:,} {what} to train on, of {r.read:,}{aside}; left out: {corpora.describe(r)}.")
-        workers.told(lambda: begin(folder))
-        workers.told(lambda: held.enter_context(alone_in(folder)))
+        workers.broadcast(lambda: begin(folder))
+        workers.broadcast(lambda: held.enter_context(alone_in(folder)))
         if teachers:
             heard_now = [own.model for own in teachers.values()]
-            workers.told(lambda: check_weights(heard_now, folder / WEIGHTS, begun=again))
-        with workers.one_voice():
+            workers.broadcast(lambda: check_weights(heard_now, folder / WEIGHTS, begun=again))
+        with workers.errors_from_first():
             at_work = Run(recipe, folder, prepared, report, base, workers, teachers)
         if again and not at_work.step:
             at_work.report.say("There is no checkpoint to go on from: it begins with step 1.")
-        workers.told(lambda: model_folder.write_text(folder / "recipe.toml", config.to_toml(recipe)))
+        workers.broadcast(lambda: write_text(folder / "recipe.toml", config.to_toml(recipe)))
         outcome = _to_the_end(at_work)
     except RuntimeError as error:
         workers.explain(error)

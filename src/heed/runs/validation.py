@@ -9,22 +9,22 @@ import numpy as np
 import torch
 from torch import nn
 
-from heed.data.batches import Noise, collate, labelled, plan, with_hidden
+from heed.data.batching import Noise, collate, labelled, plan, with_hidden
 from heed.data.readers import Line
-from heed.data.vocabulary import Pair, Vocabulary
 from heed.decoding.config import DecodingConfig
 from heed.evaluation import rouge
 from heed.evaluation.translation import metrics
-from heed.serving.classifier import Classifier
-from heed.serving.inside import Rows, choose_rows
-from heed.serving.translator import Translator
+from heed.products.classifier import Classifier
+from heed.products.translator.attention_trace import AlignmentRows, choose_rows
+from heed.products.translator.translator import Translator
 from heed.tasks.classification import Classification
-from heed.tasks.loss import Loss
 from heed.tasks.translation import Translation
+from heed.training.loss import Loss
+from heed.vocabularies.vocabulary import Pair, Vocabulary
 
 
 @dataclass(frozen=True)
-class Validity:
+class ValidationResult:
     """`scores` by the names of their metrics; `samples` are (what was read, what was expected, what was said)."""
 
     scores: dict[str, float]
@@ -37,7 +37,7 @@ class Validation(Protocol):
 
     size: int
 
-    def run(self, model: nn.Module, decoding: DecodingConfig, max_source: int) -> Validity: ...
+    def run(self, model: nn.Module, decoding: DecodingConfig, max_source: int) -> ValidationResult: ...
 
     def facts(self, model: nn.Module) -> dict[str, Any]:
         """What the model folder should say because of what was seen here."""
@@ -56,7 +56,7 @@ class Translating:
         self.ids = [part.encode(texts) for part, texts in zip(subwords, (self.sources, self.references), strict=True)]
         self.shown = shown(len(lines), samples)
 
-    def run(self, model: nn.Module, decoding: DecodingConfig, max_source: int) -> Validity:
+    def run(self, model: nn.Module, decoding: DecodingConfig, max_source: int) -> ValidationResult:
         model.eval()
         translator = Translator([model], self.subwords, decoding=decoding, max_source=max_source)
         found = [t.text for t in translator.translate(self.sources, batch_tokens=self.budget)]
@@ -65,7 +65,7 @@ class Translating:
         bleu, chrf = (m.corpus_score(found, [self.references]).score for m in metrics(False, "13a")[:2])  # TER is slow
         overlap = 100 * rouge.score(found, self.references).longest.f1
         scores = {"loss": self.loss(model), "bleu": bleu, "chrf": chrf, "rouge": overlap}
-        return Validity(scores, samples)
+        return ValidationResult(scores, samples)
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
@@ -77,12 +77,12 @@ class Translating:
     def too_long(self, most: int) -> int:
         return sum(max(map(len, pair)) >= most for pair in zip(*self.ids, strict=True))
 
-    def alignment_rows(self, model: nn.Module) -> Rows:
+    def alignment_rows(self, model: nn.Module) -> AlignmentRows:
         """Where this model's word alignments are to be read."""
         most = min(60, model.config.max_length - max(len(own.marks.before) for own in self.subwords))
         pairs = [pair for pair in zip(*self.ids, strict=True) if all(0 < len(side) < most for side in pair)][:200]
         if not pairs:
-            return Rows(model.config.decoder_layers - 1, after=False)
+            return AlignmentRows(model.config.decoder_layers - 1, after=False)
         return choose_rows(model.eval(), pairs, self.subwords)
 
     def loss(self, model: nn.Module) -> float:
@@ -103,14 +103,14 @@ class Restoring:
         self.examples = [noise(np.asarray(own, dtype=np.int64), chance) for own in ids]
         self.shown = shown(len(lines), samples)
 
-    def run(self, model: nn.Module, decoding: DecodingConfig, max_source: int) -> Validity:
+    def run(self, model: nn.Module, decoding: DecodingConfig, max_source: int) -> ValidationResult:
         model.eval()
         marks = self.subwords[0].marks, self.subwords[1].marks
         most = model.config.max_length - len(marks[0].before)
         loss = _loss(
             model, Translation(0.0), _short(self.examples, most), lambda own: with_hidden(own, marks), self.budget
         )
-        return Validity({"loss": loss}, self._samples(model, decoding, most))
+        return ValidationResult({"loss": loss}, self._samples(model, decoding, most))
 
     def facts(self, model: nn.Module) -> dict[str, Any]:
         return {}
@@ -137,7 +137,7 @@ class Classifying:
         self.ids = subwords[0].encode(self.texts), [_label(line, subwords[1]) for line in lines]
         self.shown = shown(len(lines), samples)
 
-    def run(self, model: nn.Module, decoding: DecodingConfig, max_source: int) -> Validity:
+    def run(self, model: nn.Module, decoding: DecodingConfig, max_source: int) -> ValidationResult:
         model.eval()
         marks = self.subwords[0].marks, self.subwords[1].marks
         most = model.config.max_length - len(marks[0].before)
@@ -149,7 +149,7 @@ class Classifying:
         said = [one.label for one in found]
         right = sum(a == b for a, b in zip(said, self.names, strict=True))
         samples = [(self.texts[i], self.names[i], said[i]) for i in self.shown]
-        return Validity({"loss": loss, "accuracy": 100 * right / max(1, self.size)}, samples)
+        return ValidationResult({"loss": loss, "accuracy": 100 * right / max(1, self.size)}, samples)
 
     def facts(self, model: nn.Module) -> dict[str, Any]:
         return {"labels": self.subwords[1].names}
@@ -172,7 +172,7 @@ def _loss(
     total, count = 0.0, 0
     for rows in plan(*lengths, budget=budget, seed=0, epoch=0):
         loss = objective(model, together([examples[i] for i in rows]).to(device))
-        total, count = total + loss.surprise.item(), count + loss.count
+        total, count = total + loss.nll.item(), count + loss.count
     return total / max(count, 1)
 
 

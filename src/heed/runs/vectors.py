@@ -12,13 +12,13 @@ from torch import nn
 from heed.data.streams import Stream
 from heed.data.vectors import Vectors, VectorsConfig, read
 from heed.data.vectors.layout import layout
-from heed.data.vocabularies.words import Words
-from heed.data.vocabulary import Vocabulary
 from heed.models.package import Package
 from heed.runs.prepare import Prepared
 from heed.runs.recipe import Recipe
 from heed.training import checkpoints
-from heed.training.distributed import Alone
+from heed.training.distributed import SingleProcess
+from heed.vocabularies.vocabulary import Vocabulary
+from heed.vocabularies.words import Words
 
 CHUNK = 1 << 22  # ids that are counted at once
 
@@ -58,7 +58,7 @@ class AnyCase:
         return word in self.words or word.lower() in self.small
 
 
-def begin(model: nn.Module, recipe: Recipe, prepared: Prepared, folder: Path, workers: Alone) -> list[Coverage]:
+def begin(model: nn.Module, recipe: Recipe, prepared: Prepared, folder: Path, workers: SingleProcess) -> list[Coverage]:
     """Put the vectors that a recipe names into a new model, and freeze them where they should stay as they are.
 
     Of a run that goes on, the checkpoint has them: nothing is read.
@@ -67,8 +67,8 @@ def begin(model: nn.Module, recipe: Recipe, prepared: Prepared, folder: Path, wo
         return []
     tables = {side: _table(model, side, recipe.vectors.frozen) for side in recipe.vectors.files}
     found: dict[str, tuple[Rows, Coverage]] = {}
-    if workers.told(lambda: checkpoints.newest(folder / "checkpoints", lambda sentence: None) is None):
-        found = workers.told(lambda: _find(recipe.vectors, tables, prepared))
+    if workers.broadcast(lambda: checkpoints.newest(folder / "checkpoints", lambda sentence: None) is None):
+        found = workers.broadcast(lambda: _find(recipe.vectors, tables, prepared))
     for table in set(tables.values()):
         sides = [rows for side, (rows, _) in found.items() if tables[side] is table]
         if sides:
@@ -86,7 +86,7 @@ def _table(model: nn.Module, side: str, frozen: bool) -> nn.Embedding:
     """The embeddings of one side."""
     own = getattr(model, "source_tokens", None) if side == "source" else None
     table = model.tokens if own is None else own
-    if frozen and model.last_layer()[0] is table.weight:
+    if frozen and model.output_weights()[0] is table.weight:
         raise ValueError(
             f"vectors.frozen is true, but the matrix of vectors.{side} is also the output layer, which has to learn: set "
             f"model.tied to 'none', or vectors.frozen to false"

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from heed.data.batches import Labelled
-from heed.tasks.loss import Loss, smoothed
+from heed.data.batching import Labelled
+from heed.training.loss import Loss, smoothed_cross_entropy
 
 
 @dataclass(frozen=True)
@@ -15,4 +15,4 @@ class Classification:
     smoothing: float = 0.0
 
     def __call__(self, model: nn.Module, batch: Labelled) -> Loss:
-        return smoothed(model(batch.source, batch.valid), batch.labels, self.smoothing)[0]
+        return smoothed_cross_entropy(model(batch.source, batch.valid), batch.labels, self.smoothing)[0]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from heed.data.batches import Batch
-from heed.tasks.loss import Loss, smoothed
+from heed.data.batching import Batch
+from heed.training.loss import Loss, smoothed_cross_entropy
 
 
 @dataclass(frozen=True)
@@ -19,11 +19,11 @@ class GapSentences:
 
     def __call__(self, model: nn.Module, batch: Batch) -> Loss:
         memory = model.encode(batch.source, batch.valid)
-        states = model.read(batch.target, memory, batch.valid)
-        loss, _ = smoothed(
+        states = model.decode(batch.target, memory, batch.valid)
+        loss, _ = smoothed_cross_entropy(
             model.project(states.flatten(0, 1).index_select(0, batch.places)), batch.expected, self.smoothing
         )
         if batch.hidden is None or not len(batch.hidden):
             return loss
         guesses = model.project(memory.flatten(0, 1).index_select(0, batch.hidden))
-        return loss._replace(total=loss.total + smoothed(guesses, batch.answers, self.smoothing)[0].total)
+        return loss._replace(total=loss.total + smoothed_cross_entropy(guesses, batch.answers, self.smoothing)[0].total)

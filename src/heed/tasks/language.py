@@ -6,7 +6,7 @@ from typing import Any, Protocol, runtime_checkable
 from torch import Tensor, nn
 
 from heed.data.streams import Window
-from heed.tasks.loss import Loss, smoothed_in_parts
+from heed.training.loss import Loss, chunked_cross_entropy
 
 
 @runtime_checkable
@@ -32,11 +32,11 @@ class LanguageModelling:
 
     def __call__(self, model: nn.Module, batch: Window) -> Loss:
         state = self._state(model, batch)
-        states = model.read(batch.tokens, state)
+        states = model.hidden_states(batch.tokens, state)
         self.state = state.detach()
         expected = batch.expected.flatten()
-        total, surprise = smoothed_in_parts(states.flatten(0, 1), *model.last_layer(), expected, self.smoothing)
-        return Loss(total, surprise, batch.count)
+        total, nll = chunked_cross_entropy(states.flatten(0, 1), *model.output_weights(), expected, self.smoothing)
+        return Loss(total, nll, batch.count)
 
     def _state(self, model: nn.Module, batch: Window) -> Any:
         """From where the text goes on."""

@@ -5,9 +5,17 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from heed.data.batches import Batch
-from heed.data.packed import Packed
-from heed.tasks.loss import Lesson, Loss, Voice, smoothed, smoothed_in_parts, taught, together
+from heed.data.batching import Batch
+from heed.data.packing import Packed
+from heed.training.loss import (
+    Distillation,
+    Loss,
+    TeacherOutput,
+    chunked_cross_entropy,
+    distillation_loss,
+    smoothed_cross_entropy,
+    together,
+)
 
 
 @dataclass(frozen=True)
@@ -19,14 +27,14 @@ class Translation:
     def __call__(self, model: nn.Module, batch: Batch | Packed) -> Loss:
         if isinstance(batch, Packed):
             return self.packed(model, batch)
-        return smoothed(_logits(model, batch), batch.expected, self.smoothing)[0]
+        return smoothed_cross_entropy(_logits(model, batch), batch.expected, self.smoothing)[0]
 
     def packed(self, model: nn.Module, batch: Packed) -> Loss:
         """The same of sentences end to end."""
-        total, surprise = smoothed_in_parts(
-            _states(model, batch).squeeze(0), *model.last_layer(), batch.expected, self.smoothing
+        total, nll = chunked_cross_entropy(
+            _states(model, batch).squeeze(0), *model.output_weights(), batch.expected, self.smoothing
         )
-        return Loss(total, surprise, batch.count)
+        return Loss(total, nll, batch.count)
 
 
 @dataclass(frozen=True)
@@ -43,16 +51,16 @@ class RDrop:
         if isinstance(batch, Packed):
             return self.packed(model, batch)
         n = len(batch.expected)
-        both, logp = smoothed(_logits(model, _twice(batch)), batch.expected.repeat(2), self.smoothing)
+        both, logp = smoothed_cross_entropy(_logits(model, _twice(batch)), batch.expected.repeat(2), self.smoothing)
         one, other = logp[:n], logp[n:]
         apart = ((one.exp() - other.exp()) * (one - other)).sum() / 2
-        return Loss(both.total / 2 + self.weight / 2 * apart, both.surprise / 2, n)
+        return Loss(both.total / 2 + self.weight / 2 * apart, both.nll / 2, n)
 
     def packed(self, model: nn.Module, batch: Packed) -> Loss:
         """The same of sentences end to end."""
         states = _states(model, batch.twice()).squeeze(0).unflatten(0, (2, -1))
-        total, surprise = smoothed_in_parts(states, *model.last_layer(), batch.expected, self.smoothing, self.weight)
-        return Loss(total, surprise, batch.count)
+        total, nll = chunked_cross_entropy(states, *model.output_weights(), batch.expected, self.smoothing, self.weight)
+        return Loss(total, nll, batch.count)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,29 +80,29 @@ class Taught:
             return self.packed(model, batch)
         with torch.no_grad():
             heard = together([_logits(teacher, batch) for teacher in self.teachers])
-        return taught(_logits(model, batch), heard, batch.expected, self.smoothing, self.share)
+        return distillation_loss(_logits(model, batch), heard, batch.expected, self.smoothing, self.share)
 
     def packed(self, model: nn.Module, batch: Packed) -> Loss:
         """The same of sentences end to end."""
         with torch.no_grad():
-            voices = [Voice(_states(own, batch).squeeze(0), *own.last_layer()) for own in self.teachers]
-        total, surprise = smoothed_in_parts(
+            teachers = [TeacherOutput(_states(own, batch).squeeze(0), *own.output_weights()) for own in self.teachers]
+        total, nll = chunked_cross_entropy(
             _states(model, batch).squeeze(0),
-            *model.last_layer(),
+            *model.output_weights(),
             batch.expected,
             self.smoothing,
-            lesson=Lesson(voices, self.share),
+            lesson=Distillation(teachers, self.share),
         )
-        return Loss(total, surprise, batch.count)
+        return Loss(total, nll, batch.count)
 
 
 def _logits(model: nn.Module, batch: Batch) -> torch.Tensor:
-    states = model.read(batch.target, model.encode(batch.source, batch.valid), batch.valid)
+    states = model.decode(batch.target, model.encode(batch.source, batch.valid), batch.valid)
     return model.project(states.flatten(0, 1).index_select(0, batch.places))
 
 
 def _states(model: nn.Module, batch: Packed) -> torch.Tensor:
-    return model.read(batch.target, model.encode(batch.source, batch.valid), batch.valid, borders=batch.borders)
+    return model.decode(batch.target, model.encode(batch.source, batch.valid), batch.valid, borders=batch.borders)
 
 
 def _twice(batch: Batch) -> Batch:

@@ -56,19 +56,19 @@ def translate(text: str, translate: Translate, language: str | None = None) -> s
     return "".join(part if isinstance(part, str) else next(texts) for part in parts)
 
 
-class Run(NamedTuple):
+class TextRun(NamedTuple):
     """Text with marks, and the kind of its block."""
 
     pieces: list[Piece]
     kind: str
 
 
-def _runs(block: blocks.Block) -> Iterator[str | Run]:
+def _runs(block: blocks.Block) -> Iterator[str | TextRun]:
     """A block; what ends a line for good parts it."""
     if block.kind == "html":
         parts, runs = markup.parts(tags.read(block.text))
         each = iter(runs)
-        yield from (part if part is not None else Run(next(each), "html") for part in parts)
+        yield from (part if part is not None else TextRun(next(each), "html") for part in parts)
         return
     leads, place = iter(block.leads), 0
     for match in [*_HARD.finditer(block.text), None]:
@@ -76,7 +76,7 @@ def _runs(block: blocks.Block) -> Iterator[str | Run]:
         pieces = _inline(part)
         words = any(piece.kind == "text" and has_words(piece.text) for piece in pieces)
         pieces = [piece._replace(raw=_with_leads(piece.raw, leads)) for piece in pieces]
-        yield Run(pieces, block.kind) if words else "".join(piece.raw for piece in pieces)
+        yield TextRun(pieces, block.kind) if words else "".join(piece.raw for piece in pieces)
         if match:
             yield _with_leads(match[0], leads)
             place = match.end()
@@ -88,7 +88,7 @@ def _with_leads(raw: str, leads: Iterator[str]) -> str:
     return "".join([first, *(f"\n{next(leads, '')}{other}" for other in others)])
 
 
-def _safe(run: Run, said: str) -> str:
+def _safe(run: TextRun, said: str) -> str:
     """What begins like an item or a heading and was none is written so that it is none."""
     same = said == "".join(piece.raw for piece in run.pieces)
     return said if same or run.kind == "html" else _BEGINS.sub(r"\g<0>\\", said)

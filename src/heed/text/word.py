@@ -108,7 +108,7 @@ class Event(NamedTuple):
     text: str = ""
 
 
-class Run(NamedTuple):
+class TextRun(NamedTuple):
     """Text with marks, from one byte to another."""
 
     start: int
@@ -139,7 +139,7 @@ class _Page:
     def _raw(self, start: int, end: int) -> str:
         return self.content[start:end].decode()
 
-    def _paragraphs(self) -> Iterator[Run]:
+    def _paragraphs(self) -> Iterator[TextRun]:
         """The texts of all paragraphs, in order."""
         group: list[tuple[int, int, list[Piece]]] = []
         place = 0
@@ -150,7 +150,7 @@ class _Page:
                 group = []
                 event, before = self.events[place], self.events[max(0, place - 1)]
                 if event.kind == "text" and (before.kind, before.name) == ("open", "t"):
-                    yield Run(
+                    yield TextRun(
                         event.start,
                         event.end,
                         [Piece("text", self._raw(event.start, event.end), event.text)],
@@ -209,7 +209,7 @@ class _Page:
             i = end + 1
         return found
 
-    def _group(self, group: list[tuple[int, int, list[Piece]]]) -> Iterator[Run]:
+    def _group(self, group: list[tuple[int, int, list[Piece]]]) -> Iterator[TextRun]:
         """What stands together, as one text."""
         pieces = [piece for *_, own in group for piece in own]
         if not any(piece.kind == "text" and has_words(piece.text) for piece in pieces):
@@ -217,7 +217,7 @@ class _Page:
         longest = max((own for *_, own in group if len(own) == 3), key=lambda own: len(own[1].text))
         opens, _, closes = (piece.raw for piece in longest)
         style = Style(escape=_escaped, loose=lambda text: f"{opens}{text}{closes}", holds="run", joins=False)
-        yield Run(group[0][0], group[-1][1], pieces, style)
+        yield TextRun(group[0][0], group[-1][1], pieces, style)
 
 
 def _escaped(text: str) -> str:

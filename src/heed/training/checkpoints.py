@@ -5,9 +5,7 @@ which comes last and has the hashes of the other two. It is written aside and re
 name is complete. Older ones keep their weights alone, for averaging.
 """
 
-import hashlib
 import json
-import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,10 +16,11 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from heed.files import atomic_folder, sha256, write_json
 from heed.models import folder as model_folder
-from heed.models.folder import write_json, write_weights
+from heed.models.folder import write_weights
 from heed.training.average import EMA
-from heed.training.carried import Carried
+from heed.training.recurrent_state import Carried
 from heed.training.shards import like
 
 MODEL, TRAINING, STATE = "model.safetensors", "training.safetensors", "state.json"
@@ -42,15 +41,12 @@ def write(
 ) -> Path:
     """`folder`/step-N, complete or not there at all."""
     path = folder / f"step-{step:06d}"
-    aside = folder / f".{path.name}.part"
-    shutil.rmtree(aside, ignore_errors=True)
-    aside.mkdir(parents=True)
-    write_weights(aside / MODEL, model)
-    write_weights(aside / TRAINING, training)
-    hashes = {name: _hash(aside / name) for name in (MODEL, TRAINING)}
-    write_json(aside / STATE, {"step": step, **state, "sha256": hashes})
-    shutil.rmtree(path, ignore_errors=True)
-    os.replace(aside, path)
+    _remove_partial(folder)
+    with atomic_folder(path, "replace") as part:
+        write_weights(part / MODEL, model)
+        write_weights(part / TRAINING, training)
+        hashes = {name: sha256(part / name) for name in (MODEL, TRAINING)}
+        write_json(part / STATE, {"step": step, **state, "sha256": hashes})
     return path
 
 
@@ -78,7 +74,7 @@ def read(path: Path) -> Checkpoint:
     try:
         state = json.loads((path / STATE).read_text("utf-8"))
         for name, digest in state["sha256"].items():
-            if _hash(path / name) != digest:
+            if sha256(path / name) != digest:
                 raise ValueError(f"{path / name} is damaged (its hash is not the one in {STATE})")
         return Checkpoint(state["step"], load_file(path / MODEL), load_file(path / TRAINING), state)
     except (OSError, KeyError, TypeError, UnicodeDecodeError, json.JSONDecodeError) as error:
@@ -93,6 +89,11 @@ def prune(folder: Path, keep: int, weights_of: Sequence[int]) -> None:
             (path / TRAINING).unlink(missing_ok=True)
         else:
             shutil.rmtree(path)
+    _remove_partial(folder)
+
+
+def _remove_partial(folder: Path) -> None:
+    """Remove what a killed process left half written."""
     for part in folder.glob(".*.part"):
         shutil.rmtree(part, ignore_errors=True)
 
@@ -114,7 +115,7 @@ def restore_optimizer(optimizer: Optimizer, tensors: Mapping[str, Tensor], names
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
 
 
-class Learner:
+class TrainingState:
     """What a checkpoint is of: a model, the optimizer's memory, and the moving average and what is carried, if any."""
 
     def __init__(self, model: nn.Module, optimizer: Optimizer, ema: EMA | None = None, carried: Carried | None = None):
@@ -146,8 +147,3 @@ class Learner:
         for name, weight in self.ema.weights.items():
             weight.copy_(like(rest[f"ema.{name}"], weight))
         return []
-
-
-def _hash(path: Path) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -18,7 +18,7 @@ class TrainingConfig:
 
     `precision` "auto": bfloat16 on a GPU that has it. `packed`: sentences end to end, without padding; unless said, where
     that is the fast road (one GPU, bfloat16). `teacher`: a model, or several together, whose opinion of each next word is
-    `taught` for this share of the loss.
+    `distillation_loss` for this share of the loss.
     """
 
     steps: int = 10_000
@@ -35,7 +35,7 @@ class TrainingConfig:
     label_smoothing: float = 0.1
     r_drop: float = 0.0
     teacher: list[str] = field(default_factory=list)
-    taught: float = 0.5
+    distillation_loss: float = 0.5
     precision: Literal["auto", "float32", "tf32", "bfloat16"] = "auto"
     packed: bool | None = None
     compile: bool = False
@@ -99,7 +99,7 @@ class TrainingConfig:
             )
 
     def _check_teacher(self) -> None:
-        if not 0 < self.taught <= 1:
+        if not 0 < self.distillation_loss <= 1:
             raise ValueError(f"training.taught is {self.taught}; it must be above 0 and no more than 1")
         if self.teachers and self.r_drop:
             raise ValueError(

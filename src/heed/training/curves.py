@@ -17,7 +17,7 @@ _STYLES = {"bleu": ("-", "o"), "chrf": ((0, (4, 2)), "s"), "rouge": ((0, (1, 1.5
 
 
 @dataclass(frozen=True)
-class Run:
+class RunCurve:
     """The log of one run, as it is drawn."""
 
     name: str
@@ -63,7 +63,7 @@ def plot(folders: Sequence[Path | str], out: Path | str) -> None:
         raise ValueError("folders is empty; there must be at least one run to draw.")
     names = _names([Path(folder) for folder in folders])
     runs = [
-        Run(name, _COLOURS[number % len(_COLOURS)], read_log(folder))
+        RunCurve(name, _COLOURS[number % len(_COLOURS)], read_log(folder))
         for number, (name, folder) in enumerate(zip(names, folders, strict=True))
     ]
     if not any(line["kind"] in ("step", "valid") for run in runs for line in run.lines):
@@ -83,7 +83,7 @@ def _latest(lines: list[dict]) -> list[dict]:
     return kept[::-1]
 
 
-def _figure(runs: Sequence[Run]):
+def _figure(runs: Sequence[RunCurve]):
     """Return the four panels under the names of the runs."""
     from matplotlib.figure import Figure
 
@@ -101,7 +101,7 @@ def _figure(runs: Sequence[Run]):
     return figure
 
 
-def _loss(panel, runs: Sequence[Run]) -> None:
+def _loss(panel, runs: Sequence[RunCurve]) -> None:
     """Draw training loss, smoothed over its raw points, and validation loss."""
     panel.set_title("Loss")
     for run in runs:
@@ -113,7 +113,7 @@ def _loss(panel, runs: Sequence[Run]) -> None:
     _key(panel, [_handle("training", linewidth=1.2), _handle("validation", linewidth=2.0, marker="o", markersize=4.5)])
 
 
-def _scores(panel, runs: Sequence[Run]) -> None:
+def _scores(panel, runs: Sequence[RunCurve]) -> None:
     """Draw what scores there are of the validation set."""
     there = [field for field in _STYLES if any(run.points("valid", field)[0] for run in runs)]
     names = [SCORES[field] for field in there]
@@ -129,7 +129,7 @@ def _scores(panel, runs: Sequence[Run]) -> None:
         _key(panel, [_handle(name, linestyle=dashes, linewidth=2.0, marker=mark) for name, (dashes, mark) in styles])
 
 
-def _rate(panel, runs: Sequence[Run]) -> None:
+def _rate(panel, runs: Sequence[RunCurve]) -> None:
     """Draw the learning rate."""
     panel.set_title("Learning rate")
     starts = [tuple(run.points("step", "rate")[1][:20]) for run in runs]
@@ -142,7 +142,7 @@ def _rate(panel, runs: Sequence[Run]) -> None:
     panel.yaxis.set_major_formatter("{x:g}")
 
 
-def _speed(panel, runs: Sequence[Run]) -> None:
+def _speed(panel, runs: Sequence[RunCurve]) -> None:
     """Draw tokens a second."""
     panel.set_title("Tokens a second")
     for run in runs:
@@ -151,7 +151,7 @@ def _speed(panel, runs: Sequence[Run]) -> None:
     panel.yaxis.set_major_formatter("{x:,.0f}")
 
 
-def _smoothed(panel, run: Run, field: str, width: float) -> None:
+def _smoothed(panel, run: RunCurve, field: str, width: float) -> None:
     """Draw a field of the training lines: the points alone when few, else faint beneath their moving mean."""
     steps, values = run.points("step", field)
     if len(values) <= _WINDOW:
@@ -161,7 +161,7 @@ def _smoothed(panel, run: Run, field: str, width: float) -> None:
     panel.plot(steps, _smooth(values), color=run.colour, linewidth=width, alpha=0.85)
 
 
-def _finish(panel, runs: Sequence[Run], nothing: str) -> None:
+def _finish(panel, runs: Sequence[RunCurve], nothing: str) -> None:
     """Give a panel its axes, or say that there is nothing to see in it."""
     from matplotlib.ticker import MaxNLocator
 

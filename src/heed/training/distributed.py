@@ -1,6 +1,6 @@
 """A run on several processes: what they agree on, and torch's engines that make one gradient of theirs.
 
-The loop is handed workers. `Alone` is one process and has nothing to agree on. Those that torchrun starts are
+The loop is handed workers. `SingleProcess` is one process and has nothing to agree on. Those that torchrun starts are
 `Replicated` (DDP: each has the whole model) or `Sharded` (FSDP2: each has a part of every weight). The first one
 writes; what it makes or finds, the others are told.
 """
@@ -14,9 +14,9 @@ import torch
 from torch import Tensor, nn
 
 from heed.nn.transformer import Layer
-from heed.tasks.loss import Loss
 from heed.training import shards, torchrun
 from heed.training.average import swapped
+from heed.training.loss import Loss
 
 T = TypeVar("T")
 Objective = Callable[[nn.Module, Any], Loss]
@@ -26,7 +26,7 @@ STEP, ERRAND = (
 )  # how long the others may take: in a step, or over something long
 
 
-class Alone:
+class SingleProcess:
     """One process."""
 
     rank, world = 0, 1
@@ -49,9 +49,9 @@ class Alone:
         """Around a batch: whether more are to come before gradients are needed."""
         return nullcontext()
 
-    def sum(self, surprise: Any, count: int) -> tuple[Any, Any]:
+    def sum(self, nll: Any, count: int) -> tuple[Any, Any]:
         """Both over all processes."""
-        return surprise, count
+        return nll, count
 
     def add(self, gradients: Tensor) -> None:
         """Gradients that no engine has summed over all processes."""
@@ -63,7 +63,7 @@ class Alone:
         """Whether anyone has been asked to leave: the same answer at all, after the same step."""
         return self.asked
 
-    def told(self, make: Callable[[], T] = lambda: None) -> T:
+    def broadcast(self, make: Callable[[], T] = lambda: None) -> T:
         """What the first process makes of it, at all. The others wait as long as it takes."""
         return make()
 
@@ -71,7 +71,7 @@ class Alone:
         """What each process makes; the first before the others, who may find what it has left in a cache."""
         return make()
 
-    def spread(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    def broadcast_tensors(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """The tensors of the first process, at all."""
         return dict(tensors)
 
@@ -79,12 +79,12 @@ class Alone:
         """The rows of all processes, in order; each has as many."""
         return part
 
-    def one_voice(self) -> AbstractContextManager:
+    def errors_from_first(self) -> AbstractContextManager:
         """Around what fails at all processes or at none: the first alone says why."""
         return nullcontext()
 
     @contextmanager
-    def shown(self, model: nn.Module, weights: Mapping[str, Tensor] | None = None) -> Iterator[nn.Module | None]:
+    def full_model(self, model: nn.Module, weights: Mapping[str, Tensor] | None = None) -> Iterator[nn.Module | None]:
         """For the first process to look at: the model, whole, with these weights or its own."""
         with nullcontext() if weights is None else swapped(model, dict(weights)):
             yield model
@@ -96,7 +96,7 @@ class Alone:
         """Part from the others."""
 
 
-class Several(Alone):
+class MultiProcess(SingleProcess):
     """One of the processes that torchrun has started; they find each other through a `store`."""
 
     def __init__(self, device: torch.device, rank: int, world: int, store: Any):
@@ -116,10 +116,10 @@ class Several(Alone):
         self.agreed: _Coming | None = None
         self.coming: _Coming | None = None
 
-    def sum(self, surprise: Any, count: int) -> tuple[Tensor, Tensor]:
+    def sum(self, nll: Any, count: int) -> tuple[Tensor, Tensor]:
         """Both over all processes; who has been asked to leave is told along with them."""
         sums = torch.tensor([0.0, count, self.asked], dtype=torch.float64).to(self.device, non_blocking=True)
-        sums[0] += surprise
+        sums[0] += nll
         self.dist.all_reduce(sums)
         self.agreed, self.coming = self.coming, _Coming(sums[2])
         return sums[0], sums[1]
@@ -131,7 +131,7 @@ class Several(Alone):
         """By what was known one step before: to wait for that keeps no device waiting."""
         return self.agreed is not None and self.agreed.read() > 0
 
-    def told(self, make: Callable[[], T] = lambda: None) -> T:
+    def broadcast(self, make: Callable[[], T] = lambda: None) -> T:
         failed, kept = None, [None, False]
         if self.first:
             try:
@@ -153,11 +153,11 @@ class Several(Alone):
 
     def in_turn(self, make: Callable[[], T]) -> T:
         made: list[T] = []
-        self.told(lambda: made.append(make()))
+        self.broadcast(lambda: made.append(make()))
         return made[0] if made else make()
 
-    def spread(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        kinds = self.told(lambda: {name: (tuple(tensor.shape), tensor.dtype) for name, tensor in tensors.items()})
+    def broadcast_tensors(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        kinds = self.broadcast(lambda: {name: (tuple(tensor.shape), tensor.dtype) for name, tensor in tensors.items()})
         found = {}
         for name, (shape, dtype) in kinds.items():
             found[name] = tensors[name].contiguous() if self.first else torch.empty(shape, dtype=dtype)
@@ -170,7 +170,7 @@ class Several(Alone):
         return torch.cat(every)
 
     @contextmanager
-    def one_voice(self) -> Iterator[None]:
+    def errors_from_first(self) -> Iterator[None]:
         try:
             yield
         except ValueError:
@@ -193,7 +193,7 @@ class Several(Alone):
         self.dist.destroy_process_group()
 
 
-class Replicated(Several):
+class Replicated(MultiProcess):
     """Each process has the whole model, and a share of the batch (DDP)."""
 
     engine = None  # until one is asked for
@@ -216,7 +216,7 @@ class Replicated(Several):
         return self.engine.no_sync() if coming and self.engine is not None else nullcontext()
 
 
-class Sharded(Several):
+class Sharded(MultiProcess):
     """Each process has a part of every weight and of the optimizer's memory, and a share of the batch (FSDP2).
 
     The gradients of each batch are summed at once, also where several make a step: kept whole, they would not fit.
@@ -235,7 +235,7 @@ class Sharded(Several):
         return lambda _, batch: engine(batch)
 
     @contextmanager
-    def shown(self, model: nn.Module, weights: Mapping[str, Tensor] | None = None) -> Iterator[nn.Module | None]:
+    def full_model(self, model: nn.Module, weights: Mapping[str, Tensor] | None = None) -> Iterator[nn.Module | None]:
         full = shards.gathered(model.state_dict() if weights is None else weights, keep=self.first)
         copy = None
         if self.first:
@@ -280,10 +280,10 @@ class _Coming:
         return self.number.item()
 
 
-def join(device: torch.device, parallel: Literal["ddp", "fsdp"]) -> Alone:
+def join(device: torch.device, parallel: Literal["ddp", "fsdp"]) -> SingleProcess:
     """The workers of this process: with the others where torchrun has started some, else alone."""
     if not torchrun.several():
-        return Alone(device)
+        return SingleProcess(device)
     kind = Replicated if parallel == "ddp" else Sharded
     rank, world = torchrun.number()
     return kind(device, rank, world, torchrun.meet(rank, world))

@@ -10,8 +10,8 @@ from torch.autograd.graph import increment_version
 from torch.nn.utils import get_total_norm
 from torch.optim import Optimizer
 
-from heed.tasks.loss import Loss
-from heed.training.distributed import Alone
+from heed.training.distributed import SingleProcess
+from heed.training.loss import Loss
 from heed.training.schedule import Schedule
 from heed.training.shards import is_shared, local, whole
 
@@ -23,7 +23,7 @@ class Progress(NamedTuple):
 
     step: int
     place: Any
-    surprise: Tensor
+    nll: Tensor
     count: int | Tensor
     gradient: Tensor
     rate: float
@@ -57,7 +57,7 @@ def train(  # noqa: PLR0913 (the parts of a loop, each by its name)
     accumulate: int = 1,
     clip: float = 0.0,
     seed: int = 0,
-    workers: Alone = Alone(),  # noqa: B008 (it keeps nothing)
+    workers: SingleProcess = SingleProcess(),  # noqa: B008 (it keeps nothing)
     context: Callable[[], AbstractContextManager] = nullcontext,
     passes: Passes | None = None,
     after_step: Sequence[Callable[[Progress], bool | None]] = (),
@@ -74,7 +74,7 @@ def train(  # noqa: PLR0913 (the parts of a loop, each by its name)
         model.train()
         torch.manual_seed(seed * 1_000_003 + step + workers.rank * APART)
         rate = set_rate(optimizer, schedule(step))
-        surprise, count, place = 0.0, 0, None
+        nll, count, place = 0.0, 0, None
         for done in range(1, accumulate + 1):
             place, batch = next(batches)
             with workers.more(coming=done < accumulate):
@@ -84,11 +84,11 @@ def train(  # noqa: PLR0913 (the parts of a loop, each by its name)
                     loss.total.backward()
                 else:
                     loss = passes(batch)
-            surprise, count = surprise + loss.surprise, count + loss.count
-        surprise, count = workers.sum(surprise, count)
+            nll, count = nll + loss.nll, count + loss.count
+        nll, count = workers.sum(nll, count)
         gradient = _update(weights, optimizer, count, clip, passes, workers)
         optimizer.zero_grad()
-        progress = Progress(step, place, surprise, count, gradient, rate)
+        progress = Progress(step, place, nll, count, gradient, rate)
         if any([tell(progress) for tell in after_step]):  # a list: everyone is told
             return
 
@@ -105,7 +105,7 @@ def _update(
     count: int | Tensor,
     clip: float,
     passes: Passes | None,
-    workers: Alone,
+    workers: SingleProcess,
 ) -> Tensor:
     """A step by gradients that are sums over `count`; how large their mean was."""
     if passes is not None and workers.world > 1:

@@ -18,10 +18,10 @@ class Meter:
     def __init__(self, step: int, steps: int):
         self.steps, self.first = steps, step
         self.began = self.since = time.monotonic()
-        self.surprise, self.count, self.paused = 0.0, 0, 0.0
+        self.nll, self.count, self.paused = 0.0, 0, 0.0
 
     def add(self, progress: Progress) -> None:
-        self.surprise, self.count = self.surprise + progress.surprise, self.count + progress.count
+        self.nll, self.count = self.nll + progress.nll, self.count + progress.count
 
     def pause(self, seconds: float) -> None:
         self.paused += seconds
@@ -29,11 +29,11 @@ class Meter:
     def read(self, progress: Progress) -> dict[str, Any]:
         self.check(progress)
         count, gradient = float(self.count), float(progress.gradient)
-        loss = float(self.surprise) / count
+        loss = float(self.nll) / count
         now = time.monotonic()
         speed = count / max(now - self.since - self.paused, 1e-9)
         each = (now - self.began) / max(progress.step - self.first, 1)
-        self.surprise, self.count, self.paused, self.since = 0.0, 0, 0.0, now
+        self.nll, self.count, self.paused, self.since = 0.0, 0, 0.0, now
         return {
             "step": progress.step, "epoch": progress.place.epoch, "loss": loss, "perplexity": perplexity(loss),
             "rate": progress.rate, "gradient": gradient, "tokens_per_second": speed, "seconds": now - self.began,

@@ -2,7 +2,6 @@
 
 import importlib.util
 import json
-import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +10,8 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
+
+from heed.files import write_bytes
 
 WIDE = 110  # columns: with fewer the bar tells less, rather than not how much is left
 SCORES = {"loss": "loss", "bleu": "BLEU", "chrf": "chrF", "rouge": "ROUGE-L", "accuracy": "accuracy"}
@@ -53,9 +54,7 @@ class Log:
                     kept.append(line + b"\n")
             except ValueError:
                 continue  # the half line of a run that was killed
-        aside = self.path.with_name("log.jsonl.part")
-        aside.write_bytes(b"".join(kept))
-        os.replace(aside, self.path)
+        write_bytes(self.path, b"".join(kept))
 
 
 class Report:

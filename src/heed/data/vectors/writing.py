@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float32
 
 from heed.data.vectors.layout import FRACTION
+from heed.files import atomic_file
 
 BLANK = " \t\r\n\v\f"
 
@@ -19,16 +20,13 @@ def write(path: Path, words: Sequence[str], matrix: Float32[np.ndarray, "words d
     for word in words:
         _check(path, word, binary)
     line = ("%s" + " %.9g" * matrix.shape[1] + "\n").__mod__  # nine digits give a float32 back to the bit
-    aside = path.with_name(path.name + ".part")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with (gzip.open if gzipped else open)(aside, "wb") as file:
+    with atomic_file(path) as part, (gzip.open if gzipped else open)(part, "wb") as file:
         file.write(b"%d %d\n" % matrix.shape)
         for word, row in zip(words, matrix, strict=True):
             if binary:
                 file.write(word.encode() + b" " + row.astype("<f4").tobytes() + b"\n")
             else:
                 file.write(line((word, *row.tolist())).encode())
-    aside.replace(path)
 
 
 def _check(path: Path, word: str, binary: bool) -> None:

@@ -1,0 +1,20 @@
+"""The device that a model runs on."""
+
+import torch
+
+
+def choose_device(name: str) -> torch.device:
+    """A device by name; "auto" is a GPU where there is one."""
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise ValueError(f"device is {name!r}; it is auto, cpu or cuda (cuda:1 for the second)") from None
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise ValueError(f"device is {name!r}, but torch sees no GPU here; use --device cpu")
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise ValueError(f"device is {name!r}, but torch sees {torch.cuda.device_count()} here, counted from cuda:0")
+    # cuDNN's attention plans each new shape, and text has many: 142 ms a step instead of 32
+    torch.backends.cuda.enable_cudnn_sdp(False)
+    return device

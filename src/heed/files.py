@@ -1,0 +1,93 @@
+"""Files and folders that appear complete or not at all, and their hashes."""
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+
+def cache_folder() -> Path:
+    """$HEED_CACHE, or ~/.cache/heed: what can be made again."""
+    return Path(os.environ.get("HEED_CACHE") or Path.home() / ".cache" / "heed")
+
+
+@contextmanager
+def atomic_file(path: Path) -> Iterator[Path]:
+    """A path to write to. It is renamed to `path` once its bytes are on the disk, and removed if something fails."""
+    part = _part(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        yield part
+        with open(part, "rb") as file:
+            os.fsync(file.fileno())
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    with atomic_file(path) as part:
+        part.write_bytes(data)
+
+
+def write_text(path: Path, text: str) -> None:
+    write_bytes(path, text.encode("utf-8"))
+
+
+def write_json(path: Path, values: Any) -> None:
+    write_text(path, json.dumps(values, indent=2, ensure_ascii=False) + "\n")
+
+
+@contextmanager
+def atomic_folder(folder: Path, existing: Literal["refuse", "keep", "replace"] = "refuse") -> Iterator[Path]:
+    """A folder to write into. It is renamed to `folder` at the end, and removed if something fails.
+
+    An `existing` folder is refused (an empty one is filled), kept (another process made the same first), or replaced.
+    """
+    if existing == "refuse":
+        refuse_existing(folder)
+    folder = folder.resolve()  # "." has a name too
+    part = _part(folder)
+    shutil.rmtree(part, ignore_errors=True)  # left by a process that was killed
+    part.mkdir(parents=True)
+    try:
+        yield part
+        if existing == "refuse":
+            refuse_existing(folder)
+        if existing == "replace":
+            shutil.rmtree(folder, ignore_errors=True)
+        if existing == "refuse" and folder.is_dir():  # it may be someone's working directory: keep it, move the files
+            for path in list(part.iterdir()):
+                shutil.move(path, folder)
+        else:
+            _rename(part, folder, existing == "keep")
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def refuse_existing(folder: Path) -> None:
+    """Nothing of the user's is overwritten."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ValueError(f"{folder} exists already: choose another folder to write to")
+
+
+def sha256(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _rename(part: Path, folder: Path, keep: bool) -> None:
+    try:
+        os.rename(part, folder)
+    except OSError:
+        if not (keep and folder.is_dir() and any(folder.iterdir())):
+            raise
+
+
+def _part(path: Path) -> Path:
+    """The name of a file or folder until it is complete."""
+    return path.with_name(f".{path.name}.{os.getpid()}.part")

@@ -1,0 +1,26 @@
+"""What a run remembers of its validations and checkpoints: which were best, and how long ago."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass
+class ValidationHistory:
+    """`best` holds [score, step], best first, a larger score being better."""
+
+    best: list[list[float | int]] = field(default_factory=list)
+    saved: list[int] = field(default_factory=list)
+    waited: int = 0
+    stopped: bool = False
+
+    def note(self, step: int, value: float, *, smaller_is_better: bool, patience: int) -> bool:
+        """Take in a validation; say whether it is the best so far."""
+        score = -value if smaller_is_better else value
+        best = not self.best or score > self.best[0][0]
+        self.best.append([score, step])
+        self.best.sort(key=lambda pair: (-pair[0], pair[1]))
+        self.waited = 0 if best else self.waited + 1
+        self.stopped = bool(patience) and self.waited >= patience
+        return best
+
+    def best_steps(self, count: int) -> list[int]:
+        return sorted(int(step) for _, step in self.best[:count])

@@ -1,0 +1,162 @@
+"""Text to subwords and back, with SentencePiece, learned here from the corpus itself."""
+
+import hashlib
+import io
+import math
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from heed.vocabularies.sampling import Sampler, sampler
+from heed.vocabularies.vocabulary import SpecialTokens
+
+PAD, UNKNOWN, FIRST, LAST = 0, 1, 2, 3  # the same in every vocabulary of heed
+BYTES = 256
+SEVERAL = 64  # texts from which on SentencePiece's threads pay: to start them takes longer than a text
+MARKS = SpecialTokens(PAD, UNKNOWN, FIRST, LAST, never=(PAD, UNKNOWN, FIRST))
+
+
+@dataclass(frozen=True)
+class SubwordsConfig:
+    """`size` None: chosen from the corpus. `sampling`: BPE-dropout (Provilkov et al., 2020), or Kudo's for unigrams.
+
+    `texts`: files to learn from instead of the corpus. The last three are for whole words (vocabularies/words.py): how
+    text is cut into them, whether in small letters, and how often one must occur to be known.
+    """
+
+    kind: Literal["bpe", "unigram", "words"] = "bpe"
+    joint: bool = True
+    size: int | None = None
+    coverage: float = 0.9999
+    sampling: float = 0.0
+    lines: int = 500_000
+    source_model: str | None = None
+    target_model: str | None = None
+    texts: list[str] = field(default_factory=list)
+    cut: Literal["spaces", "punctuation"] = "spaces"
+    lower: bool = False
+    least: int = 2
+
+    def __post_init__(self):
+        if not 0 <= self.sampling < 1:
+            raise ValueError(f"subwords.sampling is {self.sampling}; it must be 0 (off) or a number below 1")
+        if not 0 < self.coverage <= 1:
+            raise ValueError(f"subwords.coverage is {self.coverage}; it must be above 0 and at most 1")
+
+
+def clean(text: str) -> str:
+    """One way to write each character (NFC); runs of white space are one space, and so is SentencePiece's sign for it."""
+    return " ".join(unicodedata.normalize("NFC", text).replace("▁", " ").split())
+
+
+def encoded(processor: Any, texts: Sequence[str], **how: Any) -> list[list[Any]]:
+    """What a SentencePiece processor makes of texts."""
+    if len(texts) < SEVERAL:
+        return [processor.encode(text, **how) for text in texts]
+    return processor.encode(texts, **how)
+
+
+class Subwords:
+    """A SentencePiece model, with heed's four special tokens and a byte for whatever it has never seen."""
+
+    marks = MARKS
+
+    def __init__(self, model: bytes, name: str = "the subword model"):
+        import sentencepiece
+
+        self.model = model
+        self._samplers: dict[float, Sampler] = {}
+        self.processor = sentencepiece.SentencePieceProcessor()
+        try:
+            self.processor.LoadFromSerializedProto(model)
+        except RuntimeError as error:
+            raise ValueError(f"{name} is not a SentencePiece model: {error}") from error
+        special = [self.processor.pad_id(), self.processor.unk_id(), self.processor.bos_id(), self.processor.eos_id()]
+        if special != [PAD, UNKNOWN, FIRST, LAST]:
+            raise ValueError(
+                f"{name} has pad, unk, bos and eos at {special}; heed needs {[PAD, UNKNOWN, FIRST, LAST]}: train it with "
+                "--pad_id=0 --unk_id=1 --bos_id=2 --eos_id=3"
+            )
+
+    def __len__(self) -> int:
+        return self.processor.vocab_size()
+
+    def __getstate__(self) -> bytes:
+        return self.model
+
+    def __setstate__(self, model: bytes) -> None:
+        self.__init__(model)
+
+    def clean(self, text: str) -> str:
+        return clean(text)
+
+    def key(self) -> str:
+        return hashlib.sha256(self.model).hexdigest()
+
+    def lead(self, text: str) -> str:
+        return ""
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """Ids without special tokens."""
+        return encoded(self.processor, [clean(text) for text in texts])
+
+    def sample(self, texts: Sequence[str], amount: float, seed: int) -> list[list[int]]:
+        """One of the many ways to cut each text, drawn by `seed`."""
+        if amount not in self._samplers:
+            self._samplers[amount] = sampler(self, amount)
+        return self._samplers[amount].encode([clean(text) for text in texts], seed)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        return self.processor.decode([i for i in ids if i > LAST])
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        return [self._pieces[i] for i in ids]
+
+    @cached_property
+    def _pieces(self) -> list[str]:
+        return self.processor.id_to_piece(list(range(len(self))))
+
+    def save(self, path: Path) -> None:
+        path.write_bytes(self.model)
+
+
+def load(path: Path) -> Subwords:
+    if not path.is_file():
+        raise ValueError(f"{path}: no such file")
+    return Subwords(path.read_bytes(), str(path))
+
+
+def learn(texts: Iterable[str], config: SubwordsConfig, size: int) -> Subwords:
+    """A vocabulary of `size` or, where the text has not that many different pieces, as many as there are."""
+    import sentencepiece
+
+    model = io.BytesIO()
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=(clean(text) for text in texts),
+            model_writer=model,
+            model_type=config.kind,
+            vocab_size=size,
+            hard_vocab_limit=False,
+            character_coverage=config.coverage,
+            byte_fallback=True,
+            normalization_rule_name="identity",
+            pad_id=PAD,
+            unk_id=UNKNOWN,
+            bos_id=FIRST,
+            eos_id=LAST,
+            max_sentence_length=100_000,
+            minloglevel=2,
+        )
+    except RuntimeError as error:
+        raise ValueError(f"subwords.size: a vocabulary of {size} could not be learned: {error}") from error
+    return Subwords(model.getvalue())
+
+
+def choose_size(pairs: int, characters: int) -> int:
+    """All bytes, the alphabet, and merges that grow with the root of the corpus: 4,600 for 29,000 pairs of German."""
+    size = LAST + 1 + BYTES + min(characters, 8000) + 25 * math.sqrt(pairs)
+    return min(32_768, 64 * math.ceil(size / 64))

@@ -1,0 +1,146 @@
+"""The engine for cards, here with a machine that needs none: who takes a search, and what comes of it."""
+
+import pytest
+import torch
+
+from heed.decoding.config import DecodingConfig
+from heed.decoding.cuda import weights
+from heed.decoding.cuda.search import Machine, rounded
+from heed.products.translator.engines import cuda as module
+from heed.products.translator.engines.cuda import CudaEngine, floored
+from heed.products.translator.engines.engine import TorchEngine
+
+
+@pytest.fixture
+def built(monkeypatch):
+    """Every computer has a card; the machines that were built for it."""
+    found = []
+
+    def build(self):
+        found.append(Machine(weights.read(self.translator.model, torch.float64)))
+        return found[-1]
+
+    monkeypatch.setattr(module, "_able", lambda device: True)
+    monkeypatch.setattr(CudaEngine, "_built", build)
+    monkeypatch.setattr(CudaEngine, "_fitting", lambda self, beams, length, asked: min(asked, 3))
+    return found
+
+
+@pytest.fixture
+def both(make):
+    """One translator with a card, and one without."""
+    one, other = make(16, max_source=48), make(16, max_source=48)
+    one.engines, other.engines = [CudaEngine(one), TorchEngine(one)], [TorchEngine(other)]
+    return one, other
+
+
+def spoken(translations):
+    return [[(c.text, c.tokens) for c in t.nbest] for t in translations]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {}, {"beam": 1}, {"beam": 4, "nbest": 3, "min_length": 3, "force_end": True},
+        {"stopping": "heuristic", "penalty": "length", "renormalize": True, "max_length": None, "max_growth": 0.3},
+    ],
+)  # fmt: skip
+def test_it_translates_as_the_plain_search_does(built, both, texts, asked):
+    one, other = both
+    found, wanted = one.translate(texts, **asked), other.translate(texts, **asked)
+    assert one.engine(**asked) == "card"
+    assert spoken(found) == spoken(wanted)
+    assert [t.score for t in found] == pytest.approx([t.score for t in wanted], abs=1e-10)
+    assert len(built) == 1
+
+
+@pytest.mark.parametrize("asked", [{"sample": True}, {"no_repeat": 2}, {"beam": 17}])
+def test_what_it_does_not_know_the_plain_search_does(built, both, texts, asked):
+    one, other = both
+    assert one.engine(**asked) == "torch"
+    assert spoken(one.translate(texts[:2], **asked)) == spoken(other.translate(texts[:2], **asked))
+    assert spoken(one.translate(texts[:2], prefix="A")) == spoken(other.translate(texts[:2], prefix="A"))
+    assert built == [] or not built[0].rooms
+
+
+def test_several_models_and_models_in_training_are_not_taken(built, make):
+    asked = DecodingConfig(), []
+    assert not CudaEngine(make(1, 2)).takes(*asked)
+    single = make(1)
+    assert CudaEngine(single).takes(*asked)
+    single.model.train()
+    assert not CudaEngine(single).takes(*asked)
+
+
+def test_a_translator_that_may_choose_asks_it_and_one_with_a_model_in_hand_does_not(make):
+    translator = make(1)
+    assert not any(isinstance(engine, CudaEngine) for engine in translator.engines)
+    translator.use("auto")
+    assert any(isinstance(engine, CudaEngine) for engine in translator.engines)
+    translator.use("torch")
+    assert not any(isinstance(engine, CudaEngine) for engine in translator.engines)
+
+
+def test_weights_that_change_are_read_again(built, both, texts):
+    one, other = both
+    before = one.translate(texts)
+    one.translate(texts)
+    assert len(built) == 1
+    for translator in both:
+        with torch.no_grad():
+            translator.model.decoder.layers[0].mlp.body.up.weight.mul_(-1)
+    assert spoken(one.translate(texts)) == spoken(other.translate(texts)) != spoken(before)
+    one.translate(texts)
+    assert len(built) == 2
+    one.model.decoder.layers[1].mlp = one.model.decoder.layers[0].mlp
+    one.translate(texts)
+    assert len(built) == 3
+
+
+def test_sources_go_in_rooms_of_just_their_number(built, both):
+    card = both[0].engines[0]
+    assert card.takes(DecodingConfig(), [])
+    sources = [[5] * n for n in (4, 9, 2, 7, 7, 1, 3)]
+    batches = list(card._batches(sources, [8] * 7, beams=2, budget=18))
+    assert batches == [[1, 3], [4, 0], [6, 2, 5]]
+    assert all(floored(n) <= n and rounded(floored(n)) == floored(n) for n in range(1, 3000))
+
+
+def test_a_batch_that_does_not_fit_is_halved(built, both, texts, monkeypatch):
+    one, other = both
+    tried, usual = [], module.search
+
+    def narrow(machine, sources, *more):
+        tried.append(len(sources))
+        if len(sources) > 2:
+            raise torch.OutOfMemoryError("too much")
+        return usual(machine, sources, *more)
+
+    def full(*parts):
+        raise torch.OutOfMemoryError("too much")
+
+    monkeypatch.setattr(module, "search", narrow)
+    monkeypatch.setattr(CudaEngine, "_fitting", lambda self, beams, length, asked: asked)
+    assert spoken(one.translate(texts)) == spoken(other.translate(texts))
+    assert tried == [5, 2, 3, 1, 2]
+    monkeypatch.setattr(module, "search", full)
+    with pytest.raises(torch.OutOfMemoryError, match="too much"):
+        one.translate(texts[0])
+
+
+def test_without_a_card_it_takes_nothing(both):
+    assert not both[0].engines[0].takes(DecodingConfig(), [])
+    assert both[0].engine() == "torch"
+
+
+def test_a_card_that_fails_is_left_alone(monkeypatch, both, texts):
+    def fail(model, dtype):
+        raise RuntimeError("no compiler\nat all")
+
+    monkeypatch.setattr(module, "_able", lambda device: True)
+    monkeypatch.setattr(module.weights, "read", fail)
+    one, other = both
+    with pytest.warns(UserWarning, match="the fast search for GPUs cannot be used here, the plain one is: "):
+        found = one.translate(texts)
+    assert spoken(found) == spoken(other.translate(texts))
+    assert spoken(one.translate(texts)) == spoken(found)  # and says so once

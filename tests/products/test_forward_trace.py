@@ -1,0 +1,92 @@
+"""A sentence on its way through the machine, in numbers."""
+
+import numpy as np
+import pytest
+import torch
+
+from heed.products.translator.forward_trace import UNITS, Choice, Query, walk
+from tests.service.page.recurrent import recurrent
+
+
+@pytest.fixture(scope="module")
+def pair(translator, texts):
+    return texts[0], translator.translate(texts[0]).text
+
+
+@pytest.mark.parametrize("part", ["encoder", "decoder", "cross"])
+def test_the_weights_of_a_query_are_those_of_the_attention(translator, pair, part):
+    maps = translator.attentions(*pair)[part]
+    for layer in range(maps.shape[0]):
+        for head, row in ((0, 0), (1, 2), (1, maps.shape[2] - 1)):
+            found = walk(translator, *pair, query=Query(part, layer, head, row))["query"]
+            assert np.allclose(found["weights"], maps[layer, head, row], atol=6e-5)
+            assert found["mask"] == [part != "decoder" or i <= row for i in range(maps.shape[3])]
+
+
+def test_without_a_translation_it_walks_with_the_tokens_of_the_search(translator, texts):
+    for text in texts:
+        look = translator.look(text, beam=2)
+        found = walk(translator, text, beam=2, query=Query("cross", 1, 0, 0))
+        assert found["decoder"]["tokens"] == look.inputs and found["encoder"]["tokens"] == look.source
+        assert np.allclose(found["query"]["weights"], look.cross[1, 0, 0], atol=6e-5)
+
+
+def test_score_softmax_and_sum_follow_from_q_k_and_v(translator, pair):
+    found = walk(translator, *pair, query=Query("cross", 1, 1, 1))["query"]
+    q, k, v = (np.array(found[name]) for name in "qkv")
+    scores = k @ q / np.sqrt(found["width"])
+    weights = np.exp(scores) / np.exp(scores).sum()
+    assert np.allclose(found["scores"], scores, atol=5e-3) and np.allclose(found["weights"], weights, atol=5e-3)
+    assert np.allclose(found["mixed"], weights @ v, atol=5e-3)
+
+
+def test_embeddings_and_positions_make_the_first_layer_s_input(translator, pair):
+    found = walk(translator, *pair)
+    for side in ("encoder", "decoder"):
+        own = found[side]
+        added = np.array(own["embeddings"]) + np.array(own["positions"])
+        assert np.allclose(added, own["layers"][0], atol=2e-4)
+        assert len(own["tokens"]) == len(own["ids"]) == len(added) and added.shape[1] == min(UNITS, found["dim"])
+    assert (len(found["encoder"]["layers"]), len(found["decoder"]["layers"])) == (2, 3)
+    assert found["scale"] == pytest.approx(found["dim"] ** 0.5)
+
+
+def test_a_choice_is_drawn_as_sampling_draws(translator, pair):
+    look = translator.look(pair[0], pair[1])
+    plain = walk(translator, *pair, choice=Choice(1))["choice"]
+    assert [token for token, _, _ in plain["likely"]][:8] == [token for token, _ in look.predictions[1]]
+    assert all(own == pytest.approx(drawn) for _, own, drawn in plain["likely"])
+    drawn = walk(translator, *pair, choice=Choice(1, temperature=0.5, top_k=3))["choice"]
+    three = torch.tensor([own for _, own, _ in plain["likely"][:3]], dtype=torch.double) ** 2
+    assert [p for _, _, p in drawn["likely"][:3]] == pytest.approx((three / three.sum()).tolist())
+    assert drawn["possible"] == 3 and drawn["likely"][3][2] == 0
+
+
+def test_a_recurrent_model_has_embeddings_and_choices_and_no_queries(subwords, texts):
+    translator = recurrent(subwords)
+    look = translator.look(texts[0], beam=3)
+    found = walk(translator, texts[0], beam=3, choice=Choice(1))
+    assert found["decoder"]["tokens"] == look.inputs and found["encoder"]["tokens"] == look.source
+    table = translator.model.source_tokens or translator.model.tokens
+    rows = table.weight[found["encoder"]["ids"]].numpy() * found["scale"]
+    assert np.allclose(found["encoder"]["embeddings"], rows, atol=6e-5) and "layers" not in found["encoder"]
+    likely = found["choice"]["likely"][: len(look.predictions[1])]
+    assert [token for token, _, _ in likely] == [token for token, _ in look.predictions[1]]
+    assert [own for _, own, _ in likely] == pytest.approx([own for _, own in look.predictions[1]], abs=1e-6)
+    with pytest.raises(ValueError, match="a Seq2Seq has no heads, whose queries could be asked for"):
+        walk(translator, texts[0], query=Query())
+
+
+@pytest.mark.parametrize(
+    ("asked", "sentence"),
+    [
+        ({"query": Query("cross", layer=7)}, "layer is 7; there are 2, counted from 0"),
+        ({"query": Query("encoder", head=2)}, "head is 2; there are 2, counted from 0"),
+        ({"query": Query("decoder", row=99)}, "row is 99; there are "),
+        ({"choice": Choice(99)}, "step is 99; there are "),
+        ({"choice": Choice(0, temperature=0.0)}, "temperature is 0.0, top_k 0, top_p 1.0; right are numbers above 0"),
+    ],
+)
+def test_what_is_not_there_is_refused(translator, pair, asked, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        walk(translator, *pair, **asked)

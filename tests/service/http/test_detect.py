@@ -1,0 +1,46 @@
+"""Languages by script and by words, with a confidence that can be believed."""
+
+import pytest
+
+from heed.service.http.detect import detect
+
+ALL = ["en", "de", "fr", "ko", "ja"]
+SAID = {
+    "ko": ["나는 학생이에요.", "iPhone을 샀어요", "내일 Berlin에 가요."],
+    "ja": ["東京に行きました。", "コーヒーを飲みます", "これは本です。"],
+    "en": ["A man is sleeping.", "Two dogs are playing in the snow.", "Where do you live?", "What does 사랑 mean?"],
+    "de": ["Ein Mann schläft.", "Zwei Hunde spielen im Schnee.", "Wo wohnst du?", "Die Straßenbahn kommt nicht."],
+    "fr": ["Un homme dort.", "Deux chiens jouent dans la neige.", "Où habites-tu ?", "Je ne sais pas."],
+}
+
+
+@pytest.mark.parametrize(("language", "text"), [(language, text) for language, own in SAID.items() for text in own])
+def test_sentences_are_known(language, text):
+    best = detect(text, ALL)[0]
+    assert best.language == language and best.confidence > 0.5
+
+
+def test_confidences_are_shares(texts):
+    for text in [*texts, "ok", "Berlin", "information", "", "123", "Это книга."]:
+        found = detect(text, ALL)
+        assert sorted(one.language for one in found) == sorted(ALL)
+        assert sum(one.confidence for one in found) <= 1 + 1e-9
+        assert all(one.confidence >= 0 for one in found)
+
+
+def test_what_may_be_anything_is_not_sure():
+    assert detect("123 !?", ALL)[0].confidence == pytest.approx(0.2)
+    assert detect("information", ALL)[0].confidence < 0.6
+    assert detect("Ein Mann schläft auf der Straße.", ["en", "ko"])[0].confidence < 0.1  # neither of them
+    assert detect("东京", ["ko"])[0].confidence < 0.2
+
+
+def test_addresses_and_placeholders_do_not_count():
+    assert (
+        detect("https://www.the-and-of-is.example/that/this 쉬웠어요 {the} the@of.example", ["en", "ko"])[0].language
+        == "ko"
+    )
+
+
+def test_codes_with_regions_are_those_of_their_language():
+    assert detect("Onde está o livro?", ["pt-BR", "es"])[0].language == "pt-BR"

@@ -1,0 +1,202 @@
+"""One request does not keep others waiting: what it may cost is known before it is done."""
+
+import json
+import socket
+import threading
+from contextlib import ExitStack
+
+import pytest
+
+from heed.service.http import alternatives, bodies
+from heed.service.http.limits import read_keys
+from heed.text import glossary
+from tests.service.http.test_limits import until
+
+HELLO = "한국어는 쉬웠어요."
+ASKED = {"text": HELLO, "source": "ko", "target": "en"}
+
+
+@pytest.fixture(scope="module")
+def alone(start):
+    """A service of one model."""
+    running = start(both=False)
+    with running.client(60) as client:
+        yield running, client
+
+
+@pytest.mark.parametrize(
+    ("place", "more"), [("look", {}), ("look/numbers", {}), ("alternatives", {"word": 0, "translation": "a b"})]
+)
+@pytest.mark.parametrize("side", ["text", "translation"])
+def test_what_is_too_long_to_be_looked_into_is_refused(alone, place, more, side, monkeypatch):
+    """Before the model sees any of it."""
+    running, client = alone
+    model = running.service.catalogue.models[0]
+    monkeypatch.setattr(type(model.translator.model), "forward", None)
+    monkeypatch.setattr(type(model.translator), "encode_pairs", None)
+    said = client.post(f"/v1/{place}", json=ASKED | more | {side: "a b c " * 330})
+    assert said.status_code == 400, said.text
+    assert said.json()["error"].startswith(f"the {side} has ") and "of at most " in said.json()["error"]
+
+
+def test_many_other_words_are_found_for_an_ordinary_sentence_alone(alone, monkeypatch):
+    """Each is gone on from to the end: what that costs is their number times its length."""
+    _, client = alone
+    asked = ASKED | {"translation": "a b c d", "word": 1}
+    said = client.post("/v1/alternatives", json=asked | {"count": 20})
+    assert said.status_code == 200 and len(said.json()["alternatives"]) > 5
+    monkeypatch.setattr("heed.service.http.alternatives.MOST_WRITTEN", 1_200)
+    long = asked | {"text": "a b c " * 15}
+    said = client.post("/v1/alternatives", json=long | {"count": 1})
+    assert said.status_code == 200, said.text
+    said = client.post("/v1/alternatives", json=long | {"count": 20})
+    assert said.status_code == 400
+    sentence = "the sentence has 45 subwords; where count is 20, one of at most 20 is gone on from"
+    assert said.json()["error"] == sentence
+
+
+def test_a_sentence_of_sixty_subwords_may_have_twenty_other_words():
+    alternatives._check_cost(60, 20)
+    with pytest.raises(ValueError, match="the sentence has 67 subwords; where count is 20, one of at most 66"):
+        alternatives._check_cost(67, 20)
+
+
+def promised(running, size, place="/translate_file", sent=b""):
+    """A connection that says how long its body is, and sends little of it."""
+    connection = socket.create_connection(("127.0.0.1", running.port), timeout=20)
+    head = f"POST {place} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: {size}\r\n\r\n"
+    connection.sendall(head.encode() + sent)
+    return connection
+
+
+def translated(client) -> int:
+    return client.post("/translate", json={"q": HELLO, "source": "ko", "target": "en"}).status_code
+
+
+@pytest.fixture
+def taken(monkeypatch):
+    """How many bodies have begun to be read, at any service."""
+    begun, read = [], bodies._read
+
+    async def noted(request, most):
+        begun.append(request)
+        return await read(request, most)
+
+    monkeypatch.setattr(bodies, "_read", noted)
+    return begun
+
+
+def test_a_body_that_is_only_promised_takes_no_room(alone, taken, monkeypatch):
+    running, client = alone
+    with ExitStack() as stack:
+        for _ in range(9):
+            stack.enter_context(promised(running, running.service.limits.bytes))
+        until(lambda: len(taken) >= 8)
+        assert translated(client) == 200
+
+
+def test_a_body_that_stops_coming_is_given_up(alone, monkeypatch):
+    running, _ = alone
+    monkeypatch.setattr(bodies, "SILENCE", 0.2)
+    with promised(running, 1000, sent=b"{") as connection:
+        said = connection.makefile("rb").read()
+    assert said.startswith(b"HTTP/1.1 408 ") and b"the body stopped coming for 0.2 seconds: send it again" in said
+    monkeypatch.setattr(bodies, "SECONDS", 0.1)
+    with promised(running, 1000, sent=b"{") as connection:
+        said = connection.makefile("rb").read()
+    assert b"the body did not come within 0.1 seconds" in said
+
+
+def test_bodies_that_do_come_have_the_room_that_there_is(start, taken, monkeypatch):
+    """Eight of the longest; the next is refused where it stands, and room is there again when they go."""
+    monkeypatch.setattr(bodies, "SILENCE", 30.0)
+    running = start(both=False, limits={"bytes": 30_000})
+    with running.client() as client, ExitStack() as stack:
+
+        def sent() -> int:
+            said = client.post("/translate", content=b"x" * 11_000, headers={"Content-Type": "application/json"})
+            return said.status_code
+
+        late = stack.enter_context(promised(running, 30_000))  # it has sent nothing: there is room for others
+        until(lambda: len(taken) == 1)
+        assert sent() == 400
+        held = [stack.enter_context(promised(running, 30_000, sent=b"x" * 29_000)) for _ in range(8)]
+        until(lambda: sent() == 503)
+        late.sendall(b"x" * 15_000)
+        said = late.recv(2000)
+        assert said.startswith(b"HTTP/1.1 503 ") and b"too much is being sent at once: come back later" in said
+        assert translated(client) == 200  # a short one fits
+        for connection in held:
+            connection.close()
+        until(lambda: sent() == 400)
+
+
+PLACES = {
+    "/translate": {"q": HELLO, "source": "ko", "target": "en"},
+    "/v1/translate": ASKED,
+    "/v1/alternatives": ASKED | {"translation": "a b", "word": 0},
+}
+MANY = {f"낱말 {i}": f"word {i}" for i in range(5_001)}
+LINES = "\n".join("\t".join(one) for one in MANY.items())
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"glossary": MANY}, "the glossary has 5,001 terms"),
+        ({"glossary": LINES}, "the glossary has 5,001 terms"),
+        ({"glossary": json.dumps(MANY)}, "the glossary has 5,001 terms"),
+        ({"glossary": "{" + '"a": "b", ' * 6000 + '"a": "b"}'}, "the glossary has 6,001 terms"),
+        ({"glossary": "[" + '{"a": "b"}, ' * 6000 + "1]"}, "the glossary has 6,000 terms"),
+        ({"keep": list(MANY)}, "keep has 5,001 terms"),
+        ({"keep": "\n".join(MANY)}, "keep has 5,001 terms"),
+        ({"glossary": {"a": "b", "c": "d"}, "keep": list(MANY)[1:]}, "the glossary and keep have 5,002 terms"),
+    ],
+    ids=["object", "lines", "json", "again", "list", "names", "lines of names", "both"],
+)
+def test_too_many_terms_are_counted_before_they_are_read(alone, given, sentence, monkeypatch):
+    monkeypatch.setattr("heed.text.glossary._checked", None)
+    for place, asked in PLACES.items():
+        said = alone[1].post(place, json=asked | given)
+        assert said.status_code == 400, said.text
+        assert said.json()["error"] == f"{sentence}; one request may have 5,000"
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_long_glossary_is_read_once_and_not_by_the_thread_that_answers(alone, place, monkeypatch):
+    threads, parse = [], glossary.parse
+
+    def noted(*given, **more):
+        threads.append(threading.current_thread().name)
+        return parse(*given, **more)
+
+    monkeypatch.setattr(glossary, "parse", noted)
+    lines = "".join(f"낱말 {i}\tword {i}\n" for i in range(1_000))
+    assert alone[1].post(place, json=PLACES[place] | {"glossary": lines}).status_code == 200
+    assert threads == ["heed-terms_0"]
+
+
+@pytest.mark.parametrize("given", [{"glossary": {"a": "b" * 5_000}}, {"keep": ["b" * 5_000]}])
+def test_a_long_term_is_not_read_by_the_thread_that_answers_either(alone, given, monkeypatch):
+    threads, clean = set(), glossary._checked
+    monkeypatch.setattr(glossary, "_checked", lambda *own: threads.add(threading.current_thread().name) or clean(*own))
+    for place, asked in PLACES.items():
+        said = alone[1].post(place, json=asked | given)
+        assert said.status_code == 400 and "has 5000 characters; a term has at most 200" in said.json()["error"]
+    assert threads == {"heed-terms_0"}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_nothing_of_a_glossary_is_read_without_a_key(start, tmp_path, place):
+    (tmp_path / "keys").write_text("known\n")
+    asked = PLACES[place] | {"glossary": "no tab"}
+    with start(both=False, keys=read_keys(tmp_path / "keys")).client() as client:
+        assert client.post(place, json=asked).status_code == 403
+        assert "1 columns" in client.post(place, json=asked | {"api_key": "known"}).json()["error"]
+
+
+def test_other_words_are_asked_for_once_by_a_key(start, tmp_path):
+    (tmp_path / "keys").write_text("one 1\n")
+    asked = PLACES["/v1/alternatives"] | {"api_key": "one"}
+    with start(both=False, keys=read_keys(tmp_path / "keys")).client() as client:
+        assert [client.post("/v1/alternatives", json=asked).status_code for _ in range(2)] == [200, 429]

@@ -1,0 +1,174 @@
+"""Files that are sent: those that cannot be translated end with a clear refusal, and none is written anywhere but where it should."""
+
+import io
+import socket
+import subprocess
+import tempfile
+import zipfile
+
+import pytest
+
+from heed.service.http.files import Files
+from tests.service.http.test_security import EVIL, EVILS, HELLO, harmless
+
+
+def send(client, name, data, **fields):
+    return client.post("/translate_file", files={"file": (name, data)}, data={"source": "ko", "target": "en", **fields})
+
+
+def bomb() -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("word/document.xml", b"<w>" + b"0" * (64 << 20))
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("field", ["source", "target", "column", "api_key", "glossary", "keep"])
+def test_every_field_beside_a_file_stays_text(client, field):
+    for evil in EVILS[:4]:
+        harmless(send(client, "a.txt", HELLO.encode(), **{field: evil}))
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "sentence"),
+    [
+        ("a.docx", bomb(), "would unpack to"),
+        ("a.docx", b"PK not a zip", "not a document of Word"),
+        ("a.exe", b"MZ", "heed translates .txt"),
+        ("a", b"text", "ends in nothing"),
+        ("a.txt", b"\xff\xfe\xfd\xfc\x00", "not UTF-16"),
+        ("a.txt", "가".encode() + b"\xff", "line 1 is not UTF-8"),
+        ("a.tsv", b"x", "say which column"),
+    ],
+)
+def test_bad_files_are_refused_in_a_sentence(client, name, data, sentence):
+    said = send(client, name, data)
+    assert said.status_code == 400
+    assert sentence in said.json()["error"]
+
+
+def test_no_file_and_too_many_files(client):
+    assert client.post("/translate_file", data={"source": "ko", "target": "en"}).json()["error"] == "file is missing"
+    assert (
+        "file is missing"
+        in client.post("/translate_file", data={"file": "x", "source": "ko", "target": "en"}).json()["error"]
+    )
+    two = [("file", ("a.txt", b"a")), ("file", ("b.txt", b"b"))]
+    assert client.post("/translate_file", files=two, data={"source": "ko", "target": "en"}).status_code == 400
+    broken = client.post(
+        "/translate_file", content=b"--x\r\nbroken", headers={"content-type": "multipart/form-data; boundary=x"}
+    )
+    assert broken.status_code == 400
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../../../evil.txt",
+        "/etc/evil.txt",
+        "..\\..\\evil.txt",
+        "C:\\evil.txt",
+        "a\r\nX-Evil: 1.txt",
+        f"{EVIL}.txt",
+        "....txt",
+        "\x00.txt",
+    ],
+)
+def test_a_path_in_a_files_name_goes_nowhere(start, monkeypatch, tmp_path, name):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "own"))
+    (tmp_path / "own").mkdir()
+    running = start(both=False)
+    with running.client() as client:
+        said = send(client, name, HELLO.encode())
+        assert said.status_code == 200, said.text
+        fetched = client.get(said.json()["translatedFileUrl"])
+        assert fetched.status_code == 200
+        shown = fetched.headers["content-disposition"].removeprefix("attachment; filename*=UTF-8''")
+        assert (
+            "/" not in shown and "%2F" not in shown and "%5C" not in shown and "%0D" not in shown and "%00" not in shown
+        )
+        assert "x-evil" not in fetched.headers and "sandbox" in fetched.headers["content-security-policy"]
+    (folder,) = (tmp_path / "own").iterdir()
+    assert len(list(folder.iterdir())) == 1
+    running.stop()
+    assert not list((tmp_path / "own").iterdir())
+    assert [path.name for path in tmp_path.iterdir()] == ["own"]
+
+
+def test_a_body_of_a_gigabyte_is_refused_before_it_comes(running):
+    with socket.create_connection(("127.0.0.1", running.port), timeout=10) as link:
+        link.sendall(
+            b"POST /translate_file HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=x\r\nContent-Length: 1073741824\r\n\r\n"
+        )
+        said = b""
+        while part := link.recv(4096):
+            said += part
+    assert said.startswith(b"HTTP/1.1 413 ") and b"10,485,760 bytes" in said
+
+
+def test_the_host_that_a_client_names_is_an_address_or_nothing(client):
+    for host in ("a.example:80", 'x"><script>'):
+        said = client.post(
+            "/translate_file",
+            files={"file": ("a.txt", b"a")},
+            data={"source": "en", "target": "de"},
+            headers={"Host": host},
+        )
+        place = said.json()["translatedFileUrl"]
+        assert place.startswith(("http://a.example:80/", "/download_file/"))
+
+
+def test_refused_files_leave_nothing_behind(start, monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "own"))
+    (tmp_path / "own").mkdir()
+    with start(both=False).client() as client:
+        for name, data in (
+            ("a.docx", bomb()),
+            ("a.exe", b"MZ"),
+            ("../../a.tsv", b"x"),
+            ("a.txt", "가".encode() * 100_001),
+        ):
+            assert send(client, name, data).status_code == 400
+    assert not list((tmp_path / "own").iterdir())
+
+
+def test_what_a_file_holds_is_counted_in_characters(client):
+    said = send(client, "a.txt", ("가" * 99 + ". ").encode() * 1001)
+    assert said.status_code == 400 and "characters; one request may have 100,000" in said.json()["error"]
+
+
+def test_a_file_is_forgotten_in_time(monkeypatch):
+    files = Files()
+    token = files.put("a.txt", b"a")
+    (path,) = files.folder.iterdir()
+    assert files.get(token) == ("a.txt", b"a")
+    assert path.stat().st_mode & 0o077 == 0 or path.parent.stat().st_mode & 0o077 == 0  # nobody else reads it
+    monkeypatch.setattr("heed.service.http.files.KEPT", -1.0)
+    files.tidy()
+    assert not path.exists() and files.get(token) is None
+    files.close()
+    assert not path.parent.exists()
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_who_sends_a_gigabyte_reads_why_it_was_refused(running, tmp_path, told):
+    """With curl, which is told or must find out, and with a client that reads only after it has sent everything."""
+    large = tmp_path / "large.txt"
+    with large.open("wb") as file:
+        file.truncate(1 << 30)
+    chunked = ["-H", "Transfer-Encoding: chunked", "-H", "Expect:"]
+    words = ["-F", f"file=@{large}", "-F", "source=ko", "-F", "target=en", *([] if told else chunked)]
+    made = subprocess.run(
+        ["curl", "-s", "-w", "%{http_code}", f"{running.url}/translate_file", *words], capture_output=True
+    )
+    assert made.stdout.endswith(b"413") and b"more than 10,485,760 bytes" in made.stdout
+    with socket.create_connection(("127.0.0.1", running.port), timeout=30) as link:
+        size = 100 << 20
+        link.sendall(
+            b"POST /translate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+            % size
+        )
+        for _ in range(100):
+            link.sendall(bytes(1 << 20))
+        said = b"".join(iter(lambda: link.recv(4096), b""))
+    assert said.startswith(b"HTTP/1.1 413 ") and b"more than 2,248,576 bytes" in said

@@ -1,0 +1,281 @@
+"""Texts around their sentences: here or in another process, the same; and what is made to be slow hurts nobody else."""
+
+import io
+import os
+import sys
+import threading
+import zipfile
+
+import httpx
+import pytest
+
+from heed.service.http import segmenter
+from heed.service.http import segmenter_pool as readers_
+from heed.service.http.queue import Cancelled, Ticket
+from heed.service.http.segmenter import BEGUN, LINKS, Task
+from heed.service.http.segmenter_pool import Readers
+from heed.text import documents, layout, markup, protect
+from heed.text.inline import Translated
+from tests.service.http.test_limits import held, until
+
+HELLO = "한국어는 쉬웠어요."
+TEXT = f"# {HELLO}\r\n\r\n  - {HELLO} https://a.example {{name}} 😀\n\t{HELLO}\n"
+PAGE = f'<p title="{HELLO}">한국어는 <b>쉬웠어요</b> &amp; <i>{HELLO}</i> {{name}}</p><script>x</script>'
+WORD = '<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"><w:body><w:p><w:r><w:t>{}</w:t></w:r></w:p></w:body></w:document>'
+
+
+def docx() -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        archive.writestr("[Content_Types].xml", "<Types/>")
+        archive.writestr("word/document.xml", WORD.format(HELLO))
+    return out.getvalue()
+
+
+def said(text: str) -> str:
+    """A translator that turns words around and loses braces, so that texts with placeholders are tried in all ways."""
+    return " ".join(word[::-1].strip("{}") for word in reversed(text.split()))
+
+
+def links(source: str, target: str) -> list:
+    most = len(source.split())
+    return [(i, most - 1 - i) for i in range(most) if most == len(target.split())]
+
+
+def answered(step, task):
+    """A task with the answers of this translator."""
+    known, rounds = {}, 0
+    while (found := step(task, known)).wanted:
+        rounds += 1
+        assert rounds < 30 and not set(found.wanted) & set(known)
+        for key in found.wanted:
+            kind, source, target = key
+            known[key] = (
+                links(source, target) if kind == LINKS else f"So {said(source)}" if kind == BEGUN else said(source)
+            )
+    return found.made
+
+
+def aligned(texts):
+    made = protect.translate(texts, lambda own: [said(text) for text in own])
+    return [Translated(one, links(text, one)) for text, one in zip(texts, made, strict=True)]
+
+
+TASKS = [
+    Task("plain", [TEXT, "", HELLO, "\n\n"], "ko", ["한국어는"]),
+    Task("passages", [TEXT, HELLO, ""], "ko"),
+    Task("passages", [TEXT, HELLO, ""], "ko", begun=True),
+    Task("pages", [PAGE, PAGE[:40]], "ko"),
+    Task("document", name="a.html", data=PAGE.encode(), language="ko"),
+    Task("document", name="a.md", data=TEXT.encode()),
+    Task("document", name="a.tsv", data=f"1\t{HELLO}\n".encode(), column=2),
+    Task("document", name="a.docx", data=docx(), language="ko"),
+]
+
+
+@pytest.fixture(scope="module")
+def readers():
+    made = Readers()
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: f"{task.what} {task.name} {task.begun}")
+def test_a_process_says_what_is_said_here(readers, task):
+    ticket = Ticket()
+
+    def elsewhere(task, known):
+        return readers._elsewhere(task, known, ticket)
+
+    assert answered(elsewhere, task) == answered(segmenter.step, task)
+    assert len(readers.free) == 1 and not ticket.workers
+
+
+def test_steps_say_what_is_said_at_once():
+    def plain(text, keep=()):
+        return layout.translate(text, lambda own: protect.translate(own, lambda o: [said(t) for t in o], keep), "ko")
+
+    plainly, _, begun, pages, html, *_ = TASKS
+    assert answered(segmenter.step, plainly) == [plain(text, ["한국어는"]) for text in plainly.texts]
+    assert answered(segmenter.step, pages) == [markup.translate(page, aligned, language="ko") for page in pages.texts]
+    assert answered(segmenter.step, begun)[1] == (f"So {said(HELLO)}", [(HELLO, 0, 10, f"So {said(HELLO)}", 0, 13)])
+    assert answered(segmenter.step, html) == documents.translate(html.data, "a.html", aligned, language="ko")
+
+
+def test_faults_are_told(readers):
+    with pytest.raises(ValueError, match=r"a\.exe ends in \.exe"):
+        readers._elsewhere(Task("document", name="a.exe"), {}, Ticket())
+    with pytest.raises(RuntimeError, match="TypeError"):
+        readers._elsewhere(
+            Task("document", name="a.txt", data=b"\xea\xb0\x80"), {(segmenter.TEXT, "가", ""): 5}, Ticket()
+        )
+    assert answered(lambda *both: readers._elsewhere(*both, Ticket()), TASKS[1])
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@pytest.fixture
+def slow(monkeypatch):
+    """Processes that take for ever over everything."""
+    monkeypatch.setattr(readers_, "COMMAND", [sys.executable, "-c", "import time; time.sleep(600)"])
+
+
+def test_what_takes_too_long_is_ended(slow, monkeypatch):
+    readers = Readers(seconds=0.5)
+    with pytest.raises(ValueError, match="takes too long, or too much, to be read: send less at once"):
+        readers.step(Task("document", name="a.html"), {}, Ticket())
+    assert not readers.free
+    readers.seconds = 20
+    monkeypatch.undo()
+    assert answered(lambda *both: readers._elsewhere(*both, Ticket()), TASKS[1])
+    (reader,) = readers.free
+    reader.drop(Ticket())  # who came too late to end it for what it did before
+    assert reader.process.poll() is None and not reader.ended
+    readers.close()
+    assert not alive(reader.process.pid)
+
+
+def test_one_that_ends_by_itself_is_replaced(monkeypatch):
+    readers = Readers()
+    monkeypatch.setattr(readers_, "COMMAND", [sys.executable, "-c", "raise SystemExit(3)"])
+    with pytest.raises(ValueError, match="too much, to be read"):
+        readers._elsewhere(TASKS[0], {}, Ticket())
+    assert not readers.free
+    monkeypatch.undo()
+    made = answered(lambda *both: readers._elsewhere(*both, Ticket()), TASKS[0])
+    readers.free[0].process.kill()
+    readers.free[0].process.wait()
+    assert answered(lambda *both: readers._elsewhere(*both, Ticket()), TASKS[0]) == made
+    readers.close()
+
+
+def test_who_leaves_while_waiting_for_a_process_goes_at_once(slow):
+    readers, first, second = Readers(most=1), Ticket(), Ticket()
+    busy = threading.Thread(target=_left, args=(readers, first))
+    busy.start()
+    until(lambda: first.workers)
+    waits = threading.Thread(target=_left, args=(readers, second))
+    waits.start()
+    second.cancel()
+    waits.join(10)
+    assert not waits.is_alive() and busy.is_alive()
+    first.cancel()
+    busy.join(10)
+    assert not busy.is_alive()
+
+
+def _left(readers, ticket):
+    with ticket.turns, pytest.raises(Cancelled):
+        readers.step(Task("document", name="a.html"), {}, ticket)
+
+
+def test_who_leaves_takes_its_process_with_it(slow):
+    readers, ticket, found = Readers(), Ticket(), []
+
+    def work():
+        try:
+            with ticket.turns:
+                readers.step(Task("document", name="a.html"), {}, ticket)
+        except Cancelled:
+            found.append("cancelled")
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    until(lambda: ticket.workers)
+    (reader,) = ticket.workers
+    ticket.cancel()
+    thread.join(10)
+    assert found == ["cancelled"] and not readers.free and not alive(reader.process.pid)
+    with pytest.raises(Cancelled):
+        readers.step(Task("document", name="a.md"), {}, ticket)
+
+
+def test_a_file_that_is_made_to_be_slow_holds_up_nobody(start, slow, ko_en):
+    running = start(both=False, limits={"seconds": 1.5})
+    data = {"source": "ko", "target": "en"}
+    with running.client() as client:
+        late = client.post("/translate_file", files={"file": ("a.html", b"a")}, data=data)
+        assert late.status_code == 503 and "not done within 1.5 seconds" in late.json()["error"]
+        until(lambda: not running.service.gate.inside)
+        assert not running.service.readers.free
+        one = client.post("/translate", json={"q": HELLO, **data}).json()
+        assert one["translatedText"] == ko_en.translate(HELLO).text
+
+
+def test_processes_end_with_the_service(start):
+    running = start(both=False)
+    with running.client() as client:
+        sent = {"file": ("a.txt", HELLO.encode())}
+        assert client.post("/translate_file", files=sent, data={"source": "ko", "target": "en"}).status_code == 200
+    (reader,) = running.service.readers.free
+    running.stop()
+    assert not alive(reader.process.pid)
+
+
+def test_short_ones_do_not_wait_for_the_turn_of_long_ones(start, monkeypatch, ko_en):
+    running = start(both=False)
+    held_up, free = threading.Event(), threading.Event()
+    parts = ko_en.parts
+
+    def slow(text):
+        if len(text) > 400:
+            held_up.set()
+            assert free.wait(30)
+            return []
+        return parts(text)
+
+    monkeypatch.setattr(running.service.catalogue.models[0].translator, "parts", slow)
+    long = threading.Thread(target=_ignored, args=(running, "가" * 3000))
+    long.start()
+    assert held_up.wait(10)
+    others = [threading.Thread(target=_ignored, args=(running, "나" * 3000)) for _ in range(3)]
+    for other in others:
+        other.start()
+    until(lambda: len(running.service.gate.inside) == 4)
+    with running.client() as client:
+        said = client.post("/translate", json={"q": HELLO, "source": "ko", "target": "en"}).json()
+    assert said["translatedText"] == ko_en.translate(HELLO).text
+    free.set()
+    for thread in (long, *others):
+        thread.join(30)
+
+
+def _ignored(running, text):
+    httpx.post(f"{running.url}/translate", json={"q": text, "source": "ko", "target": "en"}, timeout=60)
+
+
+@pytest.mark.parametrize("form", ["text", "html"])
+def test_the_texts_of_a_list_share_their_batches(start, monkeypatch, ko_en, pairs, form):
+    running = start(both=False)
+    texts = list(dict.fromkeys(pair.source for pair in pairs))[:30]
+    free, begun = held(running, monkeypatch)
+    first = threading.Thread(target=_ignored, args=(running, HELLO))
+    first.start()
+    assert begun.wait(10)
+    found = []
+    asked = {
+        "q": [f"<b>{text}</b>" for text in texts] if form == "html" else texts,
+        "source": "ko",
+        "target": "en",
+        "format": form,
+    }
+    second = threading.Thread(
+        target=lambda: found.append(httpx.post(f"{running.url}/translate", json=asked, timeout=60).json())
+    )
+    second.start()
+    worker = running.service.catalogue.models[0].worker
+    until(lambda: worker.count == 30)  # all of them wait together
+    free.set()
+    for thread in (first, second):
+        thread.join(30)
+    right = [one.text for one in ko_en.translate(texts)]
+    assert found[0]["translatedText"] == ([f"<b>{text}</b>" for text in right] if form == "html" else right)
+    with running.client() as client:
+        ours = client.post("/v1/translate", json={"text": texts, "source": "ko"}).json()
+    assert [one["text"] for one in ours["translations"]] == right
