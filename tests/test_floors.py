@@ -17,7 +17,7 @@ GROUND = {
     "device",
     "__version__",
 }  # below all floors; heed/__init__.py itself may reach up, inside its functions
-BASE = ("config.py", "files.py", "device.py")
+BASE = ("config.py", "files.py", "device.py", "version.py")
 SOURCE = Path(heed.__file__).parent
 
 

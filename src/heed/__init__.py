@@ -1,6 +1,6 @@
 """Heed: from two text files to a translator you can look into."""
 
-__version__ = "0.1.0"
+from heed.version import __version__ as __version__
 
 
 def load(folders, device: str = "auto", engine: str = "auto"):

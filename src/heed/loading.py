@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from heed import __version__
 from heed import config as settings
 from heed.data import shortlist
 from heed.decoding.config import DecodingConfig
@@ -14,6 +13,7 @@ from heed.models import LANGUAGE_MODELS
 from heed.models import folder as model_folder
 from heed.models.package import Package
 from heed.products.translator.translator import Translator
+from heed.version import __version__
 from heed.vocabularies import folder as vocabulary_folder
 from heed.vocabularies.vocabulary import Pair
 

@@ -1,6 +1,7 @@
 """heed translate --file: a document into another, in the same format."""
 
 import argparse
+import os
 import sys
 from pathlib import Path
 

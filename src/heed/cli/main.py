@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from heed import __version__
+from heed.version import __version__
 
 VERBS = {
     "train": "train a translator on a parallel corpus, from nothing or from a model that is there",

@@ -5,11 +5,11 @@ import re
 from pathlib import Path
 from typing import Any
 
-from heed import __version__
 from heed.convert import generation
 from heed.models import LANGUAGE_MODELS, MODELS
 from heed.models.bart import BartClassifier
 from heed.models.package import Package
+from heed.version import __version__
 
 PIECES = """\
 import ctranslate2, sentencepiece

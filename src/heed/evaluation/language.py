@@ -8,9 +8,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from heed import __version__
 from heed.data.batching import DataPosition
 from heed.data.streams import NOTHING, Windows, flat
+from heed.version import __version__
 from heed.vocabularies.vocabulary import Vocabulary
 from heed.vocabularies.words import Words
 

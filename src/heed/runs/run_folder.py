@@ -7,7 +7,6 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from heed import __version__
 from heed.convert.ctranslate2 import able, names
 from heed.data import shortlist
 from heed.files import write_text
@@ -20,6 +19,7 @@ from heed.runs.shortlist import choose
 from heed.runs.validation import Translating, Validation, ValidationResult
 from heed.runs.validation_history import ValidationHistory
 from heed.training import checkpoints
+from heed.version import __version__
 from heed.vocabularies import folder as vocabularies
 
 LARGE = 4000  # subwords of the target: with fewer a shortlist saves little

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from heed import __version__, config
+from heed import config
 from heed.data import corpus as corpora
 from heed.data.batching import DataPosition
 from heed.data.prefetch import in_thread
@@ -39,6 +39,7 @@ from heed.training.meter import Meter, perplexity
 from heed.training.recurrent_state import Carried
 from heed.training.report import SCORES, Log, Report
 from heed.training.shards import gathered
+from heed.version import __version__
 
 
 @dataclass(frozen=True)

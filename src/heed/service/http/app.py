@@ -16,11 +16,11 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from heed import __version__
 from heed.service import page
 from heed.service.http import libretranslate, reference, v1
 from heed.service.http.limits import Refusal
 from heed.service.http.service import Gone, Service
+from heed.version import __version__
 
 POLICY = "default-src 'self'; img-src 'self' data: blob:; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 HEADERS = {

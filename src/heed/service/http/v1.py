@@ -8,7 +8,6 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from heed import __version__
 from heed.lab.attention import to_json
 from heed.service.http import request, runs, trace_routes
 from heed.service.http.alternatives import alternatives
@@ -21,6 +20,7 @@ from heed.service.http.queue import gathered
 from heed.service.http.segmenter import Passage, Task
 from heed.service.http.service import Service
 from heed.text import documents
+from heed.version import __version__
 
 Code = Annotated[str, StringConstraints(min_length=1, max_length=40)]
 Beams = Annotated[int, Field(ge=1, le=MOST_BEAMS)]
