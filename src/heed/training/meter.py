@@ -42,9 +42,9 @@ class Meter:
 
     def check(self, progress: Progress) -> None:
         """Refuse to go on, and to save, once the loss is not a number, or its gradient, which the weights have followed."""
-        wrong = [name for name in ("surprise", "gradient") if not math.isfinite(float(getattr(progress, name)))]
+        wrong = [name for name in ("nll", "gradient") if not math.isfinite(float(getattr(progress, name)))]
         if wrong:
-            what = "loss" if wrong[0] == "surprise" else "gradient"
+            what = "loss" if wrong[0] == "nll" else "gradient"
             raise ValueError(
                 f"the {what} is not a number any more at step {progress.step:,}: lower training.rate, lengthen "
                 "training.warmup, or set training.clip; --resume goes on from the last checkpoint"
