@@ -99,13 +99,13 @@ def run(args: argparse.Namespace) -> int:
 
 def _translations(system: str, sources: list[str] | None, args: argparse.Namespace):
     """Those of a file, or those a model makes now."""
-    from heed.cli.common import open_translator, read_lines
+    from heed.cli.common import open_product, read_lines
 
     if Path(system).is_file():
         return read_lines(system), None
     if sources is None:
         raise ValueError(f"{system} is a model: name what it should translate with --source FILE")
-    translator = open_translator(argparse.Namespace(**{**vars(args), "folder": system.split(",")}))
+    translator = open_product(args, "translate", system.split(","))
     return [translation.text for translation in translator.translate(sources, **_chosen(args))], translator
 
 

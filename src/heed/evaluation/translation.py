@@ -52,6 +52,13 @@ def metrics(lowercase: bool, tokenize: str, *, sentences: bool = False) -> tuple
     return bleu, CHRF(lowercase=lowercase), TER()
 
 
+def signature(name: str) -> str:
+    """The signature of "bleu" or "chrf" with one reference, as Markdown."""
+    metric = dict(zip(("bleu", "chrf"), metrics(False, "13a"), strict=False))[name]
+    metric.corpus_score(["a"], [["a"]])  # it then knows the number of references
+    return "`" + str(metric.get_signature()).replace("|", "\\|") + "`"  # a bar would end the cell
+
+
 def check(hypotheses: Sequence[str], references: Sequence[Sequence[str]], name: str = "hypotheses") -> None:
     """Refuse texts that cannot be scored: none at all, or references of another length."""
     if isinstance(hypotheses, str):

@@ -8,6 +8,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from heed.config import check_fraction
 from heed.data.batching import DataPosition
 from heed.data.filters import FiltersConfig
 from heed.data.prepare import Learning, TextFiles, counted, digest, text_stream
@@ -21,7 +22,6 @@ from heed.products.generator import Generator
 from heed.tasks.base import Metric, Objective, Prepared, Tell, Validation, ValidationResult
 from heed.tasks.text import TextTask, validation_search
 from heed.tasks.validation import sample_rows
-from heed.training.config import check_fraction
 from heed.training.loss import Loss, chunked_cross_entropy
 from heed.vocabularies.vocabulary import Vocabulary
 

@@ -8,9 +8,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from heed.tasks import metric_labels
+
 MOST_LINES = 2_000
 MOST_SAMPLES = 200
-SCORES = ("step", "loss", "bleu", "chrf", "rouge", "accuracy", "perplexity")
 _STEP = re.compile(r"step-(\d+)\.txt")
 
 
@@ -80,7 +81,9 @@ def _summary(path: Path, lines: list[dict[str, Any]]) -> dict[str, Any]:
         "finished": finished,
         "updated": (path / "log.jsonl").stat().st_mtime,
         "seconds_left": None if finished else step.get("seconds_left"),
-        "valid": None if valid is None else {name: valid[name] for name in SCORES if name in valid},
+        "valid": None
+        if valid is None
+        else {name: valid[name] for name in ("step", *metric_labels(), "perplexity") if name in valid},
     }
 
 
