@@ -32,6 +32,11 @@ def read(config: type[T], values: Mapping[str, Any], where: str = "") -> T:
     return config(**{name: _value(hints[name], value, where + name) for name, value in values.items()})
 
 
+def dropout_fields(config: Any) -> list[str]:
+    """The names of all dropout settings of a config: they matter for training alone, never for the shape of a model."""
+    return [field.name for field in fields(config) if field.name.endswith("dropout")]
+
+
 def override(values: dict[str, Any], name: str, value: Any) -> None:
     """Set `training.steps` and the like, in place."""
     *path, last = name.split(".")

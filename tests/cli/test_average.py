@@ -10,7 +10,11 @@ from safetensors.torch import load_file
 from heed.convert import huggingface
 from heed.loading import load, open_package, write_package
 from heed.models.folder import CONFIG
+from heed.models.package import Package
+from heed.models.rnn_lm import RNNLanguageModel, RNNLanguageModelConfig
 from heed.training import checkpoints
+from heed.vocabularies import words
+from heed.vocabularies.sentencepiece import SubwordsConfig
 from tests.convert.small import classifier, drawn, package
 
 KINDS = ["one", "two", "marian", "bart", "pegasus", "classifier"]
@@ -128,6 +132,21 @@ def test_what_matters_for_learning_alone_may_differ(heed, tmp_path):
         write_package(own, tmp_path / name)
     assert heed("average", tmp_path / "a", tmp_path / "b", "--out", tmp_path / "out")[0] == 0
     assert json.loads((tmp_path / "out" / CONFIG).read_text())["model"]["dropout"] == one.model.config.dropout
+
+
+def recurrent(seed, **dropout):
+    vocabulary = words.learn(["the cat sat on the mat"], SubwordsConfig(kind="words", least=1))
+    config = RNNLanguageModelConfig(vocab_size=len(vocabulary), dim=6, hidden=6, **dropout)
+    return Package(drawn(RNNLanguageModel(config), seed), (vocabulary, vocabulary), {"max_source": 40})
+
+
+def test_dropout_of_recurrent_models_may_differ(heed, tmp_path):
+    each = [recurrent(1), recurrent(2, layer_dropout=0.1, weight_dropout=0.4, input_dropout=0.2, word_dropout=0.3)]
+    for name, own in zip("ab", each, strict=True):
+        write_package(own, tmp_path / name)
+    code, _, err = heed("average", tmp_path / "a", tmp_path / "b", "--out", tmp_path / "out")
+    assert (code, err) == (0, f"{tmp_path}/out is the mean of 2: a, b")
+    is_mean(tmp_path / "out", [weights(own) for own in each])
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ examples:
 
 The folders may be of any kind that heed reads. The result is a model folder that every other verb takes.
 """
-LEARNING = ("dropout", "attention_dropout", "hidden_dropout", "classifier_dropout", "init_std")  # no part of a shape
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -52,7 +51,7 @@ def _checkpoints(folder: Path, last: int | None):
     from heed.training import checkpoints
     from heed.training.average import mean
 
-    found = checkpoints.found(folder / "checkpoints")
+    found = checkpoints.list_checkpoints(folder / "checkpoints")
     if not found:
         raise ValueError(f"{folder} has no checkpoints: name a run folder, or several model folders")
     if last and len(found) < last:
@@ -92,4 +91,7 @@ def _refuse_unlike(name: str, one, other_name: str, other) -> None:
 def _shape(model) -> tuple:
     from dataclasses import asdict
 
-    return type(model), {name: value for name, value in asdict(model.config).items() if name not in LEARNING}
+    from heed.config import dropout_fields
+
+    learning = {"init_std", *dropout_fields(model.config)}  # settings of training, no part of a shape
+    return type(model), {name: value for name, value in asdict(model.config).items() if name not in learning}
