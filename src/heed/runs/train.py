@@ -31,14 +31,14 @@ from heed.runs.teacher import WEIGHTS, check_room, check_weights, heard, open_te
 from heed.runs.validation import ValidationResult
 from heed.runs.validation_history import ValidationHistory
 from heed.training import average, checkpoints, distributed, loop, torchrun
-from heed.training.average import EMA, swapped
+from heed.training.average import EMA, temporary_weights
 from heed.training.checkpoints import TrainingState
 from heed.training.config import make_optimizer, make_schedule
 from heed.training.distributed import SingleProcess
 from heed.training.meter import Meter, perplexity
-from heed.training.recurrent_state import Carried
+from heed.training.recurrent_state import RecurrentState
 from heed.training.report import SCORES, Log, Report
-from heed.training.shards import gathered
+from heed.training.shards import gather
 from heed.version import __version__
 
 
@@ -83,12 +83,12 @@ class Run:
         for voice in () if self.plan_execution.accelerated else teachers:  # where it goes swiftly, to a rounded copy
             voice.to(self.workers.device)
         if self.plan_execution.accelerated:
-            self.objective = SingleProcess.wrap(self.workers, self.model, self.job.objective)
+            self.objective = SingleProcess.wrap_objective(self.workers, self.model, self.job.objective)
         else:
-            self.objective = self.workers.wrap(self.model, self.job.objective, t.compile)
+            self.objective = self.workers.wrap_objective(self.model, self.job.objective, t.compile)
         self.optimizer = make_optimizer(t, self.model.parameters())
-        carried = Carried(self.job.objective, self.workers)
-        self.learner = TrainingState(self.model, self.optimizer, EMA(self.model, t.ema) if t.ema else None, carried)
+        recurrent = RecurrentState(self.job.objective, self.workers)
+        self.learner = TrainingState(self.model, self.optimizer, EMA(self.model, t.ema) if t.ema else None, recurrent)
         self.record = ValidationHistory()
         self.place, self.step = DataPosition(), 0
         self.decoding = dataclasses.replace(recipe.decoding, beam=t.valid_beam, nbest=1, sample=False)
@@ -123,10 +123,10 @@ class Run:
                     seed=t.seed,
                     workers=self.workers,
                     context=self._precision,
-                    passes=self.plan_execution.passes(self.model, self.job.objective),
+                    forward_backward=self.plan_execution.passes(self.model, self.job.objective),
                     after_step=[self._average, self._tell, self._check, self._save],
                 )
-        if self.workers.leaving():
+        if self.workers.should_stop():
             return Outcome("interrupted", self.step, self.folder)
         with self.workers.full_model(self.model, self._watched()) as model:
             self.workers.broadcast(lambda: self._finish(model))
@@ -134,7 +134,7 @@ class Run:
 
     def interrupt(self, number: int, frame: Any) -> None:
         """Ask the loop to save and leave after the step it is in."""
-        self.workers.ask_to_leave()
+        self.workers.request_stop()
 
     def close(self) -> None:
         self.report.close()
@@ -147,7 +147,7 @@ class Run:
     # after each step, in this order
 
     def _average(self, progress: loop.Progress) -> None:
-        self.step, self.place = progress.step, progress.place
+        self.step, self.place = progress.step, progress.position
         if self.learner.ema is not None:
             self.learner.ema.update(self.model, progress.step)
 
@@ -175,7 +175,7 @@ class Run:
         regular = progress.step % every == 0 or progress.step == t.steps
         if regular:
             self.record.saved.append(progress.step)
-        leave = self.workers.leaving() or self.record.stopped
+        leave = self.workers.should_stop() or self.record.stopped
         if regular or leave or progress.step in self.record.best_steps(t.average):
             with self.workers.errors_from_first():
                 self.meter.check(progress)
@@ -189,7 +189,7 @@ class Run:
         began = time.monotonic()
         found = self._validate(model)
         facts = {
-            "step": progress.step, "epoch": progress.place.epoch, "perplexity": perplexity(found.scores["loss"]),
+            "step": progress.step, "epoch": progress.position.epoch, "perplexity": perplexity(found.scores["loss"]),
             **found.scores, "seconds": time.monotonic() - began,
         }  # fmt: skip
         metric, patience = self.job.metric, self.recipe.training.patience
@@ -212,7 +212,7 @@ class Run:
             return self.job.validation.run(model, self.decoding, self.product.max_source)
 
     def _write_checkpoint(self) -> None:
-        parts = [gathered(own, self.workers.first) for own in self.learner.tensors()]
+        parts = [gather(own, self.workers.first) for own in self.learner.tensors()]
         order = self.plan_execution.order(self.recipe.training)
         state = {"place": list(self.place), "order": order, "record": dataclasses.asdict(self.record)}
         self.workers.broadcast(lambda: self.product.write_checkpoint(self.step, *parts, state))
@@ -220,7 +220,7 @@ class Run:
     def _restore(self) -> list[str]:
         """Go back to the newest checkpoint that is whole; what to say about it."""
         said: list[str] = []
-        kept = checkpoints.newest(self.product.checkpoints, said.append) if self.workers.first else None
+        kept = checkpoints.read_newest(self.product.checkpoints, said.append) if self.workers.first else None
         found = self.workers.broadcast(lambda: kept and (kept.step, kept.state))
         if found is None:
             return said
@@ -248,7 +248,7 @@ class Run:
         steps = ", ".join(f"{step:,}" for step in kept)
         last = "moving average at step" if self.recipe.training.final == "ema" else "step"
         made_of = f"step {steps}" if len(kept) == 1 else f"mean of steps {steps}" if kept else f"{last} {self.step:,}"
-        with swapped(model, average.mean(list(kept.values()))) if kept else nullcontext():
+        with temporary_weights(model, average.mean(list(kept.values()))) if kept else nullcontext():
             found = self._validate(model)
             self.product.write_model(model, found, made_of, final=True)
         self.log.write("end", step=self.step, weights=made_of, **found.scores)
@@ -268,12 +268,12 @@ def run(
     """Train by a recipe into a folder; together with the others, where torchrun has started this process."""
     if recipe.training.threads:
         torch.set_num_threads(recipe.training.threads)
-    device = choose_device(torchrun.card(recipe.training.device))
+    device = choose_device(torchrun.local_device(recipe.training.device))
     workers, held = distributed.join(device, recipe.training.parallel), ExitStack()
     try:
         again = workers.broadcast(lambda: resume or restarted(folder))
-        base = workers.in_turn(lambda: open_base(recipe, folder, again))
-        teachers = workers.in_turn(lambda: open_teachers(recipe))
+        base = workers.first_before_others(lambda: open_base(recipe, folder, again))
+        teachers = workers.first_before_others(lambda: open_teachers(recipe))
         recipe = with_search(recipe, base)
         workers.broadcast(lambda: check_folder(recipe, folder, again, say))
         prepared = workers.broadcast(lambda: prepare(recipe, tell, base))
@@ -293,7 +293,7 @@ def run(
         workers.broadcast(lambda: write_text(folder / "recipe.toml", config.to_toml(recipe)))
         outcome = _to_the_end(at_work)
     except RuntimeError as error:
-        workers.explain(error)
+        workers.raise_if_peer_died(error)
         raise
     finally:
         held.close()

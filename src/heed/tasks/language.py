@@ -48,13 +48,13 @@ class LanguageModelling:
             state.layers = kept
         return state
 
-    def carried(self) -> dict[str, Tensor]:
-        """What is remembered, by layer and part."""
+    def recurrent_state(self) -> dict[str, Tensor]:
+        """The hidden state, by layer and part."""
         layers = [] if self.state is None else self.state.layers
         return {f"{i}.{j}": part for i, own in enumerate(layers) for j, part in enumerate(own)}
 
-    def carry_on(self, tensors: Mapping[str, Tensor]) -> None:
-        """Remember again what was `carried`."""
+    def restore_recurrent_state(self, tensors: Mapping[str, Tensor]) -> None:
+        """Continue from a `recurrent_state` that was saved."""
         layers: dict[int, dict[int, Tensor]] = {}
         for name, part in tensors.items():
             layer, number = map(int, name.split("."))

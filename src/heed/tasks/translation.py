@@ -13,8 +13,8 @@ from heed.training.loss import (
     TeacherOutput,
     chunked_cross_entropy,
     distillation_loss,
+    ensemble_logits,
     smoothed_cross_entropy,
-    together,
 )
 
 
@@ -79,7 +79,7 @@ class Taught:
         if isinstance(batch, Packed):
             return self.packed(model, batch)
         with torch.no_grad():
-            heard = together([_logits(teacher, batch) for teacher in self.teachers])
+            heard = ensemble_logits([_logits(teacher, batch) for teacher in self.teachers])
         return distillation_loss(_logits(model, batch), heard, batch.expected, self.smoothing, self.share)
 
     def packed(self, model: nn.Module, batch: Packed) -> Loss:
@@ -91,7 +91,7 @@ class Taught:
             *model.output_weights(),
             batch.expected,
             self.smoothing,
-            lesson=Distillation(teachers, self.share),
+            distillation=Distillation(teachers, self.share),
         )
         return Loss(total, nll, batch.count)
 
