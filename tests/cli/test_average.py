@@ -176,7 +176,7 @@ def test_labels_in_another_order_are_other_labels(heed, tmp_path):
 
 def test_what_cannot_be_averaged_is_said_and_nothing_is_left(heed, run, tmp_path):
     folder, _ = run("marian")
-    for words, said in [
+    for arguments, said in [
         ([folder, "--last", 5], f"{folder} keeps 3 checkpoints, not 5; training.keep says how many are kept"),
         ([folder, "--last", 0], "--last is 0; it must be at least 1"),
         (
@@ -185,7 +185,7 @@ def test_what_cannot_be_averaged_is_said_and_nothing_is_left(heed, run, tmp_path
         ),
         ([folder / "model"], f"{folder}/model has no checkpoints: name a run folder, or several model folders"),
     ]:
-        assert heed("average", *words, "--out", tmp_path / "out")[::2] == (1, f"heed: {said}")
+        assert heed("average", *arguments, "--out", tmp_path / "out")[::2] == (1, f"heed: {said}")
     damaged = folder / "checkpoints" / "step-000002" / "model.safetensors"
     damaged.write_bytes(damaged.read_bytes()[:100])
     code, _, err = heed("average", folder, "--out", tmp_path / "out")

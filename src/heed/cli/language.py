@@ -10,7 +10,7 @@ def evaluate(args: argparse.Namespace) -> int:
     from rich.console import Console
 
     from heed.cli.common import read_lines
-    from heed.evaluation.language import measure
+    from heed.evaluation.perplexity import measure_perplexity
 
     for name in NOT_WITH_TEXT:
         if getattr(args, name):
@@ -18,7 +18,7 @@ def evaluate(args: argparse.Namespace) -> int:
     lines, console, found = read_lines(args.text), Console(), {}
     for system in [args.system, *([args.against] if args.against else [])]:
         generator = _open(system, args)
-        found[system] = measure(generator.model, generator.subwords, lines, args.rows)
+        found[system] = measure_perplexity(generator.model, generator.subwords, lines, args.rows)
         _show(console, system if args.against else "", found[system])
     one = found[args.system]
     console.print(

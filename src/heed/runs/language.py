@@ -8,7 +8,7 @@ from torch import nn
 from heed.data.readers import Line
 from heed.data.streams import Stream, Windows, flat, rows_of
 from heed.decoding.config import DecodingConfig
-from heed.evaluation.language import total
+from heed.evaluation.perplexity import total_nll
 from heed.products.generator import Generator
 from heed.runs.recipe import Recipe
 from heed.runs.validation import ValidationResult, shown
@@ -43,7 +43,7 @@ class Continuing:
         self.windows = Windows(stream, subwords.marks.last, rows=rows, length=max(1, budget // rows))
 
     def run(self, model: nn.Module, decoding: DecodingConfig, max_source: int) -> ValidationResult:
-        return ValidationResult({"loss": total(model, self.windows) / self.tokens}, self._samples(model, decoding))
+        return ValidationResult({"loss": total_nll(model, self.windows) / self.tokens}, self._samples(model, decoding))
 
     def facts(self, model: nn.Module) -> dict[str, Any]:
         return {}
