@@ -55,7 +55,7 @@ def score(args: argparse.Namespace) -> int:
 def look(args: argparse.Namespace) -> int:
     """How surprising each token is, as a page, a picture or data."""
     from heed.cli.common import errors
-    from heed.lab.fonts import say_missing
+    from heed.lab.fonts import describe_missing
     from heed.lab.surprisal import draw
 
     for name in ("target", "layer", "head", "beam"):
@@ -67,7 +67,7 @@ def look(args: argparse.Namespace) -> int:
     c = generator.model.config
     found = generator.look(args.text, name=f"{args.folder[0]} · {c.cell}, {c.layers} layers of {c.hidden}")
     if missing := draw(found, args.out):
-        errors().print(say_missing(missing), highlight=False, soft_wrap=True)
+        errors().print(describe_missing(missing), highlight=False, soft_wrap=True)
     errors().print(
         f"[dim]{found.bits:.2f} bits a token, perplexity {2**found.bits:.1f}: {args.out}[/]", highlight=False
     )
