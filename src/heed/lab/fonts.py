@@ -121,7 +121,6 @@ def families(fonts: Fonts) -> list[str]:
 
 
 def _assign(path: Path, left: set[str], needed: dict[Path, str]) -> set[str]:
-    """Give a font the characters that it has; return those still left."""
     covered = {char for char in left if ord(char) in characters_of(path)}
     if covered:
         needed[path] = needed.get(path, "") + "".join(sorted(covered))

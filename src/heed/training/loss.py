@@ -116,9 +116,8 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         total = nll = torch.zeros((), dtype=exact, device=states.device)
         grad_states, grad_weight, buffer = [], None, claim(weight)
         grad_bias = None if bias is None else torch.zeros(bias.shape, dtype=exact, device=bias.device)
-        chunk = _chunk_rows(
-            states.shape[1], len(states) + (0 if distillation is None else len(distillation.teachers)), weight
-        )
+        teachers = () if distillation is None else distillation.teachers
+        chunk = _chunk_rows(states.shape[1], len(states) + len(teachers), weight)
         single = chunk >= states.shape[1]  # else the sum over chunks is rounded and copied to the buffer afterwards
         for start in range(0, states.shape[1], chunk):
             rows = states[:, start : start + chunk].to(dtype).flatten(0, 1)
