@@ -51,7 +51,7 @@ def _checkpoints(folder: Path, last: int | None):
     from heed.training import checkpoints
     from heed.training.average import mean
 
-    found = checkpoints.found(folder / "checkpoints")
+    found = checkpoints.list_checkpoints(folder / "checkpoints")
     if not found:
         raise ValueError(f"{folder} has no checkpoints: name a run folder, or several model folders")
     if last and len(found) < last:

@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     from rich.console import Console
 
     from heed.cli.common import read_lines, write_lines
-    from heed.evaluation.rows import rows
+    from heed.evaluation.sentence_scores import score_sentences
     from heed.evaluation.sentences import write
     from heed.evaluation.translation import metrics, score
 
@@ -89,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
     if args.out:
         write_lines(translations, args.out)
     if args.sentences:
-        table = rows(translations, references, sources=sources, second=second, **how)
+        table = score_sentences(translations, references, sources=sources, second=second, **how)
         write(table, scores, args.sentences, comparison=comparison, names=(args.system, args.against or "B"))
         console.print(f"Sentences: {args.sentences}")
     if args.json:

@@ -98,7 +98,7 @@ def _run(folder: Path) -> dict:
         "step": last.get("step", 0),
         "finished": any(line["kind"] == "end" for line in lines),
         "last validation": {name: round(valid[name], 3) for name in ("step", *metric_labels()) if name in valid},
-        "checkpoints": [path.name for path in checkpoints.found(folder / "checkpoints")],
+        "checkpoints": [path.name for path in checkpoints.list_checkpoints(folder / "checkpoints")],
     }
 
 

@@ -10,7 +10,7 @@ def evaluate(args: argparse.Namespace) -> int:
     from rich.console import Console
 
     from heed.cli.common import open_product, read_lines
-    from heed.evaluation.language import measure
+    from heed.evaluation.perplexity import measure_perplexity
 
     for name in NOT_WITH_TEXT:
         if getattr(args, name):
@@ -18,7 +18,7 @@ def evaluate(args: argparse.Namespace) -> int:
     lines, console, found = read_lines(args.text), Console(), {}
     for system in [args.system, *([args.against] if args.against else [])]:
         generator = open_product(args, "generate", [system])
-        found[system] = measure(generator.model, generator.subwords, lines, args.rows)
+        found[system] = measure_perplexity(generator.model, generator.subwords, lines, args.rows)
         _show(console, system if args.against else "", found[system])
     one = found[args.system]
     console.print(
@@ -54,7 +54,7 @@ def score(args: argparse.Namespace) -> int:
 def look(args: argparse.Namespace) -> int:
     """How surprising each token is, as a page, a picture or data."""
     from heed.cli.common import errors, open_product
-    from heed.lab.fonts import say_missing
+    from heed.lab.fonts import describe_missing
     from heed.lab.surprisal import draw
 
     for name in ("target", "layer", "head", "beam"):
@@ -66,7 +66,7 @@ def look(args: argparse.Namespace) -> int:
     c = generator.model.config
     found = generator.look(args.text, name=f"{args.folder[0]} · {c.cell}, {c.layers} layers of {c.hidden}")
     if missing := draw(found, args.out):
-        errors().print(say_missing(missing), highlight=False, soft_wrap=True)
+        errors().print(describe_missing(missing), highlight=False, soft_wrap=True)
     errors().print(
         f"[dim]{found.bits:.2f} bits a token, perplexity {2**found.bits:.1f}: {args.out}[/]", highlight=False
     )

@@ -19,7 +19,7 @@ from heed.decoding.config import DecodingConfig
 from heed.decoding.limits import Rule, ruled
 from heed.decoding.sample import Choose, drawn, likeliest, one_by_one
 from heed.decoding.steps import Hypothesis
-from heed.evaluation.language import told
+from heed.evaluation.perplexity import token_nll
 from heed.lab.surprisal import Surprisal, TokenSurprisal
 from heed.models.package import Package
 from heed.products.product import Product, single
@@ -203,5 +203,5 @@ class Generator(Product):
         expected = torch.tensor([own + [NOTHING] * (width - len(own)) for own in lines], device=self.device)
         tokens = torch.full_like(expected, self.marks.last)
         tokens[:, 1:] = expected[:, :-1].masked_fill(expected[:, :-1] == NOTHING, self.marks.pad)
-        parts = told(self.model, self.model.hidden_states(tokens, self.model.start(len(lines))), expected).tolist()
+        parts = token_nll(self.model, self.model.hidden_states(tokens, self.model.start(len(lines))), expected).tolist()
         return [[-part for part in own[: len(line)]] for own, line in zip(parts, lines, strict=True)]

@@ -58,8 +58,8 @@ def position_of(state: Mapping[str, Any], order: Sequence[Any]) -> tuple[DataPos
 def begin(folder: Path) -> None:
     """Make the folder of a run; under torchrun, say in it whose it is."""
     folder.mkdir(parents=True, exist_ok=True)
-    if torchrun.job():
-        write_text(folder / JOB, torchrun.job())
+    if torchrun.job_id():
+        write_text(folder / JOB, torchrun.job_id())
 
 
 @contextmanager
@@ -85,4 +85,4 @@ def alone_in(folder: Path) -> Iterator[None]:
 def restarted(folder: Path) -> bool:
     """Whether torchrun has started again what it began in this folder: then it goes on, without being told to."""
     path = folder / JOB
-    return path.is_file() and path.read_text("utf-8") == torchrun.job()
+    return path.is_file() and path.read_text("utf-8") == torchrun.job_id()

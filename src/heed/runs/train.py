@@ -27,14 +27,14 @@ from heed.runs.teacher import WEIGHTS, check_vocab_size, check_weights, open_tea
 from heed.runs.validation_history import ValidationHistory
 from heed.tasks.base import Metric, Prepared, ValidationResult
 from heed.training import average, checkpoints, distributed, loop, torchrun
-from heed.training.average import EMA, swapped
+from heed.training.average import EMA, temporary_weights
 from heed.training.checkpoints import TrainingState
 from heed.training.config import make_optimizer, make_schedule
 from heed.training.distributed import SingleProcess
 from heed.training.meter import Meter, perplexity
-from heed.training.recurrent_state import Carried
+from heed.training.recurrent_state import RecurrentState
 from heed.training.report import Log, Report
-from heed.training.shards import gathered
+from heed.training.shards import gather
 from heed.version import __version__
 
 
@@ -80,12 +80,12 @@ class Run:
         self.plan = plan_execution(t, self.model, task, self.objective, self.workers, longest)
         for teacher in () if self.plan.accelerated else frozen:  # the accelerated step has copies in half precision
             teacher.to(self.workers.device)
-        wrap = SingleProcess.wrap if self.plan.accelerated else type(self.workers).wrap
+        wrap = SingleProcess.wrap_objective if self.plan.accelerated else type(self.workers).wrap_objective
         compiled = () if self.plan.accelerated else (t.compile,)
         self.wrapped = wrap(self.workers, self.model, self.objective, *compiled)
         self.optimizer = make_optimizer(t, self.model.parameters())
-        carried = Carried(self.objective, self.workers)
-        self.state = TrainingState(self.model, self.optimizer, EMA(self.model, t.ema) if t.ema else None, carried)
+        recurrent = RecurrentState(self.objective, self.workers)
+        self.state = TrainingState(self.model, self.optimizer, EMA(self.model, t.ema) if t.ema else None, recurrent)
         self.history = ValidationHistory()
         self.position, self.step = DataPosition(), 0
         self.files = RunFolder(folder, recipe, prepared, self.validation, base)
@@ -120,10 +120,10 @@ class Run:
                     seed=t.seed,
                     workers=self.workers,
                     context=self._precision,
-                    passes=self.plan.passes(self.model, self.objective),
+                    forward_backward=self.plan.passes(self.model, self.objective),
                     after_step=[self._average, self._tell, self._check, self._save],
                 )
-        if self.workers.leaving():
+        if self.workers.should_stop():
             return Outcome("interrupted", self.step, self.folder)
         with self.workers.full_model(self.model, self._validated_weights()) as model:
             self.workers.broadcast(lambda: self._finish(model))
@@ -131,7 +131,7 @@ class Run:
 
     def interrupt(self, number: int, frame: Any) -> None:
         """Ask the loop to save and leave after the step it is in."""
-        self.workers.ask_to_leave()
+        self.workers.request_stop()
 
     def close(self) -> None:
         self.report.close()
@@ -144,7 +144,7 @@ class Run:
     # after each step, in this order
 
     def _average(self, progress: loop.Progress) -> None:
-        self.step, self.position = progress.step, progress.place
+        self.step, self.position = progress.step, progress.position
         if self.state.ema is not None:
             self.state.ema.update(self.model, progress.step)
 
@@ -172,7 +172,7 @@ class Run:
         regular = progress.step % every == 0 or progress.step == t.steps
         if regular:
             self.history.saved.append(progress.step)
-        leave = self.workers.leaving() or self.history.stopped
+        leave = self.workers.should_stop() or self.history.stopped
         if regular or leave or progress.step in self.history.best_steps(t.average):
             with self.workers.errors_from_first():
                 self.meter.check(progress)
@@ -186,7 +186,7 @@ class Run:
         began = time.monotonic()
         found = self._validate(model)
         facts = {
-            "step": progress.step, "epoch": progress.place.epoch, "perplexity": perplexity(found.scores["loss"]),
+            "step": progress.step, "epoch": progress.position.epoch, "perplexity": perplexity(found.scores["loss"]),
             **found.scores, "seconds": time.monotonic() - began,
         }  # fmt: skip
         best = self.history.add(
@@ -216,7 +216,7 @@ class Run:
         return {name: labels[name] for name in found.scores}
 
     def _write_checkpoint(self) -> None:
-        parts = [gathered(own, self.workers.first) for own in self.state.tensors()]
+        parts = [gather(own, self.workers.first) for own in self.state.tensors()]
         order = self.plan.order(self.recipe.training)
         state = {"place": list(self.position), "order": order, "record": dataclasses.asdict(self.history)}
         self.workers.broadcast(lambda: self.files.write_checkpoint(self.step, *parts, state))
@@ -224,7 +224,7 @@ class Run:
     def _restore(self) -> list[str]:
         """Go back to the newest checkpoint that is whole; what to say about it."""
         said: list[str] = []
-        kept = checkpoints.newest(self.files.checkpoints, said.append) if self.workers.first else None
+        kept = checkpoints.read_newest(self.files.checkpoints, said.append) if self.workers.first else None
         found = self.workers.broadcast(lambda: kept and (kept.step, kept.state))
         if found is None:
             return said
@@ -252,7 +252,7 @@ class Run:
         steps = ", ".join(f"{step:,}" for step in kept)
         last = "moving average at step" if self.recipe.training.final == "ema" else "step"
         made_of = f"step {steps}" if len(kept) == 1 else f"mean of steps {steps}" if kept else f"{last} {self.step:,}"
-        with swapped(model, average.mean(list(kept.values()))) if kept else nullcontext():
+        with temporary_weights(model, average.mean(list(kept.values()))) if kept else nullcontext():
             found = self._validate(model)
             self.files.write_model(model, found, made_of, final=True)
         self.log.write("end", step=self.step, weights=made_of, **found.scores)
@@ -275,12 +275,12 @@ def run(
     """Train by a recipe into a folder; together with the others, where torchrun has started this process."""
     if recipe.training.threads:
         torch.set_num_threads(recipe.training.threads)
-    device = choose_device(torchrun.card(recipe.training.device))
+    device = choose_device(torchrun.local_device(recipe.training.device))
     workers, held = distributed.join(device, recipe.training.parallel), ExitStack()
     try:
         again = workers.broadcast(lambda: resume or restarted(folder))
-        base = workers.in_turn(lambda: open_base(recipe, folder, again))
-        teachers = workers.in_turn(lambda: open_teachers(recipe))
+        base = workers.first_before_others(lambda: open_base(recipe, folder, again))
+        teachers = workers.first_before_others(lambda: open_teachers(recipe))
         recipe = with_base_search(recipe, base)
         workers.broadcast(lambda: check_folder(recipe, folder, again, say))
         prepared = workers.broadcast(lambda: recipe.task.prepare(recipe, base, tell))
@@ -297,7 +297,7 @@ def run(
         workers.broadcast(lambda: write_text(folder / "recipe.toml", recipe.to_toml()))
         outcome = _to_the_end(at_work)
     except RuntimeError as error:
-        workers.explain(error)
+        workers.raise_if_peer_died(error)
         raise
     finally:
         held.close()

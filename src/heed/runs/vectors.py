@@ -67,7 +67,7 @@ def begin(model: nn.Module, recipe: Recipe, prepared: Prepared, folder: Path, wo
         return []
     tables = {side: _table(model, side, recipe.vectors.frozen) for side in recipe.vectors.files}
     found: dict[str, tuple[KnownRows, Coverage]] = {}
-    if workers.broadcast(lambda: checkpoints.newest(folder / "checkpoints", lambda sentence: None) is None):
+    if workers.broadcast(lambda: checkpoints.read_newest(folder / "checkpoints", lambda sentence: None) is None):
         found = workers.broadcast(lambda: _find(recipe.vectors, tables, prepared))
     for table in set(tables.values()):
         sides = [rows for side, (rows, _) in found.items() if tables[side] is table]
