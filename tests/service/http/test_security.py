@@ -153,7 +153,7 @@ def test_a_fault_of_ours_is_told_without_the_text(start, caplog, monkeypatch):
 
 
 def test_only_files_of_the_page_are_served(client):
-    page = Path(__file__).parents[3] / "src/heed/serving/page"
+    page = Path(__file__).parents[3] / "src/heed/service/page"
     assert client.get("/").text == (page / "index.html").read_text("utf-8")
     for name in ("../http/app.py", "..%2fhttp%2fapp.py", "%2e%2e/http/app.py", "/etc/passwd"):
         assert client.get(f"/assets/{name}").status_code in (404, 405)

@@ -9,7 +9,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from heed.lab.attention import to_json
-from heed.service.http import request, runs, trace_routes
+from heed.service.http import runs, trace_routes
 from heed.service.http.alternatives import alternatives
 from heed.service.http.bodies import checked, fields
 from heed.service.http.limits import Refusal
@@ -17,6 +17,7 @@ from heed.service.http.models import Said, Served
 from heed.service.http.openapi import answers, body, example
 from heed.service.http.options import MOST_BEAMS, MOST_BEST, glossary_of, wish_of
 from heed.service.http.queue import gathered
+from heed.service.http.request import Asker, Links, word_spans
 from heed.service.http.segmenter import Passage, Task
 from heed.service.http.service import Service
 from heed.text import documents
@@ -203,7 +204,7 @@ async def _translations(service: Service, request: Request, found: dict[str, Any
         for source, target in dict.fromkeys(way[:2] for way in ways):
             route = service.catalogue.route(source, target)
             wish = wish_of(route, nbest=asked.nbest, glossary=glossary, tokens=asked.tokens, **search)
-            asker = request.Asker(ticket, service.readers, route, wish, prefix)
+            asker = Asker(ticket, service.readers, route, wish, prefix)
             own = [i for i, way in enumerate(ways) if way[:2] == (source, target)]
             task = Task("passages", [texts[i] for i in own], source, keep, begun=bool(prefix))
             made = asker.done(task)
@@ -219,7 +220,7 @@ async def _translations(service: Service, request: Request, found: dict[str, Any
     return await service.perform(request, size, done) if texts else []
 
 
-def _links(asker: request.Asker, passages: list[list[Passage]]) -> list[list[request.Links]]:
+def _links(asker: Asker, passages: list[list[Passage]]) -> list[list[Links]]:
     """Alignments of all passages, asked for at once."""
     flat = [passage for own in passages for passage in own]
     found = iter(asker.aligned([one.source for one in flat], [one.target for one in flat]))
@@ -227,7 +228,7 @@ def _links(asker: request.Asker, passages: list[list[Passage]]) -> list[list[req
 
 
 def _translation(
-    asker: request.Asker, text: str, whole: str, passages: list[Passage], links: list[request.Links]
+    asker: Asker, text: str, whole: str, passages: list[Passage], links: list[Links]
 ) -> dict[str, Any]:
     shown = [
         _sentence(text, whole, passage, asker.said(passage, first=not i), links[i] if links else [])
@@ -237,9 +238,9 @@ def _translation(
     return {"text": whole, "models": [model.name for model in asker.route], "score": score, "sentences": shown}
 
 
-def _sentence(text: str, whole: str, passage: Passage, said: Said | None, links: request.Links) -> dict[str, Any]:
-    left = request.word_spans(text, passage.start, passage.end, len(passage.source.split()))
-    right = request.word_spans(whole, passage.begin, passage.finish, len(passage.target.split()))
+def _sentence(text: str, whole: str, passage: Passage, said: Said | None, links: Links) -> dict[str, Any]:
+    left = word_spans(text, passage.start, passage.end, len(passage.source.split()))
+    right = word_spans(whole, passage.begin, passage.finish, len(passage.target.split()))
     pairs = [(i, j) for i, j in links if i < len(left) and j < len(right)]
     return {
         "source": {"text": text[passage.start : passage.end], "start": passage.start, "end": passage.end},
