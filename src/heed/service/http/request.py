@@ -1,18 +1,15 @@
 """What a request has done with its texts, in a thread of its own; the models run elsewhere, and it waits for them."""
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
+from heed.products.translator.word_links import WordLinks, word_links
 from heed.service.http.models import Said, Served, Wish
 from heed.service.http.queue import Ticket, gathered
 from heed.service.http.segmenter import BEGUN, LINKS, TEXT, Key, Passage, Task
 from heed.service.http.segmenter_pool import Readers
-
-Links = list[tuple[int, int]]
-_WORDS = re.compile(r"\S+")
 
 
 @dataclass
@@ -54,7 +51,7 @@ class Asker:
         said = iter(gathered(futures, self.ticket))
         return [_joined([next(said) for _ in own]) for own in parts]
 
-    def aligned(self, sources: Sequence[str], targets: Sequence[str]) -> list[Links]:
+    def aligned(self, sources: Sequence[str], targets: Sequence[str]) -> list[WordLinks]:
         """Which words go with which; none where that cannot be told."""
         if not self.route:
             return [[(i, i) for i in range(len(text.split()))] for text in sources]
@@ -64,7 +61,7 @@ class Asker:
         told = [i for i, middle in enumerate(middles) if middle is not None]
         one = self._links(self.route[0], [sources[i] for i in told], [middles[i] for i in told])
         two = self._links(self.route[1], [middles[i] for i in told], [targets[i] for i in told])
-        found: list[Links] = [[] for _ in sources]
+        found: list[WordLinks] = [[] for _ in sources]
         for i, first, second in zip(told, one, two, strict=True):
             found[i] = sorted({(s, t) for s, m in first for n, t in second if m == n})
         return found
@@ -74,19 +71,12 @@ class Asker:
         said = self.known.get((source, "")) or self.known.get((source, self.prefix))
         return said[0].text if said and said[-1].text == target else None
 
-    def _links(self, model: Served, sources: Sequence[str], targets: Sequence[str]) -> list[Links]:
-        if getattr(model.translator.model.config, "attention", None) == "off":
-            return [[] for _ in sources]
-        pieces = model.translator.source.encode(list(sources)), model.translator.target.encode(list(targets))
-        most = model.translator.most - 2
-        fits = [i for i, (s, t) in enumerate(zip(*pieces, strict=True)) if 0 < len(s) < most and 0 < len(t) < most]
-        pairs = [(sources[i], targets[i]) for i in fits]
-        sizes = [len(pieces[0][i]) + len(pieces[1][i]) for i in fits]
-        found: list[Links] = [[] for _ in sources]
-        said = gathered(model.worker.submit(self.ticket, ("align",), pairs, sizes), self.ticket)
-        for i, own in zip(fits, said, strict=True):
-            found[i] = own
-        return found
+    def _links(self, model: Served, sources: Sequence[str], targets: Sequence[str]) -> list[WordLinks]:
+        def align(sources: list[str], targets: list[str], sizes: list[int]) -> list[WordLinks]:
+            pairs = list(zip(sources, targets, strict=True))
+            return gathered(model.worker.submit(self.ticket, ("align",), pairs, sizes), self.ticket)
+
+        return word_links(model.translator, sources, targets, align)
 
     def done(self, task: Task, rank: int = 0, check: Callable[[int], Any] | None = None) -> Any:
         """A task with all its sentences; of each, the best translation (`rank` 0) or one of the next.
@@ -129,9 +119,3 @@ def _joined(parts: list[Said]) -> Said:
     each = [[part.nbest[min(rank, len(part.nbest) - 1)] for part in parts] for rank in ranks]
     nbest = [(" ".join(text for text, _ in own), sum(score for _, score in own)) for own in each] or [("", 0.0)]
     return Said(*nbest[0], [token for part in parts for token in part.tokens], nbest)
-
-
-def word_spans(text: str, start: int, end: int, words: int) -> list[tuple[int, int]]:
-    """Where the words of a part of a text stand; none where there are not as many as there should be."""
-    found = [(start + match.start(), start + match.end()) for match in _WORDS.finditer(text[start:end])]
-    return found if len(found) == words else []

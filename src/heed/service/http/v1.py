@@ -9,6 +9,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from heed.lab.attention import to_json
+from heed.products.translator.word_links import WordLinks, word_spans
 from heed.service.http import runs, trace_routes
 from heed.service.http.alternatives import alternatives
 from heed.service.http.bodies import checked, fields
@@ -17,7 +18,7 @@ from heed.service.http.models import Said, Served
 from heed.service.http.openapi import answers, body, example
 from heed.service.http.options import MOST_BEAMS, MOST_BEST, glossary_of, wish_of
 from heed.service.http.queue import gathered
-from heed.service.http.request import Asker, Links, word_spans
+from heed.service.http.request import Asker
 from heed.service.http.segmenter import Passage, Task
 from heed.service.http.service import Service
 from heed.text import documents
@@ -220,7 +221,7 @@ async def _translations(service: Service, request: Request, found: dict[str, Any
     return await service.perform(request, size, done) if texts else []
 
 
-def _links(asker: Asker, passages: list[list[Passage]]) -> list[list[Links]]:
+def _links(asker: Asker, passages: list[list[Passage]]) -> list[list[WordLinks]]:
     """Alignments of all passages, asked for at once."""
     flat = [passage for own in passages for passage in own]
     found = iter(asker.aligned([one.source for one in flat], [one.target for one in flat]))
@@ -228,7 +229,7 @@ def _links(asker: Asker, passages: list[list[Passage]]) -> list[list[Links]]:
 
 
 def _translation(
-    asker: Asker, text: str, whole: str, passages: list[Passage], links: list[Links]
+    asker: Asker, text: str, whole: str, passages: list[Passage], links: list[WordLinks]
 ) -> dict[str, Any]:
     shown = [
         _sentence(text, whole, passage, asker.said(passage, first=not i), links[i] if links else [])
@@ -238,7 +239,7 @@ def _translation(
     return {"text": whole, "models": [model.name for model in asker.route], "score": score, "sentences": shown}
 
 
-def _sentence(text: str, whole: str, passage: Passage, said: Said | None, links: Links) -> dict[str, Any]:
+def _sentence(text: str, whole: str, passage: Passage, said: Said | None, links: WordLinks) -> dict[str, Any]:
     left = word_spans(text, passage.start, passage.end, len(passage.source.split()))
     right = word_spans(whole, passage.begin, passage.finish, len(passage.target.split()))
     pairs = [(i, j) for i, j in links if i < len(left) and j < len(right)]
