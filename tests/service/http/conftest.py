@@ -1,4 +1,4 @@
-"""A service with two small models, ko to en and en to de, listening on this machine."""
+"""A service with two small models, ko to en and en to de, bind_socket on this machine."""
 
 import threading
 import time
@@ -6,10 +6,10 @@ import time
 import httpx
 import pytest
 
-from heed.service.http.app import create
+from heed.service.http.app import create_app
 from heed.service.http.limits import Limits
-from heed.service.http.models import Served
-from heed.service.http.server import Server, listening
+from heed.service.http.models import ServedModel
+from heed.service.http.server import Server, bind_socket
 from heed.service.http.service import Service, Settings
 
 
@@ -18,7 +18,7 @@ class Running:
 
     def __init__(self, service: Service):
         self.service = service
-        self.server, found = Server(create(service), service), listening("127.0.0.1", 0)
+        self.server, found = Server(create_app(service), service), bind_socket("127.0.0.1", 0)
         self.port = found.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
         self.thread = threading.Thread(target=self.server.run, args=([found],), daemon=True)
@@ -51,7 +51,7 @@ def start(ko_en, en_de):
     started = []
 
     def begin(keys=None, both=True, limits=None, **settings) -> Running:
-        models = [Served("ko-en", "ko", "en", ko_en), *([Served("en-de", "en", "de", en_de)] if both else [])]
+        models = [ServedModel("ko-en", "ko", "en", ko_en), *([ServedModel("en-de", "en", "de", en_de)] if both else [])]
         settings = Settings(limits=Limits(**(limits or {})), **settings)
         started.append(Running(Service(models, settings, keys)))
         return started[-1]

@@ -45,7 +45,7 @@ def test_many_other_words_are_found_for_an_ordinary_sentence_alone(alone, monkey
     asked = ASKED | {"translation": "a b c d", "word": 1}
     said = client.post("/v1/alternatives", json=asked | {"count": 20})
     assert said.status_code == 200 and len(said.json()["alternatives"]) > 5
-    monkeypatch.setattr("heed.service.http.alternatives.MOST_WRITTEN", 1_200)
+    monkeypatch.setattr("heed.service.http.alternatives.MAX_DECODED", 1_200)
     long = asked | {"text": "a b c " * 15}
     said = client.post("/v1/alternatives", json=long | {"count": 1})
     assert said.status_code == 200, said.text
@@ -76,13 +76,13 @@ def translated(client) -> int:
 @pytest.fixture
 def taken(monkeypatch):
     """How many bodies have begun to be read, at any service."""
-    begun, read = [], bodies._read
+    begun, read = [], bodies._read_body
 
     async def noted(request, most):
         begun.append(request)
         return await read(request, most)
 
-    monkeypatch.setattr(bodies, "_read", noted)
+    monkeypatch.setattr(bodies, "_read_body", noted)
     return begun
 
 
@@ -97,11 +97,11 @@ def test_a_body_that_is_only_promised_takes_no_room(alone, taken, monkeypatch):
 
 def test_a_body_that_stops_coming_is_given_up(alone, monkeypatch):
     running, _ = alone
-    monkeypatch.setattr(bodies, "SILENCE", 0.2)
+    monkeypatch.setattr(bodies, "IDLE_SECONDS", 0.2)
     with promised(running, 1000, sent=b"{") as connection:
         said = connection.makefile("rb").read()
     assert said.startswith(b"HTTP/1.1 408 ") and b"the body stopped coming for 0.2 seconds: send it again" in said
-    monkeypatch.setattr(bodies, "SECONDS", 0.1)
+    monkeypatch.setattr(bodies, "BODY_SECONDS", 0.1)
     with promised(running, 1000, sent=b"{") as connection:
         said = connection.makefile("rb").read()
     assert b"the body did not come within 0.1 seconds" in said
@@ -109,7 +109,7 @@ def test_a_body_that_stops_coming_is_given_up(alone, monkeypatch):
 
 def test_bodies_that_do_come_have_the_room_that_there_is(start, taken, monkeypatch):
     """Eight of the longest; the next is refused where it stands, and room is there again when they go."""
-    monkeypatch.setattr(bodies, "SILENCE", 30.0)
+    monkeypatch.setattr(bodies, "IDLE_SECONDS", 30.0)
     running = start(both=False, limits={"bytes": 30_000})
     with running.client() as client, ExitStack() as stack:
 

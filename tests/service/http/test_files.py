@@ -8,7 +8,7 @@ import zipfile
 
 import pytest
 
-from heed.service.http.files import Files
+from heed.service.http.files import FileStore
 from tests.service.http.test_security import EVIL, EVILS, HELLO, harmless
 
 
@@ -138,13 +138,13 @@ def test_what_a_file_holds_is_counted_in_characters(client):
 
 
 def test_a_file_is_forgotten_in_time(monkeypatch):
-    files = Files()
+    files = FileStore()
     token = files.put("a.txt", b"a")
     (path,) = files.folder.iterdir()
     assert files.get(token) == ("a.txt", b"a")
     assert path.stat().st_mode & 0o077 == 0 or path.parent.stat().st_mode & 0o077 == 0  # nobody else reads it
-    monkeypatch.setattr("heed.service.http.files.KEPT", -1.0)
-    files.tidy()
+    monkeypatch.setattr("heed.service.http.files.KEEP_SECONDS", -1.0)
+    files.remove_expired()
     assert not path.exists() and files.get(token) is None
     files.close()
     assert not path.parent.exists()

@@ -8,8 +8,8 @@ from contextlib import suppress
 
 import pytest
 
-from heed.service.http.limits import Gate, Keys, Limits, Refusal, read_keys
-from heed.service.http.server import listening
+from heed.service.http.limits import ApiKeys, Gate, Limits, Refusal, read_keys
+from heed.service.http.server import bind_socket
 
 HELLO = "한국어는 쉬웠어요."
 
@@ -62,7 +62,7 @@ def test_a_full_queue_refuses_at_once_and_says_when_to_come_back(asking, monkeyp
     for thread in threads:
         thread.start()
     assert begun.wait(10)
-    while len(running.service.gate.inside) < 2:
+    while len(running.service.gate.active) < 2:
         time.sleep(0.005)
     refused = translate(client)
     assert refused.status_code == 503 and int(refused.headers["retry-after"]) >= 1
@@ -86,8 +86,8 @@ def test_what_takes_too_long_is_given_up_and_its_work_taken_back(asking, monkeyp
     free, _begun = held(running, monkeypatch)
     late = translate(client, [HELLO, "나는 책을 읽어요.", "그는 학교에 가요."])
     assert late.status_code == 503 and "not done within 0.3 seconds" in late.json()["error"]
-    until(lambda: not running.service.gate.inside)  # though the model is still held
-    assert running.service.catalogue.models[0].worker.size == 0
+    until(lambda: not running.service.gate.active)  # though the model is still held
+    assert running.service.catalogue.models[0].worker.waiting_tokens == 0
     free.set()
 
 
@@ -101,8 +101,8 @@ def test_a_client_that_leaves_takes_its_work_with_it(asking, monkeypatch):
     with socket.create_connection(("127.0.0.1", running.port)) as leaving:
         leaving.sendall(f"POST /translate HTTP/1.1\r\n{head}\r\n".encode() + asked.content)
         assert begun.wait(20)
-    until(lambda: not running.service.gate.inside)  # though the model is still held
-    assert running.service.catalogue.models[0].worker.size == 0
+    until(lambda: not running.service.gate.active)  # though the model is still held
+    assert running.service.catalogue.models[0].worker.waiting_tokens == 0
     free.set()
     with running.client() as other:
         assert translate(other).status_code == 200
@@ -126,7 +126,7 @@ def test_sizes_are_limited(asking):
 
 
 def test_a_long_text_of_one_request_does_not_hold_up_a_short_one(asking, monkeypatch):
-    running, _ = asking(budget=64)
+    running, _ = asking(batch_tokens=64)
     worker, ran, answered = running.service.catalogue.models[0].worker, [], threading.Event()
     begun, come, run = threading.Event(), threading.Event(), worker.run
 
@@ -143,10 +143,10 @@ def test_a_long_text_of_one_request_does_not_hold_up_a_short_one(asking, monkeyp
     )
     book.start()
     assert begun.wait(20)
-    waiting = worker.size
+    waiting = worker.waiting_tokens
     sentence = threading.Thread(target=lambda: _post(running, "나는 학교에 가요.") and answered.set())
     sentence.start()
-    until(lambda: worker.size > waiting)
+    until(lambda: worker.waiting_tokens > waiting)
     come.set()
     sentence.join(60)
     book.join(60)
@@ -185,7 +185,7 @@ def test_every_key_is_compared_in_constant_time(tmp_path, monkeypatch):
     for shown in ("first", "third", "x", "first" * 1000):
         compared.clear()
         with suppress(Refusal):
-            keys.of(shown)
+            keys.find(shown)
         assert compared == [(32, 32)] * 3
     assert b"first" not in b"".join(key.digest for key in keys.keys)  # keys themselves are not kept
 
@@ -217,19 +217,19 @@ def test_a_file_of_keys_that_cannot_be_read_is_told(tmp_path):
 @pytest.mark.parametrize("port", [-1, 65536])
 def test_a_port_that_cannot_be_is_told(port):
     with pytest.raises(ValueError, match=rf"there is no port {port}: --port is from 0 \(any that is free\) to 65535"):
-        listening("127.0.0.1", port)
+        bind_socket("127.0.0.1", port)
 
 
 def test_a_key_gets_its_minute_back(tmp_path):
     path = tmp_path / "keys"
     path.write_text("k 1\n")
-    keys: Keys = read_keys(path)
-    key = keys.of("k")
-    key.spend(5, 100.0)
+    keys: ApiKeys = read_keys(path)
+    key = keys.find("k")
+    key.charge(5, 100.0)
     with pytest.raises(Refusal) as refused:
-        key.spend(5, 130.0)
+        key.charge(5, 130.0)
     assert refused.value.status == 429 and refused.value.retry_after == 30
-    key.spend(5, 160.0)
+    key.charge(5, 160.0)
 
 
 def test_all_threads_have_begun_before_the_first_rush(start):

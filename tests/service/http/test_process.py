@@ -16,7 +16,7 @@ import pytest
 from heed.cli.main import main
 from heed.loading import load, write_package
 from heed.models.package import Package
-from heed.service.http.models import Catalogue, Served, open_models
+from heed.service.http.models import Catalogue, ServedModel, open_models
 
 HELLO = "한국어는 쉬웠어요."
 
@@ -120,7 +120,7 @@ def test_languages_can_be_told(folder, tmp_path):
 
 
 def test_ways_lead_through_one_or_two_models(ko_en):
-    catalogue = Catalogue([Served(f"{a}-{b}", a, b, ko_en) for a, b in ("ab", "bc", "ba", "cd")])
+    catalogue = Catalogue([ServedModel(f"{a}-{b}", a, b, ko_en) for a, b in ("ab", "bc", "ba", "cd")])
     ways = {pair: [model.name for model in route] for pair, route in catalogue.pairs.items()}
     assert ways == {
         ("a", "b"): ["a-b"], ("b", "c"): ["b-c"], ("b", "a"): ["b-a"], ("c", "d"): ["c-d"],

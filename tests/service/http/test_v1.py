@@ -106,7 +106,7 @@ def test_a_look_is_the_translators(client, ko_en):
 
 def test_what_has_too_many_attentions_is_not_looked_into(client, monkeypatch):
     monkeypatch.setattr(
-        "heed.service.http.models.MOST_SHOWN", 2 * (1 + 2 * 2) * 20**2
+        "heed.service.http.models.MAX_ATTENTION_WEIGHTS", 2 * (1 + 2 * 2) * 20**2
     )  # 20 subwords, by 2 heads in 1+2 layers
     asked = {"source": "ko", "target": "en", "beam": 2}
     assert "of at most 20" in ask(client, "look", 400, text="한국어는 " * 10, **asked)["error"]

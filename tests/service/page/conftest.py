@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from heed.service.http.models import Served
+from heed.service.http.models import ServedModel
 from heed.service.http.service import Service, Settings
 from tests.chromium import chromium
 from tests.service.http.conftest import Running
@@ -53,10 +53,10 @@ def runs(tmp_path_factory):
 def service(make, subwords, runs):
     """Korean to English and back, and recurrent ones to German and back; they say different things, and know nothing."""
     models = [
-        Served("ko-en", "ko", "en", make(16, max_source=48)),
-        Served("en-ko", "en", "ko", make(17, max_source=48)),
-        Served("en-de", "en", "de", recurrent(subwords)),
-        Served("de-en", "de", "en", recurrent(subwords, "off")),
+        ServedModel("ko-en", "ko", "en", make(16, max_source=48)),
+        ServedModel("en-ko", "en", "ko", make(17, max_source=48)),
+        ServedModel("en-de", "en", "de", recurrent(subwords)),
+        ServedModel("de-en", "de", "en", recurrent(subwords, "off")),
     ]
     running = Running(Service(models, Settings(runs=runs)))
     yield running
