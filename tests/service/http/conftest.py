@@ -1,4 +1,4 @@
-"""A service with two small models, ko to en and en to de, bind_socket on this machine."""
+"""A service with two small models, ko to en and en to de, listening on this machine."""
 
 import threading
 import time
@@ -13,8 +13,8 @@ from heed.service.http.server import Server, bind_socket
 from heed.service.http.service import Service, Settings
 
 
-class Running:
-    """A service in a thread, and where it is."""
+class RunningService:
+    """A service in a thread, and its address."""
 
     def __init__(self, service: Service):
         self.service = service
@@ -47,13 +47,13 @@ def en_de(make):
 
 @pytest.fixture(scope="session")
 def start(ko_en, en_de):
-    """Starts services; all are ended with the tests."""
+    """Starts services; all are stopped after the tests."""
     started = []
 
-    def begin(keys=None, both=True, limits=None, **settings) -> Running:
+    def begin(keys=None, both=True, limits=None, **settings) -> RunningService:
         models = [ServedModel("ko-en", "ko", "en", ko_en), *([ServedModel("en-de", "en", "de", en_de)] if both else [])]
         settings = Settings(limits=Limits(**(limits or {})), **settings)
-        started.append(Running(Service(models, settings, keys)))
+        started.append(RunningService(Service(models, settings, keys)))
         return started[-1]
 
     yield begin

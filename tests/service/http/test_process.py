@@ -1,4 +1,4 @@
-"""`heed serve` as a process: it starts, answers, is told to end, and says what is wrong."""
+"""`heed serve` as a process: it starts, answers, ends on a signal, and reports errors."""
 
 import json
 import os
@@ -106,7 +106,7 @@ def test_what_is_wrong_is_said_before_it_starts(folder, monkeypatch, tmp_path, c
     assert sentence in " ".join(capsys.readouterr().err.split())
 
 
-def test_languages_can_be_told(folder, tmp_path):
+def test_languages_of_a_model_can_be_given(folder, tmp_path):
     nameless = tmp_path / "nameless"
     nameless.mkdir()
     for path in folder.iterdir():
@@ -119,7 +119,7 @@ def test_languages_can_be_told(folder, tmp_path):
     assert (model.source, model.target) == ("fr", "pt-BR")
 
 
-def test_ways_lead_through_one_or_two_models(ko_en):
+def test_routes_go_through_one_or_two_models(ko_en):
     catalogue = Catalogue([ServedModel(f"{a}-{b}", a, b, ko_en) for a, b in ("ab", "bc", "ba", "cd")])
     ways = {pair: [model.name for model in route] for pair, route in catalogue.pairs.items()}
     assert ways == {

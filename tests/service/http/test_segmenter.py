@@ -1,4 +1,4 @@
-"""Texts around their sentences: here or in another process, the same; and what is made to be slow hurts nobody else."""
+"""Segmentation of texts: the same in this process and in another, and a text made to be slow delays nobody else."""
 
 import io
 import os
@@ -15,7 +15,7 @@ from heed.service.http.segmenter import ALIGN, TRANSLATE_WITH_PREFIX, TextTask
 from heed.service.http.segmenter_pool import SegmenterPool
 from heed.text import documents, layout, markup, protect
 from heed.text.inline import Translated
-from tests.service.http.test_limits import held, until
+from tests.service.http.test_limits import block_model, wait_until
 
 HELLO = "한국어는 쉬웠어요."
 TEXT = f"# {HELLO}\r\n\r\n  - {HELLO} https://a.example {{name}} 😀\n\t{HELLO}\n"
@@ -32,7 +32,7 @@ def docx() -> bytes:
 
 
 def said(text: str) -> str:
-    """A translator that turns words around and loses braces, so that texts with placeholders are tried in all ways."""
+    """A translation that reverses words and drops braces, so that all ways to protect placeholders are tried."""
     return " ".join(word[::-1].strip("{}") for word in reversed(text.split()))
 
 
@@ -41,8 +41,8 @@ def links(source: str, target: str) -> list:
     return [(i, most - 1 - i) for i in range(most) if most == len(target.split())]
 
 
-def answered(step, task):
-    """A task with the answers of this translator."""
+def run_task(step, task):
+    """The output of a task with the answers of this translation."""
     known, rounds = {}, 0
     while (found := step(task, known)).missing:
         rounds += 1
@@ -84,37 +84,37 @@ def pool():
 
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: f"{task.kind} {task.name} {task.has_prefix}")
-def test_a_process_says_what_is_said_here(pool, task):
+def test_a_process_gives_the_same_output_as_this_one(pool, task):
     ticket = Ticket()
 
     def elsewhere(task, known):
         return pool._run_in_process(task, known, ticket)
 
-    assert answered(elsewhere, task) == answered(segmenter.run_step, task)
+    assert run_task(elsewhere, task) == run_task(segmenter.run_step, task)
     assert len(pool.idle) == 1 and not ticket.workers
 
 
-def test_steps_say_what_is_said_at_once():
+def test_steps_give_the_same_output_as_a_direct_translation():
     def plain(text, keep=()):
         return layout.translate(text, lambda own: protect.translate(own, lambda o: [said(t) for t in o], keep), "ko")
 
     plainly, _, begun, pages, html, *_ = TASKS
-    assert answered(segmenter.run_step, plainly) == [plain(text, ["한국어는"]) for text in plainly.texts]
-    assert answered(segmenter.run_step, pages) == [
+    assert run_task(segmenter.run_step, plainly) == [plain(text, ["한국어는"]) for text in plainly.texts]
+    assert run_task(segmenter.run_step, pages) == [
         markup.translate(page, aligned, language="ko") for page in pages.texts
     ]
-    assert answered(segmenter.run_step, begun)[1] == (f"So {said(HELLO)}", [(HELLO, 0, 10, f"So {said(HELLO)}", 0, 13)])
-    assert answered(segmenter.run_step, html) == documents.translate(html.data, "a.html", aligned, language="ko")
+    assert run_task(segmenter.run_step, begun)[1] == (f"So {said(HELLO)}", [(HELLO, 0, 10, f"So {said(HELLO)}", 0, 13)])
+    assert run_task(segmenter.run_step, html) == documents.translate(html.data, "a.html", aligned, language="ko")
 
 
-def test_faults_are_told(pool):
+def test_errors_in_a_process_are_reported(pool):
     with pytest.raises(ValueError, match=r"a\.exe ends in \.exe"):
         pool._run_in_process(TextTask("document", name="a.exe"), {}, Ticket())
     with pytest.raises(RuntimeError, match="TypeError"):
         pool._run_in_process(
             TextTask("document", name="a.txt", data=b"\xea\xb0\x80"), {(segmenter.TRANSLATE, "가", ""): 5}, Ticket()
         )
-    assert answered(lambda *both: pool._run_in_process(*both, Ticket()), TASKS[1])
+    assert run_task(lambda *both: pool._run_in_process(*both, Ticket()), TASKS[1])
 
 
 def alive(pid: int) -> bool:
@@ -127,18 +127,18 @@ def alive(pid: int) -> bool:
 
 @pytest.fixture
 def slow(monkeypatch):
-    """Processes that take for ever over everything."""
+    """Processes that never answer."""
     monkeypatch.setattr(segmenter_pool, "COMMAND", [sys.executable, "-c", "import time; time.sleep(600)"])
 
 
-def test_what_takes_too_long_is_ended(slow, monkeypatch):
+def test_a_step_that_takes_too_long_is_killed(slow, monkeypatch):
     pool = SegmenterPool(seconds=0.5)
     with pytest.raises(ValueError, match="takes too long, or too much, to be read: send less at once"):
         pool.run_step(TextTask("document", name="a.html"), {}, Ticket())
     assert not pool.idle
     pool.seconds = 20
     monkeypatch.undo()
-    assert answered(lambda *both: pool._run_in_process(*both, Ticket()), TASKS[1])
+    assert run_task(lambda *both: pool._run_in_process(*both, Ticket()), TASKS[1])
     (process,) = pool.idle
     process.cancel(Ticket())  # too late: it no longer works for this ticket
     assert process.process.poll() is None and not process.killed
@@ -146,26 +146,26 @@ def test_what_takes_too_long_is_ended(slow, monkeypatch):
     assert not alive(process.process.pid)
 
 
-def test_one_that_ends_by_itself_is_replaced(monkeypatch):
+def test_a_process_that_has_died_is_replaced(monkeypatch):
     pool = SegmenterPool()
     monkeypatch.setattr(segmenter_pool, "COMMAND", [sys.executable, "-c", "raise SystemExit(3)"])
     with pytest.raises(ValueError, match="too much, to be read"):
         pool._run_in_process(TASKS[0], {}, Ticket())
     assert not pool.idle
     monkeypatch.undo()
-    made = answered(lambda *both: pool._run_in_process(*both, Ticket()), TASKS[0])
+    made = run_task(lambda *both: pool._run_in_process(*both, Ticket()), TASKS[0])
     pool.idle[0].process.kill()
     pool.idle[0].process.wait()
-    assert answered(lambda *both: pool._run_in_process(*both, Ticket()), TASKS[0]) == made
+    assert run_task(lambda *both: pool._run_in_process(*both, Ticket()), TASKS[0]) == made
     pool.close()
 
 
-def test_who_leaves_while_waiting_for_a_process_goes_at_once(slow):
+def test_a_request_cancelled_while_waiting_for_a_process_ends_at_once(slow):
     pool, first, second = SegmenterPool(max_processes=1), Ticket(), Ticket()
-    busy = threading.Thread(target=_left, args=(pool, first))
+    busy = threading.Thread(target=_expect_cancelled, args=(pool, first))
     busy.start()
-    until(lambda: first.workers)
-    waits = threading.Thread(target=_left, args=(pool, second))
+    wait_until(lambda: first.workers)
+    waits = threading.Thread(target=_expect_cancelled, args=(pool, second))
     waits.start()
     second.cancel()
     waits.join(10)
@@ -175,12 +175,12 @@ def test_who_leaves_while_waiting_for_a_process_goes_at_once(slow):
     assert not busy.is_alive()
 
 
-def _left(pool, ticket):
+def _expect_cancelled(pool, ticket):
     with ticket.slots, pytest.raises(Cancelled):
         pool.run_step(TextTask("document", name="a.html"), {}, ticket)
 
 
-def test_who_leaves_takes_its_process_with_it(slow):
+def test_a_cancelled_request_kills_its_process(slow):
     pool, ticket, found = SegmenterPool(), Ticket(), []
 
     def work():
@@ -192,7 +192,7 @@ def test_who_leaves_takes_its_process_with_it(slow):
 
     thread = threading.Thread(target=work)
     thread.start()
-    until(lambda: ticket.workers)
+    wait_until(lambda: ticket.workers)
     (process,) = ticket.workers
     ticket.cancel()
     thread.join(10)
@@ -201,13 +201,13 @@ def test_who_leaves_takes_its_process_with_it(slow):
         pool.run_step(TextTask("document", name="a.md"), {}, ticket)
 
 
-def test_a_file_that_is_made_to_be_slow_holds_up_nobody(start, slow, ko_en):
+def test_a_file_made_to_be_slow_delays_nobody_else(start, slow, ko_en):
     running = start(both=False, limits={"seconds": 1.5})
     data = {"source": "ko", "target": "en"}
     with running.client() as client:
         late = client.post("/translate_file", files={"file": ("a.html", b"a")}, data=data)
         assert late.status_code == 503 and "not done within 1.5 seconds" in late.json()["error"]
-        until(lambda: not running.service.gate.active)
+        wait_until(lambda: not running.service.gate.active)
         assert not running.service.segmenters.idle
         one = client.post("/translate", json={"q": HELLO, **data}).json()
         assert one["translatedText"] == ko_en.translate(HELLO).text
@@ -223,7 +223,7 @@ def test_processes_end_with_the_service(start):
     assert not alive(process.process.pid)
 
 
-def test_short_ones_do_not_wait_for_the_turn_of_long_ones(start, monkeypatch, ko_en):
+def test_short_requests_do_not_wait_for_long_ones(start, monkeypatch, ko_en):
     running = start(both=False)
     held_up, free = threading.Event(), threading.Event()
     parts = ko_en.parts
@@ -236,13 +236,13 @@ def test_short_ones_do_not_wait_for_the_turn_of_long_ones(start, monkeypatch, ko
         return parts(text)
 
     monkeypatch.setattr(running.service.catalogue.models[0].translator, "parts", slow)
-    long = threading.Thread(target=_ignored, args=(running, "가" * 3000))
+    long = threading.Thread(target=_send, args=(running, "가" * 3000))
     long.start()
     assert held_up.wait(10)
-    others = [threading.Thread(target=_ignored, args=(running, "나" * 3000)) for _ in range(3)]
+    others = [threading.Thread(target=_send, args=(running, "나" * 3000)) for _ in range(3)]
     for other in others:
         other.start()
-    until(lambda: len(running.service.gate.active) == 4)
+    wait_until(lambda: len(running.service.gate.active) == 4)
     with running.client() as client:
         said = client.post("/translate", json={"q": HELLO, "source": "ko", "target": "en"}).json()
     assert said["translatedText"] == ko_en.translate(HELLO).text
@@ -251,7 +251,7 @@ def test_short_ones_do_not_wait_for_the_turn_of_long_ones(start, monkeypatch, ko
         thread.join(30)
 
 
-def _ignored(running, text):
+def _send(running, text):
     httpx.post(f"{running.url}/translate", json={"q": text, "source": "ko", "target": "en"}, timeout=60)
 
 
@@ -259,8 +259,8 @@ def _ignored(running, text):
 def test_the_texts_of_a_list_share_their_batches(start, monkeypatch, ko_en, pairs, form):
     running = start(both=False)
     texts = list(dict.fromkeys(pair.source for pair in pairs))[:30]
-    free, begun = held(running, monkeypatch)
-    first = threading.Thread(target=_ignored, args=(running, HELLO))
+    free, begun = block_model(running, monkeypatch)
+    first = threading.Thread(target=_send, args=(running, HELLO))
     first.start()
     assert begun.wait(10)
     found = []
@@ -275,7 +275,7 @@ def test_the_texts_of_a_list_share_their_batches(start, monkeypatch, ko_en, pair
     )
     second.start()
     worker = running.service.catalogue.models[0].worker
-    until(lambda: worker.waiting_jobs == 30)  # all of them wait together
+    wait_until(lambda: worker.waiting_jobs == 30)  # all of them wait together
     free.set()
     for thread in (first, second):
         thread.join(30)

@@ -111,9 +111,8 @@ def _decode(
     """The best hypothesis for each beginning, with the log-probability of each token; without special tokens before it."""
     if not starts:
         return []
-    config = dataclasses.replace(
-        translator.decoding, nbest=1, beam=min(2, translator.decoding.beam), sample=False, renormalize=False
-    )
+    beam = min(2, translator.decoding.beam)
+    config = dataclasses.replace(translator.decoding, nbest=1, beam=beam, sample=False, renormalize=False)
     sources = [source] * len(starts)
     found = translator.search_ids(sources, config, starts, wanted=[wanted] * len(starts))
     scores = lazy_scores.scores(translator, sources, found, 4096)

@@ -145,7 +145,7 @@ async def _translate(service: Service, request: Request, fields: dict[str, Any])
         auto = body.source == "auto"
         detections = [service.detect_language(text, body.target)[0] if auto else None for text in texts]
         sources = [one.language if one else body.source for one in detections]
-        translations: list[list[str]] = [[] for _ in texts]  # of each text, by rank
+        ranked: list[list[str]] = [[] for _ in texts]  # the translations of each text, the best first
         for source in dict.fromkeys(sources):
             route = service.catalogue.route(source, body.target)
             options = translation_options(route, nbest=ranks, glossary=glossary)
@@ -155,11 +155,11 @@ async def _translate(service: Service, request: Request, fields: dict[str, Any])
             task = TextTask(kind, texts=[texts[i] for i in own], language=source, keep=keep)
             for rank in range(ranks):
                 for i, translation in zip(own, translator.run(task, rank), strict=True):
-                    translations[i].append(translation)
-        return translations, detections
+                    ranked[i].append(translation)
+        return ranked, detections
 
-    translations, detections = await service.run(request, size, work) if texts else ([], [])
-    return _answer(body, translations, detections)
+    ranked, detections = await service.run(request, size, work) if texts else ([], [])
+    return _answer(body, ranked, detections)
 
 
 def _check_languages(service: Service, body: "TranslateRequest | FileRequest", glossary: Glossary | None) -> None:
@@ -170,16 +170,14 @@ def _check_languages(service: Service, body: "TranslateRequest | FileRequest", g
         translation_options(service.catalogue.route(body.source, body.target), glossary=glossary)
 
 
-def _answer(
-    body: TranslateRequest, translations: list[list[str]], detections: list[Detection | None]
-) -> dict[str, Any]:
+def _answer(body: TranslateRequest, ranked: list[list[str]], detections: list[Detection | None]) -> dict[str, Any]:
     single = isinstance(body.q, str)
-    answer: dict[str, Any] = {"translatedText": translations[0][0] if single else [own[0] for own in translations]}
+    answer: dict[str, Any] = {"translatedText": ranked[0][0] if single else [own[0] for own in ranked]}
     if body.source == "auto":
         detected = [_in_percent(one) for one in detections]
         answer["detectedLanguage"] = detected[0] if single else detected
     if body.alternatives:
-        others = [list(dict.fromkeys(other for other in own[1:] if other != own[0])) for own in translations]
+        others = [list(dict.fromkeys(other for other in own[1:] if other != own[0])) for own in ranked]
         answer["alternatives"] = others[0] if single else others
     return answer
 

@@ -77,10 +77,7 @@ class Metrics:
         self.batch_sentences = Histogram("heed_batch_sentences", "Sentences in a batch.", BATCH_SIZES)
         self.batch_seconds = Histogram("heed_batch_seconds", "Time for a batch.", SECONDS)
         self.disconnects = Counter("heed_gone_total", "Requests whose client left before the answer.")
-        self.all = [
-            self.requests, self.seconds, self.characters, self.sentences, self.tokens,
-            self.batch_sentences, self.batch_seconds, self.disconnects,
-        ]  # fmt: skip
+        self.all: list[Counter | Gauge | Histogram] = [*vars(self).values()]
 
     def gauge(self, name: str, help: str, read: Callable[[], dict[Labels, Number]]) -> None:
         self.all.append(Gauge(name, help, read))

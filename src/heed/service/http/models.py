@@ -59,10 +59,9 @@ class ServedModel:
     def _translate(self, items: list[tuple[str, str, TranslationOptions]]) -> list[TranslatedSentence]:
         options = items[0][2]  # the same for all, since they have the same key
         glossary = {"glossary": options.glossary} if options.glossary else {}
-        prefix = [prefix for _, prefix, _ in items] if any(prefix for _, prefix, _ in items) else None
-        translations = self.translator.translate(
-            [text for text, _, _ in items], prefix=prefix, **glossary, **dict(options.decoding)
-        )
+        texts, prefixes, _ = map(list, zip(*items, strict=True))
+        prefix = prefixes if any(prefixes) else None
+        translations = self.translator.translate(texts, prefix=prefix, **glossary, **dict(options.decoding))
         return [
             TranslatedSentence(
                 one.text,

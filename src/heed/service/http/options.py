@@ -35,11 +35,8 @@ def _parse(terms: dict[str, str] | str | None, keep: list[str] | str | None) -> 
     names = [name.strip() for name in (keep.splitlines() if isinstance(keep, str) else keep or [])]
     names = [name for name in names if name]
     size = _count_terms(terms) if isinstance(terms, str) else len(terms or {})
-    for subject, number in (
-        ("the glossary has", size),
-        ("keep has", len(names)),
-        ("the glossary and keep have", size + len(names)),
-    ):
+    counts = {"the glossary has": size, "keep has": len(names), "the glossary and keep have": size + len(names)}
+    for subject, number in counts.items():
         if number > MAX_TERMS:
             raise Refusal(400, f"{subject} {number:,} terms; one request may have {MAX_TERMS:,}")
     try:

@@ -64,15 +64,9 @@ class BatchWorker:
     """
 
     def __init__(
-        self,
-        name: str,
-        run: RunBatch,
-        *,
-        max_wait: int | float,
-        max_tokens: int,
-        max_jobs: int = MAX_BATCH_JOBS,
+        self, name: str, run: RunBatch, *, max_wait: int | float, max_tokens: int, max_jobs: int = MAX_BATCH_JOBS,
         on_batch: OnBatch | None = None,
-    ):
+    ):  # fmt: skip
         self.name, self.run, self.on_batch = name, run, on_batch
         self.max_wait, self.max_tokens, self.max_jobs = max_wait, max_tokens, max_jobs
         self.waiting: dict[Ticket, deque[Job]] = {}

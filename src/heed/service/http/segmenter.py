@@ -90,11 +90,9 @@ def run_step(task: TextTask, answers: Answers) -> StepResult:
     """A task as far as the answers allow."""
     lookup, outputs = Lookup(answers), []
     translate = {"plain": _plain, "passages": _passages, "pages": _page}.get(task.kind)
-    attempts: list[Callable[[], Any]] = (
-        [partial(translate, lookup, text, task) for text in task.texts]
-        if translate
-        else [partial(_document, lookup, task)]
-    )
+    attempts: list[Callable[[], Any]] = [partial(_document, lookup, task)]
+    if translate:
+        attempts = [partial(translate, lookup, text, task) for text in task.texts]
     for attempt in attempts:
         with suppress(MissingAnswer):
             outputs.append(attempt())

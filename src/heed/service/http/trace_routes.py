@@ -40,10 +40,7 @@ class Choice(BaseModel):
 class TraceRequest(BaseModel):
     """A sentence and its translation."""
 
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra=example({"text": "나는 학생이에요.", "target": "en"}),
-    )
+    model_config = ConfigDict(extra="forbid", json_schema_extra=example({"text": "나는 학생이에요.", "target": "en"}))
     text: str = Field(min_length=1, max_length=MAX_SENTENCE)
     source: str = Field("auto", max_length=40)
     target: str | None = Field(None, max_length=40)

@@ -53,10 +53,8 @@ class AlternativesRequest(BaseModel):
 
     model_config = ConfigDict(
         extra="forbid",
-        json_schema_extra=example(
-            {"text": "나는 학생이에요.", "target": "en", "translation": "I am a student.", "word": 2}
-        ),
-    )
+        json_schema_extra=example({"text": "나는 학생이에요.", "target": "en", "translation": "I am a student.", "word": 2}),
+    )  # fmt: skip
     text: str = Field(min_length=1, max_length=MAX_SENTENCE)
     source: LanguageCode = "auto"
     target: LanguageCode | None = None
@@ -110,7 +108,7 @@ def router(service: Service) -> APIRouter:
             model.check_inspectable(body.text, body.translation)
             return alternatives(model.translator, body.text, body.translation, body.word, body.count, terms)
 
-        return JSONResponse(await _run_on_model(service, request, body, find))
+        return JSONResponse(await _ask_model(service, request, body, find, checked=True))
 
     @routes.post(
         "/look",
@@ -208,11 +206,8 @@ async def _translate(service: Service, request: Request, fields: dict[str, Any])
             outputs = translator.run(task)
             links = _align(translator, [passages for _, passages in outputs]) if body.alignment else [[]] * len(own)
             for i, output, own_links in zip(own, outputs, links, strict=True):
-                answers[i] = _describe_translation(translator, texts[i], *output, own_links) | {
-                    "source": source,
-                    "target": target,
-                    "detected": languages[i][2],
-                }
+                used = {"source": source, "target": target, "detected": languages[i][2]}
+                answers[i] = _describe_translation(translator, texts[i], *output, own_links) | used
         return answers
 
     return await service.run(request, size, work) if texts else []
@@ -262,19 +257,17 @@ def _describe_sentence(
     }
 
 
-async def _ask_model(service: Service, request: Request, body: Any, call: Callable[[ServedModel], Any]) -> Any:
-    """The result of a call with the one model that translates a sentence, if the request may ask."""
-    _check_key(service, request, body)
-    return await _run_on_model(service, request, body, call)
-
-
 def _check_key(service: Service, request: Request, body: Any) -> None:
     service.check_key(request, {"api_key": body.api_key}, len(body.text))
     service.log_texts([body.text])
 
 
-async def _run_on_model(service: Service, request: Request, body: Any, call: Callable[[ServedModel], Any]) -> Any:
-    """The same after the key has been checked, in the queue of the model."""
+async def _ask_model(
+    service: Service, request: Request, body: Any, call: Callable[[ServedModel], Any], checked: bool = False
+) -> Any:
+    """The result of a call with the one model that translates a sentence; `checked`: its key already is."""
+    if not checked:
+        _check_key(service, request, body)
     source, target, _ = _languages(service, body.text, body.source, body.target)
     route = service.catalogue.route(source, target)
     if len(route) != 1:
