@@ -17,7 +17,7 @@ ASKED = {"text": HELLO, "source": "ko", "target": "en"}
 
 
 @pytest.fixture(scope="module")
-def alone(start):
+def single_model(start):
     """A service of one model."""
     running = start(both=False)
     with running.client(60) as client:
@@ -30,7 +30,7 @@ def alone(start):
 @pytest.mark.parametrize("side", ["text", "translation"])
 def test_a_sentence_too_long_to_be_inspected_is_refused(single_model, place, more, side, monkeypatch):
     """Before the model sees any of it."""
-    running, client = alone
+    running, client = single_model
     model = running.service.catalogue.models[0]
     monkeypatch.setattr(type(model.translator.model), "forward", None)
     monkeypatch.setattr(type(model.translator), "encode_pairs", None)
@@ -41,7 +41,7 @@ def test_a_sentence_too_long_to_be_inspected_is_refused(single_model, place, mor
 
 def test_many_alternatives_are_found_for_an_ordinary_sentence_only(single_model, monkeypatch):
     """Each is decoded to the end of the sentence: the cost is their number times its length."""
-    _, client = alone
+    _, client = single_model
     asked = ASKED | {"translation": "a b c d", "word": 1}
     said = client.post("/v1/alternatives", json=asked | {"count": 20})
     assert said.status_code == 200 and len(said.json()["alternatives"]) > 5
@@ -87,7 +87,7 @@ def bodies_started(monkeypatch):
 
 
 def test_a_body_that_is_only_announced_takes_no_room(single_model, bodies_started, monkeypatch):
-    running, client = alone
+    running, client = single_model
     with ExitStack() as stack:
         for _ in range(9):
             stack.enter_context(announce_body(running, running.service.limits.bytes))
@@ -96,7 +96,7 @@ def test_a_body_that_is_only_announced_takes_no_room(single_model, bodies_starte
 
 
 def test_a_body_that_stops_arriving_times_out(single_model, monkeypatch):
-    running, _ = alone
+    running, _ = single_model
     monkeypatch.setattr(bodies, "IDLE_SECONDS", 0.2)
     with announce_body(running, 1000, sent=b"{") as connection:
         said = connection.makefile("rb").read()
