@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import torch
 from torch import nn
@@ -32,7 +32,7 @@ class Classifier(Product):
         self.most = min(max_source or model.config.max_length, model.config.max_length)
 
     @classmethod
-    def open(cls, packages: Sequence[Package], names: Sequence[str], **options: Any) -> Self:
+    def open(cls, packages: Sequence[Package], names: Sequence[str], **options: Any) -> Any:
         own = single(packages, names, cls.noun)
         return cls(own.model, own.processors["text"], own.processors["labels"].names, own.facts.get("max_source"))
 

@@ -5,7 +5,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Self
+from typing import Any
 
 import torch
 from torch import nn
@@ -50,7 +50,7 @@ class Generator(Product):
         self.marks = subwords.marks
 
     @classmethod
-    def open(cls, packages: Sequence[Package], names: Sequence[str], **options: Any) -> Self:
+    def open(cls, packages: Sequence[Package], names: Sequence[str], **options: Any) -> Any:
         own = single(packages, names, cls.noun)
         return cls(own.model, own.processors["text"], own.facts)
 

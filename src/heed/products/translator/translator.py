@@ -3,7 +3,7 @@
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import torch
@@ -59,7 +59,7 @@ class Translator(Product):
         self.alignment_rows = attention_trace.AlignmentRows(**self.facts.get("alignment", last._asdict()))
 
     @classmethod
-    def open(cls, packages: Sequence[Package], names: Sequence[str], *, engine: str = "auto") -> Self:
+    def open(cls, packages: Sequence[Package], names: Sequence[str], *, engine: str = "auto") -> Any:
         first = packages[0]
         for name, package in zip(names[1:], packages[1:], strict=True):
             if [part.key() for part in package.vocabularies] != [part.key() for part in first.vocabularies]:
