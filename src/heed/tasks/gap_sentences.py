@@ -24,9 +24,7 @@ from heed.training.loss import Loss, Part, smoothed_cross_entropy
 
 @dataclass(frozen=True)
 class GapSentencesSettings:
-    choice: Literal["principal", "sequential", "random", "lead"] = (
-        "principal"  # which; "principal": by ROUGE-1 against the rest
-    )
+    choice: Literal["principal", "sequential", "random", "lead"] = "principal"  # by ROUGE-1, or as named
     gap_share: float = 0.3  # share of sentences that are removed
     word_share: float = 0.15  # share of words that are hidden from the encoder
     masked: float = 0.8  # of these, how many become the mask
