@@ -31,7 +31,7 @@ from heed.vocabularies.vocabulary import Pair, SpecialTokens
 class Translator(Product):
     """One model, or several as one, ready to be given text."""
 
-    noun, verbs = "a translator", ("translate", "evaluate", "score", "look", "serve", "distill")
+    noun, verbs = "a translator", ("translate", "evaluate", "score", "look")
 
     def __init__(
         self,
