@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heed.text import word
+from heed.text import docx
 from heed.text.documents import texts_of, translate
 from heed.text.inline import Translated
 
@@ -361,11 +361,11 @@ def test_dangerous_and_foreign_documents_are_refused(files, sentence):
 
 def test_limits_hold(monkeypatch):
     data = document("<w:p/>")
-    monkeypatch.setattr(word, "ENTRIES", 1)
+    monkeypatch.setattr(docx, "MAX_FILES", 1)
     with pytest.raises(ValueError, match="holds 2 files; heed opens up to 1"):
         translate(data, "a.docx", same)
     monkeypatch.undo()
-    monkeypatch.setattr(word, "WHOLE", 20)
+    monkeypatch.setattr(docx, "MAX_BYTES", 20)
     with pytest.raises(ValueError, match="which is too much"):
         translate(data, "a.docx", same)
 

@@ -2,7 +2,7 @@ import random
 
 import pytest
 
-from heed.text.glossary import Glossary, merged, parse, read
+from heed.text.glossary import Glossary, as_glossary, parse, read
 
 
 def found(text, terms=None, keep=()):
@@ -96,8 +96,8 @@ def test_json_and_lines_are_the_same_glossary(tmp_path):
     assert read(one).terms == read(other).terms == {"Tobigs": "투빅스", "beam search": "빔 서치"}
     assert read(one, ["Heed"]).keep == ("Heed",)
     assert not Glossary()
-    assert merged(read(one), ["x"]).keep == ("x",)
-    assert merged({"a": "b"}).terms == {"a": "b"}
+    assert as_glossary(read(one), ["x"]).keep == ("x",)
+    assert as_glossary({"a": "b"}).terms == {"a": "b"}
     assert parse("").terms == {}
     (tmp_path / "c.tsv").write_bytes("Tobigs\t투빅스\r\nbeam search\t빔 서치".encode("utf-16"))  # as Excel has it
     assert read(tmp_path / "c.tsv").terms == read(one).terms

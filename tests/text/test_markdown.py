@@ -6,8 +6,8 @@ import re
 import pytest
 
 from heed.text import markdown, protect
-from heed.text.blocks import Block, parts
 from heed.text.inline import Translated
+from heed.text.markdown_blocks import Block, split_blocks
 
 markdown_it = pytest.importorskip("markdown_it")  # rich needs it, so it is there
 RENDER = markdown_it.MarkdownIt("commonmark").enable(["table", "strikethrough"]).render
@@ -113,6 +113,6 @@ def test_what_is_said_is_text_and_no_mark(text, said, right):
 def test_blocks_are_the_text():
     for seed in range(100):
         text = document(random.Random(seed))
-        leads = [part.leads for part in parts(text) if isinstance(part, Block)]
-        whole = "".join(part if isinstance(part, str) else part.text for part in parts(text))
+        leads = [part.leads for part in split_blocks(text) if isinstance(part, Block)]
+        whole = "".join(part if isinstance(part, str) else part.text for part in split_blocks(text))
         assert len(whole) + sum(len(lead) for own in leads for lead in own) == len(text)

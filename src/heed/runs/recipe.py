@@ -11,7 +11,7 @@ from heed.data.vectors import VectorsConfig
 from heed.decoding.config import DecodingConfig
 from heed.models.transformer import TransformerConfig
 from heed.tasks.config import TaskConfig
-from heed.text.languages import of_files
+from heed.text.languages import language_of_files
 from heed.training.config import TrainingConfig
 from heed.vocabularies.sentencepiece import SubwordsConfig
 
@@ -52,7 +52,7 @@ class DataConfig:
 
     def languages(self, before: Mapping[str, str | None]) -> dict[str, str | None]:
         """Of both sides: those set, else those that the files name as theirs, else those of the model from `before`."""
-        source, target = of_files(self.source), of_files(self.target)
+        source, target = language_of_files(self.source), language_of_files(self.target)
         if source == target:  # then the names tell something else
             source = target = None
         return {

@@ -8,7 +8,7 @@ from typing import Any
 from heed.products.translator.results import TermUse
 from heed.products.translator.translator import Translator
 from heed.text import documents, protect
-from heed.text.glossary import Glossary, merged
+from heed.text.glossary import Glossary, as_glossary
 from heed.text.inline import Translated
 
 CHUNK = 256  # sentences between two reports of progress
@@ -96,6 +96,6 @@ def translate_document(
     """
     language = language or (translator.facts.get("languages") or {}).get("source")
     aligns = (kind or documents.kind_of(name)) not in UNMARKED
-    asker = Asker(translator, merged(glossary), options, aligns, progress)
+    asker = Asker(translator, as_glossary(glossary), options, aligns, progress)
     done = documents.translate(data, name, asker, column=column, language=language, kind=kind)
     return done, asker.missing

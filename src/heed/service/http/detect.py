@@ -11,7 +11,7 @@ from functools import cache, lru_cache
 from typing import NamedTuple
 
 from heed.service.http.profiles import WORDS
-from heed.text.languages import SCRIPTS, base, script, scripts
+from heed.text.languages import SCRIPTS, base_code, script, scripts
 
 READ = 600  # characters: more make no difference, and who asks waits
 CARE = 2.0  # letters of a word are no independent witnesses: their weight is divided by this
@@ -38,9 +38,9 @@ def detect(text: str, served: Iterable[str]) -> list[Detected]:
     for char, times in Counter("".join(words)).items():
         letters[script(char)] += times
     latin = Counter(word for word in words if script(word[0]) == "latin")
-    known = {base(code) for code in served}
+    known = {base_code(code) for code in served}
     others = [code for code in {**WORDS, **SCRIPTS} if code not in known]
-    scores = {code: _score(base(code), latin, letters) for code in [*served, *others]}
+    scores = {code: _score(base_code(code), latin, letters) for code in [*served, *others]}
     if not words:
         return [Detected(code, 1 / len(served)) for code in served]
     best = max(scores.values())

@@ -1,13 +1,13 @@
-"""What must stay is found again in a translation, whatever is written against it."""
+"""Opaque spans are found again in a translation, whatever is attached to them."""
 
 import pytest
 
-from heed.text import kept, markdown, markup
+from heed.text import markdown, markup, placeholders
 from heed.text.inline import Translated
 
 
 def says(answers):
-    """A translator that knows these sentences, each with its translation and which words go with which."""
+    """A translator of these sentences only, each with its translation and alignment."""
     return lambda texts: [Translated(*answers[text]) for text in texts]
 
 
@@ -56,10 +56,10 @@ def test_where_it_is_lost_even_so_the_first_answer_stays():
     )
 
 
-def test_many_pieces_have_many_places():
-    pieces = [kept.Piece("{a}", 4 * i, 4 * i + 3) for i in range(200)]
-    found = kept.found("{a} " * 200, pieces, "{a} " * 150, [], kept.signs([]))
-    assert sorted(found.signs.values()) == list(range(150))
-    assert "{a}" not in found.text
-    few = kept.found("{a} " * 200, pieces, "{a} " * 150, [], iter("XY"))
-    assert (len(few.signs), few.text[:12]) == (2, "X Y {a} {a} ")
+def test_many_spans_have_many_positions():
+    spans = [placeholders.OpaqueSpan("{a}", 4 * i, 4 * i + 3) for i in range(200)]
+    located = placeholders.locate("{a} " * 200, spans, "{a} " * 150, [], placeholders.unused([]))
+    assert sorted(located.spans.values()) == list(range(150))
+    assert "{a}" not in located.text
+    few = placeholders.locate("{a} " * 200, spans, "{a} " * 150, [], iter("XY"))
+    assert (len(few.spans), few.text[:12]) == (2, "X Y {a} {a} ")

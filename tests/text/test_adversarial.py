@@ -1,4 +1,4 @@
-"""Texts that were made to be hard: a rule that looked at the rest again at every letter would take hours over them."""
+"""Adversarial texts, over which an algorithm of quadratic time would take hours."""
 
 import io
 import sys
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import heed
-from heed.text import documents, markup, protect, word
+from heed.text import documents, docx, markup, protect
 from heed.text.glossary import Glossary
 from heed.text.inline import Translated
 
@@ -26,7 +26,7 @@ HARD = {
     "declarations.html": "<![" * MANY,
     "a tag in a cue.srt": "1\n00:00:01,000 --> 00:00:02,000\n<" + "a" * MANY,
 }
-LONGER = {  # of what there may be more and more, before a word and after it
+REPEATED = {  # before and after a word
     "points": ("<wbr>b ", ""),
     "points and marks": ("<wbr><b>c</b> ", ""),
     "marks without their halves": ("<b>", "</i>"),
@@ -48,7 +48,7 @@ def test_what_was_made_to_be_hard_ends_soon(name):
 
 
 def work(page):
-    """How many steps heed takes over it."""
+    """How many bytecode instructions of heed a page takes."""
     steps = 0
 
     def count(frame, event, _):
@@ -66,9 +66,9 @@ def work(page):
     return steps
 
 
-@pytest.mark.parametrize("name", LONGER)
+@pytest.mark.parametrize("name", REPEATED)
 def test_four_times_as_much_is_four_times_the_work(name):
-    before, after = LONGER[name]
+    before, after = REPEATED[name]
     one, four = (work(before * times + "a " + after * times) for times in (30, 120))
     assert four < 4.8 * one
 
@@ -81,7 +81,7 @@ def test_a_megabyte_in_one_line_ends_soon():
 def test_pieces_that_are_changed_are_put_back_in_one_go():
     text = "".join(f"<b>a{i} " for i in range(1_000)) + "end"
     said = protect.translate([text], lambda texts: [own.replace("<", "[").upper() for own in texts])[0]
-    assert [piece.text for piece in protect.find(said)] == ["<b>"] * 1_000
+    assert [span.text for span in protect.find(said)] == ["<b>"] * 1_000
 
 
 def test_a_glossary_of_many_lengths_is_looked_up_once_a_place():
@@ -95,7 +95,7 @@ def document(body):
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(
-            "word/document.xml", f'<w:document xmlns:w="{word.SPACES[0]}"><w:body>{body}</w:body></w:document>'
+            "word/document.xml", f'<w:document xmlns:w="{docx.NAMESPACES[0]}"><w:body>{body}</w:body></w:document>'
         )
     return out.getvalue()
 
@@ -106,7 +106,7 @@ def test_a_document_of_word_is_neither_too_deep_nor_too_much(monkeypatch):
         documents.translate(document(deep), "a.docx", louder)
     text = f"<w:p><w:r><w:t>{'&amp;a ' * 500}</w:t></w:r></w:p>"
     assert documents.texts_of(document(text), "a.docx") == ["&a " * 499 + "&a"]
-    monkeypatch.setattr(word, "TEXT", 3_000)
+    monkeypatch.setattr(docx, "MAX_XML", 3_000)
     with pytest.raises(
         ValueError, match=r"a\.docx has .* bytes of text and marks; heed reads up to 3,000: cut it in two"
     ):
