@@ -59,7 +59,7 @@ def test_written_articles_are_those_that_are_drawn(tmp_path):
 
 @pytest.fixture(scope="module")
 def unchecked():
-    """Signatures are not checked where there are too many calls for it; the tests before these check them."""
+    """Turn type checks off where there are too many calls for them; the tests before these have them on."""
     jaxtyping.config.update("jaxtyping_disable", True)
     yield
     jaxtyping.config.update("jaxtyping_disable", False)
@@ -112,7 +112,7 @@ def test_every_word_of_the_test_set_is_in_training(made):
     assert bag("test") <= bag("train")
 
 
-def test_a_summary_has_all_facts_and_the_article_tells_each(every):
+def test_a_summary_has_all_facts_and_the_article_has_each(every):
     for one in every:
         values = fact_values(one.facts)
         for name in ("who", "thing", "where", "many", "why"):
@@ -135,7 +135,7 @@ def test_a_summary_is_no_copy(every):
         assert not {*sentences(one.summary)} & {*sentences(one.text)}
 
 
-def test_some_sentences_say_again_what_others_have_said(every):
+def test_some_sentences_restate_facts(every):
     for one in every[:500]:
         values = fact_values(one.facts)
         assert max(one.text.count(values[name]) for name in ("last", "thing", "where", "many")) >= 2
@@ -148,7 +148,7 @@ def test_every_sentence_is_used(made):
         assert max(re.split(r"\{\w+\}", line), key=len) in text, line
 
 
-def test_sentences_have_places_for_nothing_unknown():
+def test_templates_have_no_unknown_slots():
     for kind in KINDS:
         for part in PARTS:
             for line in getattr(kind, part):
@@ -167,7 +167,7 @@ def test_sentences_have_places_for_nothing_unknown():
         assert all(len(slots(line) & FACTS) <= 3 for line in kind.restatements)
 
 
-def test_what_does_not_matter_is_no_fact():
+def test_distractors_are_no_facts():
     for seed in range(2_000):
         rng = Random(seed)
         facts = realization.draw_facts(rng)
@@ -188,7 +188,7 @@ def test_english_keeps_its_small_rules(every):
             assert not re.search(r"\b(1|0) [a-z]+s\b", text), text
 
 
-def test_names_and_places_are_told_apart():
+def test_names_and_towns_are_distinct():
     for names in (WOMEN + MEN, FAMILIES, TOWNS, DAYS):
         assert len(set(names)) == len(names)
     assert not {*FAMILIES} & {word for name in (*TOWNS, *WOMEN, *MEN) for word in name.split()}

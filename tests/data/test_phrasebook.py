@@ -30,7 +30,7 @@ FROZEN = [
 
 @pytest.fixture(scope="module")
 def unchecked():
-    """Signatures are not checked where there are too many calls for it; the small tests check them."""
+    """Turn type checks off where there are too many calls for them; the small tests have them on."""
     jaxtyping.config.update("jaxtyping_disable", True)
     yield
     jaxtyping.config.update("jaxtyping_disable", False)
@@ -422,7 +422,7 @@ SENTENCES = [
 
 
 @pytest.mark.parametrize("level, clause, rest, source, target, links", SENTENCES, ids=lambda value: None)
-def test_whole_sentences_are_said_as_a_person_would(level, clause, rest, source, target, links):
+def test_whole_sentences_are_worded_as_a_person_would(level, clause, rest, source, target, links):
     sentence = Sentence(clause, level, **rest)
     made = corpus.pair(sentence, english.realize(sentence))
     assert (made.source, made.target) == (source, target)

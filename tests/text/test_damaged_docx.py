@@ -31,7 +31,7 @@ def same(texts):
 
 
 @pytest.mark.parametrize("compression", COMPRESSIONS)
-def test_whatever_bytes_are_wrong_one_sentence_says_so(compression):
+def test_whatever_bytes_are_wrong_the_error_is_one_sentence(compression):
     """Each compression method raises its own exceptions; a file that can still be read is translated."""
     whole = packed(xml("one two three. " * 20), compression)
     chance = random.Random(compression)
@@ -49,7 +49,7 @@ def test_whatever_bytes_are_wrong_one_sentence_says_so(compression):
 
 
 @pytest.mark.parametrize("compression", COMPRESSIONS[1:])
-def test_a_part_that_cannot_be_unpacked_is_told(compression):
+def test_a_part_that_cannot_be_unpacked_is_an_error(compression):
     whole = bytearray(packed(xml("one two three. " * 20), compression))
     start = 30 + len("word/document.xml")
     whole[start : start + 40] = b"\xff" * 40
@@ -59,17 +59,17 @@ def test_a_part_that_cannot_be_unpacked_is_told(compression):
 
 @pytest.mark.parametrize("encoding", ["ISO-8859-1", "US-ASCII", "windows-1252", "EUC-KR", "none such"])
 @pytest.mark.parametrize("text", ["plain", "caf\xe9"])
-def test_a_part_in_another_encoding_is_told(encoding, text):
+def test_a_part_in_another_encoding_is_an_error(encoding, text):
     with pytest.raises(ValueError) as refused:
         translate(packed(xml(text, encoding)), "a.docx", same)
-    said = str(refused.value)
+    message = str(refused.value)
     if encoding != "none such":  # which is no name
-        assert said == f"a.docx: word/document.xml is written in {encoding}; heed reads what Word writes, UTF-8"
-    assert type(refused.value) is ValueError and said.startswith("a.docx: word/document.xml is ")
+        assert message == f"a.docx: word/document.xml is written in {encoding}; heed reads what Word writes, UTF-8"
+    assert type(refused.value) is ValueError and message.startswith("a.docx: word/document.xml is ")
 
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
-def test_sixteen_bits_without_a_mark_are_told(encoding):
+def test_utf_16_without_a_byte_order_mark_is_an_error(encoding):
     content = f'<w:document xmlns:w="{NAMESPACE}"><w:p/></w:document>'.encode(encoding)
     with pytest.raises(ValueError, match="is written in UTF-16; heed reads what Word writes, UTF-8"):
         translate(packed(content), "a.docx", same)

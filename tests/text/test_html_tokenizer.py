@@ -33,7 +33,7 @@ class Reference(HTMLParser):
 
 @given(PAGES)
 @settings(max_examples=60, deadline=None)
-def test_a_page_that_is_well_made_has_the_parts_that_pythons_own_parser_finds(page):
+def test_a_well_formed_page_has_the_tokens_that_the_parser_of_python_finds(page):
     page = page.replace("pre>", "div>")
     reference = Reference()
     reference.feed(page)
@@ -48,7 +48,7 @@ def test_a_page_that_is_well_made_has_the_parts_that_pythons_own_parser_finds(pa
 
 @given(st.text(alphabet="aB <>/&;!-='\"\n#?[]CDAT", max_size=50))
 @settings(max_examples=200, deadline=None)
-def test_nothing_of_any_text_is_lost(page):
+def test_the_tokens_of_any_text_are_the_text(page):
     assert all(raw for _, raw in parts(page))
 
 
@@ -80,7 +80,7 @@ def test_odd_pages_are_read_as_browsers_read_them(page, right):
     assert parts(page) == right
 
 
-def test_an_attribute_is_told_with_its_place():
+def test_an_attribute_has_its_value_and_position():
     (token,) = tokenize("<IMG Alt = 'a &amp; b' alt=c title=d&lt;e hidden data-x=\"\">")
     values = token.attributes
     assert (token.name, token.name in VOID) == ("img", True)

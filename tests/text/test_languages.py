@@ -1,8 +1,8 @@
-"""Which language files name as theirs."""
+"""The language that file names state."""
 
 import pytest
 
-from heed.runs.recipe import DataConfig
+from heed.data.config import DataConfig
 from heed.text.languages import language_of_files
 
 NAMED = {
@@ -24,11 +24,7 @@ def test_a_file_that_does_not(path):
 
 def test_files_must_agree():
     assert language_of_files(["a.en", "b.en.gz"]) == "en"
-    assert (
-        language_of_files(["a.en", "b.de"]) is None
-        and language_of_files(["a.en", "b.txt"]) is None
-        and language_of_files([]) is None
-    )
+    assert [language_of_files(paths) for paths in (["a.en", "b.de"], ["a.en", "b.txt"], [])] == [None] * 3
 
 
 def test_what_is_set_goes_before_names_and_names_before_the_model_it_began_with():

@@ -19,7 +19,7 @@ def louder(texts):
 
 
 def shown(text):
-    """As a page, but for white space and the size of letters."""
+    """The rendered page, without differences of white space and case."""
     page = re.sub(r"\s*(<[^>]*>)\s*", r"\1", re.sub(r"\s+", " ", RENDER(text))).strip().lower()
     return page.replace("&gt;", ">").replace("&lt;", "<").replace("&amp;", "&")
 
@@ -106,7 +106,7 @@ def test_text_is_asked_for_and_the_rest_is_not(text, right):
         ("   ![a](b) one\n", "eins", "   ![a](b) eins\n"),
     ],
 )  # fmt: skip
-def test_what_is_said_is_text_and_no_mark(text, said, right):
+def test_a_translation_is_escaped_so_that_it_is_no_markup(text, said, right):
     assert markdown.translate(text, lambda texts: [said]) == right
 
 

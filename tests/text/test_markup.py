@@ -1,4 +1,4 @@
-"""HTML through a translation: its tags come back, each once, where their words went."""
+"""HTML through a translation: every tag comes back once, around the words it was around."""
 
 import html
 import random
@@ -54,7 +54,7 @@ def backwards(texts):
 
 
 def strange(texts):
-    """Any words, any alignment, also to words that are not there."""
+    """Random words and a random alignment, also to words that do not exist."""
     draw, found = random.Random(len(texts)), []
     for text in texts:
         size = draw.randrange(len(text.split()) + 3)
