@@ -12,7 +12,7 @@ import torch
 from heed.decoding.config import DecodingConfig
 from heed.decoding.terms import Automaton, Letters, Term, Way
 from heed.products.translator.results import TermUse, Translation
-from heed.text.glossary import Glossary, Match, kind
+from heed.text.glossary import Glossary, Match, char_class
 from heed.vocabularies.vocabulary import Pair
 
 CLOSING = ".,;:!?%…)]}»”"
@@ -114,8 +114,10 @@ class Spelling:
             own = tuple(whole[len(start) :])
             if not own or whole[: len(start)] != start or banned & {*own} or decode(own).strip() != text:
                 continue
-            joins = not self.vocabulary.pieces(own)[0].startswith("▁") and kind(text[0]) in ("word", "hangul")
-            yield Way(own, apart=joins and before != "", first=joins and before == "", whole=kind(text[-1]) == "word")
+            joins = not self.vocabulary.pieces(own)[0].startswith("▁") and char_class(text[0]) in ("word", "hangul")
+            yield Way(
+                own, apart=joins and before != "", first=joins and before == "", whole=char_class(text[-1]) == "word"
+            )
 
 
 def with_lost_terms(translation: Translation, glossary: Glossary) -> Translation:
@@ -136,12 +138,12 @@ def _byte(piece: str) -> int | None:
 def _begins(piece: str) -> bool:
     """Whether it would lengthen a word of letters; Hangul would not, since particles follow words."""
     if (byte := _byte(piece)) is not None:
-        return kind(chr(byte)) == "word" if byte < 128 else False
-    return bool(piece) and kind(piece[0]) == "word" and not piece.startswith("▁")
+        return char_class(chr(byte)) == "word" if byte < 128 else False
+    return bool(piece) and char_class(piece[0]) == "word" and not piece.startswith("▁")
 
 
 def _ends(piece: str) -> bool:
     """Whether no word follows it at once: after letters, and what closes; bytes beyond ASCII are parts of letters."""
     if (byte := _byte(piece)) is not None:
         return byte >= 128 or _ends(chr(byte))
-    return bool(piece) and (kind(piece[-1]) in ("word", "hangul") or piece[-1] in CLOSING)
+    return bool(piece) and (char_class(piece[-1]) in ("word", "hangul") or piece[-1] in CLOSING)

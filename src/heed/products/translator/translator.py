@@ -24,7 +24,7 @@ from heed.products.translator.engines.engine import ENGINES, Engine, TorchEngine
 from heed.products.translator.results import Candidate, Score, TermUse, Translation, joined
 from heed.products.translator.split import cut, split
 from heed.products.translator.term_tokens import Spelling, Wanted, with_lost_terms
-from heed.text.glossary import Glossary, merged
+from heed.text.glossary import Glossary, as_glossary
 from heed.vocabularies.vocabulary import Pair, SpecialTokens
 
 
@@ -127,7 +127,7 @@ class Translator(Product):
         if isinstance(texts, str):
             options = {"prefix": prefix, "too_long": too_long, "batch_tokens": batch_tokens}
             return self.translate([texts], glossary=glossary, keep=keep, **options, **decoding)[0]
-        chosen, known = self._chosen(decoding), merged(glossary, keep)
+        chosen, known = self._chosen(decoding), as_glossary(glossary, keep)
         parts, owner = self._parts(texts, too_long)
         forced = self._forced(prefix, texts, owner)
         ids, wanted = self.source.encode(parts), self.spelling.wanted(parts, known, chosen)
