@@ -57,6 +57,6 @@ class Continuing:
         found = []
         for own in self.shown:
             prompt, rest = self.subwords.decode(own[:PROMPT]), own[PROMPT : PROMPT + SAID]
-            said = generator.continued(own[:PROMPT], length=SAID, one_line=True, **how)[0]
+            said = generator.generate_ids(own[:PROMPT], length=SAID, one_line=True, **how)[0]
             found.append((prompt, self.subwords.decode(rest), said.text.strip()))
         return found

@@ -68,7 +68,7 @@ class Asker:
         if getattr(self.translator.model.config, "attention", None) == "off":
             return found
         sides = self.translator.source.encode(sources), self.translator.target.encode(targets)
-        room = [self.translator.most - len(marks.before) - 1 for marks in self.translator.marks]
+        room = [self.translator.max_length - len(marks.before) - 1 for marks in self.translator.marks]
         both = enumerate(zip(*sides, strict=True))
         fits = [i for i, pair in both if all(0 < len(own) <= most for own, most in zip(pair, room, strict=True))]
         links = self.translator.align_pairs([sources[i] for i in fits], [targets[i] for i in fits])

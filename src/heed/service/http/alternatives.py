@@ -10,7 +10,7 @@ from heed.decoding.ranking import PENALTIES
 from heed.decoding.steps import Hypothesis
 from heed.products.translator import attention_trace, lazy_scores
 from heed.products.translator.alignment import words_of
-from heed.products.translator.term_tokens import Wanted
+from heed.products.translator.term_tokens import RequiredTerms
 from heed.products.translator.translator import Translator
 from heed.text.glossary import Glossary
 
@@ -47,7 +47,7 @@ def alternatives(
     chances = _next(translator, source, before)
     starts = [[*before, token] for token in _beginnings(translator, chances, before, MORE * count)]
     others: dict[str, Other] = {}
-    wanted = translator.spelling.wanted([text], terms, translator.decoding)[0]
+    wanted = translator.term_encoder.required([text], terms, translator.decoding)[0]
     for said, scores in _decoded(translator, source, starts, wanted):
         whole = " ".join(translator.target.decode(said.tokens).split())
         own = whole.split()
@@ -77,7 +77,7 @@ def _check_cost(length: int, count: int) -> None:
 def _current(translator: Translator, source: list[int], target: list[int], word: int, shown: tuple[str, str]) -> Other:
     """The word that stands there, with the sentence as it is."""
     free = len(translator.marks[1].before)
-    scores = translator.forced_scores([(source, target)])[0][free:]
+    scores = translator.bundle.token_logprobs([(source, target)])[0][free:]
     own = [
         score
         for score, number in zip(scores, words_of(translator.target.pieces(target)), strict=False)
@@ -91,7 +91,7 @@ def _current(translator: Translator, source: list[int], target: list[int], word:
 def _next(translator: Translator, source: list[int], before: list[int]) -> Tensor:
     """The probabilities of each token after what was said."""
     marks = translator.marks
-    logp = attention_trace.stacked(translator.model, (source, before), marks).logp
+    logp = attention_trace.trace_pair(translator.model, (source, before), marks).logp
     return logp[len(marks[1].before) + len(before)].exp()
 
 
@@ -108,7 +108,7 @@ def _beginnings(translator: Translator, chances: Tensor, before: list[int], coun
 
 
 def _decoded(
-    translator: Translator, source: list[int], starts: list[list[int]], wanted: Wanted
+    translator: Translator, source: list[int], starts: list[list[int]], wanted: RequiredTerms
 ) -> list[tuple[Hypothesis, list[float]]]:
     """The best sentence for each beginning, with the log probability of each token."""
     if not starts:
@@ -117,8 +117,8 @@ def _decoded(
         translator.decoding, nbest=1, beam=min(2, translator.decoding.beam), sample=False, renormalize=False
     )
     sources = [source] * len(starts)
-    found = translator.search_ids(sources, config, starts, wanted=[wanted] * len(starts))
-    scores = lazy_scores.scores(translator, sources, found, 4096)
+    found = translator.search_ids(sources, config, starts, required=[wanted] * len(starts))
+    scores = lazy_scores.token_scores(translator.bundle, sources, found, 4096)
     free = len(translator.marks[1].before)
     each = []
     for own, score in zip(found, scores, strict=True):

@@ -78,7 +78,7 @@ class Asker:
         if getattr(model.translator.model.config, "attention", None) == "off":
             return [[] for _ in sources]
         pieces = model.translator.source.encode(list(sources)), model.translator.target.encode(list(targets))
-        most = model.translator.most - 2
+        most = model.translator.max_length - 2
         fits = [i for i, (s, t) in enumerate(zip(*pieces, strict=True)) if 0 < len(s) < most and 0 < len(t) < most]
         pairs = [(sources[i], targets[i]) for i in fits]
         sizes = [len(pieces[0][i]) + len(pieces[1][i]) for i in fits]

@@ -71,8 +71,6 @@ def add(own: APIRouter, service: Service, inside: Inside) -> None:
 
         def call(model: Served) -> dict[str, Any]:
             model.check_look(asked.text, asked.translation)
-            return forward_trace.walk(
-                model.translator, asked.text, asked.translation, beam=asked.beam, query=query, choice=choice
-            )
+            return model.translator.trace(asked.text, asked.translation, beam=asked.beam, query=query, choice=choice)
 
         return JSONResponse(await inside(service, request, asked, call))
