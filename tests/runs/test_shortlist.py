@@ -9,7 +9,7 @@ from heed.data import corpus as corpora
 from heed.data import shortlist
 from heed.data.filters import FiltersConfig
 from heed.data.readers import Line
-from heed.data.shortlist import Shortlist, Table
+from heed.data.shortlist import Shortlist, TranslationTable
 from heed.data.synthetic import phrasebook
 from heed.decoding.config import DecodingConfig
 from heed.decoding.limits import among, ruled
@@ -80,7 +80,7 @@ def test_the_shortest_that_costs_nothing_is_chosen(prepared, model, lines, monke
     own = Translator([model], prepared.subwords, decoding=DecodingConfig(beam=1)).translate(some)
     needed = {i for one in own for i in one.ids}
     without, with_it, all_of_it = (Shortlist(np.array(sorted(s)), {}) for s in ({5}, needed, set(range(size))))
-    table = Table(*(np.zeros(0, np.int64),) * 2, np.zeros(0), 0)
+    table = TranslationTable(*(np.zeros(0, np.int64),) * 2, np.zeros(0), 0)
     pairs = [(text, one.text) for text, one in zip(some, own, strict=True)]
     assert len(pairs) > 3
     monkeypatch.setattr(choosing, "short", lambda *_: iter((without, with_it, all_of_it)))

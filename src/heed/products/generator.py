@@ -144,26 +144,25 @@ class Generator:
             self.model.hidden_states(torch.tensor([before], device=self.device), state)
         return state, last
 
-    def _plan(
-        self, config: DecodingConfig, first: int, one_line: bool
-    ) -> tuple[DecodingConfig, SpecialTokens, list[Rule]]:
-        """Settings, special tokens and rules of a search. Only with `one_line` a line end ends it; min_length bans it always."""
+    def _plan(self, config: DecodingConfig, one_line: bool) -> tuple[DecodingConfig, SpecialTokens, list[Rule]]:
+        """Settings, special tokens and rules of a search. A line end is banned by min_length, but ends it only with `one_line`."""
         rules = [limits.at_least(config.min_length, self.marks.last)] if config.min_length else []
-        marks = self.marks._replace(first=first, last=self.marks.last if one_line else NO_END, before=())
+        marks = self.marks._replace(last=self.marks.last if one_line else NO_END, before=())
         return replace(config, min_length=0, force_end=False), marks, rules
 
     def _search(self, ids: list[int], config: DecodingConfig, one_line: bool) -> list[Hypothesis]:
         state, first = self._start(ids)
-        config, marks, rules = self._plan(config, first, one_line)
+        config, marks, rules = self._plan(config, one_line)
         max_lengths = torch.tensor([config.max_length], device=self.device)
+        marks = marks._replace(first=first)
         return search(self.model, state, config, marks, max_lengths, rules=rules, keys=[(ids,)])[0]
 
     def _stream_tokens(self, ids: list[int], config: DecodingConfig, one_line: bool) -> Iterator[int]:
         """One token after another, as `search` chooses them."""
         state, token = self._start(ids)
-        config, marks, rules = self._plan(config, token, one_line)
+        config, marks, rules = self._plan(config, one_line)
         row = torch.zeros(1, dtype=torch.long, device=self.device)
-        choose, rules = chooser(config, [(ids,)]), search_rules(config, marks, row + config.max_length, extra=rules)
+        choose, rules = chooser(config, [(ids,)]), search_rules(config, marks, row + config.max_length, [], rules)
         tokens = torch.zeros(1, 0, dtype=torch.long, device=self.device)
         while tokens.shape[1] < config.max_length and not (tokens.shape[1] and token == marks.last):
             with torch.inference_mode():

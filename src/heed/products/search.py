@@ -40,14 +40,9 @@ def search(  # noqa: PLR0913 (the parts of a search, each by its name)
         state.reorder(torch.arange(len(max_lengths), device=max_lengths.device).repeat_interleave(draws))
         max_lengths = max_lengths.repeat_interleave(draws)
         prefixes = [prefix for prefix in prefixes for _ in range(draws)]
-    options = {
-        "first": marks.first,
-        "last": marks.last,
-        "alpha": config.length_penalty,
-        "penalty": PENALTIES[config.penalty],
-        "rules": search_rules(config, marks, max_lengths, prefixes, rules),
-        "renormalize": config.renormalize,
-    }
+    rules = search_rules(config, marks, max_lengths, prefixes, rules)
+    options = {"first": marks.first, "last": marks.last, "rules": rules, "renormalize": config.renormalize}
+    options |= {"alpha": config.length_penalty, "penalty": PENALTIES[config.penalty]}
     if config.sample or (config.beam == 1 and watch is None):
         each = one_by_one(model, state, max_lengths, chooser(config, keys), **options)
         return [[h for draw in each[i : i + draws] for h in draw] for i in range(0, len(each), draws)]
@@ -75,8 +70,8 @@ def search_rules(
     config: DecodingConfig,
     marks: SpecialTokens,
     max_lengths: Tensor,
-    prefixes: Sequence[list[int]] = (),
-    extra: Sequence[Rule] = (),
+    prefixes: Sequence[list[int]],
+    extra: Sequence[Rule],
 ) -> list[Rule]:
     """The rules of a search; `extra` ones come before those on how a text begins and ends, which overrule them."""
     start = forced_start(config, marks)

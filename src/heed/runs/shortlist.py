@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from heed.data.batching import by_length
-from heed.data.shortlist import Shortlist, Table, short
+from heed.data.shortlist import Shortlist, TranslationTable, short
 from heed.decoding.config import DecodingConfig
 from heed.decoding.limits import Rule, among
 from heed.evaluation.translation import metrics
@@ -18,7 +18,7 @@ LOST = 0.1  # points of BLEU, and of chrF, at most
 
 
 def choose(
-    model: nn.Module, subwords: Pair, table: Table, pairs: Sequence[tuple[str, str]], batch_tokens: int
+    model: nn.Module, subwords: Pair, table: TranslationTable, pairs: Sequence[tuple[str, str]], batch_tokens: int
 ) -> Shortlist | None:
     """None where no list is short enough to be worth having, or each one loses quality. `pairs` are texts and references."""
     bundle = ModelBundle([model.eval()], subwords)

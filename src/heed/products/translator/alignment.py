@@ -4,6 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+Links = list[tuple[int, int]]  # (source word, target word)
+
 
 def words_of(pieces: Sequence[str]) -> list[int]:
     """For each piece the number of its word: the first piece opens one, and so does each that begins with ▁.
@@ -45,8 +47,8 @@ def _membership(pieces: Sequence[str]) -> np.ndarray:
     return np.where(lettered.any(axis=1, keepdims=True), lettered, every)
 
 
-def links(table: np.ndarray) -> list[tuple[int, int]]:
-    """(source word, target word) for each target word: the source word that it attends to most."""
+def links(table: np.ndarray) -> Links:
+    """For each target word the source word that it attends to most."""
     return sorted((int(row.argmax()), t) for t, row in enumerate(table))
 
 

@@ -14,7 +14,7 @@ from heed.decoding.beam import Seen
 from heed.decoding.config import DecodingConfig
 from heed.lab.attention import Candidate, Look
 from heed.models.encoder_decoder import Trace
-from heed.products.translator.alignment import agreement, links, word_attention
+from heed.products.translator.alignment import Links, agreement, links, word_attention
 from heed.products.translator.model_bundle import IdPair, ModelBundle
 from heed.vocabularies.vocabulary import Pair, SpecialTokens
 
@@ -71,11 +71,9 @@ class AlignmentRows(NamedTuple):
         return weights[:, 1:] if self.after else weights[:, :-1]
 
 
-def align_batch(
-    model: nn.Module, pairs: Sequence[IdPair], subwords: Pair, rows: AlignmentRows
-) -> list[list[tuple[int, int]]]:
+def align_batch(model: nn.Module, pairs: Sequence[IdPair], subwords: Pair, rows: AlignmentRows) -> list[Links]:
     """Word alignments of a batch of pairs."""
-    cross = trace_batch(model, pairs, _marks(subwords)).maps["cross"]
+    cross = trace_batch(model, pairs, (subwords[0].marks, subwords[1].marks)).maps["cross"]
     if not cross:
         raise ValueError(
             "the model has no attention to its source (model.attention is 'off'), so it cannot align words"
@@ -85,15 +83,11 @@ def align_batch(
 
 def choose_rows(model: nn.Module, pairs: Sequence[IdPair], subwords: Pair) -> AlignmentRows:
     """The rows in which source and target words agree on each other most often, which needs no gold alignments."""
-    cross = trace_batch(model, pairs, _marks(subwords)).maps["cross"]
+    cross = trace_batch(model, pairs, (subwords[0].marks, subwords[1].marks)).maps["cross"]
     if not cross:
         return AlignmentRows(0, after=False)
     every = [AlignmentRows(layer, after) for layer in reversed(range(len(cross))) for after in (False, True)]
     return max(every, key=lambda rows: np.mean([agreement(t) for t in _word_tables(rows.of(cross), pairs, subwords)]))
-
-
-def _marks(subwords: Pair) -> tuple[SpecialTokens, SpecialTokens]:
-    return subwords[0].marks, subwords[1].marks
 
 
 def _word_tables(weights: np.ndarray, pairs: Sequence[IdPair], subwords: Pair) -> list[np.ndarray]:
@@ -119,6 +113,7 @@ def look(
     first, last, before = marks[1].first, marks[1].last, marks[1].before
     maps, logp, states = trace_pair(bundle.model, (source, ids), marks)
     pieces = bundle.target.pieces
+    can_align = ids and source and maps["cross"].size
     top = logp.exp().topk(min(LIKELY, logp.shape[-1]))
     return Look(
         source_text=text,
@@ -133,9 +128,7 @@ def look(
             for tokens, probabilities in zip(top.indices.tolist(), top.values.tolist(), strict=True)
         ],
         search=_candidates(steps, config.beam, pieces),
-        alignment=align_batch(bundle.model, [(source, ids)], bundle.subwords, rows)[0]
-        if ids and source and maps["cross"].size
-        else [],
+        alignment=align_batch(bundle.model, [(source, ids)], bundle.subwords, rows)[0] if can_align else [],
         model=name,
         states=states,
     )

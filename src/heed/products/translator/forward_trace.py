@@ -1,13 +1,10 @@
-"""The forward pass of one sentence as numbers: embeddings, positions, layers, one attention query, one decoding step.
-
-All of it is recorded from the model's own modules while they run, so it cannot differ from what the model computes.
-"""
+"""The forward pass of one sentence as numbers, recorded from the model's own modules so that it cannot drift from them."""
 
 import math
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -46,44 +43,25 @@ class Choice:
     top_p: float = 1.0
 
 
-class Call(NamedTuple):
-    """What a module was given first, and what it returned."""
-
-    first: Any
-    output: Tensor
-
-
-class AttentionCall(NamedTuple):
-    """What an attention kernel was given; q, k and v are (b, heads, tokens, width)."""
-
-    q: Tensor
-    k: Tensor
-    v: Tensor
-    mask: Tensor | None
-    causal: bool
-
-
 @torch.inference_mode()
 def trace(
     bundle: ModelBundle,
     text: str,
-    translation: str | None,
+    given: str | None,
     config: DecodingConfig,
-    *,
-    query: Query | None = None,
-    choice: Choice | None = None,
+    query: Query | None,
+    choice: Choice | None,
 ) -> dict[str, Any]:
     """The first model's forward pass over a text and its translation, its own or a given one, rounded to 4 decimals.
 
     A recurrent model has embeddings and choices only; `look` shows its states.
     """
     model, marks = bundle.model, bundle.marks
-    source, target = bundle.encode_pairs([bundle.source.clean(text)], [translation or ""])[0]
-    if translation is None:  # the very tokens of the search: its text may be tokenized differently
+    source, target = bundle.encode_pairs([bundle.source.clean(text)], [given or ""])[0]
+    if given is None:  # the very tokens of the search: its text may be tokenized differently
         target, marks = bundle.strip(search_one(bundle, source, config, []))
     batch = collate([source], [target], marks).to(bundle.device)
-    attention = _attention(model, query) if query else None
-    with _record_calls(model) as calls, _record_attention(attention) as attention_calls:
+    with _record(model, _attention(model, query) if query else None) as (calls, kernel_calls):
         said = model.decode(batch.target, model.encode(batch.source), batch.valid)
     result = {
         "encoder": _side(model, calls, bundle.source, batch.source[0].tolist(), first=True),
@@ -92,66 +70,49 @@ def trace(
         "scale": float(model.scale),
     }
     if query:
-        result["query"] = _query(attention_calls[0], query)
+        result["query"] = _query(*kernel_calls[0], query)
     if choice:
         result["choice"] = _choice(bundle.target, model.project(said[0]), choice)
     return result
 
 
 @contextmanager
-def _record_calls(model: nn.Module) -> Iterator[dict[nn.Module, list[Call]]]:
-    """The calls of embeddings, positions and layers in their order: a table that both sides share has the encoder's first."""
-    calls: dict[nn.Module, list[Call]] = {module: [] for module in _traced_modules(model)}
-
-    def record(module: nn.Module, args: tuple, output: Tensor) -> None:
-        calls[module].append(Call(args[0], output))
-
-    handles = [module.register_forward_hook(record) for module in calls]
-    try:
-        yield calls
-    finally:
-        for handle in handles:
-            handle.remove()
-
-
-def _traced_modules(model: nn.Module) -> Iterable[nn.Module]:
+def _record(model: nn.Module, attention: Attention | None) -> Iterator[tuple[dict[nn.Module, list], list]]:
+    """Records (first argument, output) of the calls of embeddings, positions and layers, and the arguments of an attention kernel."""
     modules = [model.source_tokens, model.tokens]
     if isinstance(model, EncoderDecoder):
         modules += [model.source_positions, model.positions, *model.encoder.layers, *model.decoder.layers]
-    return [module for module in modules if module is not None]
+    calls: dict[nn.Module, list] = {module: [] for module in modules if module is not None}
+    kernel_calls, kernel = [], attention and attention.kernel
 
+    def record_call(module: nn.Module, args: tuple, output: Tensor) -> None:
+        calls[module].append((args[0], output))
 
-@contextmanager
-def _record_attention(attention: Attention | None) -> Iterator[list[AttentionCall]]:
-    """The calls of an attention's kernel, which still computes the mixture."""
-    calls: list[AttentionCall] = []
-    if attention is None:
-        yield calls
-        return
-    kernel = attention.kernel
+    def recording_kernel(*qkv: Tensor, **options: Any) -> Tensor:
+        kernel_calls.append((qkv, options))
+        return kernel(*qkv, **options)
 
-    def recording(q: Tensor, k: Tensor, v: Tensor, *, mask=None, causal: bool = False, dropout: float = 0.0) -> Tensor:
-        calls.append(AttentionCall(q, k, v, mask, causal))
-        return kernel(q, k, v, mask=mask, causal=causal, dropout=dropout)
-
-    attention.kernel = recording
-    try:
-        yield calls
-    finally:
-        attention.kernel = kernel
+    with ExitStack() as stack:
+        for module in calls:
+            stack.enter_context(module.register_forward_hook(record_call))
+        if attention is not None:
+            stack.callback(setattr, attention, "kernel", kernel)
+            attention.kernel = recording_kernel
+        yield calls, kernel_calls
 
 
 def _side(model: nn.Module, calls: dict, vocabulary: Vocabulary, ids: list[int], first: bool) -> dict[str, Any]:
     """The encoder (`first`) or the decoder: tokens, embeddings, and of a Transformer positions and the states of all layers."""
-    at = 0 if first else -1
-    embedded = calls[(first and model.source_tokens) or model.tokens][at].output * model.scale
-    result = {"tokens": vocabulary.pieces(ids), "ids": ids, "embeddings": _vectors(embedded[0])}
+    at = 0 if first else -1  # a table that both share is called by the encoder first
+    embedded = calls[(first and model.source_tokens) or model.tokens][at][1] * model.scale
+    result = {"tokens": vocabulary.pieces(ids), "ids": ids, "embeddings": _rounded(embedded[0, :, :UNITS])}
     if not isinstance(model, EncoderDecoder):
         return result
-    positions = calls[(first and model.source_positions) or model.positions][at].output
+    positions = calls[(first and model.source_positions) or model.positions][at][1]
     layers = (model.encoder if first else model.decoder).layers
-    states = [calls[layers[0]][0].first, *(calls[layer][0].output for layer in layers)]
-    return {**result, "positions": _vectors(positions), "layers": [_vectors(state[0]) for state in states]}
+    states = [calls[layers[0]][0][0], *(calls[layer][0][1] for layer in layers)]
+    shown = [_rounded(state[0, :, :UNITS]) for state in states]
+    return {**result, "positions": _rounded(positions[:, :UNITS]), "layers": shown}
 
 
 def _attention(model: nn.Module, query: Query) -> Attention:
@@ -166,18 +127,17 @@ def _attention(model: nn.Module, query: Query) -> Attention:
     return body
 
 
-def _query(call: AttentionCall, query: Query) -> dict[str, Any]:
+def _query(qkv: tuple[Tensor, Tensor, Tensor], options: dict[str, Any], query: Query) -> dict[str, Any]:
     """Equations (1) and (2) for one query of one head."""
-    _, heads, queries, width = call.q.shape
+    _, heads, queries, width = qkv[0].shape
     _within("head", query.head, heads)
     _within("row", query.row, queries)
-    q, k, v = call.q[0, query.head, query.row], call.k[0, query.head], call.v[0, query.head]
+    q, k, v = (part[0, query.head] for part in qkv)
+    q = q[query.row]
     scores = k @ q / math.sqrt(width)
-    mask = torch.ones_like(scores, dtype=torch.bool)
-    if call.causal:
-        mask &= torch.arange(len(k), device=k.device) <= query.row
-    if call.mask is not None:
-        mask &= call.mask.expand(1, heads, queries, len(k))[0, query.head, query.row]
+    mask = torch.arange(len(k), device=k.device) <= (query.row if options["causal"] else len(k))
+    if options["mask"] is not None:
+        mask &= options["mask"].expand(1, heads, queries, len(k))[0, query.head, query.row]
     mixed, weights = mix(scores, v, mask)
     return {
         "q": _rounded(q), "k": _rounded(k), "v": _rounded(v), "scores": _rounded(scores), "mask": mask.tolist(),
@@ -210,10 +170,6 @@ def _choice(vocabulary: Vocabulary, logits: Tensor, choice: Choice) -> dict[str,
 def _within(name: str, value: int, count: int) -> None:
     if not 0 <= value < count:
         raise ValueError(f"{name} is {value}; there are {count}, counted from 0")
-
-
-def _vectors(rows: Tensor) -> list:
-    return _rounded(rows[:, :UNITS])
 
 
 def _rounded(numbers: Tensor) -> list:

@@ -4,8 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from heed.data.batching import by_length
-from heed.decoding.steps import Hypothesis
-from heed.products.translator.model_bundle import IdPair, ModelBundle, Sentences
+from heed.products.translator.model_bundle import Hypotheses, IdPair, ModelBundle, Sentences
 
 Scores = list[float] | Callable[[], list[float]]
 
@@ -29,9 +28,7 @@ class LazyScores:
         return self.computed[number]
 
 
-def token_scores(
-    bundle: ModelBundle, sources: Sentences, found: list[list[Hypothesis]], batch_tokens: int
-) -> list[list[Scores]]:
+def token_scores(bundle: ModelBundle, sources: Sentences, found: Hypotheses, batch_tokens: int) -> list[list[Scores]]:
     """For each hypothesis the scores that the search kept, or a function that computes them."""
     unscored = [(row, k) for row, nbest in enumerate(found) for k, h in enumerate(nbest) if h.scores is None]
     lazy = LazyScores(bundle, [(sources[row], found[row][k].tokens) for row, k in unscored], batch_tokens)

@@ -2,8 +2,6 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 
 import torch
 from torch import nn
@@ -15,48 +13,27 @@ from heed.decoding.ensemble import Ensemble
 from heed.decoding.limits import Rule
 from heed.decoding.steps import Hypothesis
 from heed.products.search import forced_start, search
-from heed.vocabularies.vocabulary import Pair, SpecialTokens, Vocabulary
+from heed.vocabularies.vocabulary import Pair, SpecialTokens
 
 Sentences = list[list[int]]  # token ids without special tokens
 IdPair = tuple[list[int], list[int]]  # a source and its target
+Hypotheses = list[list[Hypothesis]]  # for each source, best first
 
 
-@dataclass(frozen=True, eq=False)
 class ModelBundle:
     """Models that share a pair of vocabularies; several search as an ensemble, and the first one is traced."""
 
-    models: list[nn.Module]
-    subwords: Pair
-    shortlist: str | None = None
-
-    @property
-    def model(self) -> nn.Module:
-        return self.models[0]
-
-    @property
-    def source(self) -> Vocabulary:
-        return self.subwords[0]
-
-    @property
-    def target(self) -> Vocabulary:
-        return self.subwords[1]
-
-    @property
-    def marks(self) -> tuple[SpecialTokens, SpecialTokens]:
-        return self.source.marks, self.target.marks
+    def __init__(self, models: Sequence[nn.Module], subwords: Pair, shortlist: str | None = None):
+        self.models, self.subwords, self.shortlist = list(models), subwords, shortlist
+        self.model = self.models[0]
+        self.source, self.target = subwords
+        self.marks: tuple[SpecialTokens, SpecialTokens] = self.source.marks, self.target.marks
+        self.max_length = min(model.config.max_length for model in self.models)  # positions, special tokens included
+        self.max_target = self.max_length - 1  # the end token needs a position too
 
     @property
     def device(self) -> torch.device:
         return next(self.model.parameters()).device
-
-    @cached_property
-    def max_length(self) -> int:
-        """The positions that every model has, special tokens included."""
-        return min(model.config.max_length for model in self.models)
-
-    @property
-    def max_target(self) -> int:
-        return self.max_length - 1  # the end token needs a position too
 
     def search(
         self,
@@ -68,7 +45,7 @@ class ModelBundle:
         keys: Sequence[tuple] = (),
         pick: Pick | None = None,
         watch: Callable[[Seen], None] | None = None,
-    ) -> list[list[Hypothesis]]:
+    ) -> Hypotheses:
         """The best hypotheses for one batch of sources (`heed.products.search`)."""
         prefixes = prefixes or [[] for _ in sources]
         model = self.model if len(self.models) == 1 else Ensemble(self.models)
@@ -81,10 +58,9 @@ class ModelBundle:
 
     def max_lengths(self, sources: Sentences, config: DecodingConfig, prefixes: Sentences) -> list[int]:
         """How many tokens each translation may have; there is always room for its prefix and the end."""
-        start, pairs = len(forced_start(config, self.marks[1])), zip(sources, prefixes, strict=True)
-        return [
-            max(longest(config, len(source) + 1, self.max_target), start + len(prefix) + 1) for source, prefix in pairs
-        ]
+        limits = [longest(config, len(source) + 1, self.max_target) for source in sources]
+        start = len(forced_start(config, self.marks[1]))
+        return [max(limit, start + len(prefix) + 1) for limit, prefix in zip(limits, prefixes, strict=True)]
 
     def encode_pairs(self, sources: Sequence[str], targets: Sequence[str]) -> list[IdPair]:
         """Texts with given translations as ids; those longer than the models allow are refused."""

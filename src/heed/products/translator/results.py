@@ -7,6 +7,8 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from heed.products.translator.alignment import Links
+
 
 @dataclass(frozen=True)
 class Candidate:
@@ -36,7 +38,7 @@ class TermUse:
 class Inspector(Protocol):
     """Computes what a translation shows of itself only when asked."""
 
-    def align(self, translations: Sequence["Translation"]) -> list[list[tuple[int, int]]]: ...
+    def align(self, translations: Sequence["Translation"]) -> list[Links]: ...
 
     def attentions_of(self, translation: "Translation") -> dict[str, np.ndarray]: ...
 
@@ -70,7 +72,7 @@ class Translation:
         return self.nbest[0].token_scores
 
     @cached_property
-    def alignment(self) -> list[tuple[int, int]]:
+    def alignment(self) -> Links:
         """(source word, target word) pairs, read off the cross-attention."""
         return self.inspector.align([self])[0]
 
@@ -109,12 +111,8 @@ def join_parts(text: str, parts: list[Translation], nbest: int, inspector: Inspe
 
 
 def _join_candidates(parts: list[Candidate]) -> Candidate:
-    return Candidate(
-        " ".join(part.text for part in parts),
-        float(sum(part.score for part in parts)),
-        [token for part in parts for token in part.tokens],
-        partial(_join_scores, parts),
-    )
+    text, tokens = " ".join(part.text for part in parts), [token for part in parts for token in part.tokens]
+    return Candidate(text, float(sum(part.score for part in parts)), tokens, partial(_join_scores, parts))
 
 
 def _join_scores(parts: list[Candidate]) -> list[float]:

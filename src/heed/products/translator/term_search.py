@@ -10,12 +10,11 @@ import numpy as np
 from heed.data.batching import by_length
 from heed.decoding.config import DecodingConfig
 from heed.decoding.constraints import Constraints, Instead
-from heed.decoding.steps import Hypothesis
 from heed.decoding.terms import Term
 from heed.products.search import forced_start
 from heed.products.translator.alignment import words_of
 from heed.products.translator.attention_trace import AlignmentRows, trace_batch
-from heed.products.translator.model_bundle import ModelBundle, Sentences
+from heed.products.translator.model_bundle import Hypotheses, ModelBundle, Sentences
 from heed.products.translator.term_tokens import RequiredTerms, TermEncoder
 from heed.vocabularies.vocabulary import Vocabulary
 
@@ -33,43 +32,41 @@ class TermSearch:
 
     def complete(
         self,
-        found: list[list[Hypothesis]],
+        found: Hypotheses,
         sources: Sentences,
         config: DecodingConfig,
         prefixes: Sentences,
         required: Sequence[RequiredTerms],
         batch_tokens: int,
-    ) -> list[list[Hypothesis]]:
-        """The hypotheses of an unconstrained search, with those that lack terms searched again."""
+    ) -> Hypotheses:
+        """What an unconstrained search has found, with the sources whose terms are missing searched again."""
         missing = self.encoder.missing
         again = [row for row, own in enumerate(required) if any(missing(own.terms, h.tokens) for h in found[row])]
         sources, required = [sources[row] for row in again], [required[row] for row in again]
         replaced = self.replaced_tokens(sources, [found[row][0].tokens for row in again], required, batch_tokens)
         found = list(found)
         for rows in by_length([len(source) + 1 for source in sources], max(1, batch_tokens)):
-            batch = ([each[row] for row in rows] for each in (sources, required, replaced))
-            results = self._search(*batch, [prefixes[again[row]] for row in rows], config)
-            for row, hypotheses in zip(rows, results, strict=True):
+            batch = [(sources[row], prefixes[again[row]], required[row].terms, replaced[row]) for row in rows]
+            for row, hypotheses in zip(rows, self._search(config, *map(list, zip(*batch, strict=True))), strict=True):
                 found[again[row]] = hypotheses
         return found
 
     def _search(
         self,
-        sources: Sentences,
-        required: Sequence[RequiredTerms],
-        replaced: Sequence[Instead],
-        prefixes: Sentences,
         config: DecodingConfig,
-    ) -> list[list[Hypothesis]]:
+        sources: Sentences,
+        prefixes: Sentences,
+        terms: list[list[Term]],
+        replaced: list[Instead],
+    ) -> Hypotheses:
         marks, max_lengths = self.bundle.marks[1], self.bundle.max_lengths(sources, config, prefixes)
         start = forced_start(config, marks)
         constraints = Constraints(
-            [own.terms for own in required], self.encoder.letters, max_lengths, marks.last, silent=marks.before,
+            terms, self.encoder.letters, max_lengths, marks.last, silent=marks.before,
             forced=[[*start, *prefix] for prefix in prefixes], force_end=config.force_end, instead=replaced,
         )  # fmt: skip
         config = dataclasses.replace(config, beam=max(config.beam, MIN_BEAMS))
-        rules, pick = [constraints.rule], constraints.pick
-        return self.bundle.search(sources, config, prefixes=prefixes, rules=rules, pick=pick)
+        return self.bundle.search(sources, config, prefixes=prefixes, rules=[constraints.rule], pick=constraints.pick)
 
     def replaced_tokens(
         self, sources: Sentences, translations: Sentences, required: Sequence[RequiredTerms], batch_tokens: int

@@ -13,12 +13,14 @@ from heed.data.batching import by_length
 from heed.decoding.config import DecodingConfig
 from heed.decoding.steps import Hypothesis
 from heed.lab.attention import Look
-from heed.products.translator import attention_trace, forward_trace, lazy_scores
-from heed.products.translator.alignment import first_words
+from heed.products.translator import attention_trace, forward_trace
+from heed.products.translator.alignment import Links, first_words
 from heed.products.translator.engines import ctranslate2
 from heed.products.translator.engines.cuda import CudaEngine
 from heed.products.translator.engines.engine import ENGINES, Engine, TorchEngine
-from heed.products.translator.model_bundle import IdPair, ModelBundle, Sentences
+from heed.products.translator.forward_trace import Choice, Query
+from heed.products.translator.lazy_scores import Scores, token_scores
+from heed.products.translator.model_bundle import Hypotheses, IdPair, ModelBundle, Sentences
 from heed.products.translator.results import Candidate, Score, TermUse, Translation, join_parts
 from heed.products.translator.split import cut, split
 from heed.products.translator.term_search import TermSearch
@@ -64,9 +66,8 @@ class Translator:
         """
         if engine not in ENGINES:
             raise ValueError(f"engine is {engine!r}; it is {', '.join(ENGINES[:-1])} or {ENGINES[-1]}")
-        self.engines = [TorchEngine(self.bundle)]
-        if engine != "torch":
-            self.engines.insert(0, CudaEngine(self.bundle))
+        reference = TorchEngine(self.bundle)
+        self.engines = [reference] if engine == "torch" else [CudaEngine(self.bundle), reference]
         reason = ctranslate2.unsupported(self.bundle)
         if engine == "ctranslate2" and reason:
             raise ValueError(f"engine is 'ctranslate2', but {reason}; use auto or torch")
@@ -103,7 +104,7 @@ class Translator:
         prefixes = self._encode_prefixes(prefix, texts, owners)
         ids, required = self.source.encode(parts), self.term_encoder.required(parts, terms, config)
         found = self.search_ids(ids, config, prefixes, batch_tokens, required)
-        scores = lazy_scores.token_scores(self.bundle, ids, found, batch_tokens)
+        scores = token_scores(self.bundle, ids, found, batch_tokens)
         results: list[list[Translation]] = [[] for _ in texts]
         for owner, own_terms, *part in zip(owners, required, parts, ids, found, scores, strict=True):
             results[owner].append(self._translation(*part, self.term_encoder.uses(own_terms, part[2][0].tokens)))
@@ -122,7 +123,7 @@ class Translator:
                 results[row] = Score(sources[row], targets[row], sum(scores), tokens, scores)
         return results
 
-    def align(self, translations: Sequence[Translation], batch_tokens: int = 4096) -> list[list[tuple[int, int]]]:
+    def align(self, translations: Sequence[Translation], batch_tokens: int = 4096) -> list[Links]:
         """Word alignments of translations, as (source word, target word)."""
         whole = [t.parts or [t] for t in translations]
         flat = [part for parts in whole for part in parts]
@@ -138,12 +139,10 @@ class Translator:
             results.append(links)
         return results
 
-    def align_pairs(
-        self, sources: Sequence[str], targets: Sequence[str], batch_tokens: int = 4096
-    ) -> list[list[tuple[int, int]]]:
+    def align_pairs(self, sources: Sequence[str], targets: Sequence[str], batch_tokens: int = 4096) -> list[Links]:
         """Word alignments of texts with given translations."""
         ids = self.encode_pairs(sources, targets)
-        results: list[list[tuple[int, int]]] = [[] for _ in ids]
+        results: list[Links] = [[] for _ in ids]
         nonempty = [i for i, (source, target) in enumerate(ids) if source and target]
         for rows in by_length([len(ids[i][0]) + len(ids[i][1]) for i in nonempty], batch_tokens):
             batch = [ids[nonempty[row]] for row in rows]
@@ -176,12 +175,12 @@ class Translator:
         translation: str | None = None,
         *,
         beam: int | None = None,
-        query: forward_trace.Query | None = None,
-        choice: forward_trace.Choice | None = None,
+        query: Query | None = None,
+        choice: Choice | None = None,
     ) -> dict[str, Any]:
         """The (first) model's forward pass over a text and its translation, its own or a given one, as numbers."""
         config = dataclasses.replace(self.decoding, beam=beam or self.decoding.beam)
-        return forward_trace.trace(self.bundle, text, translation, config, query=query, choice=choice)
+        return forward_trace.trace(self.bundle, text, translation, config, query, choice)
 
     def encode_pairs(self, sources: Sequence[str], targets: Sequence[str]) -> list[IdPair]:
         """Texts with given translations as ids; those longer than the model allows are refused."""
@@ -194,7 +193,7 @@ class Translator:
         prefixes: Sentences,
         batch_tokens: int = 4096,
         required: Sequence[RequiredTerms] = (),
-    ) -> list[list[Hypothesis]]:
+    ) -> Hypotheses:
         """The best hypotheses for each source, each beginning with its prefix and containing its required terms."""
         engine = next(engine for engine in self.engines if engine.takes(config, prefixes))
         found = engine.search(ids, config, prefixes, batch_tokens)
@@ -242,7 +241,7 @@ class Translator:
                 )
 
     def _encode_prefixes(
-        self, prefix: str | Sequence[str] | None, texts: Sequence[str], owners: Sequence[int]
+        self, prefix: str | Sequence[str] | None, texts: Sequence[str], owners: list[int]
     ) -> Sentences:
         """The tokens that each part must begin with: the prefix of its text for the first part, none for the others."""
         if prefix is None:
@@ -259,16 +258,11 @@ class Translator:
         return " ".join(self.target.decode(tokens).split())
 
     def _translation(
-        self,
-        part: str,
-        source: list[int],
-        hypotheses: list[Hypothesis],
-        scores: list[lazy_scores.Scores],
-        terms: list[TermUse],
+        self, part: str, source: list[int], found: list[Hypothesis], scores: list[Scores], terms: list[TermUse]
     ) -> Translation:
         nbest = [
-            Candidate(self._text(h.tokens), h.score, self.target.pieces(h.tokens), token_scores)
-            for h, token_scores in zip(hypotheses, scores, strict=True)
+            Candidate(self._text(h.tokens), h.score, self.target.pieces(h.tokens), own)
+            for h, own in zip(found, scores, strict=True)
         ]
-        best, ids, pieces = nbest[0], hypotheses[0].tokens, self.bundle.source_pieces(source)
+        best, ids, pieces = nbest[0], found[0].tokens, self.bundle.source_pieces(source)
         return Translation(part, best.text, best.score, best.tokens, ids, pieces, nbest, [], self, terms)

@@ -23,9 +23,7 @@ CHECKSUMS = "sums.json"
 
 
 def with_folder(package: Package, kind: str, use: Callable[[Path], Any]) -> Any:
-    """The result of `use` on the model's folder. A damaged folder is converted again; where the cache cannot be written, a
-    temporary one is used.
-    """
+    """The result of `use` on the model's folder: a cached one if intact, or a temporary one where the disk is read-only."""
     folder = cache_folder() / f"ctranslate2-{key(package, kind)}"
     try:
         if not is_intact(folder):
@@ -73,10 +71,8 @@ def _checksums(folder: Path) -> dict[str, str]:
 
 def _prune(folder: Path) -> None:
     """Remove the oldest; other processes have what they opened in memory."""
-    others = [
-        path for path in folder.parent.glob("ctranslate2-*") if path != folder and not path.name.endswith(".part")
-    ]
-    for path in sorted(others, key=_last_used, reverse=True)[MAX_KEPT - 1 :]:
+    kept = [path for path in folder.parent.glob("ctranslate2-*") if not path.name.endswith(".part")]
+    for path in sorted({*kept} - {folder}, key=_last_used, reverse=True)[MAX_KEPT - 1 :]:
         shutil.rmtree(path, ignore_errors=True)
 
 

@@ -27,7 +27,7 @@ from heed.models.package import Package
 from heed.products.search import forced_start
 from heed.products.translator.engines import cache
 from heed.products.translator.engines.engine import TorchEngine
-from heed.products.translator.model_bundle import ModelBundle, Sentences
+from heed.products.translator.model_bundle import Hypotheses, ModelBundle, Sentences
 
 MAX_HYPOTHESES, MAX_SENTENCES = 64, 32  # in a batch: larger ones are no faster
 SENTENCES_PER_WORKER = 4  # with fewer, several threads share one batch
@@ -81,13 +81,6 @@ def unsupported(bundle: ModelBundle) -> str | None:
     return None if able(bundle.model) else f"it cannot compute what a {type(bundle.model).__name__} like this does"
 
 
-def supports_search(bundle: ModelBundle, config: DecodingConfig, prefixes: Sentences) -> bool:
-    marks = bundle.marks[1]
-    if config.sample or any(prefixes) or beam_options(config) is None:
-        return False
-    return forced_start(config, marks) == marks.before
-
-
 ALIVE: "weakref.WeakSet[CTranslate2]" = weakref.WeakSet()
 
 
@@ -127,13 +120,13 @@ class CTranslate2:
         return f"ctranslate2-{self.kind}"
 
     def takes(self, config: DecodingConfig, prefixes: Sentences) -> bool:
-        if self.broken or self.bundle.model.training or not supports_search(self.bundle, config, prefixes):
+        if self.broken or self.bundle.model.training or config.sample or any(prefixes) or beam_options(config) is None:
+            return False
+        if forced_start(config, self.bundle.marks[1]) != self.bundle.marks[1].before:
             return False
         return all(p.dtype == torch.float32 and p.device.type == "cpu" for p in self._weights())
 
-    def search(
-        self, sources: Sentences, config: DecodingConfig, prefixes: Sentences, batch_tokens: int
-    ) -> list[list[Hypothesis]]:
+    def search(self, sources: Sentences, config: DecodingConfig, prefixes: Sentences, batch_tokens: int) -> Hypotheses:
         limits = self.bundle.max_lengths(sources, config, prefixes)
         rows = [
             row for row, ids in enumerate(sources) if ids
@@ -149,8 +142,9 @@ class CTranslate2:
             again = _jobs_by_limit(full, sources, limits, config.beam, batch_tokens)
             found |= {row: [] for row in full} if config.force_end else self._translate(pool, again, sources, config)
         rest = [row for row in range(len(sources)) if not found.get(row)]
-        torch_engine = TorchEngine(self.bundle)
-        results = torch_engine.search([sources[row] for row in rest], config, [[] for _ in rest], batch_tokens)
+        results = TorchEngine(self.bundle).search(
+            [sources[row] for row in rest], config, [[] for _ in rest], batch_tokens
+        )
         found |= dict(zip(rest, results, strict=True))
         return [found[row][: config.nbest] for row in range(len(sources))]
 

@@ -13,9 +13,8 @@ from heed.decoding.cuda import weights
 from heed.decoding.cuda.buffers import Rules
 from heed.decoding.cuda.search import Machine, rounded, search
 from heed.decoding.ranking import PENALTIES
-from heed.decoding.steps import Hypothesis
 from heed.products.search import forced_start
-from heed.products.translator.model_bundle import ModelBundle, Sentences
+from heed.products.translator.model_bundle import Hypotheses, ModelBundle, Sentences
 from heed.vocabularies.vocabulary import SpecialTokens
 
 FULL_BATCH = 32_768  # source tokens: smaller batches leave the GPU idle
@@ -33,11 +32,6 @@ def supports_models(bundle: ModelBundle) -> bool:
     return len(bundle.models) == 1 and weights.known(bundle.model)
 
 
-def supports_search(bundle: ModelBundle, config: DecodingConfig, prefixes: Sentences) -> bool:
-    beams = min(MAX_BEAMS, bundle.model.config.vocab_size // 2)
-    return config.beam <= beams and not (config.sample or config.no_repeat or any(prefixes))
-
-
 class CudaEngine:
     """The search of `heed.decoding.cuda`, with a copy of the weights in `dtype`.
 
@@ -53,17 +47,16 @@ class CudaEngine:
         self.lock = threading.Lock()
 
     def takes(self, config: DecodingConfig, prefixes: Sentences) -> bool:
-        if not supports_device(self.bundle.device) or self.bundle.model.training:
+        beams = min(MAX_BEAMS, self.bundle.model.config.vocab_size // 2)
+        if not supports_device(self.bundle.device) or self.bundle.model.training or config.beam > beams:
             return False
-        if not supports_search(self.bundle, config, prefixes):
+        if config.sample or config.no_repeat or any(prefixes):
             return False
         with self.lock, _current_device(self.bundle.device):
             return self._updated_machine() is not None
 
-    def search(
-        self, sources: Sentences, config: DecodingConfig, prefixes: Sentences, batch_tokens: int
-    ) -> list[list[Hypothesis]]:
-        found: list[list[Hypothesis]] = [[] for _ in sources]
+    def search(self, sources: Sentences, config: DecodingConfig, prefixes: Sentences, batch_tokens: int) -> Hypotheses:
+        found: Hypotheses = [[] for _ in sources]
         limits = self.bundle.max_lengths(sources, config, prefixes)
         marks, rules = self.bundle.marks[0], device_rules(config, self.bundle.marks[1])
         sources = [[*marks.before, *source, marks.last] for source in sources]
@@ -120,7 +113,7 @@ class CudaEngine:
         return min(asked, int(MEMORY_SHARE * free / (each * positions + 8 * beams * w.vocab)))
 
 
-def _search(machine: Machine, sources: Sentences, limits: Sequence[int], rules: Rules) -> list[list[Hypothesis]]:
+def _search(machine: Machine, sources: Sentences, limits: Sequence[int], rules: Rules) -> Hypotheses:
     """One batch; where the device runs out of memory, one half after the other."""
     try:
         return search(machine, sources, limits, rules)

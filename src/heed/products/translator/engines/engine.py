@@ -4,8 +4,7 @@ from typing import Protocol
 
 from heed.data.batching import by_length
 from heed.decoding.config import DecodingConfig
-from heed.decoding.steps import Hypothesis
-from heed.products.translator.model_bundle import ModelBundle, Sentences
+from heed.products.translator.model_bundle import Hypotheses, ModelBundle, Sentences
 
 ENGINES = "auto", "torch", "ctranslate2"
 
@@ -18,9 +17,7 @@ class Engine(Protocol):
     def takes(self, config: DecodingConfig, prefixes: Sentences) -> bool:
         """Whether it can follow all settings of this search."""
 
-    def search(
-        self, sources: Sentences, config: DecodingConfig, prefixes: Sentences, batch_tokens: int
-    ) -> list[list[Hypothesis]]:
+    def search(self, sources: Sentences, config: DecodingConfig, prefixes: Sentences, batch_tokens: int) -> Hypotheses:
         """The best hypotheses for each source, best first."""
 
 
@@ -35,10 +32,8 @@ class TorchEngine:
     def takes(self, config: DecodingConfig, prefixes: Sentences) -> bool:
         return True
 
-    def search(
-        self, sources: Sentences, config: DecodingConfig, prefixes: Sentences, batch_tokens: int
-    ) -> list[list[Hypothesis]]:
-        found: list[list[Hypothesis]] = [[] for _ in sources]
+    def search(self, sources: Sentences, config: DecodingConfig, prefixes: Sentences, batch_tokens: int) -> Hypotheses:
+        found: Hypotheses = [[] for _ in sources]
         for rows in by_length([len(source) + 1 for source in sources], max(1, batch_tokens)):
             batch = [sources[row] for row in rows]
             keys = [(row, sources[row]) for row in rows]  # a sample depends on these, not on its batch
