@@ -153,9 +153,8 @@ class Generator:
     def _search(self, ids: list[int], config: DecodingConfig, one_line: bool) -> list[Hypothesis]:
         state, first = self._start(ids)
         config, marks, rules = self._plan(config, one_line)
-        max_lengths = torch.tensor([config.max_length], device=self.device)
-        marks = marks._replace(first=first)
-        return search(self.model, state, config, marks, max_lengths, rules=rules, keys=[(ids,)])[0]
+        marks, limit = marks._replace(first=first), torch.tensor([config.max_length], device=self.device)
+        return search(self.model, state, config, marks, limit, rules=rules, keys=[(ids,)])[0]
 
     def _stream_tokens(self, ids: list[int], config: DecodingConfig, one_line: bool) -> Iterator[int]:
         """One token after another, as `search` chooses them."""

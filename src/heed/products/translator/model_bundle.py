@@ -11,7 +11,7 @@ from heed.decoding.beam import Pick, Seen
 from heed.decoding.config import DecodingConfig, longest
 from heed.decoding.ensemble import Ensemble
 from heed.decoding.limits import Rule
-from heed.decoding.steps import Hypothesis
+from heed.decoding.steps import Hypothesis, State
 from heed.products.search import forced_start, search
 from heed.vocabularies.vocabulary import Pair, SpecialTokens
 
@@ -26,6 +26,7 @@ class ModelBundle:
     def __init__(self, models: Sequence[nn.Module], subwords: Pair, shortlist: str | None = None):
         self.models, self.subwords, self.shortlist = list(models), subwords, shortlist
         self.model = self.models[0]
+        self.search_model = self.model if len(self.models) == 1 else Ensemble(self.models)
         self.source, self.target = subwords
         self.marks: tuple[SpecialTokens, SpecialTokens] = self.source.marks, self.target.marks
         self.max_length = min(model.config.max_length for model in self.models)  # positions, special tokens included
@@ -34,6 +35,12 @@ class ModelBundle:
     @property
     def device(self) -> torch.device:
         return next(self.model.parameters()).device
+
+    @torch.inference_mode()
+    def start(self, sources: Sentences) -> State:
+        """The state of a search after reading the sources."""
+        tokens, valid = (torch.from_numpy(part).to(self.device) for part in pad(sources, self.marks[0]))
+        return self.search_model.start(tokens, valid)
 
     def search(
         self,
@@ -48,13 +55,9 @@ class ModelBundle:
     ) -> Hypotheses:
         """The best hypotheses for one batch of sources (`heed.products.search`)."""
         prefixes = prefixes or [[] for _ in sources]
-        model = self.model if len(self.models) == 1 else Ensemble(self.models)
-        tokens, valid = (torch.from_numpy(part).to(self.device) for part in pad(sources, self.marks[0]))
-        with torch.inference_mode():
-            state = model.start(tokens, valid)
         max_lengths = torch.tensor(self.max_lengths(sources, config, prefixes), device=self.device)
         options = {"prefixes": prefixes, "rules": rules, "keys": keys, "pick": pick, "watch": watch}
-        return search(model, state, config, self.marks[1], max_lengths, **options)
+        return search(self.search_model, self.start(sources), config, self.marks[1], max_lengths, **options)
 
     def max_lengths(self, sources: Sentences, config: DecodingConfig, prefixes: Sentences) -> list[int]:
         """How many tokens each translation may have; there is always room for its prefix and the end."""

@@ -136,9 +136,7 @@ class CTranslate2:
         if pool is not None and rows:
             jobs = _jobs(rows, sources, limits, config.beam, workers, batch_tokens)
             found = self._translate(pool, jobs, sources, config)
-            full = [
-                row for rows, limit in jobs for row in rows if _full(found[row], limits[row], limit, config.force_end)
-            ]
+            full = [row for rows, cap in jobs for row in rows if _full(found[row], limits[row], cap, config.force_end)]
             again = _jobs_by_limit(full, sources, limits, config.beam, batch_tokens)
             found |= {row: [] for row in full} if config.force_end else self._translate(pool, again, sources, config)
         rest = [row for row in range(len(sources)) if not found.get(row)]
