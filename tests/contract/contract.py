@@ -19,7 +19,15 @@ from heed.tasks import TASKS
 from heed.training.report import Report
 
 SMALL = {"dim": 16, "heads": 2, "hidden": 24, "encoder_layers": 1, "decoder_layers": 1, "layers": 1}
-TRAINING = {"steps": 2, "valid_every": 1, "batch_tokens": 200, "log_every": 1, "threads": 1, "device": "cpu", "samples": 1}
+TRAINING = {
+    "steps": 2,
+    "valid_every": 1,
+    "batch_tokens": 200,
+    "log_every": 1,
+    "threads": 1,
+    "device": "cpu",
+    "samples": 1,
+}
 
 
 def values(model: str, task: str, sections: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -34,7 +42,9 @@ def check_refused(model: str, task: str, sections: dict[str, dict[str, Any]]) ->
         recipes.parse(values(model, task, sections))
 
 
-def check_pair(model: str, task: str, sections: dict[str, dict[str, Any]], verbs: dict[str, list[str]], tmp: Path, capsys) -> None:
+def check_pair(
+    model: str, task: str, sections: dict[str, dict[str, Any]], verbs: dict[str, list[str]], tmp: Path, capsys
+) -> None:
     """It trains, saves, loads, resumes to the bit, and answers its verbs."""
     recipe = recipes.parse(values(model, task, sections))
     whole, resumed = tmp / "whole", tmp / "resumed"
@@ -51,7 +61,9 @@ def check_pair(model: str, task: str, sections: dict[str, dict[str, Any]], verbs
     assert facts["model"]["name"] == model and facts["task"]["name"] == task and facts["processors"]
     assert set(verbs) == {verb for product in TASKS[task].products for verb in product.verbs}
     for verb, words in verbs.items():
-        answers = [answer(verb, folder, words, tmp / f"{folder.name}-{verb}.json", capsys) for folder in (whole, resumed)]
+        answers = [
+            answer(verb, folder, words, tmp / f"{folder.name}-{verb}.json", capsys) for folder in (whole, resumed)
+        ]
         assert answers[0] == answers[1]
     other = next(verb for verb in ("classify", "generate", "translate") if verb not in verbs)
     assert main([other, str(whole)]) == 1

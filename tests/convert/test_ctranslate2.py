@@ -19,6 +19,7 @@ from heed.decoding.ranking import exact, first, power
 from heed.loading import write_package
 from heed.models.marian import Marian
 from heed.models.transformer import Transformer, TransformerConfig
+from heed.products.translator.model_bundle import ModelBundle
 from heed.products.translator.translator import Translator
 from tests.convert.small import ENDS, OTHERS, SIZES, classifier, package, pairs, speaking
 
@@ -109,7 +110,7 @@ def test_a_model_with_room_for_more_than_its_vocabulary(tmp_path):
 def searched(package, ids, **how):
     """Heed's search on ids, with the part of each rule that CTranslate2 has too."""
     marks = package.subwords[1].marks
-    state, longest = Translator([package.model], package.subwords).start(ids), torch.full((len(ids),), MOST)
+    state, longest = ModelBundle([package.model], package.subwords).start(ids), torch.full((len(ids),), MOST)
     rules = [never(marks.never)] if isinstance(package.model, Marian) else []
     common = {"first": marks.first, "last": marks.last, "rules": rules, "renormalize": True, "penalty": power}
     return [own[0] for own in beam_search(package.model, state, longest, **common, **how)]

@@ -96,7 +96,7 @@ def test_lines_are_scored_each_by_itself_whatever_stands_beside_them(generator):
 
 
 def test_a_look_tells_bits_ranks_and_what_was_likelier(generator):
-    found = generator.look("the cat sat", most=3)
+    found = generator.look("the cat sat", likely=3)
     scores = generator.score(["the cat sat"])[0].token_scores[:-1]
     assert [place.bits for place in found.places[:-1]] == pytest.approx([-s / math.log(2) for s in scores])
     assert found.places[-1].token is None

@@ -172,6 +172,6 @@ class LanguageValidation:
         samples = []
         for line in self.shown:
             prompt, rest = line[:PROMPT], line[PROMPT : PROMPT + CONTINUATION]
-            found = generator.continued(prompt, length=CONTINUATION, one_line=True, **search)[0]
+            found = generator.generate_ids(prompt, length=CONTINUATION, one_line=True, **search)[0]
             samples.append((decode(prompt), decode(rest), found.text.strip()))
         return samples
