@@ -222,7 +222,7 @@ def test_terms_are_not_remembered_for_ever(subwords, monkeypatch):
 def says(spelling, term, sentence, fixed=True):
     vocabulary = spelling.vocabulary
     ids = vocabulary.encode([sentence])[0]
-    return not Automaton([spelling.term(term, fixed)], spelling.letters).missing(ids)
+    return not Automaton([spelling.term(term, fixed)], spelling.letters).missing_terms(ids)
 
 
 @pytest.fixture(scope="module", params=["own", "marian"])
@@ -235,7 +235,7 @@ def spelling(request, subwords, pairs):
 
 @pytest.mark.parametrize("term", ["milk", "Tobigs", "투빅스", "Studio 54", "C++", "東京"])
 def test_a_term_is_seen_in_every_place_where_it_is_a_word(spelling, term):
-    assert len(spelling.letters.begin) == spelling.vocab_size
+    assert len(spelling.letters.extends) == spelling.vocab_size
     for sentence in (f"{term} is here", f"here is {term}.", f"the ({term}) of", f'a "{term}"!', f"{term}"):
         assert says(spelling, term, sentence), sentence
 
@@ -245,12 +245,12 @@ def test_a_term_within_a_word_does_not_count(spelling):
         ids = [*spelling.term(term)[0].tokens]
         assert not says(spelling, term, f"a {other} here") or spelling.vocabulary.encode([other])[0] != ids
     join = spelling.vocabulary.encode(["(xs"])[0][-1]
-    own = next(way.tokens for way in spelling.term("milk", fixed=True) if not way.apart)
+    own = next(way.tokens for way in spelling.term("milk", fixed=True) if not way.inside)
     automaton = Automaton([spelling.term("milk", fixed=True)], spelling.letters)
-    assert not automaton.missing(own)
-    assert automaton.missing([*own, join])
+    assert not automaton.missing_terms(own)
+    assert automaton.missing_terms([*own, join])
     particle = spelling.vocabulary.encode(["(가"])[0][-1]
-    assert not automaton.missing([*own, particle])
+    assert not automaton.missing_terms([*own, particle])
 
 
 def test_a_capital_is_for_the_beginning_of_a_sentence(spelling):
@@ -270,7 +270,7 @@ def test_letters_are_known_by_their_tokens(spelling):
             assert not starts
     byte = pieces.index("<0xED>")
     assert (begin[byte], end[byte]) == (False, True)
-    assert torch.is_tensor(spelling.letters.begin)
+    assert torch.is_tensor(spelling.letters.extends)
 
 
 def looking(translator, at):
@@ -297,7 +297,7 @@ def test_a_term_stands_in_the_place_of_the_word_that_looked_at_it(translator, mo
     monkeypatch.setattr(translator, "alignment_rows", looking(translator, at))
     found = alternatives.places(translator, [source], [[*said, target.marks.last]], wanted, 4096)[0]
     first = said[numbers.index(2)]
-    own = [way for way in wanted[0].terms[0] if not (way.apart or way.first)]
+    own = [way for way in wanted[0].terms[0] if not (way.inside or way.initial)]
     assert first in found[own[0].tokens[0]]
     assert all(target.pieces([token])[0].startswith("▁") for token in found[own[0].tokens[0]])
     monkeypatch.setattr(translator, "alignment_rows", looking(translator, [len(source)] * len(said)))

@@ -9,10 +9,10 @@ from heed.data import corpus as corpora
 from heed.data import shortlist
 from heed.data.filters import FiltersConfig
 from heed.data.readers import Line
-from heed.data.shortlist import Shortlist, Table
+from heed.data.shortlist import Shortlist, TranslationTable
 from heed.data.synthetic import phrasebook
 from heed.decoding.config import DecodingConfig
-from heed.decoding.limits import among, ruled
+from heed.decoding.limits import allow_only, apply_rules
 from heed.models.package import Package
 from heed.models.transformer import Transformer, TransformerConfig
 from heed.products.translator.translator import Translator
@@ -80,10 +80,10 @@ def test_the_shortest_that_costs_nothing_is_chosen(prepared, model, lines, monke
     own = Translator([model], prepared.subwords, decoding=DecodingConfig(beam=1)).translate(some)
     needed = {i for one in own for i in one.ids}
     without, with_it, all_of_it = (Shortlist(np.array(sorted(s)), {}) for s in ({5}, needed, set(range(size))))
-    table = Table(*(np.zeros(0, np.int64),) * 2, np.zeros(0), 0)
+    table = TranslationTable(*(np.zeros(0, np.int64),) * 2, np.zeros(0), 0)
     pairs = [(text, one.text) for text, one in zip(some, own, strict=True)]
     assert len(pairs) > 3
-    monkeypatch.setattr(choosing, "short", lambda *_: iter((without, with_it, all_of_it)))
+    monkeypatch.setattr(choosing, "by_size", lambda *_: iter((without, with_it, all_of_it)))
     assert choosing.choose(model, prepared.subwords, table, pairs, 100) is with_it
     monkeypatch.setattr(choosing, "short", lambda *_: iter((without,)))
     assert choosing.choose(model, prepared.subwords, table, pairs, 100) is None
@@ -93,7 +93,7 @@ def test_the_shortest_that_costs_nothing_is_chosen(prepared, model, lines, monke
 def test_a_sentence_says_what_is_on_its_own_list():
     lists = torch.tensor([[True, False, True, False], [False, True, False, True]])
     logits, sentence = torch.zeros(3, 4), torch.tensor([0, 1, 0])
-    found = ruled(logits, torch.zeros(3, 0, dtype=torch.long), sentence, [among(lists)])
+    found = apply_rules(logits, torch.zeros(3, 0, dtype=torch.long), sentence, [allow_only(lists)])
     assert (found > -torch.inf).tolist() == lists[sentence].tolist()
 
 

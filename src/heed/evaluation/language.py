@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from heed.data.batching import DataPosition
-from heed.data.streams import NOTHING, Windows, flat
+from heed.data.streams import IGNORED, Windows, join_lines
 from heed.version import __version__
 from heed.vocabularies.vocabulary import Vocabulary
 from heed.vocabularies.words import Words
@@ -64,7 +64,7 @@ def measure(model: nn.Module, subwords: Vocabulary, lines: Sequence[str], rows: 
 
     Each part but the first begins with nothing remembered but the token before it, so it is a little higher then.
     """
-    ids = flat(subwords.encode(lines), subwords.marks.last)
+    ids = join_lines(subwords.encode(lines), subwords.marks.last)
     if not len(ids):
         raise ValueError("the text has no lines: there is nothing to measure")
     if rows < 1:
@@ -107,5 +107,5 @@ def told(model: nn.Module, states: Float[Tensor, "b t width"], expected: Int[Ten
         logits = model.project(rows)
         logp = (logits.float() if logits.dtype.itemsize < 4 else logits).log_softmax(dim=-1)
         hit = -logp.gather(1, due.clamp(min=0)[:, None])[:, 0]
-        found.append(hit.masked_fill(due == NOTHING, 0.0))
+        found.append(hit.masked_fill(due == IGNORED, 0.0))
     return torch.cat(found).view(expected.shape)

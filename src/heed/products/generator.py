@@ -13,12 +13,12 @@ from torch import nn
 
 from heed import config as settings
 from heed.data.batching import by_length
-from heed.data.streams import NOTHING
+from heed.data.streams import IGNORED
 from heed.decoding import limits
 from heed.decoding.beam import beam_search
 from heed.decoding.config import DecodingConfig
-from heed.decoding.limits import Rule, ruled
-from heed.decoding.sample import Choose, drawn, likeliest, one_by_one
+from heed.decoding.limits import Rule, apply_rules
+from heed.decoding.sample import Choose, greedy, random_sampling, stepwise_search
 from heed.decoding.steps import Hypothesis
 from heed.device import choose_device
 from heed.evaluation.language import told
@@ -155,32 +155,32 @@ class Generator:
             return beam_search(self.model, state, longest, beams=c.beam, nbest=c.nbest, **parts)[0]
         state.reorder(torch.zeros(c.nbest, dtype=torch.long, device=self.device))
         longest = torch.full((c.nbest,), c.max_length, device=self.device)
-        found = one_by_one(self.model, state, longest, self._choose(ids, c), **{**parts, "alpha": 0.0})
+        found = stepwise_search(self.model, state, longest, self._choose(ids, c), **{**parts, "alpha": 0.0})
         return [one for own in found for one in own]
 
     def _tokens(self, ids: list[int], c: DecodingConfig, one_line: bool) -> Iterator[int]:
-        """One token after another, as `one_by_one` chooses them."""
+        """One token after another, as `stepwise_search` chooses them."""
         state, said = self._begun(ids)
         choose, rules, row = self._choose(ids, c), self._rules(c), torch.zeros(1, dtype=torch.long, device=self.device)
         tokens = torch.zeros(1, 0, dtype=torch.long, device=self.device)
         while tokens.shape[1] < c.max_length and not (one_line and tokens.shape[1] and said == self.marks.last):
             with torch.inference_mode():
                 logits = self.model.step(torch.tensor([said], device=self.device), state)
-                chosen = choose(ruled(logits, tokens, row, rules, c.renormalize), row)
+                chosen = choose(apply_rules(logits, tokens, row, rules, c.renormalize), row)
                 tokens, said = torch.cat([tokens, chosen[:, None]], dim=1), int(chosen)
             yield said
 
     def _choose(self, ids: list[int], c: DecodingConfig) -> Choose:
         if not c.sample:
-            return likeliest
+            return greedy
         seeds = [zlib.crc32(repr((c.seed, ids, k)).encode()) for k in range(c.nbest)]
-        return drawn(seeds, temperature=c.temperature, top_k=c.top_k, top_p=c.top_p)
+        return random_sampling(seeds, temperature=c.temperature, top_k=c.top_k, top_p=c.top_p)
 
     def _rules(self, c: DecodingConfig) -> list[Rule]:
-        rules = [limits.never(self.marks.never)] if self.marks.never else []
+        rules = [limits.ban_tokens(self.marks.never)] if self.marks.never else []
         if c.min_length:
-            rules.append(limits.at_least(c.min_length, self.marks.last))
-        return [*rules, limits.no_repeat(c.no_repeat)] if c.no_repeat else rules
+            rules.append(limits.min_length(c.min_length, self.marks.last))
+        return [*rules, limits.no_repeat_ngram(c.no_repeat)] if c.no_repeat else rules
 
     def _text(self, ids: Sequence[int]) -> str:
         """Text with a line break for each end."""
@@ -195,9 +195,9 @@ class Generator:
     def _told(self, lines: list[list[int]]) -> list[list[float]]:
         """The log probability of each token of lines that are read side by side."""
         width = max(map(len, lines))
-        expected = torch.tensor([own + [NOTHING] * (width - len(own)) for own in lines], device=self.device)
+        expected = torch.tensor([own + [IGNORED] * (width - len(own)) for own in lines], device=self.device)
         tokens = torch.full_like(expected, self.marks.last)
-        tokens[:, 1:] = expected[:, :-1].masked_fill(expected[:, :-1] == NOTHING, self.marks.pad)
+        tokens[:, 1:] = expected[:, :-1].masked_fill(expected[:, :-1] == IGNORED, self.marks.pad)
         parts = told(self.model, self.model.hidden_states(tokens, self.model.start(len(lines))), expected).tolist()
         return [[-part for part in own[: len(line)]] for own, line in zip(parts, lines, strict=True)]
 

@@ -13,7 +13,7 @@ from torch import nn
 
 from heed.data.batching import Batches, Collate, DataPosition, collate, plan, plan_packed
 from heed.data.packing import pack
-from heed.data.prefetch import in_processes, spare
+from heed.data.prefetch import in_processes, worker_count
 from heed.data.streams import Stream
 from heed.kernels import fused_model
 from heed.nn.attention import Attention
@@ -161,11 +161,11 @@ def batches(
         subwords=prepared.subwords if recipe.subwords.sampling else None,
         max_length=chosen.longest,
         marks=tuple(part.marks for part in prepared.subwords),
-        together=chosen.together,
+        collate=chosen.together,
         noise=job.noise,
         share=share,
         plan=chosen.plan,
     )
     # to sample subwords or to make noise costs as much as to train on it: a process of its own does it
     apart = recipe.subwords.sampling or job.noise is not None
-    return in_processes(made, place, workers=spare()) if apart else made.start(place)
+    return in_processes(made, place, workers=worker_count()) if apart else made.start(place)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from torch import nn
 
-from heed.data.batching import Collate, Noise, collate, labelled
+from heed.data.batching import Collate, Noise, collate, collate_labelled
 from heed.data.corpus import Corpus
 from heed.data.gaps import Gaps
 from heed.data.noise import Denoise, sentence_ends, sentences
@@ -43,7 +43,7 @@ class Job(NamedTuple):
 
     def says(self, most: int, corpus: Corpus | Stream) -> list[str]:
         """What a user should know before it begins; a model has `most` places."""
-        said = [corpus.says()] if isinstance(corpus, Stream) else []
+        said = [corpus.summary()] if isinstance(corpus, Stream) else []
         if long := self.validation.too_long(most):
             said.append(
                 f"{long:,} of {self.validation.size:,} validation texts are too long for the model: they do not count in the loss."
@@ -81,7 +81,7 @@ def job(recipe: Recipe, lines: Sequence[Line], subwords: Pair, teachers: tuple[n
         raise ValueError(f"training.r_drop is {t.r_drop}; it is for translation alone, not for {task.name}")
     if task.name == "classification":
         objective = Classification(t.label_smoothing)
-        return Job(objective, Classifying(lines, subwords, **watched), metric, together=labelled)
+        return Job(objective, Classifying(lines, subwords, **watched), metric, together=collate_labelled)
     if task.name == "language":
         validation = Continuing(lines, subwords[0], **watched)
         return Job(LanguageModelling(t.label_smoothing), validation, metric, windows=windows(recipe))

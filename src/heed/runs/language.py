@@ -6,7 +6,7 @@ from typing import Any
 from torch import nn
 
 from heed.data.readers import Line
-from heed.data.streams import Stream, Windows, flat, rows_of
+from heed.data.streams import Stream, Windows, join_lines, row_count
 from heed.decoding.config import DecodingConfig
 from heed.evaluation.language import total
 from heed.products.generator import Generator
@@ -23,7 +23,7 @@ def windows(recipe: Recipe) -> Callable[[Stream, tuple[int, int]], Windows]:
     t, length = recipe.training, recipe.task.bptt
 
     def make(stream: Stream, share: tuple[int, int]) -> Windows:
-        rows = rows_of(len(stream), t.batch_tokens, length)
+        rows = row_count(len(stream), t.batch_tokens, length)
         return Windows(stream.ids, stream.last, rows=rows, length=length, seed=t.seed, share=share)
 
     return make
@@ -37,7 +37,7 @@ class Continuing:
         ids = subwords.encode([line.source for line in lines])
         long = [own for own in ids if len(own) > PROMPT]
         self.shown = [long[i] for i in shown(len(long), samples)]
-        stream = flat(ids, subwords.marks.last)
+        stream = join_lines(ids, subwords.marks.last)
         rows = max(1, min(ROWS, len(stream) // LEAST))
         self.tokens = len(stream)
         self.windows = Windows(stream, subwords.marks.last, rows=rows, length=max(1, budget // rows))

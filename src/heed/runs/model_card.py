@@ -3,8 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from heed.data.corpus import describe
-from heed.data.filters import Report
+from heed.data.filters import FilterReport
 from heed.evaluation.translation import metrics
 from heed.runs.recipe import Recipe
 from heed.training.report import SCORES
@@ -18,7 +17,7 @@ KINDS = {
 }
 
 
-def write(recipe: Recipe, facts: dict[str, Any], report: Report, size: int) -> str:
+def write(recipe: Recipe, facts: dict[str, Any], report: FilterReport, size: int) -> str:
     """README.md of a model folder. `size` is that of the validation set."""
     data, model, trained = recipe.data, facts["model"], facts["trained"]
     languages = {side: facts["languages"][side] or side for side in ("source", "target")}
@@ -40,7 +39,7 @@ Made by heed {facts["heed"]}. Use it with `{use}`.
 | model | {_shape(model)} |
 | weights | {trained["weights"]} |{started}{labels}
 | data | {", ".join(files)} |
-| {"texts" if recipe.task.one_sided else "pairs"} | {report.kept} of {report.read}; left out: {describe(report)} |
+| {"texts" if recipe.task.one_sided else "pairs"} | {report.kept} of {report.read}; left out: {report.describe()} |
 | licence of the data | {data.licence or "not stated"} |
 
 ## Scores on the validation set ({size} sentences, beam {recipe.training.valid_beam})

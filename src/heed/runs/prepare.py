@@ -64,16 +64,23 @@ def prepare(recipe: Recipe, tell: Tell = lambda what, done: None, base: Package 
     key = _digest(texts, dataclasses.asdict(filters), [part.key() for part in learned], with_text)
     folder = cache_folder() / f"corpus-{key}"
     if not (folder / "corpus.json").is_file():
-        skip = corpora.survey(_counted(lines(), "reading", tell), filters, holdout, share=0.1)
+        skip = corpora.find_skipped(_counted(lines(), "reading", tell), filters, holdout, share=0.1)
         sides = corpora.SIDES[:1] if recipe.task.one_sided else corpora.SIDES
         corpora.build(
-            folder, lines, learned, filters, skip=skip, with_text=with_text, sides=sides, tell=partial(tell, "encoding")
+            folder,
+            lines,
+            learned,
+            filters,
+            skip=skip,
+            with_text=with_text,
+            sides=sides,
+            progress=partial(tell, "encoding"),
         )
     if recipe.filters.rejected:
         Path(recipe.filters.rejected).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(folder / "rejected.tsv", recipe.filters.rejected)
     if holdout:
-        valid = corpora.held_out(folder)
+        valid = corpora.read_held_out(folder)
     return Prepared(key, Corpus(folder), learned, valid)
 
 

@@ -88,7 +88,7 @@ class RunFolder:
         table = shortlist.learn(self.prepared.corpus, (source, target))
         few = choose(model, (source, target), table, self.validation.pairs, self.validation.budget)
         if few is not None:
-            write_text(folder / shortlist.FILE, shortlist.written(few, (names(source), names(target))))
+            write_text(folder / shortlist.FILE, shortlist.to_text(few, (names(source), names(target))))
 
     def write_checkpoint(
         self,

@@ -6,10 +6,10 @@ import torch
 from torch import nn
 
 from heed.data.batching import by_length
-from heed.data.shortlist import Shortlist, Table, short
-from heed.decoding.config import DecodingConfig, longest
-from heed.decoding.limits import Rule, among
-from heed.decoding.sample import likeliest, one_by_one
+from heed.data.shortlist import Shortlist, TranslationTable, by_size
+from heed.decoding.config import DecodingConfig, max_output_length
+from heed.decoding.limits import Rule, allow_only
+from heed.decoding.sample import greedy, stepwise_search
 from heed.evaluation.translation import metrics
 from heed.products.translator.search_options import searching
 from heed.products.translator.translator import Translator
@@ -20,7 +20,7 @@ LOST = 0.1  # points of BLEU, and of chrF, at most
 
 
 def choose(
-    model: nn.Module, subwords: Pair, table: Table, pairs: Sequence[tuple[str, str]], batch_tokens: int
+    model: nn.Module, subwords: Pair, table: TranslationTable, pairs: Sequence[tuple[str, str]], batch_tokens: int
 ) -> Shortlist | None:
     """None where no list is short enough to be worth having, or each costs something. `pairs` are texts and references."""
     translator = Translator([model.eval()], subwords)
@@ -30,7 +30,7 @@ def choose(
     if not ids:
         return None
     best = _scores(translator, ids, references, None, batch_tokens)
-    for few in short(table, ids, len(subwords[1])):
+    for few in by_size(table, ids, len(subwords[1])):
         found = _scores(translator, ids, references, few, batch_tokens)
         if all(new >= old - LOST for new, old in zip(found, best, strict=True)):
             return few
@@ -45,12 +45,12 @@ def _scores(
     said, config, marks = [""] * len(ids), DecodingConfig(beam=1), translator.marks[1]
     for rows in by_length([len(own) + 1 for own in ids], batch_tokens):
         own = [ids[row] for row in rows]
-        most = [longest(config, len(source) + 1, translator.longest) for source in own]
+        most = [max_output_length(config, len(source) + 1, translator.longest) for source in own]
         room = torch.tensor(most, device=translator.device)
         rules = [] if few is None else [_within(few, own, translator)]
         parts = searching(config, marks, [[] for _ in own], room, rules)
         for row, found in zip(
-            rows, one_by_one(translator.search, translator.start(own), room, likeliest, **parts), strict=True
+            rows, stepwise_search(translator.search, translator.start(own), room, greedy, **parts), strict=True
         ):
             said[row] = translator.target.decode(found[0].tokens)
     return [metric.corpus_score(said, [references]).score for metric in metrics(False, "13a")[:2]]
@@ -60,5 +60,5 @@ def _within(few: Shortlist, sources: list[list[int]], translator: Translator) ->
     marks = translator.marks[1]
     lists = torch.zeros(len(sources), translator.model.config.vocab_size, dtype=torch.bool)
     for row, source in enumerate(sources):
-        lists[row, [*few.of(source), marks.last, *marks.before]] = True
-    return among(lists.to(translator.device))
+        lists[row, [*few.candidates(source), marks.last, *marks.before]] = True
+    return allow_only(lists.to(translator.device))

@@ -13,7 +13,6 @@ import torch
 from torch import nn
 
 from heed import config
-from heed.data import corpus as corpora
 from heed.data.batching import DataPosition
 from heed.data.prefetch import in_thread
 from heed.device import choose_device
@@ -280,7 +279,7 @@ def run(
         r = prepared.corpus.report
         aside = f"; {r.held_out:,} set aside for validation" if r.held_out else ""
         what = "texts" if recipe.task.one_sided else "pairs"
-        say(f"{r.kept:,} {what} to train on, of {r.read:,}{aside}; left out: {corpora.describe(r)}.")
+        say(f"{r.kept:,} {what} to train on, of {r.read:,}{aside}; left out: {r.describe()}.")
         workers.broadcast(lambda: begin(folder))
         workers.broadcast(lambda: held.enter_context(alone_in(folder)))
         if teachers:

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from heed.data.batching import Noise, collate, labelled, plan, with_hidden
+from heed.data.batching import Noise, collate, collate_labelled, collate_masked, plan
 from heed.data.readers import Line
 from heed.decoding.config import DecodingConfig
 from heed.evaluation import rouge
@@ -108,7 +108,7 @@ class Restoring:
         marks = self.subwords[0].marks, self.subwords[1].marks
         most = model.config.max_length - len(marks[0].before)
         loss = _loss(
-            model, Translation(0.0), _short(self.examples, most), lambda own: with_hidden(own, marks), self.budget
+            model, Translation(0.0), _short(self.examples, most), lambda own: collate_masked(own, marks), self.budget
         )
         return ValidationResult({"loss": loss}, self._samples(model, decoding, most))
 
@@ -143,7 +143,7 @@ class Classifying:
         most = model.config.max_length - len(marks[0].before)
         pairs = [(own[: most - 1], label) for own, label in zip(*self.ids, strict=True)]
         loss = _loss(
-            model, Classification(0.0), pairs, lambda own: labelled(*zip(*own, strict=True), marks), self.budget
+            model, Classification(0.0), pairs, lambda own: collate_labelled(*zip(*own, strict=True), marks), self.budget
         )
         found = Classifier(model, self.subwords[0], self.subwords[1].names).classify(self.texts, too_long="cut")
         said = [one.label for one in found]
@@ -190,7 +190,7 @@ def _label(line: Line, labels: Vocabulary) -> list[int]:
     try:
         return labels.encode([line.target])[0]
     except ValueError as error:
-        raise ValueError(f"validation, {line.place}: {error}") from None
+        raise ValueError(f"validation, {line.location}: {error}") from None
 
 
 def shown(size: int, samples: int) -> list[int]:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from heed.data.batching import Labelled
+from heed.data.batching import LabelledBatch
 from heed.training.loss import Loss, smoothed_cross_entropy
 
 
@@ -14,5 +14,5 @@ class Classification:
 
     smoothing: float = 0.0
 
-    def __call__(self, model: nn.Module, batch: Labelled) -> Loss:
+    def __call__(self, model: nn.Module, batch: LabelledBatch) -> Loss:
         return smoothed_cross_entropy(model(batch.source, batch.valid), batch.labels, self.smoothing)[0]

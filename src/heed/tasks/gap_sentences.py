@@ -21,9 +21,11 @@ class GapSentences:
         memory = model.encode(batch.source, batch.valid)
         states = model.decode(batch.target, memory, batch.valid)
         loss, _ = smoothed_cross_entropy(
-            model.project(states.flatten(0, 1).index_select(0, batch.places)), batch.expected, self.smoothing
+            model.project(states.flatten(0, 1).index_select(0, batch.positions)), batch.expected, self.smoothing
         )
-        if batch.hidden is None or not len(batch.hidden):
+        if batch.masked_positions is None or not len(batch.masked_positions):
             return loss
-        guesses = model.project(memory.flatten(0, 1).index_select(0, batch.hidden))
-        return loss._replace(total=loss.total + smoothed_cross_entropy(guesses, batch.answers, self.smoothing)[0].total)
+        guesses = model.project(memory.flatten(0, 1).index_select(0, batch.masked_positions))
+        return loss._replace(
+            total=loss.total + smoothed_cross_entropy(guesses, batch.masked_tokens, self.smoothing)[0].total
+        )

@@ -98,7 +98,7 @@ class Taught:
 
 def _logits(model: nn.Module, batch: Batch) -> torch.Tensor:
     states = model.decode(batch.target, model.encode(batch.source, batch.valid), batch.valid)
-    return model.project(states.flatten(0, 1).index_select(0, batch.places))
+    return model.project(states.flatten(0, 1).index_select(0, batch.positions))
 
 
 def _states(model: nn.Module, batch: Packed) -> torch.Tensor:
@@ -107,5 +107,5 @@ def _states(model: nn.Module, batch: Packed) -> torch.Tensor:
 
 def _twice(batch: Batch) -> Batch:
     source, valid, target = (part.repeat(2, 1) for part in (batch.source, batch.valid, batch.target))
-    places = torch.cat([batch.places, batch.places + batch.target.numel()])
+    places = torch.cat([batch.positions, batch.positions + batch.target.numel()])
     return Batch(source, valid, target, places, batch.expected)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from heed.data.batching import by_length
-from heed.decoding.constraints import Instead
+from heed.decoding.constraints import Replaced
 from heed.decoding.terms import Term
 from heed.products.translator import attention_trace
 from heed.products.translator.alignment import words_of
@@ -23,13 +23,13 @@ ALIKE = 0.6  # as much of a word in common makes two words forms of one
 
 def places(
     translator: "Translator", ids: list[list[int]], said: list[list[int]], wanted: Sequence[Wanted], batch_tokens: int
-) -> list[Instead]:
+) -> list[Replaced]:
     """For each source and what was said to it: the tokens in whose places terms stand, by the token that begins a term.
 
     Of the words that looked at the term more than at anything else it is the one that looked most. Where there is none, or no
     attention, a term is as likely as the model says.
     """
-    found: list[Instead] = [{} for _ in ids]
+    found: list[Replaced] = [{} for _ in ids]
     pairs = [(source, translator.stripped(own)[0]) for source, own in zip(ids, said, strict=True)]
     spoken = [row for row, (_, own) in enumerate(pairs) if own]
     for rows in by_length([len(pairs[row][0]) + len(pairs[row][1]) + 1 for row in spoken], max(1, batch_tokens)):
@@ -42,7 +42,7 @@ def places(
     return found
 
 
-def _of_one(translator: "Translator", said: list[int], weights: np.ndarray, wanted: Wanted) -> Instead:
+def _of_one(translator: "Translator", said: list[int], weights: np.ndarray, wanted: Wanted) -> Replaced:
     target, (left, top) = translator.target, (len(marks.before) for marks in translator.marks)
     numbers = np.array(words_of(target.pieces(said)))
     texts = [_text(target, said, numbers, word) for word in range(numbers[-1] + 1)]

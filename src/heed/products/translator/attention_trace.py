@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from heed.data.batching import collate
-from heed.decoding.beam import Seen, beam_search
-from heed.decoding.config import DecodingConfig, longest
+from heed.decoding.beam import SearchStep, beam_search
+from heed.decoding.config import DecodingConfig, max_output_length
 from heed.decoding.ranking import STOPPING
 from heed.lab.attention import Candidate, Look
 from heed.models.encoder_decoder import Trace
@@ -110,7 +110,7 @@ def look(translator: "Translator", text: str, target: str | None, config: Decodi
     """All there is to see of one translation, the model's own or a given one."""
     text = translator.source.clean(text)
     source, ids = translator.encode_pairs([text], [target or ""])[0]
-    seen: list[Seen] = []
+    seen: list[SearchStep] = []
     if target is None:
         ids = searched(translator, source, config, seen)
     said, marks = (ids, translator.marks) if target is not None else translator.stripped(ids)
@@ -141,18 +141,18 @@ def look(translator: "Translator", text: str, target: str | None, config: Decodi
 
 
 @torch.inference_mode()
-def searched(translator: "Translator", source: list[int], config: DecodingConfig, seen: list[Seen]) -> list[int]:
+def searched(translator: "Translator", source: list[int], config: DecodingConfig, seen: list[SearchStep]) -> list[int]:
     """What the search says, each of its steps put into `seen`."""
     state = translator.start([source])
-    most = torch.tensor([longest(config, len(source) + 1, translator.longest)], device=translator.device)
+    most = torch.tensor([max_output_length(config, len(source) + 1, translator.longest)], device=translator.device)
     parts, stop = searching(config, translator.marks[1], [[]], most), STOPPING[config.stopping]
     if config.beam == 1:  # one beam is greedy: the first end is the end
         parts, stop = {**parts, "alpha": 0.0}, STOPPING["exact"]
-    found = beam_search(translator.search, state, most, beams=config.beam, stop=stop, watch=seen.append, **parts)
+    found = beam_search(translator.search, state, most, beams=config.beam, stop=stop, on_step=seen.append, **parts)
     return found[0][0].tokens
 
 
-def _steps(seen: Sequence[Seen], beams: int, pieces) -> list[list[Candidate]]:
+def _steps(seen: Sequence[SearchStep], beams: int, pieces) -> list[list[Candidate]]:
     """A search as the page draws it: which candidates lived on, ended, or were dropped at each step."""
     steps = []
     for number, step in enumerate(seen):

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from heed.data.batching import Batch, collate
-from heed.decoding.sample import trimmed
+from heed.decoding.sample import filter_top_k_top_p
 from heed.models.encoder_decoder import EncoderDecoder
 from heed.nn import masks
 from heed.nn.attention import Attention, mix
@@ -170,7 +170,7 @@ def _chosen(translator: "Translator", scores: Tensor, choice: Choice) -> dict[st
     logits = scores[choice.step].double()
     plain = logits.softmax(dim=-1)
     warm = (logits[None] / choice.temperature).log_softmax(dim=-1)
-    drawn = trimmed(warm, choice.top_k, choice.top_p)[0].softmax(dim=-1)
+    drawn = filter_top_k_top_p(warm, choice.top_k, choice.top_p)[0].softmax(dim=-1)
     top = plain.topk(min(LIKELY, len(plain))).indices.tolist()
     names = [translator.target.pieces([token])[0] for token in top]
     return {

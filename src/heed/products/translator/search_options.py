@@ -38,16 +38,16 @@ def _rules(
     config: DecodingConfig, marks: SpecialTokens, forced: list[list[int]], most: Tensor, more: Sequence[Rule]
 ) -> list[Rule]:
     begin = begins_with(config, marks)
-    rules = [limits.never(marks.never)] if marks.never else []
+    rules = [limits.ban_tokens(marks.never)] if marks.never else []
     if config.min_length:
-        rules.append(limits.at_least(len(marks.before) + config.min_length, marks.last))
+        rules.append(limits.min_length(len(marks.before) + config.min_length, marks.last))
     if config.no_repeat:
-        rules.append(limits.no_repeat(config.no_repeat))
+        rules.append(limits.no_repeat_ngram(config.no_repeat))
     rules += more
     if any(forced):
-        rules.append(limits.prefix([[*begin, *ids] for ids in forced]))
+        rules.append(limits.force_prefix([[*begin, *ids] for ids in forced]))
     if begin:
-        rules.append(limits.begins(begin))
+        rules.append(limits.force_begin(begin))
     if config.force_end:
-        rules.append(limits.ends(most, marks.last))
+        rules.append(limits.force_end(most, marks.last))
     return rules

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import torch
 
 from heed.decoding.config import DecodingConfig
-from heed.decoding.terms import Automaton, Letters, Term, Way
+from heed.decoding.terms import Automaton, Term, TokenEdges, Variant
 from heed.products.translator.results import TermUse, Translation
 from heed.text.glossary import Glossary, Match, kind
 from heed.vocabularies.vocabulary import Pair
@@ -46,10 +46,10 @@ class Spelling:
         return {mark: sorted(own) for mark, own in found.items()}
 
     @cached_property
-    def letters(self) -> Letters:
+    def letters(self) -> TokenEdges:
         pieces = [self.vocabulary.pieces([i])[0] for i in range(len(self.vocabulary))]
         pieces += [""] * (self.vocab_size - len(pieces))
-        return Letters(torch.tensor(list(map(_begins, pieces))), torch.tensor(list(map(_ends, pieces))))
+        return TokenEdges(torch.tensor(list(map(_begins, pieces))), torch.tensor(list(map(_ends, pieces))))
 
     def wanted(self, parts: Sequence[str], glossary: Glossary, config: DecodingConfig) -> list[Wanted]:
         """What the terms in each text must be said as."""
@@ -71,7 +71,9 @@ class Spelling:
 
     def missing(self, terms: Sequence[Term], tokens: Sequence[int]) -> Counter[Term]:
         """The terms that these tokens do not say."""
-        return Automaton(terms, self.letters, self.vocabulary.marks.before).missing(tokens) if terms else Counter()
+        return (
+            Automaton(terms, self.letters, self.vocabulary.marks.before).missing_terms(tokens) if terms else Counter()
+        )
 
     def used(self, wanted: Wanted, tokens: Sequence[int]) -> list[TermUse]:
         """What became of the terms of a text, when these tokens were said."""
@@ -85,7 +87,7 @@ class Spelling:
         """The ways to write a term; one that is not fixed may have a capital at the beginning of a sentence."""
         if (text, fixed) not in self._known:
             ways = list(dict.fromkeys(self._ways(text)))
-            free = [len(way.tokens) for way in ways if not (way.apart or way.first)]
+            free = [len(way.tokens) for way in ways if not (way.inside or way.initial)]
             if not free:
                 shown = self.vocabulary.decode(self.vocabulary.encode([text])[0])
                 raise ValueError(
@@ -99,13 +101,13 @@ class Spelling:
                 )
             capital = text[0].upper() + text[1:]
             if not fixed and capital != text:
-                ways += [way._replace(first=True) for way in dict.fromkeys(self._ways(capital)) if not way.apart]
+                ways += [way._replace(initial=True) for way in dict.fromkeys(self._ways(capital)) if not way.inside]
             if len(self._known) >= REMEMBERED:  # terms come from whoever asks
                 self._known.clear()
             self._known[text, fixed] = tuple(ways)
         return self._known[text, fixed]
 
-    def _ways(self, text: str) -> Iterator[Way]:
+    def _ways(self, text: str) -> Iterator[Variant]:
         """The tokens of a term after this and that, where they are the term and nothing else."""
         encode, decode, marks = self.vocabulary.encode, self.vocabulary.decode, self.vocabulary.marks
         banned = {marks.unknown, marks.last, marks.pad, *marks.never}
@@ -115,7 +117,9 @@ class Spelling:
             if not own or whole[: len(start)] != start or banned & {*own} or decode(own).strip() != text:
                 continue
             joins = not self.vocabulary.pieces(own)[0].startswith("▁") and kind(text[0]) in ("word", "hangul")
-            yield Way(own, apart=joins and before != "", first=joins and before == "", whole=kind(text[-1]) == "word")
+            yield Variant(
+                own, inside=joins and before != "", initial=joins and before == "", whole=kind(text[-1]) == "word"
+            )
 
 
 def with_lost_terms(translation: Translation, glossary: Glossary) -> Translation:

@@ -130,7 +130,7 @@ class Translator:
         found = iter(self.align_pairs([p.source for p in flat], [p.text for p in flat], batch_tokens))
         results = []
         for translation, parts in zip(translations, whole, strict=True):
-            links, target, lead = [], 0, self.source.lead(translation.source)
+            links, target, lead = [], 0, self.source.language_tag(translation.source)
             starts = first_words(translation.source, [part.source[len(lead) :] for part in parts])
             for part, source in zip(parts, starts, strict=True):
                 before = len(lead.split())  # a tag is a word of each part, but of the whole text once
@@ -215,7 +215,7 @@ class Translator:
         parts, owner = [], []
         for i, text in enumerate(texts):
             text = self.source.clean(text)
-            lead = self.source.lead(text)  # before each part, since none is translated without it
+            lead = self.source.language_tag(text)  # before each part, since none is translated without it
 
             def size(part: str, lead: str = lead) -> int:
                 return self._size(lead + part)
@@ -269,7 +269,7 @@ class Translator:
         """The log probability of each token of given targets, their marks included."""
         batch = collate([s for s, _ in ids], [t for _, t in ids], self.marks).to(self.device)
         each = [model(batch.source, batch.target, batch.valid).log_softmax(dim=-1) for model in self.models]
-        logp = (torch.stack(each).logsumexp(dim=0) - math.log(len(each))).flatten(0, 1)[batch.places]
+        logp = (torch.stack(each).logsumexp(dim=0) - math.log(len(each))).flatten(0, 1)[batch.positions]
         scores = logp.gather(1, batch.expected[:, None])[:, 0].cpu()
         return [part.tolist() for part in scores.split([len(self.marks[1].before) + len(t) + 1 for _, t in ids])]
 

@@ -20,7 +20,7 @@ import torch
 
 from heed.convert import ctranslate2_import
 from heed.convert.ctranslate2 import able, names
-from heed.decoding.config import DecodingConfig, longest
+from heed.decoding.config import DecodingConfig, max_output_length
 from heed.decoding.ranking import PENALTIES
 from heed.decoding.steps import Hypothesis
 from heed.models.package import Package
@@ -130,7 +130,7 @@ class CTranslate2:
         return all(p.dtype == torch.float32 and p.device.type == "cpu" for p in self._weights())
 
     def search(self, ids: Ids, config: DecodingConfig, forced: Ids, batch_tokens: int) -> list[list[Hypothesis]]:
-        limits = [longest(config, len(own) + 1, self.translator.longest) for own in ids]
+        limits = [max_output_length(config, len(own) + 1, self.translator.longest) for own in ids]
         rows = [row for row, own in enumerate(ids) if own]  # it says nothing to nothing, Heed's models do
         found: Found = {}
         pool, workers = self._pool(len(rows))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import nn
 
-from heed.decoding.config import DecodingConfig, longest
+from heed.decoding.config import DecodingConfig, max_output_length
 from heed.decoding.cuda import weights
 from heed.decoding.cuda.buffers import Rules
 from heed.decoding.cuda.search import Machine, rounded, search
@@ -57,7 +57,7 @@ class CudaEngine:
         sources = [[*marks.before, *own, marks.last] for own in ids]
         rules = followed(config, self.translator.marks[1])
         least = len(rules.begin) + 1
-        limits = [max(least, longest(config, len(own) + 1, self.translator.longest)) for own in ids]
+        limits = [max(least, max_output_length(config, len(own) + 1, self.translator.longest)) for own in ids]
         with self.lock, _on(self.translator.device):
             machine = self.machine or self._ready()
             assert machine is not None, "a search that was not taken"

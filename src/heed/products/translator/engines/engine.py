@@ -8,10 +8,10 @@ import torch
 
 from heed.data.batching import by_length
 from heed.decoding.beam import beam_search
-from heed.decoding.config import DecodingConfig, longest
-from heed.decoding.constraints import Constraints, Instead
+from heed.decoding.config import DecodingConfig, max_output_length
+from heed.decoding.constraints import Constraints, Replaced
 from heed.decoding.ranking import STOPPING
-from heed.decoding.sample import drawn, likeliest, one_by_one
+from heed.decoding.sample import greedy, random_sampling, stepwise_search
 from heed.decoding.steps import Hypothesis
 from heed.decoding.terms import Term
 from heed.products.translator import alternatives
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from heed.products.translator.translator import Translator
 
 Ids = list[list[int]]
-Wish = tuple[list[Term], Instead]  # what a translation must say, and in which places
+Wish = tuple[list[Term], Replaced]  # what a translation must say, and in which places
 ENGINES = "auto", "torch", "ctranslate2"
 WIDE = 10  # beams where terms must be said, since these share them (Post and Vilar, 2018)
 
@@ -68,15 +68,15 @@ class TorchEngine:
         if config.sample:
             again = config.nbest
             state.reorder(torch.arange(len(sources), device=t.device).repeat_interleave(again))
-            choose = drawn(
+            choose = random_sampling(
                 _seeds(sources, numbers, config), temperature=config.temperature, top_k=config.top_k, top_p=config.top_p
             )
             most, forced = most.repeat_interleave(again), [ids for ids in forced for _ in range(again)]
-            each = one_by_one(t.search, state, most, choose, **searching(config, marks, forced, most))
+            each = stepwise_search(t.search, state, most, choose, **searching(config, marks, forced, most))
             return [[h for own in each[i : i + again] for h in own] for i in range(0, len(each), again)]
         parts = searching(config, marks, forced, most)
         if config.beam == 1:
-            return one_by_one(t.search, state, most, likeliest, **parts)
+            return stepwise_search(t.search, state, most, greedy, **parts)
         stop = STOPPING[config.stopping]
         return beam_search(t.search, state, most, beams=config.beam, nbest=config.nbest, stop=stop, **parts)
 
@@ -99,7 +99,7 @@ class TorchEngine:
         most, begin = self._most(sources, config, forced), begins_with(config, marks)
         constraints = Constraints(
             [terms for terms, _ in wishes], t.spelling.letters, most.tolist(), marks.last, silent=marks.before,
-            forced=[[*begin, *own] for own in forced], force_end=config.force_end, instead=[own for _, own in wishes],
+            forced=[[*begin, *own] for own in forced], force_end=config.force_end, replaced=[own for _, own in wishes],
         )  # fmt: skip
         parts = searching(config, marks, forced, most, [constraints.rule])
         beams, stop = max(config.beam, WIDE), STOPPING[config.stopping]
@@ -111,7 +111,10 @@ class TorchEngine:
         """How many tokens each translation may have; what is forced has its place."""
         begin = len(begins_with(config, self.translator.marks[1]))
         both = zip(sources, forced, strict=True)
-        most = [max(longest(config, len(ids) + 1, self.translator.longest), begin + len(own) + 1) for ids, own in both]
+        most = [
+            max(max_output_length(config, len(ids) + 1, self.translator.longest), begin + len(own) + 1)
+            for ids, own in both
+        ]
         return torch.tensor(most, device=self.translator.device)
 
 
