@@ -28,11 +28,11 @@ from heed.data.gaps import Gaps
 from heed.data.noise import Denoise
 from heed.data.packing import pack
 from heed.data.prefetch import in_processes, in_thread
-from heed.data.ragged import as_ragged
 from heed.models import MODELS
 from heed.tasks.classification import Classification
 from heed.tasks.gap_sentences import GapSentences
 from heed.tasks.translation import RDrop, Translation
+from heed.vocabularies.ragged import as_ragged
 from heed.vocabularies.sentencepiece import FIRST, LAST, MARKS, PAD
 from heed.vocabularies.vocabulary import SpecialTokens
 

@@ -10,8 +10,8 @@ import pytest
 from heed.data import corpus as corpora
 from heed.data.corpus import CHUNK, SKIP_REASONS, Corpus, find_skipped
 from heed.data.filters import FiltersConfig
-from heed.data.ragged import as_ragged
 from heed.data.readers import Line
+from heed.vocabularies.ragged import as_ragged
 
 
 def rejected(folder):

@@ -85,7 +85,7 @@ def test_the_shortest_that_costs_nothing_is_chosen(prepared, model, lines, monke
     assert len(pairs) > 3
     monkeypatch.setattr(choosing, "by_size", lambda *_: iter((without, with_it, all_of_it)))
     assert choosing.choose(model, prepared.subwords, table, pairs, 100) is with_it
-    monkeypatch.setattr(choosing, "short", lambda *_: iter((without,)))
+    monkeypatch.setattr(choosing, "by_size", lambda *_: iter((without,)))
     assert choosing.choose(model, prepared.subwords, table, pairs, 100) is None
     assert choosing.choose(model, prepared.subwords, table, [], 100) is None
 

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from heed.data import packing
 from heed.data.corpus import Corpus
-from heed.data.ragged import Ids, RaggedRows, as_ragged
+from heed.vocabularies.ragged import Ids, RaggedRows, as_ragged
 from heed.vocabularies.sampling import DRAWS, Sampler, sentencepiece_sampler
 from heed.vocabularies.sentencepiece import MARKS
 from heed.vocabularies.vocabulary import Pair, SpecialTokens

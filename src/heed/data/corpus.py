@@ -15,9 +15,9 @@ import numpy as np
 
 from heed.data import filters, readers
 from heed.data.filters import FilterReport, FiltersConfig, RejectedWriter
-from heed.data.ragged import RaggedRows, slice_indices
 from heed.data.readers import Line
 from heed.files import atomic_folder
+from heed.vocabularies.ragged import RaggedRows, slice_indices
 from heed.vocabularies.sentencepiece import clean
 from heed.vocabularies.vocabulary import Pair
 

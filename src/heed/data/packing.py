@@ -7,8 +7,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from heed.data.ragged import Ids, RaggedRows, as_ragged, slice_indices
 from heed.nn.packing import SHORT, Borders
+from heed.vocabularies.ragged import Ids, RaggedRows, as_ragged, slice_indices
 from heed.vocabularies.sentencepiece import MARKS
 from heed.vocabularies.vocabulary import SpecialTokens
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from heed.data.corpus import Corpus
-from heed.data.ragged import slice_indices
+from heed.vocabularies.ragged import slice_indices
 from heed.vocabularies.vocabulary import Pair
 
 FILE = "shortlist.txt"

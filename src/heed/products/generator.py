@@ -118,7 +118,7 @@ class Generator:
         """The words of a text that a vocabulary of words does not know."""
         if not isinstance(self.subwords, Words):
             return []
-        return [word for word in self.subwords.split(text) if word not in self.subwords.numbers]
+        return [word for word in self.subwords.split(text) if word not in self.subwords.ids]
 
     def encode(self, prompt: str) -> list[int]:
         """A text as ids; each of its lines but the last has an end."""

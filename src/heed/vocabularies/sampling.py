@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from heed.data.ragged import RaggedRows, slice_indices
+from heed.vocabularies.ragged import RaggedRows, slice_indices
 
 DRAWS = 64  # different segmentations of a word
 MAX_CACHED_WORDS = 400_000
