@@ -6,10 +6,11 @@ error that says where it stands and what is known there.
 
 import difflib
 import json
+import math
 import tomllib
 import types
-from collections.abc import Mapping
-from dataclasses import MISSING, fields, is_dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -18,18 +19,51 @@ T = TypeVar("T")
 WORDS = {int: "a whole number", float: "a number", str: "text in quotes", bool: "true or false", list: "a list"}
 
 
+def from_data(default: Any = 0) -> Any:
+    """A field that the data decide (the size of a vocabulary, the number of labels): no recipe can set it."""
+    return field(default=default, metadata={"from_data": True})
+
+
+def data_fields(config: Any) -> set[str]:
+    """The fields of a config, or of its class, that the data decide."""
+    return {one.name for one in fields(config) if one.metadata.get("from_data")}
+
+
+def dropout_fields(config: Any) -> list[str]:
+    """The dropout rates of a config, or of its class: they shape training, not the model."""
+    return [one.name for one in fields(config) if one.name.endswith("dropout")]
+
+
 def read(config: type[T], values: Mapping[str, Any], where: str = "") -> T:
-    hints = get_type_hints(config)
-    known = {field.name: field for field in fields(config)}
+    found = typed(config, values, where)
+    for one in fields(config):
+        if one.name not in values and one.default is MISSING and one.default_factory is MISSING:
+            raise ValueError(f"{where}{one.name}: must be set")
+    return config(**found)
+
+
+def typed(config: type, values: Mapping[str, Any], where: str = "") -> dict[str, Any]:
+    """Values checked against the fields of a dataclass, without making one."""
+    hints, known = get_type_hints(config), [one.name for one in fields(config)]
     for name in values:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
-            raise ValueError(f"{where}{name}: no such setting; {hint}")
-    for name, field in known.items():
-        if name not in values and field.default is MISSING and field.default_factory is MISSING:
-            raise ValueError(f"{where}{name}: must be set")
-    return config(**{name: _value(hints[name], value, where + name) for name, value in values.items()})
+            raise ValueError(f"{where}{name}: no such setting; {suggestion(name, known)}")
+    return {name: typed_value(hints[name], value, where + name) for name, value in values.items()}
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(name, known := list(known), n=1)
+    return f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+
+
+def check_fraction(name: str, value: float) -> None:
+    if not 0 <= value < 1:
+        raise ValueError(f"{name} is {value}; it must be at least 0 and below 1")
+
+
+def check_not_negative(name: str, value: float) -> None:
+    if not 0 <= value < math.inf:
+        raise ValueError(f"{name} is {value}; it must be 0 (off) or a number above 0")
 
 
 def override(values: dict[str, Any], name: str, value: Any) -> None:
@@ -67,15 +101,12 @@ def load_toml(path: Path) -> dict[str, Any]:
         raise ValueError(f"{path} is not valid TOML: {error}") from error
 
 
-def to_toml(config: Any) -> str:
-    """The sections of a config as TOML; a setting that is None stands there as a comment."""
+def to_toml(sections: Mapping[str, Mapping[str, Any]]) -> str:
+    """Sections of settings as TOML; a setting that is None becomes a comment."""
     lines = []
-    for section in fields(config):
-        lines.append(f"[{section.name}]")
-        part = getattr(config, section.name)
-        for field in fields(part):
-            value = getattr(part, field.name)
-            lines.append(f"# {field.name} =" if value is None else f"{field.name} = {_toml(value)}")
+    for section, values in sections.items():
+        lines.append(f"[{section}]")
+        lines += [f"# {name} =" if value is None else f"{name} = {_toml(value)}" for name, value in values.items()]
         lines.append("")
     return "\n".join(lines)
 
@@ -88,7 +119,7 @@ def _toml(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # JSON lets it stand, TOML does not
 
 
-def _value(kind: Any, value: Any, where: str) -> Any:
+def typed_value(kind: Any, value: Any, where: str) -> Any:
     if is_dataclass(kind):
         if not isinstance(value, Mapping):
             raise ValueError(f"{where}: {value!r} is a value; this is a section, [{where}]")
@@ -101,12 +132,12 @@ def _value(kind: Any, value: Any, where: str) -> Any:
     if get_origin(kind) in (Union, types.UnionType):
         inner = get_args(kind)[0]
         missing = "none" if "none" in get_args(inner) else None  # where that is a choice, whoever says it means it
-        return missing if value is None else _value(inner, value, where)
+        return missing if value is None else typed_value(inner, value, where)
     if get_origin(kind) is list:
         items = [value] if type(value) is get_args(kind)[0] else value  # one file may stand without brackets
         if type(items) is not list:
             raise ValueError(f"{where}: {value!r} is not {WORDS[list]}")
-        return [_value(get_args(kind)[0], item, f"{where}[{i}]") for i, item in enumerate(items)]
+        return [typed_value(get_args(kind)[0], item, f"{where}[{i}]") for i, item in enumerate(items)]
     if kind is float and type(value) is int:
         return float(value)
     if type(value) is not kind:

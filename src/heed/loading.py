@@ -1,59 +1,62 @@
-"""Models and translators out of folders: heed's own, those of a run, Hugging Face's, and names on its hub."""
+"""From a folder, or a name on the Hugging Face hub, to what it is to its user."""
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from heed import config as settings
+from heed.convert import ctranslate2, hub, huggingface
 from heed.data import shortlist
-from heed.decoding.config import DecodingConfig
 from heed.device import choose_device
 from heed.files import write_text
-from heed.models import LANGUAGE_MODELS
 from heed.models import folder as model_folder
 from heed.models.package import Package
-from heed.products.translator.translator import Translator
+from heed.products.product import Product
+from heed.tasks import TASKS
 from heed.version import __version__
-from heed.vocabularies import folder as vocabulary_folder
-from heed.vocabularies.vocabulary import Pair
+from heed.vocabularies import processors
 
 
-def load(folders: str | Path | Sequence[str | Path], device: str = "auto", engine: str = "auto") -> Translator:
-    """The translator of a run, a model folder, a Hugging Face folder or a name on the hub; of several, an ensemble.
+def load(
+    folders: str | Path | Sequence[str | Path], device: str = "auto", engine: str = "auto", verb: str | None = None
+) -> Any:
+    """The translator, generator, classifier or summarizer of a run, a folder or a name on the hub; of several, an ensemble.
 
-    `engine` says who searches (`Translator.use`).
+    `verb`: what it will be asked to do. A folder that cannot do it is refused before its weights are read.
     """
     names = [str(f) for f in ([folders] if isinstance(folders, str | Path) else folders)]
-    place = choose_device(device)
+    chosen = choose_device(device)
+    known = [product_of(name, verb) for name in names if Path(name).is_dir()]
     packages = [open_package(name) for name in names]
-    for name, package in zip(names, packages, strict=True):
-        if hasattr(package.model.config, "labels"):
-            raise ValueError(f"{name} is a classifier, which writes no text: use heed classify")
-        if isinstance(package.model, LANGUAGE_MODELS):
-            raise ValueError(f"{name} is a language model, which translates nothing: use heed generate")
-    first = packages[0]
-    for name, package in zip(names[1:], packages[1:], strict=True):
-        if [part.key() for part in package.subwords] != [part.key() for part in first.subwords]:
-            raise ValueError(f"{names[0]} and {name} have different subwords: an ensemble needs the same in all")
-    sizes = [package.model.config.vocab_size for package in packages]
-    if len(set(sizes)) > 1:
-        raise ValueError(
-            f"{', '.join(names)} have room for {', '.join(map(str, sizes))} subwords: an ensemble needs the same in all"
-        )
-    decoding = settings.read(DecodingConfig, first.facts.get("decoding", {}), f"{names[0]}/config.json: decoding.")
-    models = [package.model.to(place) for package in packages]
-    facts, few = first.facts, first.shortlist
-    translator = Translator(
-        models, first.subwords, decoding=decoding, max_source=facts.get("max_source"), facts=facts, shortlist=few
-    )
-    translator.use(engine)
-    return translator
+    product = (known or [_product(packages[0].task, names[0], verb)])[0]
+    packages = [package._replace(model=package.model.to(chosen)) for package in packages]
+    return product.open(packages, names, engine=engine)
+
+
+def product_of(name: str | Path, verb: str | None = None) -> type[Product] | None:
+    """What a folder is to its user, without reading its weights."""
+    path = find_model(Path(name))
+    if ctranslate2.is_one(path):
+        _refuse_ctranslate2(path)
+    facts = model_folder.read_config(path)
+    theirs = "model_type" in facts or "architectures" in facts
+    task = huggingface.task_of(path, facts) if theirs else facts.get("task", {}).get("name")
+    return _product(task, str(name), verb)
+
+
+def _product(task: str, name: str, verb: str | None) -> type[Product]:
+    if task not in TASKS:
+        raise ValueError(f"{name}: its task is {task!r}; heed has {', '.join(TASKS)}")
+    products = TASKS[task].products
+    if verb is None:
+        return products[0]
+    able = [product for product in products if verb in product.verbs]
+    if not able:
+        raise ValueError(products[0].refusal(name, verb))
+    return able[0]
 
 
 def open_package(name: str | Path, revision: str | None = None) -> Package:
-    """A model with its vocabularies and its facts, from a folder of any kind that heed reads, or from the hub."""
-    from heed.convert import ctranslate2, hub
-
+    """A model with its processors and its facts, from a folder of any kind that heed reads, or from the hub."""
     path = Path(name)
     if not path.is_dir() and revision is None and "@" in str(name):
         name, _, revision = str(name).rpartition("@")  # a name on the hub at a commit, a tag or a branch
@@ -64,33 +67,28 @@ def open_package(name: str | Path, revision: str | None = None) -> Package:
             if not path.parent.is_dir():
                 raise
             raise ValueError(f"{name}: no such folder; and as a name on the hub: {error}") from error
-        return _theirs(folder)
+        return huggingface.read(folder)
     if revision is not None:
         raise ValueError(f"{name} is a folder here: a revision goes with a name on the hub")
     path = find_model(path)
     if ctranslate2.is_one(path):
-        raise ValueError(
-            f"{path} is a folder of CTranslate2, which heed writes and does not read: its README.md tells how to use it"
-        )
+        _refuse_ctranslate2(path)
     facts = model_folder.read_config(path)
     if "model_type" in facts or "architectures" in facts:
-        return _theirs(path)
-    subwords = _subwords(path, facts)
-    few = shortlist.read(path, ctranslate2.names(subwords[1]))
-    return Package(model_folder.load(path), subwords, {k: v for k, v in facts.items() if k != "model"}, few)
-
-
-def _theirs(path: Path) -> Package:
-    from heed.convert import huggingface
-
-    return huggingface.read(path)
+        return huggingface.read(path)
+    own = _processors(path, facts)
+    task, rest = facts["task"]["name"], {k: v for k, v in facts.items() if k not in ("model", "task", "processors")}
+    package = Package(model_folder.load(path), task, own, rest)
+    if "target" in own:
+        return package._replace(shortlist=shortlist.read(path, ctranslate2.names(own["target"])))
+    return package
 
 
 def write_package(package: Package, folder: Path) -> None:
     """A model folder of heed's own."""
     folder.mkdir(parents=True, exist_ok=True)
-    names = vocabulary_folder.write(folder, package.subwords)
-    model_folder.save(folder, package.model, {**package.facts, "heed": __version__, "subwords": names})
+    own = {"task": {"name": package.task}, "processors": processors.write(folder, package.processors)}
+    model_folder.save(folder, package.model, {**own, **package.facts, "heed": __version__})
     if package.shortlist is not None:
         write_text(folder / shortlist.FILE, package.shortlist)
 
@@ -106,18 +104,27 @@ def find_model(path: Path) -> Path:
     return path
 
 
-def _subwords(folder: Path, facts: dict[str, Any]) -> Pair:
-    names = facts.get("subwords")
-    if not names:
+def _refuse_ctranslate2(path: Path) -> None:
+    raise ValueError(
+        f"{path} is a folder of CTranslate2, which heed writes and does not read: its README.md tells how to use it"
+    )
+
+
+def _processors(folder: Path, facts: dict[str, Any]) -> dict[str, Any]:
+    said, model = facts.get("processors"), facts.get("model", {})
+    if not said:
         raise ValueError(f"{folder}/config.json names no subwords: it cannot read text")
-    found, model = vocabulary_folder.read(folder, names), facts.get("model", {})
-    sizes = (model.get("source_vocab_size") or model.get("vocab_size"), model.get("vocab_size"))
-    for side, part, size in zip(("source", "target"), found, sizes, strict=True):
+    found = processors.read(folder, said)
+    sizes = {"source": model.get("source_vocab_size") or model.get("vocab_size")}
+    for name, own in found.items():
+        size = model.get("labels") if said[name]["kind"] == "labels" else sizes.get(name, model.get("vocab_size"))
         if not isinstance(size, int):
-            continue  # what reads the model says so
-        if len(part) > size or (len(part) < size and "kind" not in names):  # others round up
+            continue  # reading the model reports it
+        exact = said[name]["kind"] in ("sentencepiece", "labels")  # other families round their size up
+        if len(own) > size or (exact and len(own) < size):
+            what = "labels" if said[name]["kind"] == "labels" else "subwords"
             raise ValueError(
-                f"{folder / names.get(side, names.get('kind'))} has {len(part)} subwords, but the model was made for {size}: "
-                "it is of another model"
+                f"{folder / said[name].get('file', said[name]['kind'])} has {len(own)} {what}, but the model was made for "
+                f"{size}: it is of another model"
             )
     return found

@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from heed.config import from_data
 from heed.models.encoder_decoder import ACTIVATIONS, EncoderDecoder, check, layer
 from heed.models.heads import Classification
 from heed.nn import init
@@ -17,9 +18,9 @@ from heed.nn.transformer import PostNorm, Stack
 
 @dataclass(frozen=True)
 class BartConfig:
-    """The base one of the paper. `scaled`: embeddings are multiplied by √dim."""
+    """BART-base. With `labels` it is a classifier: `first` starts its decoder, and the token `last` is classified."""
 
-    vocab_size: int
+    vocab_size: int = from_data()
     dim: int = 768
     heads: int = 12
     hidden: int = 3072
@@ -27,28 +28,24 @@ class BartConfig:
     decoder_layers: int = 6
     max_length: int = 1024
     activation: Literal["swish", "relu", "gelu"] = "gelu"
-    scaled: bool = False
+    scaled: bool = False  # embeddings are multiplied by √dim
     dropout: float = 0.1
     attention_dropout: float = 0.0
-    hidden_dropout: float = 0.0
-    init_std: float = 0.02
+    hidden_dropout: float = 0.0  # inside the feed-forward network
+    init_std: float = 0.02  # of the initial weights
+    labels: int = from_data()
+    first: int = from_data(2)
+    last: int = from_data(2)
+    classifier_dropout: float = 0.0
 
     def __post_init__(self):
         check(self)
 
 
-@dataclass(frozen=True)
-class BartClassifierConfig(BartConfig):
-    """`first` is the id that the decoder is given first, `last` the id that ends a text."""
-
-    labels: int = 3
-    first: int = 2
-    last: int = 2
-    classifier_dropout: float = 0.0
-
-
-class _Body(EncoderDecoder):
+class Bart(EncoderDecoder):
     """Norms after each sublayer and on the embeddings, learned positions on each side, one matrix for all tokens."""
+
+    HEAD = ("head.", "bias")  # what a task replaces: the head of a classifier, or the bias of what writes
 
     def __init__(self, config: BartConfig):
         super().__init__(config)
@@ -62,32 +59,20 @@ class _Body(EncoderDecoder):
         activation = ACTIVATIONS[c.activation]
         self.encoder = Stack([layer(c, PostNorm, activation) for _ in range(c.encoder_layers)])
         self.decoder = Stack([layer(c, PostNorm, activation, cross=True) for _ in range(c.decoder_layers)])
+        if c.labels:
+            self.head = Classification(c.dim, c.labels, c.classifier_dropout)
+        else:
+            self.register_buffer("bias", torch.zeros(c.vocab_size))  # BART learns none; a checkpoint may hold one
+        init.normal(self, c.init_std)
 
-
-class Bart(_Body):
-    """Source and target tokens in, the scores of each next target token out."""
-
-    def __init__(self, config: BartConfig):
-        super().__init__(config)
-        self.register_buffer("bias", torch.zeros(config.vocab_size))  # BART learns none; a checkpoint may hold one
-        init.normal(self, config.init_std)
-
-
-class BartClassifier(_Body):
-    """Source tokens in, the scores of the labels out: the decoder reads the source too, and its end is classified."""
-
-    def __init__(self, config: BartClassifierConfig):
-        super().__init__(config)
-        self.head = Classification(config.dim, config.labels, config.classifier_dropout)
-        init.normal(self, config.init_std)
-
-    def forward(
-        self, source: Int[Tensor, "b s"], valid: Bool[Tensor, "b s"] | None = None
+    def classify_text(
+        self, tokens: Int[Tensor, "b s"], valid: Bool[Tensor, "b s"] | None = None
     ) -> Float[Tensor, "b labels"]:
-        first = source.new_full((len(source), 1), self.config.first)
-        states = self.decode(torch.cat([first, source[:, :-1]], dim=1), self.encode(source, valid), valid)
-        ends = source == self.config.last if valid is None else (source == self.config.last) & valid
+        """Encoder and decoder both read the text; the decoder's state at its end is classified."""
+        first = tokens.new_full((len(tokens), 1), self.config.first)
+        states = self.decode(torch.cat([first, tokens[:, :-1]], dim=1), self.encode(tokens, valid), valid)
+        ends = tokens == self.config.last if valid is None else (tokens == self.config.last) & valid
         if not ends.any(dim=1).all():
             raise ValueError(f"a text has no end mark (id {self.config.last}): the state there is what is classified")
-        place = ends.long().cumsum(dim=1).argmax(dim=1)  # of the last one
-        return self.head(states[torch.arange(len(source), device=source.device), place])
+        end = ends.long().cumsum(dim=1).argmax(dim=1)  # of the last one
+        return self.head(states[torch.arange(len(tokens), device=tokens.device), end])

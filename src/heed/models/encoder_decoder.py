@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from heed.config import dropout_fields
 from heed.nn import masks
 from heed.nn.attention import Attention, record
 from heed.nn.cache import DecoderState, StackCache
@@ -136,11 +137,11 @@ def layer(
 
 def check(config: Any) -> None:
     """Refuse sizes and rates that no model can have."""
-    for name in ("vocab_size", "dim", "heads", "hidden", "encoder_layers", "decoder_layers", "max_length", "labels"):
+    for name in ("vocab_size", "dim", "heads", "hidden", "layers", "encoder_layers", "decoder_layers", "max_length"):
         if getattr(config, name, 1) < 1:
             raise ValueError(f"{name} is {getattr(config, name)}; it must be at least 1")
-    for name in ("dropout", "attention_dropout", "hidden_dropout", "classifier_dropout"):
-        if not 0 <= getattr(config, name, 0) < 1:
+    for name in dropout_fields(config):
+        if not 0 <= (getattr(config, name) or 0) < 1:
             raise ValueError(f"{name} is {getattr(config, name)}; it must be at least 0 and below 1")
 
 

@@ -12,19 +12,18 @@ from torch import Tensor, nn
 
 from heed.config import WORDS, read
 from heed.files import atomic_file, write_json
-from heed.models import MODELS
+from heed.models import MODELS, name_of
 
 WEIGHTS, CONFIG = "model.safetensors", "config.json"
-SECTIONS = ("model", "subwords", "decoding", "alignment", "languages", "trained", "origin")
-NAMES = (("model", "name"), ("subwords", "kind"), ("subwords", "source"), ("subwords", "target"))
+SECTIONS = ("model", "task", "processors", "decoding", "alignment", "languages", "trained", "origin")
+RENAMED = {"bart-classifier": "bart"}  # names of earlier versions
 
 
 def save(folder: Path, model: nn.Module, facts: Mapping[str, Any]) -> dict[str, Any]:
     """Write weights and config.json, of which `facts` are further plain entries; what the file says."""
     folder.mkdir(parents=True, exist_ok=True)
-    name = next(name for name, (kind, _) in MODELS.items() if type(model) is kind)
     write_weights(folder / WEIGHTS, model.state_dict())
-    every = {"model": {"name": name, **asdict(model.config)}, **facts}
+    every = {"model": {"name": name_of(model), **asdict(model.config)}, **facts}
     write_json(folder / CONFIG, every)
     return every
 
@@ -36,17 +35,46 @@ def load(folder: Path) -> nn.Module:
     name = values.pop("name", None)
     if name not in MODELS:
         raise ValueError(f"{folder / CONFIG}: model.name is {name!r}; heed has {', '.join(MODELS)}")
-    kind, config = MODELS[name]
-    model = kind(read(config, values, f"{folder / CONFIG}: model."))
+    system = MODELS[name]
+    model = system.model(read(system.config, values, f"{folder / CONFIG}: model."))
     put(model, read_weights(folder / WEIGHTS), folder / WEIGHTS)
     return model.eval()
 
 
 def read_config(folder: Path) -> dict[str, Any]:
     facts = read_json(folder / CONFIG, "sections: it is not heed's")
-    if "model_type" not in facts and "architectures" not in facts:  # theirs have other names
-        check(facts, f"{folder / CONFIG}: ")
+    if "model_type" in facts or "architectures" in facts:  # Hugging Face's
+        return facts
+    facts = upgraded(facts, f"{folder / CONFIG}: ")
+    check(facts, f"{folder / CONFIG}: ")
     return facts
+
+
+def upgraded(facts: dict[str, Any], where: str) -> dict[str, Any]:
+    """The facts of a folder that an earlier version wrote, as this version writes them."""
+    model, old = facts.get("model"), facts.get("subwords")
+    if isinstance(model, dict) and model.get("name") in RENAMED:
+        facts = {**facts, "model": {**model, "name": RENAMED[model["name"]]}}
+    if not isinstance(model, dict) or not isinstance(old, dict) or "processors" in facts:
+        return facts
+    task = (facts.get("trained") or {}).get("task") or _default_task(facts["model"])
+    for name in ("kind",) if "kind" in old else ("source", "target"):
+        if not isinstance(old.get(name), str):
+            raise ValueError(f"{where}subwords.{name} is {old.get(name)!r}; it must be {WORDS[str]}")
+    sides = {side: {"kind": old.get("kind", "sentencepiece")} for side in ("source", "target")}
+    if "kind" not in old:
+        sides = {side: {**own, "file": old[side]} for side, own in sides.items()}
+    if facts.get("labels") is not None:
+        sides = {"text": sides["source"], "labels": {"kind": "labels", "names": facts["labels"]}}
+    elif task == "language":
+        sides = {"text": sides["source"]}
+    rest = {name: value for name, value in facts.items() if name not in ("subwords", "labels")}
+    return {**rest, "task": {"name": task}, "processors": sides}
+
+
+def _default_task(model: Mapping[str, Any]) -> str:
+    system = MODELS.get(model.get("name"))
+    return "classification" if model.get("labels") else system.task if system else "translation"
 
 
 def check(facts: Mapping[str, Any], where: str) -> None:
@@ -58,15 +86,13 @@ def check(facts: Mapping[str, Any], where: str) -> None:
 
     for name in SECTIONS:
         own = facts.get(name, {})
-        nothing = own is None and name in ("languages", "subwords")
+        nothing = own is None and name == "languages"
         must(name, own, isinstance(own, dict) or nothing, "a section of names and values")
-    for section, name in NAMES:
-        own = (facts.get(section) or {}).get(name, "")
-        must(f"{section}.{name}", own, isinstance(own, str), WORDS[str])
-    most, labels, rows = facts.get("max_source"), facts.get("labels") or [], facts.get("alignment")
+    for section in ("model", "task"):
+        own = facts.get(section, {}).get("name", "")
+        must(f"{section}.name", own, isinstance(own, str), WORDS[str])
+    most, rows = facts.get("max_source"), facts.get("alignment")
     must("max_source", most, most is None or _whole(most, 1), "a whole number of at least 1")
-    texts = isinstance(labels, list) and all(isinstance(label, str) for label in labels)
-    must("labels", labels, texts, "a list of texts")
     if rows is not None:
         if sorted(rows) != ["after", "layer"]:
             raise ValueError(

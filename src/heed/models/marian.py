@@ -7,6 +7,7 @@ from typing import Literal
 import torch
 from torch import nn
 
+from heed.config import from_data
 from heed.models.encoder_decoder import ACTIVATIONS, EncoderDecoder, check, layer, source_size
 from heed.nn import init
 from heed.nn.positions import SinusoidalHalves
@@ -17,8 +18,8 @@ from heed.nn.transformer import PostNorm, Stack
 class MarianConfig:
     """`tied`: as the Transformer's. `scaled`: embeddings are multiplied by √dim."""
 
-    vocab_size: int
-    source_vocab_size: int | None = None
+    vocab_size: int = from_data()
+    source_vocab_size: int | None = from_data(None)
     dim: int = 512
     heads: int = 8
     hidden: int = 2048

@@ -1,17 +1,24 @@
-"""A model with all that its folder says."""
+"""A model with all that its folder holds."""
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from torch import nn
 
 
 class Package(NamedTuple):
-    """`subwords` are the vocabularies of the source and the target; `facts` the further sections of config.json.
-
-    `shortlist` is the text of shortlist.txt (heed.data.shortlist), where there is one.
+    """`processors` turn a user's input into tensors and back, by name: the vocabularies "source" and "target", or "text";
+    "labels". `facts` are the other sections of config.json. `shortlist` is the text of shortlist.txt, where there is one.
     """
 
     model: nn.Module
-    subwords: tuple[Any, Any]
+    task: str
+    processors: Mapping[str, Any]
     facts: dict[str, Any]
     shortlist: str | None = None
+
+    @property
+    def vocabularies(self) -> tuple[Any, Any]:
+        """Those of the source and the target; a model of one text has one for both."""
+        text = self.processors.get("text")
+        return (text, text) if text is not None else (self.processors["source"], self.processors["target"])

@@ -7,6 +7,7 @@ from typing import Literal
 import torch
 from torch import nn
 
+from heed.config import from_data
 from heed.models.encoder_decoder import ACTIVATIONS, EncoderDecoder, check, layer
 from heed.nn import init
 from heed.nn.positions import SinusoidalHalves
@@ -17,7 +18,7 @@ from heed.nn.transformer import PreNorm, Stack
 class PegasusConfig:
     """The large one of the paper. `scaled`: embeddings are multiplied by √dim."""
 
-    vocab_size: int
+    vocab_size: int = from_data()
     dim: int = 1024
     heads: int = 16
     hidden: int = 4096

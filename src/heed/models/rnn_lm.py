@@ -14,16 +14,19 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from heed.config import from_data
+from heed.models.encoder_decoder import check
 from heed.nn.dropout import Locked, forgetful, whole_words
 from heed.nn.recurrent import GRU, LSTM, RNN, State
 
 CELLS = {"rnn": RNN, "lstm": LSTM, "gru": GRU}
-SIZES = {
+PRESETS = {
     "tiny": {"dim": 200, "hidden": 200, "dropout": 0.3},
     "small": {"dim": 650, "hidden": 650, "dropout": 0.5},
     "base": {"dim": 1024, "hidden": 1024, "dropout": 0.3},
     "big": {"dim": 1024, "hidden": 2048, "dropout": 0.2},
 }
+GROWTH = ((1_000_000, "tiny"), (50_000_000, "small"))  # tokens of the text
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,7 @@ class RNNLanguageModelConfig:
     weights that remember.
     """
 
-    vocab_size: int
+    vocab_size: int = from_data()
     cell: Literal["rnn", "lstm", "gru"] = "lstm"
     dim: int = 650
     hidden: int = 650
@@ -48,12 +51,7 @@ class RNNLanguageModelConfig:
     weight_dropout: float = 0.0
 
     def __post_init__(self):
-        for name in ("vocab_size", "dim", "hidden", "layers"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1")
-        for name in ("dropout", "input_dropout", "layer_dropout", "word_dropout", "weight_dropout"):
-            if not 0 <= (getattr(self, name) or 0) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 0 and below 1")
+        check(self)
         if self.tied == "target":
             raise ValueError(f"tied is {self.tied!r}; a language model has 'all' or 'none'")
 

@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from heed.config import from_data
 from heed.models.encoder_decoder import Trace, check, source_size
 from heed.nn import init
 from heed.nn.packing import Borders
@@ -49,8 +50,8 @@ class Seq2SeqConfig:
     gives the next step what was said. `reverse_source`: the encoder reads the source from its end.
     """
 
-    vocab_size: int
-    source_vocab_size: int | None = None
+    vocab_size: int = from_data()
+    source_vocab_size: int | None = from_data(None)
     cell: Literal["rnn", "lstm", "gru"] = "lstm"
     dim: int = 256
     hidden: int = 512
@@ -73,7 +74,7 @@ class Seq2SeqConfig:
             raise ValueError("feeding is true, which goes with order = 'luong' and an attention: set it to false")
 
 
-SIZES = {
+PRESETS = {
     "tiny": {"dim": 128, "hidden": 256, "encoder_layers": 1, "decoder_layers": 1, "dropout": 0.2},
     "small": {"dim": 256, "hidden": 512, "encoder_layers": 1, "decoder_layers": 1, "dropout": 0.3},
     "base": {"dim": 512, "hidden": 1024, "encoder_layers": 2, "decoder_layers": 2, "dropout": 0.2},

@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from heed.config import from_data
 from heed.models.encoder_decoder import EncoderDecoder, check, layer, source_size
 from heed.nn import init
 from heed.nn.local import Convolution, Restricted
@@ -22,8 +23,8 @@ class TransformerConfig:
     `encoder`: what its layers see is all of the source, the `window` places around each, or by convolution `kernel` of them.
     """
 
-    vocab_size: int
-    source_vocab_size: int | None = None
+    vocab_size: int = from_data()
+    source_vocab_size: int | None = from_data(None)
     dim: int = 512
     heads: int = 8
     hidden: int = 2048
@@ -51,7 +52,7 @@ class TransformerConfig:
                 )
 
 
-SIZES = {
+PRESETS = {
     "tiny": {"dim": 128, "heads": 4, "hidden": 512, "encoder_layers": 4, "decoder_layers": 4, "dropout": 0.3},
     "small": {"dim": 256, "heads": 4, "hidden": 1024, "encoder_layers": 6, "decoder_layers": 6, "dropout": 0.2},
     "base": {"dim": 512, "heads": 8, "hidden": 2048, "encoder_layers": 6, "decoder_layers": 6, "dropout": 0.1},

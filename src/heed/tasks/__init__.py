@@ -1,0 +1,21 @@
+"""Every task, by the name that recipes and model folders call it."""
+
+from heed.tasks.base import Task
+from heed.tasks.classification import Classification
+from heed.tasks.denoising import Denoising
+from heed.tasks.gap_sentences import GapSentences
+from heed.tasks.language import LanguageModelling
+from heed.tasks.translation import Translation
+
+TASKS: dict[str, type[Task]] = {
+    "translation": Translation,
+    "denoising": Denoising,
+    "gap-sentences": GapSentences,
+    "classification": Classification,
+    "language": LanguageModelling,
+}
+
+
+def metric_labels() -> dict[str, str]:
+    """The names of all metrics, as people read them; a run's log names them as the task does."""
+    return {metric.name: metric.label for task in TASKS.values() for metric in task.metrics}

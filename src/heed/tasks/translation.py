@@ -1,111 +1,156 @@
-"""Learning to translate: say each target token after those before it, having read the source."""
+"""Translation: from pairs of texts to a model that writes the second after reading the first. Summaries are learned so too."""
 
-from dataclasses import dataclass
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
-import torch
 from torch import nn
 
-from heed.data.batching import Batch
-from heed.data.packing import Packed
-from heed.training.loss import (
-    Distillation,
-    Loss,
-    TeacherOutput,
-    chunked_cross_entropy,
-    distillation_loss,
-    smoothed_cross_entropy,
-    together,
-)
+from heed.config import check_fraction, check_not_negative
+from heed.convert import ctranslate2
+from heed.data import shortlist
+from heed.data.batching import collate
+from heed.data.readers import Line
+from heed.decoding.config import DecodingConfig
+from heed.evaluation import rouge
+from heed.evaluation.translation import metrics, signature
+from heed.models.abilities import EncodesAndDecodes
+from heed.products.summarizer import Summarizer
+from heed.products.translator.attention_trace import AlignmentRows, choose_rows
+from heed.products.translator.translator import Translator
+from heed.tasks.base import Metric, Objective, Prepared, Validation, ValidationResult
+from heed.tasks.sequence_loss import CrossEntropy, Distilled, RDrop
+from heed.tasks.shortlist import choose
+from heed.tasks.text import TextTask, max_source, validation_search
+from heed.tasks.validation import mean_nll, sample_rows, short_enough
+from heed.vocabularies.vocabulary import Pair
+
+LARGE = 4000  # target subwords: with fewer, a shortlist saves little
 
 
 @dataclass(frozen=True)
-class Translation:
-    """Cross entropy with label smoothing. The decoder's output layer sees no padding."""
+class TranslationSettings:
+    label_smoothing: float = 0.1  # share of the probability that is spread over the vocabulary
+    r_drop: float = 0.0  # weight of R-Drop (5 is usual); 0 is off
+    teacher: list[str] = field(default_factory=list)  # models of the same vocabulary to distill from (docs/distill.md)
+    distillation: float = 0.5  # share of the loss in which a teacher's distribution is the target
 
-    smoothing: float = 0.1
+    def __post_init__(self):
+        check_fraction("task.label_smoothing", self.label_smoothing)
+        check_not_negative("task.r_drop", self.r_drop)
+        if not 0 < self.distillation <= 1:
+            raise ValueError(f"task.distillation is {self.distillation}; it must be above 0 and no more than 1")
+        if any(self.teacher) and self.r_drop:
+            names = ", ".join(filter(None, self.teacher))
+            raise ValueError(
+                f"task.teacher is {names!r} and task.r_drop is {self.r_drop}: a student has one or the other"
+            )
 
-    def __call__(self, model: nn.Module, batch: Batch | Packed) -> Loss:
-        if isinstance(batch, Packed):
-            return self.packed(model, batch)
-        return smoothed_cross_entropy(_logits(model, batch), batch.expected, self.smoothing)[0]
 
-    def packed(self, model: nn.Module, batch: Packed) -> Loss:
-        """The same of sentences end to end."""
-        total, nll = chunked_cross_entropy(
-            _states(model, batch).squeeze(0), *model.output_weights(), batch.expected, self.smoothing
+class Translation(TextTask):
+    name, title, example = "translation", "Translator, {source} to {target}", "heed translate {} < text"
+    Settings, needs, products = TranslationSettings, EncodesAndDecodes, (Translator, Summarizer)
+    samples_subwords, final_names = True, (shortlist.FILE,)
+    metrics = (
+        Metric("chrf", "chrF", True, lambda: signature("chrf")),
+        Metric("bleu", "BLEU", True, lambda: signature("bleu")),
+        Metric("rouge", "ROUGE-L", True, lambda: "F1, words lower-cased"),
+        Metric("loss", "loss", False, lambda: "-log p a token", 3),
+    )
+
+    @property
+    def teachers(self) -> Sequence[str]:
+        return [name for name in self.settings.teacher if name]
+
+    def objective(self, prepared: Prepared, teachers: Sequence[nn.Module] = ()) -> Objective:
+        s = self.settings
+        if teachers:
+            return Distilled(tuple(teachers), s.label_smoothing, s.distillation)
+        return RDrop(s.label_smoothing, s.r_drop) if s.r_drop else CrossEntropy(s.label_smoothing)
+
+    def validation(self, recipe: Any, prepared: Prepared) -> "TranslationValidation":
+        return TranslationValidation(
+            prepared.valid,
+            tuple(prepared.processors.values()),
+            search=validation_search(recipe),
+            max_source=max_source(prepared),
+            budget=recipe.training.valid_tokens,
+            samples=recipe.training.samples,
         )
-        return Loss(total, nll, batch.count)
+
+    def notes(self, recipe: Any, prepared: Prepared, validation: Validation, max_length: int) -> list[str]:
+        notes = super().notes(recipe, prepared, validation, max_length)
+        if self.teachers:
+            who = "the teacher thinks" if len(self.teachers) == 1 else "the teachers think together"
+            notes.append(f"{self.settings.distillation:.0%} of the loss is about what {who} of each next word.")
+        return notes
+
+    def final_files(self, model: nn.Module, prepared: Prepared, validation: "TranslationValidation") -> dict[str, str]:
+        """A lexical shortlist for a large vocabulary, if the validation set is translated as well with it."""
+        source, target = pair = tuple(prepared.processors.values())
+        if len(target) < LARGE or not ctranslate2.able(model):
+            return {}
+        few = choose(model, pair, shortlist.learn(prepared.train, pair), validation.pairs, validation.budget)
+        if few is None:
+            return {}
+        return {shortlist.FILE: shortlist.to_text(few, (ctranslate2.names(source), ctranslate2.names(target)))}
 
 
-@dataclass(frozen=True)
-class RDrop:
-    """Two passes with different dropout that should agree (Liang et al., 2021).
+class TranslationValidation:
+    """Loss, BLEU, chrF and ROUGE of translations."""
 
-    The mean of their losses plus `weight` / 2 times the symmetric KL divergence: half of the paper's sum.
-    """
+    def __init__(
+        self,
+        lines: Sequence[Line],
+        vocabularies: Pair,
+        *,
+        search: DecodingConfig,
+        max_source: int | None,
+        budget: int,
+        samples: int,
+    ):
+        self.sources = [vocabularies[0].clean(line.source) for line in lines]
+        self.references = [vocabularies[1].clean(line.target) for line in lines]
+        self.vocabularies, self.search, self.max_source = vocabularies, search, max_source
+        self.budget, self.size, self.shown = budget, len(lines), sample_rows(len(lines), samples)
+        sides = zip(vocabularies, (self.sources, self.references), strict=True)
+        self.ids = [vocabulary.encode(texts) for vocabulary, texts in sides]
 
-    smoothing: float = 0.1
-    weight: float = 5.0
+    def run(self, model: nn.Module) -> ValidationResult:
+        model.eval()
+        translator = Translator([model], self.vocabularies, decoding=self.search, max_source=self.max_source)
+        found = [t.text for t in translator.translate(self.sources, batch_tokens=self.budget)]
+        samples = [(self.sources[i], self.references[i], found[i]) for i in self.shown]
+        logging.getLogger("sacrebleu").setLevel(logging.ERROR)  # output of an untrained model looks tokenized to it
+        bleu, chrf = (m.corpus_score(found, [self.references]).score for m in metrics(False, "13a")[:2])  # TER is slow
+        overlap = 100 * rouge.score(found, self.references).longest.f1
+        return ValidationResult({"loss": self.loss(model), "bleu": bleu, "chrf": chrf, "rouge": overlap}, samples)
 
-    def __call__(self, model: nn.Module, batch: Batch | Packed) -> Loss:
-        if isinstance(batch, Packed):
-            return self.packed(model, batch)
-        n = len(batch.expected)
-        both, logp = smoothed_cross_entropy(_logits(model, _twice(batch)), batch.expected.repeat(2), self.smoothing)
-        one, other = logp[:n], logp[n:]
-        apart = ((one.exp() - other.exp()) * (one - other)).sum() / 2
-        return Loss(both.total / 2 + self.weight / 2 * apart, both.nll / 2, n)
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
+        return list(zip(self.sources, self.references, strict=True))
 
-    def packed(self, model: nn.Module, batch: Packed) -> Loss:
-        """The same of sentences end to end."""
-        states = _states(model, batch.twice()).squeeze(0).unflatten(0, (2, -1))
-        total, nll = chunked_cross_entropy(states, *model.output_weights(), batch.expected, self.smoothing, self.weight)
-        return Loss(total, nll, batch.count)
+    def facts(self, model: nn.Module) -> dict[str, Any]:
+        return {"alignment": self.alignment_rows(model)._asdict()}
 
+    def too_long(self, max_length: int) -> int:
+        return sum(max(map(len, pair)) >= max_length for pair in zip(*self.ids, strict=True))
 
-@dataclass(frozen=True, eq=False)
-class Taught:
-    """What is expected, and for a `share` of the loss what teachers think of every next word (Kim and Rush, 2016).
+    def alignment_rows(self, model: nn.Module) -> AlignmentRows:
+        """Where this model's word alignments are read."""
+        most = min(60, model.config.max_length - max(len(v.marks.before) for v in self.vocabularies))
+        pairs = [pair for pair in zip(*self.ids, strict=True) if all(0 < len(side) < most for side in pair)][:200]
+        if not pairs:
+            return AlignmentRows(model.config.decoder_layers - 1, after=False)
+        return choose_rows(model.eval(), pairs, self.vocabularies)
 
-    They have the same vocabulary, and several are an ensemble: what counts is the mean of their probabilities. None of their
-    weights are learned.
-    """
-
-    teachers: tuple[nn.Module, ...]
-    smoothing: float = 0.1
-    share: float = 0.5
-
-    def __call__(self, model: nn.Module, batch: Batch | Packed) -> Loss:
-        if isinstance(batch, Packed):
-            return self.packed(model, batch)
-        with torch.no_grad():
-            heard = together([_logits(teacher, batch) for teacher in self.teachers])
-        return distillation_loss(_logits(model, batch), heard, batch.expected, self.smoothing, self.share)
-
-    def packed(self, model: nn.Module, batch: Packed) -> Loss:
-        """The same of sentences end to end."""
-        with torch.no_grad():
-            teachers = [TeacherOutput(_states(own, batch).squeeze(0), *own.output_weights()) for own in self.teachers]
-        total, nll = chunked_cross_entropy(
-            _states(model, batch).squeeze(0),
-            *model.output_weights(),
-            batch.expected,
-            self.smoothing,
-            lesson=Distillation(teachers, self.share),
+    def loss(self, model: nn.Module) -> float:
+        """The mean nll of a reference token. Pairs longer than the model allows do not count."""
+        marks = self.vocabularies[0].marks, self.vocabularies[1].marks
+        pairs = short_enough(
+            list(zip(*self.ids, strict=True)), model.config.max_length - max(len(m.before) for m in marks)
         )
-        return Loss(total, nll, batch.count)
-
-
-def _logits(model: nn.Module, batch: Batch) -> torch.Tensor:
-    states = model.decode(batch.target, model.encode(batch.source, batch.valid), batch.valid)
-    return model.project(states.flatten(0, 1).index_select(0, batch.positions))
-
-
-def _states(model: nn.Module, batch: Packed) -> torch.Tensor:
-    return model.decode(batch.target, model.encode(batch.source, batch.valid), batch.valid, borders=batch.borders)
-
-
-def _twice(batch: Batch) -> Batch:
-    source, valid, target = (part.repeat(2, 1) for part in (batch.source, batch.valid, batch.target))
-    places = torch.cat([batch.positions, batch.positions + batch.target.numel()])
-    return Batch(source, valid, target, places, batch.expected)
+        return mean_nll(
+            model, CrossEntropy(0.0), pairs, lambda own: collate(*zip(*own, strict=True), marks), self.budget
+        )

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from heed.vocabularies import byte_bpe, marian, pegasus, sentencepiece, words
 from heed.vocabularies.sentencepiece import Subwords
-from heed.vocabularies.vocabulary import Pair
+from heed.vocabularies.vocabulary import Pair, Vocabulary
 
 # Modules with `read`, `write` and `learn`, by the `kind` of their vocabulary class. SentencePiece models, the default, have none.
 KINDS = {"marian": marian, "bart": byte_bpe, "pegasus": pegasus, "words": words}
@@ -34,6 +34,15 @@ def write(folder: Path, pair: Pair) -> dict[str, str]:
     for name, vocabulary in zip(names.values(), pair, strict=True):
         vocabulary.save(folder / name)
     return names
+
+
+def kind_of(vocabulary: Vocabulary) -> str:
+    return getattr(vocabulary, "kind", "heed")
+
+
+def special_tokens(kind: str | None) -> set[str]:
+    """The special tokens, beyond those that all have, of a kind of vocabulary that is learned; None is heed's own."""
+    return set(getattr(KINDS[kind], "SPECIAL_TOKENS", ())) if kind else set()
 
 
 def learn(kind: str, texts: Iterable[str], size: int) -> Pair:

@@ -1,0 +1,179 @@
+"""From text files to vocabularies and a corpus of ids: done once, cached, and used again by the next run."""
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from itertools import chain, count, islice
+from pathlib import Path
+
+from heed.data import corpus as corpora
+from heed.data import readers, streams
+from heed.data.config import DataConfig
+from heed.data.corpus import Corpus
+from heed.data.filters import FiltersConfig
+from heed.data.readers import Line
+from heed.data.streams import Stream
+from heed.files import atomic_folder, cache_folder, sha256
+from heed.vocabularies import folder as vocabularies
+from heed.vocabularies import sentencepiece, words
+from heed.vocabularies.sentencepiece import SubwordsConfig
+from heed.vocabularies.vocabulary import Pair, Vocabulary
+
+FORMAT = 2  # of what is cached; a change of how text is cleaned, segmented or stored changes it
+
+Tell = Callable[[str, int], None]
+Lines = Callable[[], Iterable[Line]]
+
+
+class TextFiles:
+    """The files of a [data] section, as pairs, or `one_sided` as texts."""
+
+    def __init__(self, data: DataConfig, one_sided: bool):
+        self.data, self.one_sided = _with_phrasebook(data), one_sided
+
+    def train(self) -> Iterator[Line]:
+        return self._lines(self.data.source, self.data.target, self.data.tsv)
+
+    def valid(self) -> list[Line]:
+        return list(self._lines(self.data.valid_source, self.data.valid_target, self.data.valid_tsv))
+
+    def key(self, *settings) -> str:
+        """A hash of the contents of the training files, wherever they lie, and of settings."""
+        contents = [[_hash(Path(f)) for f in files] for files in (self.data.source, self.data.target, self.data.tsv)]
+        return digest(contents, self.data.columns if self.data.tsv else [], *settings)
+
+    def _lines(self, source: list[str], target: list[str], tsv: list[str]) -> Iterator[Line]:
+        tables = chain.from_iterable(readers.table(Path(f), self.data.columns) for f in tsv)
+        sources = [Path(f) for f in source]
+        if self.one_sided:
+            return chain(readers.texts(sources), (line._replace(target=line.source) for line in tables))
+        return chain(readers.pairs(sources, [Path(f) for f in target]), tables)
+
+
+def pair_corpus(
+    folder_key: str,
+    lines: Lines,
+    pair: Pair,
+    filters: FiltersConfig,
+    *,
+    holdout: int,
+    with_text: bool,
+    one_sided: bool,
+    tell: Tell,
+) -> Corpus:
+    """The ids of both sides, encoded now or found in the cache."""
+    folder = cache_folder() / f"corpus-{folder_key}"
+    if not (folder / "corpus.json").is_file():
+        skip = corpora.find_skipped(counted(lines(), "reading", tell), filters, holdout, share=0.1)
+        sides = corpora.SIDES[:1] if one_sided else corpora.SIDES
+        report = partial(tell, "encoding")
+        corpora.build(folder, lines, pair, filters, skip=skip, with_text=with_text, sides=sides, progress=report)
+    return Corpus(folder)
+
+
+def text_stream(key: str, lines: Lines, vocabulary: Vocabulary, held_out: int, tell: Tell) -> Stream:
+    """The ids of one text, encoded now or found in the cache."""
+    folder = cache_folder() / f"stream-{key}"
+    if not (folder / "stream.json").is_file():
+        streams.build(folder, (line.source for line in lines()), vocabulary, held_out, partial(tell, "encoding"))
+    return Stream(folder)
+
+
+@dataclasses.dataclass(frozen=True)
+class Learning:
+    """How the vocabularies of a new model are learned. `kind` is that of a model family; None is heed's own.
+
+    `sources_only`: the target has no vocabulary of its own (labels).
+    """
+
+    config: SubwordsConfig
+    kind: str | None
+    one_sided: bool = False
+    sources_only: bool = False
+
+    def pair(self, lines: Lines, texts: str, tell: Tell) -> Pair:
+        """Given as files, found in the cache under `texts`, or learned now."""
+        c = self.config
+        if c.source_model or c.target_model:
+            load = words.load if c.kind == "words" else sentencepiece.load
+            source = load(Path(c.source_model or c.target_model))
+            other = c.target_model and c.target_model != c.source_model
+            return source, load(Path(c.target_model)) if other else source
+        plain = dataclasses.replace(c, sampling=0.0, source_model=None, target_model=None, texts=[])
+        more = [_hash(Path(f)) for f in c.texts]
+        folder = (
+            cache_folder() / f"subwords-{digest(texts, more, self.kind, self.sources_only, dataclasses.asdict(plain))}"
+        )
+        if not (folder / "subwords.json").is_file():
+            pair = self._learn(lines, tell)
+            with atomic_folder(folder, "keep") as part:
+                (part / "subwords.json").write_text(json.dumps(vocabularies.write(part, pair)))
+        return vocabularies.read(folder, json.loads((folder / "subwords.json").read_text()))
+
+    def _learn(self, lines: Lines, tell: Tell) -> Pair:
+        c = self.config
+        if c.texts:
+            lines = partial(readers.texts, [Path(f) for f in c.texts])
+        sources_only = self.one_sided or bool(c.texts) or self.sources_only
+        pairs = sum(1 for _ in counted(lines(), "counting", tell))
+        if not pairs:
+            raise ValueError("data: there is not one pair to train on")
+        both = c.joint and not sources_only
+        every = -(-pairs // max(1, c.lines // 2 if both else c.lines))  # spread over the whole corpus
+        sample = list(islice(lines(), 0, None, every))
+        sides = [[line.source for line in sample], [line.target for line in sample]]
+        if sources_only or self.kind:
+            sides = [sides[0] if sources_only else sides[0] + sides[1]]
+        elif c.joint:
+            sides = [[text for line in sample for text in line[:2]]]
+        learned = []
+        for texts in sides:
+            tell("learning subwords", 0)
+            if c.kind == "words":
+                learned.append(words.learn(texts, c))
+                continue
+            size = c.size or sentencepiece.choose_size(pairs, len(set().union(*texts)))
+            if self.kind:
+                return vocabularies.learn(self.kind, texts, size)
+            learned.append(sentencepiece.learn(texts, c, size))
+        return learned[0], learned[-1]
+
+
+def counted(lines: Iterable[Line], what: str, tell: Tell) -> Iterator[Line]:
+    for number, line in zip(count(), lines, strict=False):
+        if number % 50_000 == 0:
+            tell(what, number)
+        yield line
+
+
+def digest(*parts) -> str:
+    text = json.dumps([FORMAT, *parts], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _hash(path: Path) -> str:
+    if not path.is_file():
+        raise ValueError(f"{path}: no such file")
+    return sha256(path)
+
+
+def _with_phrasebook(data: DataConfig) -> DataConfig:
+    """The files of the built-in phrasebook, where it is asked for."""
+    if not data.phrasebook:
+        return data
+    from heed.data.synthetic import phrasebook
+
+    folder = cache_folder() / f"phrasebook-{phrasebook.EDITION}-{data.phrasebook}"
+    paths = {f"{part}.{side}": folder / f"{part}.{side}" for part in ("train", "valid") for side in ("ko", "en")}
+    if not all(path.is_file() for path in paths.values()):
+        phrasebook.write(folder, train=data.phrasebook)
+    return dataclasses.replace(
+        data,
+        source=[str(paths["train.ko"])],
+        target=[str(paths["train.en"])],
+        valid_source=data.valid_source or [str(paths["valid.ko"])],
+        valid_target=data.valid_target or [str(paths["valid.en"])],
+        phrasebook=None,
+    )

@@ -1,0 +1,46 @@
+"""What a task may ask of a model.
+
+Python compares a class with a Protocol by the names of methods alone, so each name here means one thing: no two
+abilities share a method name with different arguments.
+"""
+
+from typing import Any, Protocol, runtime_checkable
+
+from torch import Tensor
+
+
+@runtime_checkable
+class HasVocabularyOutput(Protocol):
+    def output_weights(self) -> tuple[Tensor, Tensor | None]:
+        """The matrix (vocab, dim) and the bias (vocab) that turn hidden states into logits."""
+
+
+@runtime_checkable
+class EncodesAndDecodes(HasVocabularyOutput, Protocol):
+    """Reads a source and predicts each next token of its target: translators, summarizers, denoisers."""
+
+    def encode(self, source: Tensor, valid: Any = None) -> Any:
+        """(b, s) token ids to the memory that the decoder attends to."""
+
+    def decode(self, target: Tensor, memory: Any, valid: Any = None, cache: Any = None, borders: Any = None) -> Tensor:
+        """(b, t) token ids to hidden states (b, t, dim)."""
+
+    def project(self, x: Tensor) -> Tensor:
+        """Hidden states to logits."""
+
+
+@runtime_checkable
+class ContinuesText(HasVocabularyOutput, Protocol):
+    """Predicts each next token of one text: language models."""
+
+    def start(self, rows: int) -> Any:
+        """The state before any token is read, for a batch of `rows` texts."""
+
+    def hidden_states(self, tokens: Tensor, state: Any = None) -> Tensor:
+        """(b, t) token ids to hidden states (b, t, dim); `state` then covers these tokens too."""
+
+
+@runtime_checkable
+class ClassifiesText(Protocol):
+    def classify_text(self, tokens: Tensor, valid: Tensor | None = None) -> Tensor:
+        """(b, t) token ids, and where they are not padding, to logits (b, labels)."""

@@ -1,0 +1,32 @@
+"""What a trained folder is to its user."""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from heed.models.package import Package
+
+
+class Product:
+    """An object with verbs: what a user can ask of it from Python, the command line or the service."""
+
+    noun: ClassVar[str]
+    verbs: ClassVar[tuple[str, ...]]
+
+    @classmethod
+    def open(cls, packages: Sequence[Package], names: Sequence[str], **options: Any) -> Any:
+        """The product of a model, or of several as one. `names` are the folders, for errors."""
+        raise NotImplementedError
+
+    @classmethod
+    def refusal(cls, name: str, verb: str) -> str:
+        """The sentence for a verb that this product does not have."""
+        *most, last = cls.verbs
+        able = f"{', '.join(most)} or {last}" if most else last
+        return f"{name} is {cls.noun}: it cannot {verb}; use heed {able}"
+
+
+def single(packages: Sequence[Package], names: Sequence[str], noun: str) -> Package:
+    """The one model of a product that cannot be an ensemble."""
+    if len(packages) > 1:
+        raise ValueError(f"{','.join(names)} are several: {noun} is opened alone")
+    return packages[0]

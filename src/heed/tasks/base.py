@@ -1,0 +1,138 @@
+"""What a task is: everything that differs between translation, language modelling, classification and the rest."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
+
+from torch import nn
+
+from heed.data.batching import DataPosition
+from heed.models.package import Package
+from heed.products.product import Product
+from heed.training.loss import Loss
+
+Tell = Callable[[str, int], None]  # what is being done, and how much of it is done
+
+
+class Metric(NamedTuple):
+    """Declared once by a task; training, early stopping, log, curves, model card and page all use this."""
+
+    name: str
+    label: str
+    higher_is_better: bool
+    meaning: Callable[[], str]  # for the model card: what the number means, or its signature
+    decimals: int = 2
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Data, ready to be trained on. `key` is a hash: the same files and settings have the same key.
+
+    `sizes` fill the fields of a new model's config that the data decide; `defaults` those that the data suggest.
+    """
+
+    key: str
+    train: Any
+    valid: Any
+    processors: Mapping[str, Any]
+    sizes: Mapping[str, int | None]
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+
+
+class ValidationResult(NamedTuple):
+    """`scores` by metric name; `samples` are (input, expected, output)."""
+
+    scores: dict[str, float]
+    samples: list[tuple[str, str, str]]
+
+
+@runtime_checkable
+class Validation(Protocol):
+    """A validation set, prepared once and run many times."""
+
+    size: int
+
+    def run(self, model: nn.Module) -> ValidationResult: ...
+
+    def facts(self, model: nn.Module) -> dict[str, Any]:
+        """What config.json of the model folder records because of what was measured here."""
+
+    def too_long(self, max_length: int) -> int:
+        """How many texts do not count in the loss, because the model has fewer positions."""
+
+
+Objective = Callable[[nn.Module, Any], Loss]
+
+
+@dataclass(frozen=True)
+class Task(ABC):
+    """One object per run. It holds its settings and no other state. The first metric decides which model is best."""
+
+    settings: Any
+
+    name: ClassVar[str]  # task.name in a recipe
+    title: ClassVar[str]  # of the model card
+    example: ClassVar[str]  # how the trained folder is used, with {} for its path
+    unit: ClassVar[str] = "pairs"  # what the training data are counted in
+    Settings: ClassVar[type]  # the [task] section
+    sections: ClassVar[Mapping[str, type]]  # the other sections that it reads, by name; "data" is one of them
+    needs: ClassVar[type]  # the Protocol of the models that it can train
+    special_tokens: ClassVar[tuple[str, ...]] = ()  # that the vocabulary must have
+    metrics: ClassVar[tuple[Metric, ...]]
+    final_names: ClassVar[tuple[str, ...]] = ()  # the files that `final_files` may write
+    products: ClassVar[tuple[type[Product], ...]]  # what a trained model can be to its user, the usual one first
+
+    @property
+    def teachers(self) -> Sequence[str]:
+        """The models whose predictions are learned from, by name."""
+        return ()
+
+    def check(self, recipe: Any) -> None:
+        """Refuse settings of different sections that contradict each other."""
+        return
+
+    def check_base(self, recipe: Any, base: Package) -> None:
+        """Refuse a pre-trained model that lacks what this task needs."""
+        return
+
+    @abstractmethod
+    def prepare(self, recipe: Any, base: Package | None, tell: Tell) -> Prepared:
+        """Read the files, or find what an earlier run prepared. The processors of a pre-trained model are kept."""
+
+    @abstractmethod
+    def objective(self, prepared: Prepared, teachers: Sequence[nn.Module] = ()) -> Objective:
+        """From a model and a batch to the loss. With a method `packed` it also takes packed batches."""
+
+    @abstractmethod
+    def validation(self, recipe: Any, prepared: Prepared) -> Validation: ...
+
+    @abstractmethod
+    def batches(
+        self, recipe: Any, prepared: Prepared, plan: Any, share: tuple[int, int], position: DataPosition
+    ) -> Iterator[tuple[DataPosition, Any]]:
+        """The batches from a position on, without end; `share` is (rank, processes). Each depends on (seed, epoch, index)."""
+
+    def longest(self, recipe: Any, prepared: Prepared, max_length: int) -> int:
+        """The most tokens that a training text may have; 0 where texts are cut into windows."""
+        return 0
+
+    def data_summary(self, prepared: Prepared) -> str:
+        """A sentence on how much there is to train on, and what was filtered."""
+        return f"{len(prepared.train):,} {self.unit} to train on."
+
+    def notes(self, recipe: Any, prepared: Prepared, validation: Validation, max_length: int) -> list[str]:
+        """What the user should know before training starts."""
+        return []
+
+    def facts(self, recipe: Any, prepared: Prepared, base: Mapping[str, Any]) -> dict[str, Any]:
+        """What config.json of the model folder records; `base` are the facts of the pre-trained model."""
+        return {}
+
+    def card_rows(self, recipe: Any, prepared: Prepared, facts: Mapping[str, Any]) -> dict[str, str]:
+        """Rows of the model card on the data."""
+        return {}
+
+    def final_files(self, model: nn.Module, prepared: Prepared, validation: Validation) -> dict[str, str]:
+        """Further text files of the finished model folder, by name."""
+        return {}

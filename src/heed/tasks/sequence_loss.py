@@ -1,0 +1,111 @@
+"""Losses of models that predict each next target token from a source: cross entropy, R-Drop, distillation."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from heed.data.batching import Batch
+from heed.data.packing import Packed
+from heed.models.abilities import EncodesAndDecodes
+from heed.training.loss import (
+    Distillation,
+    Loss,
+    TeacherOutput,
+    chunked_cross_entropy,
+    distillation_loss,
+    ensemble_logits,
+    smoothed_cross_entropy,
+)
+
+
+@dataclass(frozen=True)
+class CrossEntropy:
+    """Cross entropy with label smoothing. The output layer sees no padding."""
+
+    smoothing: float = 0.1
+
+    def __call__(self, model: EncodesAndDecodes, batch: Batch | Packed) -> Loss:
+        if isinstance(batch, Packed):
+            return self.packed(model, batch)
+        return smoothed_cross_entropy(_logits(model, batch), batch.expected, self.smoothing)[0]
+
+    def packed(self, model: EncodesAndDecodes, batch: Packed) -> Loss:
+        """The same for sequences packed end to end."""
+        total, nll = chunked_cross_entropy(
+            _states(model, batch).squeeze(0), *model.output_weights(), batch.expected, self.smoothing
+        )
+        return Loss(total, nll, batch.count)
+
+
+@dataclass(frozen=True)
+class RDrop:
+    """Two passes with different dropout that should agree (Liang et al., 2021).
+
+    The mean of their losses plus `weight` / 2 times the symmetric KL divergence: half of the paper's sum.
+    """
+
+    smoothing: float = 0.1
+    weight: float = 5.0
+
+    def __call__(self, model: EncodesAndDecodes, batch: Batch | Packed) -> Loss:
+        if isinstance(batch, Packed):
+            return self.packed(model, batch)
+        n = len(batch.expected)
+        both, logp = smoothed_cross_entropy(_logits(model, _twice(batch)), batch.expected.repeat(2), self.smoothing)
+        one, other = logp[:n], logp[n:]
+        divergence = ((one.exp() - other.exp()) * (one - other)).sum() / 2
+        return Loss(both.total / 2 + self.weight / 2 * divergence, both.nll / 2, n)
+
+    def packed(self, model: EncodesAndDecodes, batch: Packed) -> Loss:
+        """The same for sequences packed end to end."""
+        states = _states(model, batch.twice()).squeeze(0).unflatten(0, (2, -1))
+        total, nll = chunked_cross_entropy(states, *model.output_weights(), batch.expected, self.smoothing, self.weight)
+        return Loss(total, nll, batch.count)
+
+
+@dataclass(frozen=True, eq=False)
+class Distilled:
+    """Word-level distillation (Kim and Rush, 2016): for a `share` of the loss the teachers' distribution is the target.
+
+    Teachers have the student's vocabulary. Several are an ensemble: the mean of their probabilities counts.
+    """
+
+    teachers: tuple[nn.Module, ...]
+    smoothing: float = 0.1
+    share: float = 0.5
+
+    def __call__(self, model: EncodesAndDecodes, batch: Batch | Packed) -> Loss:
+        if isinstance(batch, Packed):
+            return self.packed(model, batch)
+        with torch.no_grad():
+            target = ensemble_logits([_logits(teacher, batch) for teacher in self.teachers])
+        return distillation_loss(_logits(model, batch), target, batch.expected, self.smoothing, self.share)
+
+    def packed(self, model: EncodesAndDecodes, batch: Packed) -> Loss:
+        """The same for sequences packed end to end."""
+        with torch.no_grad():
+            outputs = [TeacherOutput(_states(t, batch).squeeze(0), *t.output_weights()) for t in self.teachers]
+        total, nll = chunked_cross_entropy(
+            _states(model, batch).squeeze(0),
+            *model.output_weights(),
+            batch.expected,
+            self.smoothing,
+            distillation=Distillation(outputs, self.share),
+        )
+        return Loss(total, nll, batch.count)
+
+
+def _logits(model: EncodesAndDecodes, batch: Batch) -> torch.Tensor:
+    states = model.decode(batch.target, model.encode(batch.source, batch.valid), batch.valid)
+    return model.project(states.flatten(0, 1).index_select(0, batch.positions))
+
+
+def _states(model: EncodesAndDecodes, batch: Packed) -> torch.Tensor:
+    return model.decode(batch.target, model.encode(batch.source, batch.valid), batch.valid, borders=batch.borders)
+
+
+def _twice(batch: Batch) -> Batch:
+    source, valid, target = (part.repeat(2, 1) for part in (batch.source, batch.valid, batch.target))
+    places = torch.cat([batch.positions, batch.positions + batch.target.numel()])
+    return Batch(source, valid, target, places, batch.expected)

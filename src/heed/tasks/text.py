@@ -1,0 +1,225 @@
+"""What the tasks on lines of text share: files, vocabularies, filters, batches."""
+
+import dataclasses
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+from heed.data import corpus as corpora
+from heed.data.batching import Batches, DataPosition
+from heed.data.config import DataConfig
+from heed.data.filters import FiltersConfig
+from heed.data.prefetch import in_processes, worker_count
+from heed.data.prepare import Learning, TextFiles, digest, pair_corpus
+from heed.data.vectors import VectorsConfig
+from heed.decoding.config import DecodingConfig
+from heed.models.package import Package
+from heed.tasks.base import Prepared, Task, Tell, Validation
+from heed.vocabularies.sentencepiece import SubwordsConfig
+from heed.vocabularies.vocabulary import Pair
+
+WORD_SETTINGS = ("cut", "lower", "least")  # of a vocabulary of whole words
+
+
+class TextTask(Task):
+    """Pairs of lines, or lines `one_sided`; both sides are encoded by vocabularies, unless `labels` are the target."""
+
+    sections: ClassVar[Mapping[str, type]] = {
+        "data": DataConfig, "filters": FiltersConfig, "subwords": SubwordsConfig, "vectors": VectorsConfig, "decoding": DecodingConfig,
+    }  # fmt: skip
+    one_sided: ClassVar[bool] = False
+    labels: ClassVar[bool] = False
+    samples_subwords: ClassVar[bool] = False  # whether subword regularization (BPE-dropout) makes sense
+
+    # checks
+
+    def check(self, recipe: Any) -> None:
+        self._check_data(recipe)
+        self._check_subwords(recipe)
+        self._check_vectors(recipe)
+        self._check_length(recipe)
+
+    def _check_data(self, recipe: Any) -> None:
+        data = recipe.data
+        if self.one_sided and (data.target or data.valid_target):
+            raise ValueError(
+                f"data.target is given, but {self.name} is learned from text alone: name it as data.source"
+            )
+        if not self.one_sided and data.source and not data.target:
+            raise ValueError(f"data.target is missing: {self.name} is learned from pairs")
+
+    def _check_subwords(self, recipe: Any) -> None:
+        c, plain, kind = recipe.subwords, SubwordsConfig(), recipe.model.vocabulary
+        if c.sampling and (kind or c.kind == "words" or not self.samples_subwords):
+            raise ValueError(
+                f"subwords.sampling is {c.sampling}, but words are cut anew for heed's own vocabulary and "
+                "for translation alone: set it to 0"
+            )
+        for name in ("coverage",) if c.kind == "words" else WORD_SETTINGS:
+            if getattr(c, name) != getattr(plain, name):
+                whose = "not" if c.kind == "words" else "only"
+                raise ValueError(f"subwords.{name} is {getattr(c, name)!r}; it is {whose} for subwords.kind = 'words'")
+        own = ("kind", "joint", "coverage", "source_model", "target_model", *WORD_SETTINGS)
+        every = (*own, "size", "lines", "texts")
+        folder = recipe.model.folder
+        for name in every if folder else own if kind else ():
+            if getattr(c, name) != getattr(plain, name):
+                whose = f"that of {folder}" if folder else f"of {kind}'s own kind"
+                raise ValueError(
+                    f"subwords.{name} is {getattr(c, name)!r}, but the vocabulary is {whose}: leave it out"
+                )
+
+    def _check_vectors(self, recipe: Any) -> None:
+        model = recipe.model
+        for name, path in recipe.vectors.files.items():
+            if (name == "text") != self.one_sided:
+                right = "vectors.text" if self.one_sided else "vectors.source or vectors.target"
+                raise ValueError(f"vectors.{name} is {path!r}, but the task is {self.name}: call it {right}")
+            if model.folder and not model.fresh:
+                raise ValueError(f"vectors.{name} is {path!r}, but {model.folder} has vectors of its own: leave it out")
+            if recipe.subwords.kind != "words" and not model.folder:
+                raise ValueError(
+                    f"vectors.{name} is {path!r}, but subwords.kind is {recipe.subwords.kind!r}, and pieces of words have no "
+                    'word vectors: set subwords.kind to "words"'
+                )
+
+    def _check_length(self, recipe: Any) -> None:
+        longest, limit = recipe.model.setting("max_length"), recipe.filters.max_length
+        if limit < 2 or (longest is not None and limit > longest):
+            most = f", and at most model.max_length, {longest}" if longest else ""
+            raise ValueError(f"filters.max_length is {limit}; it must be at least 2{most}")
+
+    def check_base(self, recipe: Any, base: Package) -> None:
+        source, target = base.vocabularies
+        if recipe.subwords.sampling and not hasattr(source, "sample"):
+            raise ValueError(
+                f"subwords.sampling is {recipe.subwords.sampling}, but words are cut anew for heed's own vocabulary alone, "
+                f"and {recipe.model.folder} has another: set it to 0"
+            )
+        if self.one_sided and source.key() != target.key():
+            raise ValueError(
+                f"{recipe.model.folder} has a vocabulary for each side, and {self.name} is learned from one: start from "
+                "another model"
+            )
+
+    # data
+
+    def filters(self, filters: FiltersConfig) -> FiltersConfig:
+        """The filters that make sense for this task: with one text, both sides are the same."""
+        return dataclasses.replace(filters, rejected=None, **({"same": False} if self.one_sided else {}))
+
+    def prepare(self, recipe: Any, base: Package | None, tell: Tell) -> Prepared:
+        files = TextFiles(recipe.data, self.one_sided)
+        valid = files.valid()
+        holdout = 0 if valid else files.data.holdout
+        filters = self.filters(recipe.filters)
+        texts = files.key(filters.duplicates, holdout, self.one_sided)
+        learning = Learning(recipe.subwords, recipe.model.vocabulary, self.one_sided, sources_only=self.labels)
+        pair = base.vocabularies if base is not None else learning.pair(files.train, texts, tell)
+        processors = self.processors(pair, files, base)
+        pair = tuple(processors.values())
+        with_text = recipe.subwords.sampling > 0
+        key = digest(texts, dataclasses.asdict(filters), [part.key() for part in pair], with_text)
+        corpus = pair_corpus(
+            key, files.train, pair, filters, holdout=holdout, with_text=with_text, one_sided=self.one_sided, tell=tell
+        )
+        if recipe.filters.rejected:
+            Path(recipe.filters.rejected).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(corpus.folder / "rejected.tsv", recipe.filters.rejected)
+        valid = corpora.read_held_out(corpus.folder) if holdout else valid
+        joint = pair[0].key() == pair[1].key()
+        return Prepared(
+            key, corpus, valid, processors, self.sizes(pair, base), {} if joint or self.labels else {"tied": "target"}
+        )
+
+    def processors(self, pair: Pair, files: TextFiles, base: Package | None) -> dict[str, Any]:
+        """What turns text into ids, by the names that the model folder gives them."""
+        return dict(zip(("source", "target"), pair, strict=True))
+
+    def sizes(self, pair: Pair, base: Package | None) -> dict[str, int | None]:
+        """A pre-trained model keeps its vocabulary, which may have room to spare."""
+        if base is not None:
+            return {}
+        joint = pair[0].key() == pair[1].key()
+        return {"vocab_size": len(pair[1]), "source_vocab_size": None if joint else len(pair[0])}
+
+    # training
+
+    def batches(
+        self, recipe: Any, prepared: Prepared, plan: Any, share: tuple[int, int], position: DataPosition
+    ) -> Iterator[tuple[DataPosition, Any]]:
+        pair, noise, sampling = tuple(prepared.processors.values()), self.noise(prepared), recipe.subwords.sampling
+        made = Batches(
+            prepared.train,
+            budget=recipe.training.batch_tokens,
+            seed=recipe.training.seed,
+            sampling=sampling,
+            subwords=pair if sampling else None,
+            max_length=plan.longest,
+            marks=tuple(part.marks for part in pair),
+            collate=plan.collate,
+            noise=noise,
+            share=share,
+            plan=plan.grouping,
+        )
+        # sampling subwords or making noise costs as much as training on the result: other processes do it
+        apart = sampling or noise is not None
+        return in_processes(made, position, workers=worker_count()) if apart else made.start(position)
+
+    def noise(self, prepared: Prepared) -> Any:
+        """What corrupts the source of each example, if anything does."""
+        return None
+
+    def longest(self, recipe: Any, prepared: Prepared, max_length: int) -> int:
+        if recipe.subwords.sampling:
+            return max_length
+        sides = zip((prepared.train.source, prepared.train.target), prepared.processors.values(), strict=True)
+        return max(int(side.lengths.max()) + len(words.marks.before) + 1 for side, words in sides)
+
+    # what is told and recorded
+
+    def data_summary(self, prepared: Prepared) -> str:
+        r = prepared.train.report
+        aside = f"; {r.held_out:,} set aside for validation" if r.held_out else ""
+        return f"{r.kept:,} {self.unit} to train on, of {r.read:,}{aside}; left out: {r.describe()}."
+
+    def notes(self, recipe: Any, prepared: Prepared, validation: Validation, max_length: int) -> list[str]:
+        data, notes = recipe.data, []
+        source, target = data.languages({}).values()
+        named = source and target and not (data.source_language and data.target_language)
+        if named and not recipe.model.folder:
+            notes.append(f"A model from {source} to {target}, as the names of the files tell.")
+        if long := validation.too_long(max_length):
+            notes.append(
+                f"{long:,} of {validation.size:,} validation texts are too long for the model: they do not count in the loss."
+            )
+        return notes
+
+    def facts(self, recipe: Any, prepared: Prepared, base: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            "languages": recipe.data.languages(base.get("languages") or {}),
+            **{name: base[name] for name in ("origin",) if name in base},
+            "max_source": max_source(prepared),
+            "decoding": dataclasses.asdict(recipe.decoding),
+        }
+
+    def card_rows(self, recipe: Any, prepared: Prepared, facts: Mapping[str, Any]) -> dict[str, str]:
+        data, report = recipe.data, prepared.train.report
+        files = [Path(f).name for f in (*data.source, *data.target, *data.tsv)]
+        return {
+            "data": ", ".join(files or [f"phrasebook ({data.phrasebook} pairs)"]),
+            self.unit: f"{report.kept} of {report.read}; left out: {report.describe()}",
+            "licence of the data": data.licence or "not stated",
+        }
+
+
+def max_source(prepared: Prepared) -> int:
+    """The longest source of training, with its special tokens: a longer one is split, not guessed at."""
+    vocabulary = next(iter(prepared.processors.values()))
+    return prepared.train.longest + len(vocabulary.marks.before) + 1
+
+
+def validation_search(recipe: Any) -> DecodingConfig:
+    """The search settings of a recipe, as validation uses them: quick, and one hypothesis."""
+    return dataclasses.replace(recipe.decoding, beam=recipe.training.valid_beam, nbest=1, sample=False)

@@ -1,0 +1,3 @@
+"""The version of heed, below everything that writes it down."""
+
+__version__ = "0.1.0"
