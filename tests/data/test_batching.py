@@ -29,9 +29,9 @@ from heed.data.noise import Denoise
 from heed.data.packing import pack
 from heed.data.prefetch import in_processes, in_thread
 from heed.models import MODELS
-from heed.tasks.classification import Classification
-from heed.tasks.gap_sentences import GapSentences
-from heed.tasks.translation import RDrop, Translation
+from heed.tasks.classification import ClassificationLoss
+from heed.tasks.gap_sentences import GapSentencesLoss
+from heed.tasks.sequence_loss import CrossEntropy, RDrop
 from heed.vocabularies.ragged import as_ragged
 from heed.vocabularies.sentencepiece import FIRST, LAST, MARKS, PAD
 from heed.vocabularies.vocabulary import SpecialTokens
@@ -339,9 +339,9 @@ def test_a_share_that_is_none_is_refused(made):
 
 
 def tiny_model(name, **more):
-    kind, config = MODELS[name]
+    system = MODELS[name]
     sizes = {"dim": 16, "heads": 2, "hidden": 24, "encoder_layers": 2, "decoder_layers": 2, "max_length": 32}
-    made = kind(config(vocab_size=20, **sizes, **more)).double()
+    made = system.model(system.config(vocab_size=20, **sizes, **more)).double()
     for weight in made.parameters():
         nn.init.normal_(weight, std=0.2)
     return made
@@ -349,7 +349,12 @@ def tiny_model(name, **more):
 
 @pytest.mark.parametrize(
     ("objective", "name"),
-    [(Translation(0.1), "transformer"), (Translation(), "bart"), (RDrop(), "transformer"), (GapSentences(), "pegasus")],
+    [
+        (CrossEntropy(0.1), "transformer"),
+        (CrossEntropy(), "bart"),
+        (RDrop(), "transformer"),
+        (GapSentencesLoss(), "pegasus"),
+    ],
 )
 def test_an_empty_share_has_no_gradient(objective, name):
     batch, model = collate([], []), tiny_model(name)
@@ -363,9 +368,9 @@ def test_an_empty_share_has_no_gradient(objective, name):
 
 
 def test_an_empty_share_of_labels_has_no_gradient():
-    batch, model = collate_labelled([], [], (MARKS, MARKS)), tiny_model("bart-classifier", labels=3)
+    batch, model = collate_labelled([], [], (MARKS, MARKS)), tiny_model("bart", labels=3)
     assert isinstance(batch, LabelledBatch) and batch.labels.dtype == torch.int64
-    loss = Classification(0.1)(model.train(), batch)
+    loss = ClassificationLoss(0.1)(model.train(), batch)
     loss.total.backward()
     assert (loss.total.item(), loss.count) == (0, 0)
     assert all(weight.grad is None or not weight.grad.any() for weight in model.parameters())
