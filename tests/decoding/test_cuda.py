@@ -13,7 +13,7 @@ from heed.decoding.cuda import weights
 from heed.decoding.cuda.buffers import Rules, Size
 from heed.decoding.cuda.search import Machine, rounded, search
 from heed.decoding.ranking import PENALTIES, STOPPING
-from heed.decoding.sample import likeliest, one_by_one
+from heed.decoding.sample import greedy, stepwise_search
 from heed.models.bart import Bart, BartConfig
 from heed.models.marian import Marian, MarianConfig
 from heed.models.pegasus import Pegasus, PegasusConfig
@@ -59,17 +59,17 @@ def plain(model, sources, most, r):
     source = nn.utils.rnn.pad_sequence([torch.tensor(own) for own in sources], batch_first=True)
     valid = torch.arange(source.shape[1]) < torch.tensor([len(own) for own in sources])[:, None]
     most = torch.tensor(most)
-    kept = [limits.never(r.never)] if r.never else []
-    kept += [limits.at_least(r.least, LAST)] if r.least else []
-    kept += [limits.begins(r.begin)] if r.begin else []
-    kept += [limits.ends(most, LAST)] if r.force_end else []
+    kept = [limits.ban_tokens(r.never)] if r.never else []
+    kept += [limits.min_length(r.least, LAST)] if r.least else []
+    kept += [limits.force_begin(r.begin)] if r.begin else []
+    kept += [limits.force_end(most, LAST)] if r.force_end else []
     more = {
         "first": FIRST, "last": LAST, "alpha": r.alpha, "penalty": r.penalty, "rules": kept,
         "renormalize": r.renormalize,
     }  # fmt: skip
     state = model.start(source, valid)
     if r.beams == 1:
-        return one_by_one(model, state, most, likeliest, **more)
+        return stepwise_search(model, state, most, greedy, **more)
     return beam_search(model, state, most, beams=r.beams, nbest=r.nbest, stop=STOPPING[r.stop], **more)
 
 

@@ -62,9 +62,9 @@ def test_the_likeliest_is_that_of_a_plain_loop(generator):
 
 
 def test_a_beam_finds_nothing_worse_than_the_likeliest(generator):
-    likeliest = generator.generate("the", length=6, sample=False)[0]
+    greedy = generator.generate("the", length=6, sample=False)[0]
     found = generator.generate("the", length=6, beam=8, count=3)
-    assert found[0].score >= likeliest.score
+    assert found[0].score >= greedy.score
     assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
 
 

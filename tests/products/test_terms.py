@@ -223,7 +223,7 @@ def test_terms_are_not_remembered_for_ever(subwords, monkeypatch):
 def says(encoder, term, sentence, fixed=True):
     vocabulary = encoder.vocabulary
     ids = vocabulary.encode([sentence])[0]
-    return not Automaton([encoder.term(term, fixed)], encoder.letters).missing(ids)
+    return not Automaton([encoder.term(term, fixed)], encoder.letters).missing_terms(ids)
 
 
 @pytest.fixture(scope="module", params=["own", "marian"])
@@ -236,7 +236,7 @@ def encoder(request, subwords, pairs):
 
 @pytest.mark.parametrize("term", ["milk", "Tobigs", "투빅스", "Studio 54", "C++", "東京"])
 def test_a_term_is_seen_in_every_place_where_it_is_a_word(encoder, term):
-    assert len(encoder.letters.begin) == encoder.vocab_size
+    assert len(encoder.letters.extends) == encoder.vocab_size
     for sentence in (f"{term} is here", f"here is {term}.", f"the ({term}) of", f'a "{term}"!', f"{term}"):
         assert says(encoder, term, sentence), sentence
 
@@ -246,12 +246,12 @@ def test_a_term_within_a_word_does_not_count(encoder):
         ids = [*encoder.term(term)[0].tokens]
         assert not says(encoder, term, f"a {other} here") or encoder.vocabulary.encode([other])[0] != ids
     join = encoder.vocabulary.encode(["(xs"])[0][-1]
-    own = next(way.tokens for way in encoder.term("milk", fixed=True) if not way.apart)
+    own = next(way.tokens for way in encoder.term("milk", fixed=True) if not way.inside)
     automaton = Automaton([encoder.term("milk", fixed=True)], encoder.letters)
-    assert not automaton.missing(own)
-    assert automaton.missing([*own, join])
+    assert not automaton.missing_terms(own)
+    assert automaton.missing_terms([*own, join])
     particle = encoder.vocabulary.encode(["(가"])[0][-1]
-    assert not automaton.missing([*own, particle])
+    assert not automaton.missing_terms([*own, particle])
 
 
 def test_a_capital_is_for_the_beginning_of_a_sentence(encoder):
@@ -271,7 +271,7 @@ def test_letters_are_known_by_their_tokens(encoder):
             assert not starts
     byte = pieces.index("<0xED>")
     assert (begin[byte], end[byte]) == (False, True)
-    assert torch.is_tensor(encoder.letters.begin)
+    assert torch.is_tensor(encoder.letters.extends)
 
 
 def attending(at):
@@ -301,7 +301,7 @@ def test_a_term_replaces_the_word_that_attended_to_it(translator):
     terms = TermSearch(translator.bundle, translator.term_encoder, attending(at))
     found = terms.replaced_tokens([source], [[*said, target.marks.last]], wanted, 4096)[0]
     first = said[numbers.index(2)]
-    own = [way for way in wanted[0].terms[0] if not (way.apart or way.first)]
+    own = [way for way in wanted[0].terms[0] if not (way.inside or way.first)]
     assert first in found[own[0].tokens[0]]
     assert all(target.pieces([token])[0].startswith("▁") for token in found[own[0].tokens[0]])
     terms = TermSearch(translator.bundle, translator.term_encoder, attending([len(source)] * len(said)))

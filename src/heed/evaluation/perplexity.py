@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from heed.data.batching import DataPosition
-from heed.data.streams import NOTHING, Windows, flat
+from heed.data.streams import IGNORED, Windows, join_lines
 from heed.version import __version__
 from heed.vocabularies.vocabulary import Vocabulary
 from heed.vocabularies.words import Words
@@ -63,7 +63,7 @@ def measure_perplexity(model: nn.Module, subwords: Vocabulary, lines: Sequence[s
 
     Each part but the first starts from the token before it and an empty state, so the result is then a little higher.
     """
-    ids = flat(subwords.encode(lines), subwords.marks.last)
+    ids = join_lines(subwords.encode(lines), subwords.marks.last)
     if not len(ids):
         raise ValueError("the text has no lines: there is nothing to measure")
     if rows < 1:
@@ -106,5 +106,5 @@ def token_nll(model: nn.Module, states: Float[Tensor, "b t dim"], expected: Int[
         logits = model.project(hidden)
         logp = (logits.float() if logits.dtype.itemsize < 4 else logits).log_softmax(dim=-1)
         nll = -logp.gather(1, targets.clamp(min=0)[:, None])[:, 0]
-        chunks.append(nll.masked_fill(targets == NOTHING, 0.0))
+        chunks.append(nll.masked_fill(targets == IGNORED, 0.0))
     return torch.cat(chunks).view(expected.shape)

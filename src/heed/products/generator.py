@@ -11,10 +11,10 @@ from torch import nn
 
 from heed import config as settings
 from heed.data.batching import by_length
-from heed.data.streams import NOTHING
+from heed.data.streams import IGNORED
 from heed.decoding import limits
 from heed.decoding.config import DecodingConfig
-from heed.decoding.limits import Rule, ruled
+from heed.decoding.limits import Rule, apply_rules
 from heed.decoding.steps import Hypothesis
 from heed.evaluation.perplexity import token_nll
 from heed.lab.surprisal import Surprisal, TokenSurprisal
@@ -121,7 +121,7 @@ class Generator(Product):
         """The words of a text that are not in a vocabulary of words."""
         if not isinstance(self.subwords, Words):
             return []
-        return [word for word in self.subwords.split(text) if word not in self.subwords.numbers]
+        return [word for word in self.subwords.split(text) if word not in self.subwords.ids]
 
     def encode(self, prompt: str) -> list[int]:
         """A text as ids; each of its lines but the last has an end."""
@@ -151,7 +151,7 @@ class Generator(Product):
 
     def _plan(self, config: DecodingConfig, one_line: bool) -> tuple[DecodingConfig, SpecialTokens, list[Rule]]:
         """Settings, special tokens and rules of a search. A line end is banned by min_length, but ends it only with `one_line`."""
-        rules = [limits.at_least(config.min_length, self.marks.last)] if config.min_length else []
+        rules = [limits.min_length(config.min_length, self.marks.last)] if config.min_length else []
         marks = self.marks._replace(last=self.marks.last if one_line else NO_END, before=())
         return replace(config, min_length=0, force_end=False), marks, rules
 
@@ -171,7 +171,7 @@ class Generator(Product):
         while tokens.shape[1] < config.max_length and not (tokens.shape[1] and token == marks.last):
             with torch.inference_mode():
                 logits = self.model.step(torch.tensor([token], device=self.device), state)
-                chosen = choose(ruled(logits, tokens, row, rules, config.renormalize), row)
+                chosen = choose(apply_rules(logits, tokens, row, rules, config.renormalize), row)
                 tokens, token = torch.cat([tokens, chosen[:, None]], dim=1), int(chosen)
             yield token
 
@@ -188,9 +188,9 @@ class Generator(Product):
     def _token_logprobs(self, lines: list[list[int]]) -> list[list[float]]:
         """The log-probability of each token of a batch of lines."""
         width = max(map(len, lines))
-        expected = torch.tensor([line + [NOTHING] * (width - len(line)) for line in lines], device=self.device)
+        expected = torch.tensor([line + [IGNORED] * (width - len(line)) for line in lines], device=self.device)
         tokens = torch.full_like(expected, self.marks.last)
-        tokens[:, 1:] = expected[:, :-1].masked_fill(expected[:, :-1] == NOTHING, self.marks.pad)
+        tokens[:, 1:] = expected[:, :-1].masked_fill(expected[:, :-1] == IGNORED, self.marks.pad)
         states = self.model.hidden_states(tokens, self.model.start(len(lines)))
         nll = token_nll(self.model, states, expected).tolist()
         return [[-value for value in row[: len(line)]] for row, line in zip(nll, lines, strict=True)]

@@ -6,9 +6,9 @@ import torch
 from torch import nn
 
 from heed.data.batching import by_length
-from heed.data.shortlist import Shortlist, TranslationTable, short
+from heed.data.shortlist import Shortlist, TranslationTable, by_size
 from heed.decoding.config import DecodingConfig
-from heed.decoding.limits import Rule, among
+from heed.decoding.limits import Rule, allow_only
 from heed.evaluation.translation import metrics
 from heed.products.translator.model_bundle import ModelBundle, Sentences
 from heed.vocabularies.vocabulary import Pair
@@ -28,7 +28,7 @@ def choose(
     if not sources:
         return None
     best = _scores(bundle, sources, references, None, batch_tokens)
-    for shortlist in short(table, sources, len(subwords[1])):
+    for shortlist in by_size(table, sources, len(subwords[1])):
         scores = _scores(bundle, sources, references, shortlist, batch_tokens)
         if all(new >= old - LOST for new, old in zip(scores, best, strict=True)):
             return shortlist
@@ -52,5 +52,5 @@ def _only_listed(shortlist: Shortlist, sources: Sentences, bundle: ModelBundle) 
     marks = bundle.marks[1]
     allowed = torch.zeros(len(sources), bundle.model.config.vocab_size, dtype=torch.bool)
     for row, source in enumerate(sources):
-        allowed[row, [*shortlist.of(source), marks.last, *marks.before]] = True
-    return among(allowed.to(bundle.device))
+        allowed[row, [*shortlist.candidates(source), marks.last, *marks.before]] = True
+    return allow_only(allowed.to(bundle.device))

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from heed.data.batching import collate
-from heed.decoding.beam import Seen
+from heed.decoding.beam import SearchStep
 from heed.decoding.config import DecodingConfig
 from heed.lab.attention import Candidate, Look
 from heed.models.encoder_decoder import Trace
@@ -134,13 +134,13 @@ def look(
     )
 
 
-def search_one(bundle: ModelBundle, source: list[int], config: DecodingConfig, steps: list[Seen]) -> list[int]:
+def search_one(bundle: ModelBundle, source: list[int], config: DecodingConfig, steps: list[SearchStep]) -> list[int]:
     """The tokens that the search finds; its steps are appended to `steps`."""
     config = dataclasses.replace(config, nbest=1, sample=False)
-    return bundle.search([source], config, watch=steps.append)[0][0].tokens
+    return bundle.search([source], config, on_step=steps.append)[0][0].tokens
 
 
-def _candidates(steps: Sequence[Seen], beams: int, pieces) -> list[list[Candidate]]:
+def _candidates(steps: Sequence[SearchStep], beams: int, pieces) -> list[list[Candidate]]:
     """A search as the page draws it: which candidates were kept, ended, or dropped at each step."""
     shown = []
     for number, step in enumerate(steps):

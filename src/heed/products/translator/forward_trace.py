@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from heed.data.batching import collate
 from heed.decoding.config import DecodingConfig
-from heed.decoding.sample import trimmed
+from heed.decoding.sample import filter_top_k_top_p
 from heed.models.encoder_decoder import EncoderDecoder
 from heed.nn.attention import Attention, mix
 from heed.products.translator.attention_trace import search_one
@@ -156,7 +156,7 @@ def _choice(vocabulary: Vocabulary, logits: Tensor, choice: Choice) -> dict[str,
     logits = logits[choice.step].double()
     plain = logits.softmax(dim=-1)
     warm = (logits[None] / choice.temperature).log_softmax(dim=-1)
-    sampled = trimmed(warm, choice.top_k, choice.top_p)[0].softmax(dim=-1)
+    sampled = filter_top_k_top_p(warm, choice.top_k, choice.top_p)[0].softmax(dim=-1)
     top = plain.topk(min(LIKELY, len(plain))).indices.tolist()
     names = [vocabulary.pieces([token])[0] for token in top]
     return {

@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 from heed.data.batching import collate, pad
-from heed.decoding.beam import Pick, Seen
-from heed.decoding.config import DecodingConfig, longest
+from heed.decoding.beam import Pick, SearchStep
+from heed.decoding.config import DecodingConfig, max_output_length
 from heed.decoding.ensemble import Ensemble
 from heed.decoding.limits import Rule
 from heed.decoding.steps import Hypothesis, State
@@ -51,17 +51,17 @@ class ModelBundle:
         rules: Sequence[Rule] = (),
         keys: Sequence[tuple] = (),
         pick: Pick | None = None,
-        watch: Callable[[Seen], None] | None = None,
+        on_step: Callable[[SearchStep], None] | None = None,
     ) -> Hypotheses:
         """The best hypotheses for one batch of sources (`heed.products.search`)."""
         prefixes = prefixes or [[] for _ in sources]
         max_lengths = torch.tensor(self.max_lengths(sources, config, prefixes), device=self.device)
-        options = {"prefixes": prefixes, "rules": rules, "keys": keys, "pick": pick, "watch": watch}
+        options = {"prefixes": prefixes, "rules": rules, "keys": keys, "pick": pick, "on_step": on_step}
         return search(self.search_model, self.start(sources), config, self.marks[1], max_lengths, **options)
 
     def max_lengths(self, sources: Sentences, config: DecodingConfig, prefixes: Sentences) -> list[int]:
         """How many tokens each translation may have; there is always room for its prefix and the end."""
-        limits = [longest(config, len(source) + 1, self.max_target) for source in sources]
+        limits = [max_output_length(config, len(source) + 1, self.max_target) for source in sources]
         start = len(forced_start(config, self.marks[1]))
         return [max(limit, start + len(prefix) + 1) for limit, prefix in zip(limits, prefixes, strict=True)]
 
@@ -85,7 +85,7 @@ class ModelBundle:
         """The log-probability of each token of given targets, special tokens included."""
         batch = collate([s for s, _ in pairs], [t for _, t in pairs], self.marks).to(self.device)
         each = [model(batch.source, batch.target, batch.valid).log_softmax(dim=-1) for model in self.models]
-        logp = (torch.stack(each).logsumexp(dim=0) - math.log(len(each))).flatten(0, 1)[batch.places]
+        logp = (torch.stack(each).logsumexp(dim=0) - math.log(len(each))).flatten(0, 1)[batch.positions]
         scores = logp.gather(1, batch.expected[:, None])[:, 0].cpu()
         return [part.tolist() for part in scores.split([len(self.marks[1].before) + len(t) + 1 for _, t in pairs])]
 

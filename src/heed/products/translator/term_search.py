@@ -9,7 +9,7 @@ import numpy as np
 
 from heed.data.batching import by_length
 from heed.decoding.config import DecodingConfig
-from heed.decoding.constraints import Constraints, Instead
+from heed.decoding.constraints import Constraints, Replaced
 from heed.decoding.terms import Term
 from heed.products.search import forced_start
 from heed.products.translator.alignment import words_of
@@ -57,26 +57,26 @@ class TermSearch:
         sources: Sentences,
         prefixes: Sentences,
         terms: list[list[Term]],
-        replaced: list[Instead],
+        replaced: list[Replaced],
     ) -> Hypotheses:
         marks, max_lengths = self.bundle.marks[1], self.bundle.max_lengths(sources, config, prefixes)
         start = forced_start(config, marks)
         constraints = Constraints(
             terms, self.encoder.letters, max_lengths, marks.last, silent=marks.before,
-            forced=[[*start, *prefix] for prefix in prefixes], force_end=config.force_end, instead=replaced,
+            forced=[[*start, *prefix] for prefix in prefixes], force_end=config.force_end, replaced=replaced,
         )  # fmt: skip
         config = dataclasses.replace(config, beam=max(config.beam, MIN_BEAMS))
         return self.bundle.search(sources, config, prefixes=prefixes, rules=[constraints.rule], pick=constraints.pick)
 
     def replaced_tokens(
         self, sources: Sentences, translations: Sentences, required: Sequence[RequiredTerms], batch_tokens: int
-    ) -> list[Instead]:
+    ) -> list[Replaced]:
         """For each translation without its terms: by the token that begins a term, the tokens that it replaces.
 
         They begin the word that attends to the term most, of those that attend to nothing else more. Where there is none, or no
         attention, a term is as likely as the model says.
         """
-        replaced: list[Instead] = [{} for _ in sources]
+        replaced: list[Replaced] = [{} for _ in sources]
         pairs = [(source, self.bundle.strip(ids)[0]) for source, ids in zip(sources, translations, strict=True)]
         nonempty = [row for row, (_, target) in enumerate(pairs) if target]
         sizes = [len(pairs[row][0]) + len(pairs[row][1]) + 1 for row in nonempty]
@@ -89,7 +89,7 @@ class TermSearch:
                 replaced[row] = self._replaced(pairs[row][1], weights, required[row])
         return replaced
 
-    def _replaced(self, ids: list[int], weights: np.ndarray, required: RequiredTerms) -> Instead:
+    def _replaced(self, ids: list[int], weights: np.ndarray, required: RequiredTerms) -> Replaced:
         vocabulary, (left, top) = self.bundle.target, (len(marks.before) for marks in self.bundle.marks)
         words = np.array(words_of(vocabulary.pieces(ids)))
         texts = [_letters(vocabulary, ids, words, word) for word in range(words[-1] + 1)]

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import torch
 
 from heed.decoding.config import DecodingConfig
-from heed.decoding.terms import Automaton, Letters, Term, Way
+from heed.decoding.terms import Automaton, Term, TokenEdges, Variant
 from heed.products.translator.results import TermUse, Translation
 from heed.text.glossary import Glossary, Match, char_class
 from heed.vocabularies.vocabulary import Pair
@@ -46,10 +46,10 @@ class TermEncoder:
         return {opens: sorted(pieces) for opens, pieces in found.items()}
 
     @cached_property
-    def letters(self) -> Letters:
+    def letters(self) -> TokenEdges:
         pieces = [self.vocabulary.pieces([i])[0] for i in range(len(self.vocabulary))]
         pieces += [""] * (self.vocab_size - len(pieces))
-        return Letters(torch.tensor(list(map(_begins, pieces))), torch.tensor(list(map(_ends, pieces))))
+        return TokenEdges(torch.tensor(list(map(_begins, pieces))), torch.tensor(list(map(_ends, pieces))))
 
     def required(self, parts: Sequence[str], glossary: Glossary, config: DecodingConfig) -> list[RequiredTerms]:
         """The terms that occur in each text."""
@@ -71,7 +71,9 @@ class TermEncoder:
 
     def missing(self, terms: Sequence[Term], tokens: Sequence[int]) -> Counter[Term]:
         """The terms that a translation lacks."""
-        return Automaton(terms, self.letters, self.vocabulary.marks.before).missing(tokens) if terms else Counter()
+        return (
+            Automaton(terms, self.letters, self.vocabulary.marks.before).missing_terms(tokens) if terms else Counter()
+        )
 
     def uses(self, required: RequiredTerms, tokens: Sequence[int]) -> list[TermUse]:
         """Which terms a translation contains; of a term that it has too seldom, the last ones are missing."""
@@ -85,7 +87,7 @@ class TermEncoder:
         """All tokenizations of a term; unless `fixed`, also capitalized at the beginning of a sentence."""
         if (text, fixed) not in self._cache:
             ways = list(dict.fromkeys(self._ways(text)))
-            free = [len(way.tokens) for way in ways if not (way.apart or way.first)]
+            free = [len(way.tokens) for way in ways if not (way.inside or way.initial)]
             if not free:
                 shown = self.vocabulary.decode(self.vocabulary.encode([text])[0])
                 raise ValueError(
@@ -99,13 +101,13 @@ class TermEncoder:
                 )
             capital = text[0].upper() + text[1:]
             if not fixed and capital != text:
-                ways += [way._replace(first=True) for way in dict.fromkeys(self._ways(capital)) if not way.apart]
+                ways += [way._replace(initial=True) for way in dict.fromkeys(self._ways(capital)) if not way.inside]
             if len(self._cache) >= MAX_CACHED:  # requests bring terms of their own: the cache must not grow for ever
                 self._cache.clear()
             self._cache[text, fixed] = tuple(ways)
         return self._cache[text, fixed]
 
-    def _ways(self, text: str) -> Iterator[Way]:
+    def _ways(self, text: str) -> Iterator[Variant]:
         """The tokens of a term in different contexts, where they decode to exactly the term."""
         encode, decode, marks = self.vocabulary.encode, self.vocabulary.decode, self.vocabulary.marks
         banned = {marks.unknown, marks.last, marks.pad, *marks.never}
@@ -115,8 +117,8 @@ class TermEncoder:
             if not own or whole[: len(start)] != start or banned & {*own} or decode(own).strip() != text:
                 continue
             joins = not self.vocabulary.pieces(own)[0].startswith("▁") and char_class(text[0]) in ("word", "hangul")
-            yield Way(
-                own, apart=joins and before != "", first=joins and before == "", whole=char_class(text[-1]) == "word"
+            yield Variant(
+                own, inside=joins and before != "", initial=joins and before == "", whole=char_class(text[-1]) == "word"
             )
 
 

@@ -157,10 +157,10 @@ class Translator(Product):
         found = iter(self.align_pairs([p.source for p in flat], [p.text for p in flat], batch_tokens))
         results = []
         for translation, parts in zip(translations, whole, strict=True):
-            links, target, lead = [], 0, self.source.lead(translation.source)
-            starts = first_words(translation.source, [part.source[len(lead) :] for part in parts])
+            links, target, tag = [], 0, self.source.language_tag(translation.source)
+            starts = first_words(translation.source, [part.source[len(tag) :] for part in parts])
             for part, source in zip(parts, starts, strict=True):
-                before = len(lead.split())  # a tag is a word of each part, but occurs in the whole text once
+                before = len(tag.split())  # a tag is a word of each part, but occurs in the whole text once
                 links += [(i if i < before else i - before + source, j + target) for i, j in next(found)]
                 target += len(part.text.split())
             results.append(links)
@@ -244,15 +244,15 @@ class Translator(Product):
         parts, owners = [], []
         for i, text in enumerate(texts):
             text = self.source.clean(text)
-            lead = self.source.lead(text)  # every part needs it
+            tag = self.source.language_tag(text)  # every part needs it
 
-            def size(part: str, lead: str = lead) -> int:
-                return self._size(lead + part)
+            def size(part: str, tag: str = tag) -> int:
+                return self._size(tag + part)
 
-            text = text[len(lead) :]
+            text = text[len(tag) :]
             if too_long == "cut":
                 text = cut(text, size, self.max_source)
-            own = [lead + part for part in split(text, size, self.max_source)] if text.strip() else []
+            own = [tag + part for part in split(text, size, self.max_source)] if text.strip() else []
             parts += own
             owners += [i] * len(own)
         return parts, owners

@@ -137,7 +137,7 @@ class CudaGraphStep:
     def _record(self, batch: Packed) -> Recording:
         """Once for the kernels to be made, once for the record; chance is put back to where it was."""
         device = batch.source.device
-        own, chance = batch.cloned(), torch.cuda.get_rng_state(device)
+        own, chance = batch.clone(), torch.cuda.get_rng_state(device)
         aside = torch.cuda.Stream(device)
         aside.wait_stream(torch.cuda.current_stream(device))
         with torch.cuda.stream(aside):
