@@ -8,13 +8,11 @@ from heed.data.readers import Line
 
 @dataclass(frozen=True)
 class FiltersConfig:
-    """`max_length` counts subwords with the end mark; `rejected` is a file for the filtered pairs."""
-
-    max_length: int = 256
-    max_ratio: float = 9.0
-    same: bool = True
-    duplicates: bool = True
-    rejected: str | None = None
+    max_length: int = 256  # subwords of a side, the end mark included; longer pairs are filtered, and counted
+    max_ratio: float = 9.0  # how many times longer one side may be than the other; 0 is no limit
+    same: bool = True  # filter pairs with the same text on both sides
+    duplicates: bool = True  # filter pairs that occurred before
+    rejected: str | None = None  # a file for the filtered pairs, with the rule that filtered each
 
 
 RULES = {

@@ -11,34 +11,22 @@ MIN_TEMPERATURE, MAX_TEMPERATURE = 1e-6, 1000.0
 
 @dataclass(frozen=True)
 class DecodingConfig:
-    """`beam` 1 is greedy. A translation has at most `max_growth` times the source's subwords and 20 more.
-
-    length_penalty: alpha, the exponent of the penalty that log-probabilities are divided by.
-    penalty: the base of that power: "wu" is (5 + length) / 6, "length" the length with the end mark.
-    stopping: a sentence is done when no unfinished hypothesis can still be among the n best ("exact"), when `beam` are
-    finished and the best unfinished one scores less at present ("heuristic"), or as soon as `beam` are finished ("first").
-    min_length, max_length: fewest tokens before the end mark, most tokens with it.
-    force_begin: the special tokens at the start of a text (BART's <s>) are forced and cost nothing; else the model decides.
-    force_end: at the maximal length the end mark is forced and costs nothing; else the text is truncated without one.
-    renormalize: the probabilities of the allowed tokens sum to one; else banned tokens keep their share.
-    """
-
-    beam: int = 5
-    nbest: int = 1
-    length_penalty: float = 0.6
-    penalty: Literal["wu", "length"] = "wu"
-    stopping: Literal["exact", "heuristic", "first"] = "exact"
-    min_length: int = 0
-    max_length: int | None = None
-    max_growth: float = 2.0
-    force_begin: bool = True
-    force_end: bool = False
-    no_repeat: int = 0
-    renormalize: bool = False
-    sample: bool = False
+    beam: int = 5  # hypotheses that are kept at each step; 1 is greedy
+    nbest: int = 1  # how many translations of each text
+    length_penalty: float = 0.6  # alpha, the exponent of the penalty that log-probabilities are divided by
+    penalty: Literal["wu", "length"] = "wu"  # "wu" is ((5 + length) / 6)^alpha, "length" length^alpha
+    stopping: Literal["exact", "heuristic", "first"] = "exact"  # "exact": nothing unfinished can win
+    min_length: int = 0  # tokens before the end mark
+    max_length: int | None = None  # tokens with the end mark; max_growth decides by default
+    max_growth: float = 2.0  # at most this many times the source's subwords, and 20 more
+    force_begin: bool = True  # the special tokens that start a text (BART's <s>) are not left to the model
+    force_end: bool = False  # the last position is for the end mark; else a text may be truncated there
+    no_repeat: int = 0  # no n-gram of this length twice; 0 is off
+    renormalize: bool = False  # share the probability of banned tokens among the allowed ones
+    sample: bool = False  # draw tokens at random instead of searching
     temperature: float = 1.0
-    top_k: int = 0
-    top_p: float = 1.0
+    top_k: int = 0  # draw from the k likeliest tokens; 0 is all
+    top_p: float = 1.0  # draw from the fewest tokens that hold this much probability
     seed: int = 1
 
     def __post_init__(self):

@@ -21,24 +21,18 @@ MARKS = SpecialTokens(PAD, UNKNOWN, FIRST, LAST, never=(PAD, UNKNOWN, FIRST))
 
 @dataclass(frozen=True)
 class SubwordsConfig:
-    """`size` None: chosen from the corpus. `sampling`: BPE-dropout (Provilkov et al., 2020), or Kudo's for unigrams.
-
-    `texts`: files to learn from instead of the corpus. The last three are for whole words (vocabularies/words.py): how
-    text is split into words, whether it is lowercased, and how often a word must occur to be known.
-    """
-
-    kind: Literal["bpe", "unigram", "words"] = "bpe"
-    joint: bool = True
-    size: int | None = None
-    coverage: float = 0.9999
-    sampling: float = 0.0
-    lines: int = 500_000
-    source_model: str | None = None
+    kind: Literal["bpe", "unigram", "words"] = "bpe"  # "words" are whole words, without subwords
+    joint: bool = True  # one vocabulary for both languages, or one for each
+    size: int | None = None  # chosen from the size of the corpus by default
+    coverage: float = 0.9999  # share of characters that become subwords; the others are spelled in bytes
+    sampling: float = 0.0  # BPE-dropout (0.1 is usual), or alpha of unigram sampling; 0 is off
+    lines: int = 500_000  # how many lines it is learned from
+    source_model: str | None = None  # a SentencePiece model to use instead of learning one
     target_model: str | None = None
-    texts: list[str] = field(default_factory=list)
-    cut: Literal["spaces", "punctuation"] = "spaces"
-    lower: bool = False
-    least: int = 2
+    texts: list[str] = field(default_factory=list)  # files to learn from instead of the corpus
+    cut: Literal["spaces", "punctuation"] = "spaces"  # how text is split into whole words
+    lower: bool = False  # whole words are lowercased
+    least: int = 2  # how often a word must occur; rarer ones are <unk>
 
     def __post_init__(self):
         if not 0 <= self.sampling < 1:

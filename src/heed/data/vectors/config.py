@@ -5,18 +5,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class VectorsConfig:
-    """Files of word vectors to initialize embeddings with, for each side; `text` is for models of one language.
-
-    `frozen`: they are not trained. `lowercase`: a word that is not in the file may take the vector of its lowercase form.
-    `scale`: a factor for the vectors; None: the one that gives them the scale of the model's initialization.
-    """
-
-    source: str | None = None
+    source: str | None = None  # a file of word2vec, GloVe or fastText (.vec), plain or gzipped
     target: str | None = None
-    text: str | None = None
-    frozen: bool = False
-    lowercase: bool = False
-    scale: float | None = None
+    text: str | None = None  # for a language model
+    frozen: bool = False  # they are not trained; not where the same matrix is the output layer
+    lowercase: bool = False  # a word that is not in the file may take the vector of its lowercase form
+    scale: float | None = None  # a factor; by default as large as the initial weights
 
     @property
     def files(self) -> dict[str, str]:
