@@ -15,7 +15,7 @@ GROUND = {
     "config",
     "files",
     "device",
-    "__version__",
+    "version",
 }  # below all floors; heed/__init__.py itself may reach up, inside its functions
 BASE = ("config.py", "files.py", "device.py", "version.py")
 SOURCE = Path(heed.__file__).parent

@@ -69,7 +69,8 @@ def measure_perplexity(model: nn.Module, subwords: Vocabulary, lines: Sequence[s
     if rows < 1:
         raise ValueError(f"rows is {rows}; it must be at least 1")
     rows = min(rows, len(ids))
-    windows = Windows(ids, subwords.marks.last, rows=rows, length=max(1, WINDOW * 4 // rows) if rows > 4 else WINDOW)
+    length = min(max(1, WINDOW * 4 // rows) if rows > 4 else WINDOW, model.config.max_length)
+    windows = Windows(ids, subwords.marks.last, rows=rows, length=length)
     return Perplexity(
         nll=total_nll(model, windows),
         tokens=len(ids),
@@ -96,6 +97,7 @@ def window_nll(model: nn.Module, windows: Windows) -> Iterator[Float[Tensor, "b 
         window = windows.make(DataPosition(0, index)).to(device)
         with torch.inference_mode():  # not around the yield, which would put the caller into inference mode too
             nll = token_nll(model, model.hidden_states(window.tokens, state), window.expected)
+            state = state.detach()
         yield nll
 
 

@@ -104,8 +104,10 @@ class Generator(Product):
         ids = self.encode(text)
         if not ids:
             raise ValueError("the text is empty: there is nothing to look at")
+        self._check_length(len(ids) + 1, "the text and the end before it")
         tokens = torch.tensor([[self.marks.last, *ids]], device=self.device)
-        logp = self.model(tokens)[0].double().log_softmax(dim=-1).cpu()
+        logits = self.model.project(self.model.hidden_states(tokens, self.model.start(1)))[0]
+        logp = logits.double().log_softmax(dim=-1).cpu()
         best, which = logp.exp().topk(min(likely, logp.shape[-1]))
         positions = []
         for i, (candidates, odds) in enumerate(zip(which.tolist(), best.tolist(), strict=True)):
@@ -140,10 +142,16 @@ class Generator(Product):
             raise ValueError(f"count is {count}, but the likeliest is one: draw by chance, or set a beam of {count}")
         return settings.read(DecodingConfig, values)
 
+    def _check_length(self, tokens: int, what: str) -> None:
+        most = self.model.config.max_length
+        if tokens > most:
+            raise ValueError(f"{what} are {tokens:,} tokens, but the model has positions for {most:,}: take less")
+
     @torch.inference_mode()
-    def _start(self, ids: list[int]) -> tuple[Any, int]:
+    def _start(self, ids: list[int], length: int) -> tuple[Any, int]:
         """The state after all but the last token of a text, and that token."""
         *before, last = [self.marks.last, *ids]
+        self._check_length(len(ids) + 1 + length, f"the prompt and {length} more tokens")
         state = self.model.start(1)
         if before:
             self.model.hidden_states(torch.tensor([before], device=self.device), state)
@@ -156,14 +164,14 @@ class Generator(Product):
         return replace(config, min_length=0, force_end=False), marks, rules
 
     def _search(self, ids: list[int], config: DecodingConfig, one_line: bool) -> list[Hypothesis]:
-        state, first = self._start(ids)
+        state, first = self._start(ids, config.max_length)
         config, marks, rules = self._plan(config, one_line)
         marks, limit = marks._replace(first=first), torch.tensor([config.max_length], device=self.device)
         return search(self.model, state, config, marks, limit, rules=rules, keys=[(ids,)])[0]
 
     def _stream_tokens(self, ids: list[int], config: DecodingConfig, one_line: bool) -> Iterator[int]:
         """One token after another, as `search` chooses them."""
-        state, token = self._start(ids)
+        state, token = self._start(ids, config.max_length)
         config, marks, rules = self._plan(config, one_line)
         row = torch.zeros(1, dtype=torch.long, device=self.device)
         choose, rules = chooser(config, [(ids,)]), search_rules(config, marks, row + config.max_length, [], rules)
@@ -188,6 +196,7 @@ class Generator(Product):
     def _token_logprobs(self, lines: list[list[int]]) -> list[list[float]]:
         """The log-probability of each token of a batch of lines."""
         width = max(map(len, lines))
+        self._check_length(width, "a line and its end")
         expected = torch.tensor([line + [IGNORED] * (width - len(line)) for line in lines], device=self.device)
         tokens = torch.full_like(expected, self.marks.last)
         tokens[:, 1:] = expected[:, :-1].masked_fill(expected[:, :-1] == IGNORED, self.marks.pad)
