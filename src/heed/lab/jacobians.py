@@ -35,7 +35,7 @@ def build(name: str, dim: int, length: int) -> nn.Module:
 
 def through_states(net: Recurrent, inputs: Float[Tensor, "t dim"]) -> list[Float[Tensor, "dim remembered"]]:
     """∂h_t/∂h_k for k = t - 1, t - 2, ..., 1, where h_k is all that is remembered at k: of an LSTM, h and c."""
-    state, kept = net.step(inputs[:1], net.start(1))[1], []
+    state, kept = net.step(inputs[:1], net.zero_state(1))[1], []
     for place in range(1, len(inputs)):
         # copies: an LSTM's h is made of its c, and what c does by way of that h is not to be counted twice
         own = tuple(part.clone() if part.requires_grad else part.requires_grad_() for part in state.layers[0])

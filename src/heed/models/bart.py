@@ -55,7 +55,7 @@ class _Body(EncoderDecoder):
         c = config
         self.tokens = nn.Embedding(c.vocab_size, c.dim)
         self.source_tokens = self.output = None
-        self.positions, self.source_positions = (Learned(c.max_length, c.dim, before=2) for _ in range(2))
+        self.positions, self.source_positions = (Learned(c.max_length, c.dim, offset=2) for _ in range(2))
         self.norm, self.source_norm = (nn.LayerNorm(c.dim) for _ in range(2))
         self.scale = math.sqrt(c.dim) if c.scaled else 1.0
         self.dropout = nn.Dropout(c.dropout)
@@ -67,6 +67,8 @@ class _Body(EncoderDecoder):
 class Bart(_Body):
     """Source and target tokens in, the scores of each next target token out."""
 
+    capabilities = ("packed", "fused", "cuda_search", "ctranslate2")
+
     def __init__(self, config: BartConfig):
         super().__init__(config)
         self.register_buffer("bias", torch.zeros(config.vocab_size))  # BART learns none; a checkpoint may hold one
@@ -75,6 +77,8 @@ class Bart(_Body):
 
 class BartClassifier(_Body):
     """Source tokens in, the scores of the labels out: the decoder reads the source too, and its end is classified."""
+
+    capabilities = ()
 
     def __init__(self, config: BartClassifierConfig):
         super().__init__(config)

@@ -109,7 +109,7 @@ def _update(
 ) -> Tensor:
     """A step by gradients that are sums over `count`; how large their mean was."""
     if passes is not None and workers.world > 1:
-        workers.add(passes.sum)
+        workers.add(passes.gradients)
     elif passes is not None:
         size = passes.step(optimizer, count, clip)
         if size is not None:

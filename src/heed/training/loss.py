@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from heed.kernels.gradient_buffers import claim
+from heed.kernels.gradient_buffers import claim_buffer
 
 
 class Loss(NamedTuple):
@@ -113,7 +113,7 @@ class _InParts(torch.autograd.Function):
     ):
         matrix, exact = weight.to(dtype), torch.promote_types(dtype, torch.float32)
         total = nll = torch.zeros((), dtype=exact, device=states.device)
-        to_states, to_weight, memory = [], None, claim(weight)
+        to_states, to_weight, memory = [], None, claim_buffer(weight)
         to_bias = None if bias is None else torch.zeros(bias.shape, dtype=exact, device=bias.device)
         each = _each(states.shape[1], len(states) + (0 if lesson is None else len(lesson.teachers)), weight)
         alone = each >= states.shape[1]  # else what is added up is rounded and put in its place after that
@@ -132,7 +132,7 @@ class _InParts(torch.autograd.Function):
             to_weight = memory.copy_(to_weight)
         to_states = (to_states[0] if alone else torch.cat(to_states, dim=1)).to(states.dtype)
         ctx.save_for_backward(to_states, to_weight.to(weight.dtype), None if bias is None else to_bias.to(bias.dtype))
-        ctx.place = None if memory is None else weight.place
+        ctx.place = None if memory is None else weight.gradient_buffer
         ctx.mark_non_differentiable(nll)
         return total, nll
 
@@ -142,7 +142,7 @@ class _InParts(torch.autograd.Function):
         if not hasattr(change, "certain"):
             found = [None if part is None else part * change.to(part.dtype) for part in found]
         elif ctx.place is not None:
-            ctx.place.full = True
+            ctx.place.filled = True
         return *found, None, None, None, None
 
 
@@ -180,9 +180,9 @@ def _slopes(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Of each row's cross entropy the sum, the plain one, and the gradient to its scores."""
     if scores.is_cuda and scores.dtype.itemsize < 4:
-        from heed.kernels.cross_entropy import slopes
+        from heed.kernels.cross_entropy import cross_entropy_gradients
 
-        return slopes(scores, expected, smoothing, agreement, heard)
+        return cross_entropy_gradients(scores, expected, smoothing, agreement, heard)
     z = scores if scores.dtype == torch.float64 else scores.float()
     due, hits = (expected >= 0).to(z.dtype), expected.clamp(min=0).expand(z.shape[:2])[..., None]
     size = torch.logsumexp(z, dim=-1)

@@ -1,4 +1,4 @@
-"""The weights of an encoder-decoder, as a search on the card reads them: off the model's parts, in one number format."""
+"""The weights of an encoder-decoder as the search on the GPU needs them: fused matrices in one dtype."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -9,14 +9,15 @@ from torch import Tensor, nn
 
 from heed.models.encoder_decoder import ACTIVATIONS, EncoderDecoder
 from heed.nn.attention import Attention, attend
+from heed.nn.capabilities import declares
 from heed.nn.transformer import MLP, Layer, PostNorm, PreNorm, Stack
 
-ROUND = 64  # the output matrix has a multiple of so many rows: matrix units like aligned results
+VOCAB_MULTIPLE = 64  # rows of the output matrix are padded to a multiple: tensor cores need aligned results
 
 
 class Norm(NamedTuple):
-    gain: Tensor
-    shift: Tensor
+    weight: Tensor
+    bias: Tensor
     eps: float
 
 
@@ -26,30 +27,33 @@ class Linear(NamedTuple):
 
 
 class Sublayer(NamedTuple):
-    """norm, `into`, something between, `back`, and a sum; with `keeps` it is the normed that is summed, not what came."""
+    """Norm, `project_in`, attention or activation, `project_out`, residual sum.
+
+    `norm_residual`: the residual of the sum is the normed input (post-norm), not the input itself (pre-norm).
+    """
 
     norm: Norm | None
-    keeps: bool
-    into: Linear
+    norm_residual: bool
+    project_in: Linear
     activation: str | None
-    back: Linear
+    project_out: Linear
 
 
-class Side(NamedTuple):
-    """Embeddings with the positions to be added, the sublayers of each layer, and the norm after the last."""
+class StackWeights(NamedTuple):
+    """Encoder or decoder: embeddings and position encodings, the sublayers of each layer, and the norm after the last."""
 
     tokens: Tensor
-    places: Tensor
+    positions: Tensor
     scale: float
     layers: list[tuple[Sublayer, ...]]
-    last: Norm | None
+    final_norm: Norm | None
 
 
 class Weights(NamedTuple):
-    """`memory` makes keys and values of all decoder layers at once; of `output`, the first `vocab` rows are tokens."""
+    """`memory` projects to the cross-attention keys and values of all layers; `output` has `vocab` rows, then padding."""
 
-    source: Side
-    target: Side
+    source: StackWeights
+    target: StackWeights
     memory: Linear
     output: Tensor
     bias: Tensor | None
@@ -65,39 +69,38 @@ class Weights(NamedTuple):
         return self.output.dtype
 
     @property
-    def stream(self) -> torch.dtype:
-        """What sums and scores are kept in: float32, or more."""
+    def accumulate_dtype(self) -> torch.dtype:
+        """The dtype of residuals and scores: float32, or float64."""
         return torch.promote_types(self.dtype, torch.float32)
 
 
-def known(model: nn.Module) -> bool:
-    """Whether it is made of the parts that are read here, and of no others."""
-    if not isinstance(model, EncoderDecoder):
+def supports(model: nn.Module) -> bool:
+    """Whether a model declares that it can be searched on the GPU, and all its parts have kernels."""
+    if not declares(model, "cuda_search"):
         return False
-    road = ("encode", "decode", "project", "output_weights", "start", "step", "_places", "_embed")
-    if any(getattr(type(model), name) is not getattr(EncoderDecoder, name) for name in road):
+    if not all(hasattr(part, "at") for part in (model.source_positions or model.positions, model.positions)):
         return False
-    first = (model.source_norm or model.norm, model.norm)
-    if not all(hasattr(places, "at") for places in (model.source_positions or model.positions, model.positions)):
+    heads = {(len(m.q.weight), m.width) for m in model.modules() if isinstance(m, Attention)}
+    stacks = ((model.encoder, model.source_norm or model.norm), (model.decoder, model.norm))
+    return len(heads) == 1 and all(_supports_stack(stack, norm) for stack, norm in stacks)
+
+
+def _supports_stack(stack: nn.Module, embedding_norm: nn.Module | None) -> bool:
+    """Layers all with post-norm, or all with pre-norm and without a norm of the embeddings."""
+    if type(stack) is not Stack or not all(type(layer) is Layer for layer in stack.layers):
         return False
-    attentions = {(len(m.q.weight), m.width) for m in model.modules() if isinstance(m, Attention)}
-    return len(attentions) == 1 and all(
-        _known_stack(*pair) for pair in zip((model.encoder, model.decoder), first, strict=True)
+    parts = [part for layer in stack.layers for part in _sublayers(layer)]
+    orders = {type(part) for part in parts}
+    norms_fit = (orders == {PostNorm} and stack.norm is None) or (orders == {PreNorm} and embedding_norm is None)
+    norms = [norm for norm in (embedding_norm, stack.norm, *(part.norm for part in parts)) if norm is not None]
+    return (
+        norms_fit
+        and all(type(norm) is nn.LayerNorm for norm in norms)
+        and all(_supports_body(part.body) for part in parts)
     )
 
 
-def _known_stack(stack: nn.Module, first: nn.Module | None) -> bool:
-    """Layers all of one kind, without a norm before them that theirs would not take up."""
-    if type(stack) is not Stack or not all(type(layer) is Layer for layer in stack.layers):
-        return False
-    parts = [part for layer in stack.layers for part in _parts(layer)]
-    kinds = {type(part) for part in parts}
-    ends = (kinds == {PostNorm} and stack.norm is None) or (kinds == {PreNorm} and first is None)
-    norms = [norm for norm in (first, stack.norm, *(part.norm for part in parts)) if norm is not None]
-    return ends and all(type(norm) is nn.LayerNorm for norm in norms) and all(_known_body(part.body) for part in parts)
-
-
-def _known_body(body: nn.Module) -> bool:
+def _supports_body(body: nn.Module) -> bool:
     if type(body) is Attention:
         width, matrices = body.width, (body.q, body.k, body.v, body.out)
         fits = body.kernel is attend and width in (16, 32, 64, 128)
@@ -107,47 +110,54 @@ def _known_body(body: nn.Module) -> bool:
     return fits and all(type(matrix) is nn.Linear and matrix.bias is not None for matrix in matrices)
 
 
-def _parts(layer: Layer) -> Iterator[nn.Module]:
+def _sublayers(layer: Layer) -> Iterator[nn.Module]:
     return (part for part in (layer.attention, layer.cross, layer.mlp) if part is not None)
 
 
 @torch.inference_mode()
 def read(model: EncoderDecoder, dtype: torch.dtype) -> Weights:
-    """The weights of a model that is `known`."""
+    """The weights of a model that `supports` accepts."""
     matrix, bias = model.output_weights()
-    output = F.pad(matrix.detach(), (0, 0, 0, -len(matrix) % ROUND)).to(dtype)
-    own = output[: len(matrix)] if model.output is None else model.tokens.weight.detach().to(dtype, copy=True)
-    theirs = own if model.source_tokens is None else model.source_tokens.weight.detach().to(dtype, copy=True)
-    source = _side(model, theirs, model.source_positions or model.positions, model.source_norm or model.norm, dtype)
-    target = _side(model, own, model.positions, model.norm, dtype, decoder=True)
+    output = F.pad(matrix.detach(), (0, 0, 0, -len(matrix) % VOCAB_MULTIPLE)).to(dtype)
+    table = output[: len(matrix)] if model.output is None else model.tokens.weight.detach().to(dtype, copy=True)
+    source_table = table if model.source_tokens is None else model.source_tokens.weight.detach().to(dtype, copy=True)
+    source = _stack_weights(
+        model, source_table, model.source_positions or model.positions, model.source_norm or model.norm, dtype
+    )
+    target = _stack_weights(model, table, model.positions, model.norm, dtype, decoder=True)
     cross = [layer.cross.body for layer in model.decoder.layers]
-    memory = _joined([matrix for body in cross for matrix in (body.k, body.v)], dtype)
+    memory = _concatenate([matrix for body in cross for matrix in (body.k, body.v)], dtype)
     heads = len(cross[0].q.weight) // cross[0].width
     bias = None if bias is None else bias.detach().to(torch.promote_types(dtype, torch.float32), copy=True)
     return Weights(source, target, memory, output, bias, len(matrix), heads)
 
 
-def _side(model, tokens: Tensor, positions: nn.Module, first: nn.Module | None, dtype, decoder: bool = False) -> Side:
-    stack, pending = (model.decoder if decoder else model.encoder), first
+def _stack_weights(
+    model, tokens: Tensor, positions: nn.Module, embedding_norm: nn.Module | None, dtype, decoder: bool = False
+) -> StackWeights:
+    """With post-norm, the norm of a sublayer is applied by the next one: `pending` waits for it."""
+    stack, pending = (model.decoder if decoder else model.encoder), embedding_norm
     layers = []
     for layer in stack.layers:
-        own = []
-        for part in _parts(layer):
-            post = isinstance(part, PostNorm)
+        sublayers = []
+        for part in _sublayers(layer):
+            post = type(part) is PostNorm
             norm, pending = (pending, part.norm) if post else (part.norm, None)
-            own.append(_sublayer(part.body, norm, post, part is layer.cross, dtype))
-        layers.append(tuple(own))
-    places = positions.at(torch.arange(model.config.max_length, device=tokens.device))
-    places = places.detach().to(torch.promote_types(dtype, torch.float32), copy=True)
-    return Side(tokens, places, float(model.scale), layers, _norm(pending or stack.norm, dtype))
+            sublayers.append(_sublayer(part.body, norm, post, part is layer.cross, dtype))
+        layers.append(tuple(sublayers))
+    table = positions.at(torch.arange(model.config.max_length, device=tokens.device))
+    table = table.detach().to(torch.promote_types(dtype, torch.float32), copy=True)
+    return StackWeights(tokens, table, float(model.scale), layers, _norm(pending or stack.norm, dtype))
 
 
 def _sublayer(body: nn.Module, norm: nn.Module | None, post: bool, cross: bool, dtype) -> Sublayer:
-    if isinstance(body, MLP):
+    if type(body) is MLP:
         name = next(name for name, function in ACTIVATIONS.items() if function is body.activation)
-        return Sublayer(_norm(norm, dtype), post, _joined([body.up], dtype), name, _joined([body.down], dtype))
-    into = [body.q] if cross else [body.q, body.k, body.v]
-    return Sublayer(_norm(norm, dtype), post, _joined(into, dtype), None, _joined([body.out], dtype))
+        return Sublayer(
+            _norm(norm, dtype), post, _concatenate([body.up], dtype), name, _concatenate([body.down], dtype)
+        )
+    project_in = [body.q] if cross else [body.q, body.k, body.v]
+    return Sublayer(_norm(norm, dtype), post, _concatenate(project_in, dtype), None, _concatenate([body.out], dtype))
 
 
 def _norm(norm: nn.Module | None, dtype) -> Norm | None:
@@ -155,7 +165,7 @@ def _norm(norm: nn.Module | None, dtype) -> Norm | None:
     return norm and Norm(norm.weight.detach().to(wide, copy=True), norm.bias.detach().to(wide, copy=True), norm.eps)
 
 
-def _joined(matrices: list[nn.Linear], dtype) -> Linear:
-    """Several matrices with one input, as one; copies, so that what becomes of the model does not matter."""
+def _concatenate(matrices: list[nn.Linear], dtype) -> Linear:
+    """Linear layers with one input as one; a copy, so that later changes of the model do not matter."""
     weight = torch.cat([matrix.weight.detach() for matrix in matrices]).to(dtype, copy=True)
     return Linear(weight, torch.cat([matrix.bias.detach() for matrix in matrices]).to(dtype, copy=True))

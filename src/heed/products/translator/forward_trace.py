@@ -114,7 +114,7 @@ class _Side(_Words):
         self.states = [x if norm is None else norm(x)]
 
     def run(self, memory: Tensor | None) -> Tensor:
-        limits = {"causal": True, "memory_mask": masks.of_keys(self.valid)} if self.writes else {}
+        limits = {"causal": True, "memory_mask": masks.key_padding(self.valid)} if self.writes else {}
         for layer in self.stack.layers:
             self.states.append(layer(self.states[-1], memory, **limits))
         return self.states[-1] if self.stack.norm is None else self.stack.norm(self.states[-1])

@@ -11,8 +11,8 @@ from torch import nn
 
 from heed.decoding.config import DecodingConfig, longest
 from heed.decoding.cuda import weights
-from heed.decoding.cuda.buffers import Rules
-from heed.decoding.cuda.search import Machine, rounded, search
+from heed.decoding.cuda.buffers import SearchRules
+from heed.decoding.cuda.search import SearchRunner, rounded, search
 from heed.decoding.ranking import PENALTIES
 from heed.decoding.steps import Hypothesis
 from heed.products.translator.search_options import begins_with
@@ -38,7 +38,7 @@ class CudaEngine:
 
     def __init__(self, translator: "Translator", dtype: torch.dtype = torch.bfloat16):
         self.translator, self.dtype = translator, dtype
-        self.machine: Machine | None = None
+        self.machine: SearchRunner | None = None
         self.seen: _Seen | None = None  # what the machine was made of
         self.lock = threading.Lock()
 
@@ -56,7 +56,7 @@ class CudaEngine:
         marks = self.translator.marks[0]
         sources = [[*marks.before, *own, marks.last] for own in ids]
         rules = followed(config, self.translator.marks[1])
-        least = len(rules.begin) + 1
+        least = len(rules.prefix) + 1
         limits = [max(least, longest(config, len(own) + 1, self.translator.longest)) for own in ids]
         with self.lock, _on(self.translator.device):
             machine = self.machine or self._ready()
@@ -67,23 +67,23 @@ class CudaEngine:
                     found[row] = hypotheses
         return found
 
-    def _ready(self) -> Machine | None:
+    def _ready(self) -> SearchRunner | None:
         """A machine with the weights as they are now; None for a model or a card that it is not made for."""
         model = self.translator.model
         if self.seen is None or not self.seen.holds(model):
             self.machine, self.seen = None, _Seen(model)
-            if len(self.translator.models) == 1 and weights.known(model):
+            if len(self.translator.models) == 1 and weights.supports(model):
                 self.machine = self._built()
         return self.machine
 
-    def _built(self) -> Machine | None:
+    def _built(self) -> SearchRunner | None:
         """Tried once: a machine without a compiler for kernels translates all the same, by the other engine."""
         try:
-            from heed.decoding.cuda.graphs import Graphs
+            from heed.decoding.cuda.graphs import GraphRunner
 
             with torch.inference_mode():
-                machine = Graphs(weights.read(self.translator.model, self.dtype))
-                machine.room(1, 1, 1, 1)
+                machine = GraphRunner(weights.read(self.translator.model, self.dtype))
+                machine.get_buffers(1, 1, 1, 1)
                 return machine
         except Exception as error:
             reason = str(error).strip().split("\n")[0]
@@ -102,9 +102,9 @@ class CudaEngine:
 
     def _fitting(self, beams: int, length: int, asked: int) -> int:
         """How many sentences the card's memory can hold, of so many that are asked for."""
-        w, ground = self.machine.weights, self.machine.ground
+        w, ground = self.machine.weights, self.machine.pool
         places = beams * max(32, 1 << (length - 1).bit_length())
-        if ground and rounded(asked) * places <= ground.rows:
+        if ground and rounded(asked) * places <= ground.slots:
             return asked
         device, each = self.translator.device, 2 * w.dim * len(w.target.layers) * w.output.element_size()
         free = torch.cuda.mem_get_info(device)[0] + (ground.keys.nbytes if ground else 0)
@@ -112,14 +112,14 @@ class CudaEngine:
         return min(asked, int(SHARE * free / (each * places + 8 * beams * w.vocab)))
 
 
-def _searched(machine: Machine, sources: Ids, limits: Sequence[int], rules: Rules) -> list[list[Hypothesis]]:
+def _searched(machine: SearchRunner, sources: Ids, limits: Sequence[int], rules: SearchRules) -> list[list[Hypothesis]]:
     """All at once; where the card has too little memory, one half after the other."""
     try:
         return search(machine, sources, limits, rules)
     except torch.OutOfMemoryError:
         if len(sources) == 1:
             raise
-    machine.leave()
+    machine.release()
     torch.cuda.empty_cache()
     half = len(sources) // 2
     parts = ((sources[:half], limits[:half]), (sources[half:], limits[half:]))
@@ -149,11 +149,11 @@ def _version(weight: torch.Tensor) -> int:
     return 0 if weight.is_inference() else weight._version
 
 
-def followed(config: DecodingConfig, marks: SpecialTokens) -> Rules:
+def followed(config: DecodingConfig, marks: SpecialTokens) -> SearchRules:
     """The rules of a search, as the card takes them."""
     least = len(marks.before) + config.min_length if config.min_length else 0
-    return Rules(
-        first=marks.first, last=marks.last, never=tuple(marks.never), begin=begins_with(config, marks), least=least,
+    return SearchRules(
+        first=marks.first, last=marks.last, never=tuple(marks.never), prefix=begins_with(config, marks), min_length=least,
         force_end=config.force_end, renormalize=config.renormalize, beams=config.beam, nbest=config.nbest,
         alpha=config.length_penalty, penalty=PENALTIES[config.penalty],
         stop=config.stopping if config.beam > 1 else "first",
