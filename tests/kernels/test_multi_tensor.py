@@ -25,7 +25,7 @@ assert not multi_tensor.PointerTable([draw(17)[1:]], torch.device("cpu")).aligne
 
 for size in (0, 1, 8192, 20_001):
     x, out = draw(size), torch.zeros(size)
-    torch.testing.assert_close(multi_tensor.sum_of_squares(x), x.square().sum())
+    torch.testing.assert_close(multi_tensor.squared_norm(x), x.square().sum())
     multi_tensor.cast_copy(x, out)
     assert torch.equal(out, x)
 

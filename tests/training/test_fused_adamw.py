@@ -13,7 +13,7 @@ import copy
 import torch
 from heed.data.packing import pack
 from heed.models.transformer import Transformer, TransformerConfig
-from heed.kernels.multi_tensor import sum_of_squares
+from heed.kernels.multi_tensor import squared_norm
 from heed.tasks.translation import Translation
 from heed.training import loop
 from heed.training.accelerated import cuda_graph_step
@@ -45,7 +45,7 @@ for sizes, decay, clip, number in ((even, 0.0, 0.5, 3), (odd, 0.1, 0.0, 3), (odd
             before = [own._version for own in ours]
             own = FusedAdamW(one, ours, tuple(found), number)
             assert own.current(one) and not own.current(two)
-            torch.testing.assert_close(own(sum(map(sum_of_squares, found)), 7, clip), size)
+            torch.testing.assert_close(own(sum(map(squared_norm, found)), 7, clip), size)
             assert all(own._version > old for own, old in zip(ours, before, strict=True))  # caches of weights rely on it
         else:
             loop.settle([weight.grad for weight in ours], 7, clip)

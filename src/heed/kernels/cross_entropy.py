@@ -16,11 +16,8 @@ LAUNCH = {"block": 8192, "group": 8, "warps": 16}  # for plain cross entropy; `g
 @triton.jit
 def _logsumexp_and_mean(z_ptr, VOCAB, BLOCK: tl.constexpr):
     """The logsumexp of a row, and its mean."""
-    maximum, sum_exp, total = (
-        tl.full((BLOCK,), -1e30, tl.float32),
-        tl.zeros((BLOCK,), tl.float32),
-        tl.zeros((BLOCK,), tl.float32),
-    )
+    maximum, sum_exp = tl.full((BLOCK,), -1e30, tl.float32), tl.zeros((BLOCK,), tl.float32)
+    total = tl.zeros((BLOCK,), tl.float32)
     for first in range(0, VOCAB, BLOCK):
         column = first + tl.arange(0, BLOCK)
         z = tl.load(z_ptr + column, mask=column < VOCAB, other=-1e30).to(tl.float32)
@@ -33,12 +30,12 @@ def _logsumexp_and_mean(z_ptr, VOCAB, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def _store_loss(target_logit, lse, mean, target, loss_ptr, nll_ptr, row, smoothing, VOCAB):
-    """Store the loss of a row. Returns 1 if it counts, else 0; the smoothing term of all gradients; the target's gradient."""
+def _store_loss(logit, lse, mean, target, loss_ptr, nll_ptr, row, smoothing, VOCAB):
+    """Store the loss of a row; returns whether it counts, the smoothing term of its gradient, the target's gradient."""
     counted = tl.where(target >= 0, 1.0, 0.0)
-    tl.store(nll_ptr + row, (lse - target_logit) * counted)
-    tl.store(loss_ptr + row, ((1 - smoothing) * (lse - target_logit) + smoothing * (lse - mean)) * counted)
-    target_grad = tl.exp(target_logit - lse) - smoothing / VOCAB - (1 - smoothing)
+    tl.store(nll_ptr + row, (lse - logit) * counted)
+    tl.store(loss_ptr + row, ((1 - smoothing) * (lse - logit) + smoothing * (lse - mean)) * counted)
+    target_grad = tl.exp(logit - lse) - smoothing / VOCAB - (1 - smoothing)
     return counted, counted * smoothing / VOCAB, counted * target_grad
 
 
@@ -47,17 +44,14 @@ def _cross_entropy(
     z_ptr, target_ptr, loss_ptr, nll_ptr, stride, smoothing, VOCAB, LOG2_E: tl.constexpr,
     BLOCK: tl.constexpr, GROUP: tl.constexpr, DIVISIBLE: tl.constexpr,
 ):  # fmt: skip
-    """Two passes over a row. GROUP neighbours, all in one thread, share a maximum; the target's gradient is stored last."""
+    """Two passes over a row. GROUP neighbours in one thread share a maximum; the target's gradient is stored last."""
     row = tl.program_id(0)
     target = tl.load(target_ptr + row).to(tl.int32)
     z_ptr += row.to(tl.int64) * stride
-    target_logit = tl.load(z_ptr + tl.maximum(target, 0)).to(tl.float32)
+    logit = tl.load(z_ptr + tl.maximum(target, 0)).to(tl.float32)
     GROUPS: tl.constexpr = BLOCK // GROUP
-    maximum, sum_exp, total = (
-        tl.full((GROUPS,), -1e30, tl.float32),
-        tl.zeros((GROUPS,), tl.float32),
-        tl.zeros((GROUPS,), tl.float32),
-    )
+    maximum, sum_exp = tl.full((GROUPS,), -1e30, tl.float32), tl.zeros((GROUPS,), tl.float32)
+    total = tl.zeros((GROUPS,), tl.float32)
     lane = tl.arange(0, GROUPS)[:, None] * GROUP + tl.arange(0, GROUP)[None, :]
     for first in range(0, VOCAB, BLOCK):
         if DIVISIBLE:
@@ -73,33 +67,29 @@ def _cross_entropy(
     row_maximum = tl.max(maximum, axis=0)
     lse = row_maximum + tl.log(tl.sum(tl.where(maximum > -1e29, sum_exp * tl.exp(maximum - row_maximum), 0.0), axis=0))
     mean = tl.sum(total, axis=0) / VOCAB
-    counted, smoothing_grad, target_grad = _store_loss(
-        target_logit, lse, mean, target, loss_ptr, nll_ptr, row, smoothing, VOCAB
-    )
+    counted, smooth_grad, target_grad = _store_loss(logit, lse, mean, target, loss_ptr, nll_ptr, row, smoothing, VOCAB)
     tl.debug_barrier()  # the target logit must be read before it is overwritten
     scaled_lse = lse * LOG2_E
     for first in range(0, VOCAB, BLOCK):
         if DIVISIBLE:
             z = tl.load(z_ptr + first + lane, eviction_policy="evict_first").to(tl.float32)
-            grad = tl.exp2(z * LOG2_E - scaled_lse) * counted - smoothing_grad
+            grad = tl.exp2(z * LOG2_E - scaled_lse) * counted - smooth_grad
             tl.store(z_ptr + first + lane, grad.to(z_ptr.dtype.element_ty), eviction_policy="evict_first")
         else:
             z = tl.load(z_ptr + first + lane, mask=first + lane < VOCAB, other=-1e30).to(tl.float32)
-            grad = tl.exp2(z * LOG2_E - scaled_lse) * counted - smoothing_grad
+            grad = tl.exp2(z * LOG2_E - scaled_lse) * counted - smooth_grad
             tl.store(z_ptr + first + lane, grad.to(z_ptr.dtype.element_ty), mask=first + lane < VOCAB)
     tl.debug_barrier()
     tl.store(z_ptr + tl.maximum(target, 0), target_grad.to(z_ptr.dtype.element_ty))
 
 
 @triton.jit
-def _r_drop(
-    z_ptr, target_ptr, loss_ptr, nll_ptr, stride, pass_stride, smoothing, agreement, VOCAB, BLOCK: tl.constexpr
-):
-    """The mean cross entropy of two passes z and y, and `agreement` times their symmetric divergence (Wu et al., 2021)."""
+def _r_drop(z_ptr, target_ptr, loss_ptr, nll_ptr, stride, y_offset, smoothing, agreement, VOCAB, BLOCK: tl.constexpr):
+    """The mean cross entropy of two passes z and y, plus `agreement` times their KL divergences (Wu et al., 2021)."""
     row = tl.program_id(0)
     target = tl.load(target_ptr + row).to(tl.int32)
     z_ptr += row.to(tl.int64) * stride
-    y_ptr = z_ptr + pass_stride.to(tl.int64)
+    y_ptr = z_ptr + y_offset.to(tl.int64)
     lse_z, mean_z = _logsumexp_and_mean(z_ptr, VOCAB, BLOCK)
     lse_y, mean_y = _logsumexp_and_mean(y_ptr, VOCAB, BLOCK)
     counted, index = tl.where(target >= 0, 1.0, 0.0), tl.maximum(target, 0)
@@ -161,22 +151,15 @@ def _distillation(
 
 
 def cross_entropy_gradients(
-    logits: Tensor,
-    target: Tensor,
-    smoothing: float,
-    agreement: float = 0.0,
+    logits: Tensor, target: Tensor, smoothing: float, agreement: float = 0.0,
     teacher: tuple[Tensor, float] | None = None,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """The smoothed loss, the nll, and the gradient, which overwrites `logits`: as in training/loss.py.
-
-    `teacher` is a teacher's logits and their weight; two passes are R-Drop with the weight `agreement`.
-    """
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """The smoothed loss, the nll, and the gradient, which overwrites `logits`; of two passes: R-Drop."""
     passes, rows, vocab = logits.shape
     loss, nll = logits.new_empty(2, rows, dtype=torch.float32)
     common, vocab_block = (logits, target, loss, nll, logits.stride(1)), triton.next_power_of_2(vocab)
     if teacher is not None:
-        y, weight = teacher
-        block = min(BLOCK, vocab_block)
+        (y, weight), block = teacher, min(BLOCK, vocab_block)
         _distillation[(rows,)](*common, y, y.stride(0), smoothing, weight, vocab, BLOCK=block, num_warps=8)
     elif passes == 1:
         block = max(LAUNCH["group"], min(LAUNCH["block"], vocab_block))

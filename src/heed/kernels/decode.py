@@ -1,9 +1,9 @@
 """Triton kernels of a decoding step, one token per row.
 
-A step computes little and is bound by latency. So a norm runs inside the kernel that needs it, and for few rows the matrix
-products are kernels too, which load their weights while the previous kernel still runs: programmatic dependent launch,
-in which a kernel waits before it reads what others write. PDL: the next kernel may start with this one (1), near the end
-of this one (2), or after it (0).
+A step computes little and is bound by latency. So a norm runs inside the kernel that needs it, and for few rows the
+matrix products are kernels too, which load weights while the previous kernel still runs: programmatic dependent launch,
+in which a kernel waits before it reads what others write. PDL: the next kernel may start with this one (1), near its
+end (2), or after it (0).
 """
 
 import triton

@@ -29,16 +29,8 @@ def _load_tokens(sorted_ptr, index, size):
 
 
 @triton.jit
-def _sum_rows(
-    order_ptr,
-    d_ptr,
-    seed_ptr,
-    threshold,
-    DROP: tl.constexpr,
-    WIDTH: tl.constexpr,
-    BLOCK: tl.constexpr,
-    ROWS: tl.constexpr,
-):
+def _sum_rows(order_ptr, d_ptr, seed_ptr, threshold, DROP: tl.constexpr, WIDTH: tl.constexpr, BLOCK: tl.constexpr,
+              ROWS: tl.constexpr):  # fmt: skip
     """The sum of the next ROWS rows after dropout, all loaded at the same time."""
     row, column = tl.load(order_ptr + tl.arange(0, ROWS))[:, None], tl.arange(0, BLOCK)[None, :]
     d = tl.load(d_ptr + row * WIDTH + column, mask=column < WIDTH, other=0.0).to(tl.float32)
@@ -104,13 +96,9 @@ def _accumulate_split_runs(
 
 
 def add_rows(
-    table: Float[Tensor, "vocab dim"],
-    tokens: Int[Tensor, " t"],
-    d: Float[Tensor, "t dim"],
-    scale: float = 1.0,
-    seed: Tensor | None = None,
-    threshold: int = 0,
-) -> None:
+    table: Float[Tensor, "vocab dim"], tokens: Int[Tensor, " t"], d: Float[Tensor, "t dim"], scale: float = 1.0,
+    seed: Tensor | None = None, threshold: int = 0,
+) -> None:  # fmt: skip
     """Add `scale` times the rows of `d`, after dropout with this seed, to the table rows of their tokens, in place."""
     if not table.is_contiguous():
         raise ValueError(f"The table's rows must follow one another in memory, but its strides are {table.stride()}.")
@@ -118,30 +106,29 @@ def add_rows(
     ordered, order = torch.sort(tokens.to(torch.int16 if len(table) <= 2**16 else torch.int32), stable=True)
     size, width, blocks = len(tokens), table.shape[1], triton.cdiv(len(tokens), SPAN)
     partials = torch.empty(2 * blocks, width, dtype=torch.float32, device=table.device)
-    d, block_width = d.contiguous(), triton.next_power_of_2(width)
+    d, block = d.contiguous(), triton.next_power_of_2(width)
     _accumulate_runs[(size,)](
         ordered, order, d, table, partials, scale, d if seed is None else seed, threshold, size,
-        DROP=seed is not None, WIDTH=width, BLOCK=block_width, SPAN=SPAN, ROWS=ROWS,
-        num_warps=min(8, max(1, block_width // 256)),
+        DROP=seed is not None, WIDTH=width, BLOCK=block, SPAN=SPAN, ROWS=ROWS, num_warps=min(8, max(1, block // 256)),
     )  # fmt: skip
     if blocks > 1:
-        block_width = min(512, block_width)
-        _accumulate_split_runs[(blocks - 1, triton.cdiv(width, block_width))](
+        block = min(512, block)
+        _accumulate_split_runs[(blocks - 1, triton.cdiv(width, block))](
             ordered, partials, table, scale, size,
-            WIDTH=width, BLOCK=block_width, SPAN=SPAN, PIECES=PIECES, num_warps=max(1, block_width // 128),
+            WIDTH=width, BLOCK=block, SPAN=SPAN, PIECES=PIECES, num_warps=max(1, block // 128),
         )  # fmt: skip
 
 
 @triton.jit
 def _embed_forward(
-    tokens_ptr, positions_ptr, table_ptr, position_table_ptr, out_ptr, scale, seed_ptr, threshold, keep_scale,
+    tokens_ptr, positions_ptr, table_ptr, waves_ptr, out_ptr, scale, seed_ptr, threshold, keep_scale,
     DROP: tl.constexpr, WIDTH: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     row, column = tl.program_id(0), tl.arange(0, BLOCK)
     mask = column < WIDTH
     token, position = tl.load(tokens_ptr + row), tl.load(positions_ptr + row)
     x = tl.load(table_ptr + token * WIDTH + column, mask=mask, other=0.0).to(tl.float32) * scale
-    x += tl.load(position_table_ptr + position * WIDTH + column, mask=mask, other=0.0).to(tl.float32)
+    x += tl.load(waves_ptr + position * WIDTH + column, mask=mask, other=0.0).to(tl.float32)
     if DROP:
         x = tl.where(keep_mask(seed_ptr, row * WIDTH + column, threshold), x * keep_scale, 0.0)
     tl.store(out_ptr + row * WIDTH + column, x.to(out_ptr.dtype.element_ty), mask=mask)
@@ -149,12 +136,12 @@ def _embed_forward(
 
 class _Embed(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, table, tokens, positions, position_table, scale: float, dropout: float):
+    def forward(ctx: Any, table, tokens, positions, waves, scale: float, dropout: float):
         seed, threshold, keep_scale = draw_seed(dropout, table.device)
         width = table.shape[1]
         out = torch.empty(len(tokens), width, dtype=table.dtype, device=table.device)
         _embed_forward[(len(tokens),)](
-            tokens, positions, table, position_table, out, scale, out if seed is None else seed, threshold, keep_scale,
+            tokens, positions, table, waves, out, scale, out if seed is None else seed, threshold, keep_scale,
             DROP=seed is not None, WIDTH=width, BLOCK=triton.next_power_of_2(width), num_warps=4,
         )  # fmt: skip
         ctx.save_for_backward(tokens, seed)
@@ -174,7 +161,7 @@ class _Embed(torch.autograd.Function):
 
 
 def embed(
-    table: Tensor, tokens: Tensor, positions: Tensor, position_table: Tensor, scale: float, dropout: float = 0.0
+    table: Tensor, tokens: Tensor, positions: Tensor, waves: Tensor, scale: float, dropout: float = 0.0
 ) -> Tensor:
-    """dropout(table[tokens] * scale + position_table[positions])."""
-    return _Embed.apply(table, tokens, positions, position_table, scale, dropout)
+    """dropout(table[tokens] * scale + waves[positions])."""
+    return _Embed.apply(table, tokens, positions, waves, scale, dropout)

@@ -1,8 +1,8 @@
 """A feed-forward network with ReLU for training on a GPU, with a fused backward pass.
 
-One matrix product kernel computes d @ down.weight and, before it writes a tile, applies the gradient of ReLU and dropout
-and sums the columns for the bias gradient. So the hidden gradient is written once and not read again for it. With ReLU
-the hidden activations alone tell the derivative and what dropout has dropped.
+One kernel computes d @ down.weight and, before it writes a tile, applies the gradient of ReLU and dropout and sums the
+columns for the bias gradient: the hidden gradient is written once and not read again. The hidden activations alone tell
+the derivative of ReLU and what dropout has dropped.
 """
 
 from typing import Any
@@ -23,7 +23,7 @@ TILE = {"block_m": 128, "block_n": 128, "block_k": 64, "group_m": 8, "stages": 3
 
 @triton.jit
 def _tile_index(number, down, across, GROUP_M: tl.constexpr):
-    """Row and column of a tile, in groups of GROUP_M rows of tiles: neighbouring programs share inputs in the L2 cache."""
+    """Row and column of a tile, in groups of GROUP_M rows: neighbouring programs share inputs in the L2 cache."""
     group_tiles = GROUP_M * across
     first = number // group_tiles * GROUP_M
     group_rows = tl.minimum(down - first, GROUP_M)
@@ -31,14 +31,12 @@ def _tile_index(number, down, across, GROUP_M: tl.constexpr):
 
 
 @triton.jit
-def _store_tile(
-    total, y_desc, out_desc, partials_ptr, keep_scale, i, j, N, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr
-):
+def _store_tile(x, y_desc, out_desc, partials_ptr, keep_scale, i, j, N, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
     """Apply the gradient of ReLU and dropout; store the tile and its column sums."""
-    total = tl.where(y_desc.load([i * BLOCK_M, j * BLOCK_N]) > 0, total * keep_scale, 0.0)
-    out_desc.store([i * BLOCK_M, j * BLOCK_N], total.to(out_desc.dtype))
+    x = tl.where(y_desc.load([i * BLOCK_M, j * BLOCK_N]) > 0, x * keep_scale, 0.0)
+    out_desc.store([i * BLOCK_M, j * BLOCK_N], x.to(out_desc.dtype))
     column = j * BLOCK_N + tl.arange(0, BLOCK_N)
-    tl.store(partials_ptr + i * N + column, tl.sum(total, axis=0), mask=column < N)
+    tl.store(partials_ptr + i * N + column, tl.sum(x, axis=0), mask=column < N)
 
 
 @triton.jit
@@ -46,7 +44,7 @@ def _backward(
     d_desc, w_desc, y_desc, out_desc, partials_ptr, keep_scale, rows, N, K,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
 ):  # fmt: skip
-    """(d @ w) where y > 0, times `keep_scale`: a persistent kernel that loads by TMA and stores each tile in two halves."""
+    """(d @ w) where y > 0, times `keep_scale`: a persistent kernel with TMA that stores tiles in two halves."""
     down, across = tl.cdiv(rows, BLOCK_M), tl.cdiv(N, BLOCK_N)
     HALF: tl.constexpr = BLOCK_N // 2
     for number in tl.range(tl.program_id(0), down * across, tl.num_programs(0)):
@@ -77,8 +75,7 @@ def hidden_gradient(d: Tensor, down: Tensor, y: Tensor, keep_scale: float = 1.0)
     block_m, block_n, block_k = TILE["block_m"], TILE["block_n"], TILE["block_k"]
     out, tiles = torch.empty_like(y), triton.cdiv(rows, block_m)
     partials = d.new_empty(tiles, width, dtype=torch.float32)
-    half = [block_m, block_n // 2]
-    shapes = ((d, [block_m, block_k]), (down, [block_k, block_n]), (y, half), (out, half))
+    shapes = ((d, [block_m, block_k]), (down, [block_k, block_n]), *((x, [block_m, block_n // 2]) for x in (y, out)))
     programs = min(tiles * triton.cdiv(width, block_n), TILE["programs_per_sm"] * multiprocessors(d.device))
     _backward[(programs,)](
         *(TensorDescriptor.from_tensor(*pair) for pair in shapes), partials, keep_scale, rows, width, depth,

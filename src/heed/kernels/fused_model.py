@@ -29,7 +29,7 @@ def use_fused_layers(model: nn.Module) -> None:
     fused_stack.use_fused_layers(model)
     positions = {type(part) for part in (model.positions, model.source_positions) if part is not None}
     if positions <= {Sinusoidal, SinusoidalHalves} and model.norm is None and model.source_norm is None:
-        model._places, model._embed = _table_and_positions, partial(_embed_fused, model)
+        model._places, model._embed = _positions, partial(_embed_fused, model)
     else:
         model._embed = partial(_embed, model)
 
@@ -45,9 +45,7 @@ def half_precision_copy(model: nn.Module, dtype: torch.dtype = torch.bfloat16) -
     return model.eval()
 
 
-def _table_and_positions(
-    positions: Sinusoidal, tokens: Tensor, start: int, valid: SequenceOffsets
-) -> tuple[Tensor, Tensor]:
+def _positions(positions: Sinusoidal, tokens: Tensor, start: int, valid: SequenceOffsets) -> tuple[Tensor, Tensor]:
     """What the fused embedding needs to add the position encodings itself."""
     return positions.waves, valid.positions
 

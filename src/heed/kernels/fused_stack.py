@@ -1,7 +1,7 @@
 """The layers of a Transformer for training on a GPU: nn/transformer.py for packed sequences, in fewer kernels.
 
-`use_fused_layers` replaces each plain stack by a fused one with the same weights. The bias of the last linear layer of a
-sublayer is added by the kernel that norms its residual sum.
+`use_fused_layers` replaces each plain stack by a fused one with the same weights. The bias of a sublayer's last linear
+layer is added by the kernel that norms its residual sum.
 """
 
 import torch.nn.functional as F
@@ -26,7 +26,7 @@ def supports_packing(model: nn.Module) -> bool:
     layers = [layer for stack in stacks for layer in stack.layers]
     if not stacks or any(type(part) is not Stack for part in stacks) or any(type(part) is not Layer for part in layers):
         return False
-    sublayers = [part for layer in layers for part in _sublayers(layer)]
+    sublayers = [part for layer in layers for part in layer.sublayers()]
     return all(type(part) in (PostNorm, PreNorm) and _is_plain(part.body) for part in sublayers)
 
 
@@ -36,23 +36,19 @@ def supports(model: nn.Module) -> bool:
     return supports_packing(model) and all(_can_fuse(layer, stack.norm) for stack in stacks for layer in stack.layers)
 
 
-def _sublayers(layer: Layer) -> list[nn.Module]:
-    return [part for part in (layer.attention, layer.cross, layer.mlp) if part is not None]
-
-
 def _is_plain(body: nn.Module) -> bool:
     return type(body) is MLP or (type(body) is Attention and body.kernel is attend)
 
 
 def _can_fuse(layer: Layer, final_norm: nn.Module | None) -> bool:
     """Norms all before or all after the sublayers; head sizes and activation that have kernels."""
-    orders = {type(part) for part in _sublayers(layer)}
+    orders = {type(part) for part in layer.sublayers()}
     if orders not in ({PostNorm}, {PreNorm}) or (orders == {PreNorm} and final_norm is None):
         return False  # with pre-norm, the kernel of the last residual sum needs the final norm
-    norms = [*(part.norm for part in _sublayers(layer)), *([] if final_norm is None else [final_norm])]
+    norms = [*(part.norm for part in layer.sublayers()), *([] if final_norm is None else [final_norm])]
     return (
         all(type(norm) is nn.LayerNorm and norm.bias is not None for norm in norms)
-        and all(part.body.width in HEAD_DIMS for part in _sublayers(layer) if part is not layer.mlp)
+        and all(part.body.width in HEAD_DIMS for part in layer.sublayers() if part is not layer.mlp)
         and layer.mlp.body.activation in activation_codes()
     )
 
@@ -93,7 +89,7 @@ class FusedStack(nn.Module):
         """`total` is the residual, `normed` the input of the next sublayer; with post-norm they are the same."""
         from heed.kernels import residual_norm
 
-        parts = [part for layer in self.layers for part in _sublayers(layer)]
+        parts = [part for layer in self.layers for part in layer.sublayers()]
         crosses = [layer.cross for layer in self.layers]
         total = normed = x.squeeze(0).to(parts[0].body.q.weight.dtype)  # not x[0], whose gradient would be a copy
         memory = None if memory is None else memory.squeeze(0)
@@ -123,11 +119,7 @@ def _dropout_rate(dropout: nn.Dropout) -> float:
 
 
 def _attention(
-    body: Attention,
-    x: Float[Tensor, "t dim"],
-    memory: Float[Tensor, "s dim"] | None,
-    mask: PackedMask,
-    causal: bool,
+    body: Attention, x: Float[Tensor, "t dim"], memory: Float[Tensor, "s dim"] | None, mask: PackedMask, causal: bool
 ) -> tuple[Float[Tensor, "t dim"], Float[Tensor, "t dim"], Float[Tensor, "s dim"] | None]:
     """Attention without its last bias, with one product for queries, keys and values, or two with a memory.
 

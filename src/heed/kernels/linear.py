@@ -9,7 +9,7 @@ from typing import Any
 import torch
 import triton
 import triton.language as tl
-from torch import Tensor
+from torch import Tensor, nn
 
 from heed.kernels.gradient_buffers import adjacent_view, claim_buffer, concatenated
 from heed.kernels.reduce import column_sums
@@ -32,17 +32,8 @@ def _activation_and_derivative(x, ACTIVATION: tl.constexpr):
 
 
 @triton.jit
-def _activation_forward(
-    x_ptr,
-    out_ptr,
-    seed_ptr,
-    threshold,
-    keep_scale,
-    size,
-    ACTIVATION: tl.constexpr,
-    DROP: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
+def _activation_forward(x_ptr, out_ptr, seed_ptr, threshold, keep_scale, size,
+                        ACTIVATION: tl.constexpr, DROP: tl.constexpr, BLOCK: tl.constexpr):  # fmt: skip
     offsets = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     mask = offsets < size
     y, _ = _activation_and_derivative(tl.load(x_ptr + offsets, mask=mask, other=0.0).to(tl.float32), ACTIVATION)
@@ -82,14 +73,9 @@ SUM_TILE = {"columns": 128, "rows": 32, "warps": 4, "programs": 1056}  # without
 
 
 def _activation_gradient(
-    d: Tensor,
-    pre: Tensor | None,
-    activation: int,
-    seed: Tensor | None,
-    threshold: int,
-    keep_scale: float,
+    d: Tensor, pre: Tensor | None, activation: int, seed: Tensor | None, threshold: int, keep_scale: float,
     bias_buffer: Tensor | None = None,
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     """The gradient at `pre`, the input of an activation (without one, d itself), and its sum over the rows."""
     rows, width = d.shape
     d = d.contiguous()
@@ -99,8 +85,9 @@ def _activation_gradient(
     down = program_count(rows, tile["rows"], max(1, tile["programs"] // across))
     partials = d.new_empty(down, width, dtype=torch.float32)
     _activation_backward[(across, down)](
-        d, d if pre is None else pre, pre_grad, partials, d if seed is None else seed, threshold, keep_scale, rows, width,
-        ACTIVATION=activation, DROP=seed is not None, COLUMNS=tile["columns"], ROWS=tile["rows"], num_warps=tile["warps"],
+        d, d if pre is None else pre, pre_grad, partials, d if seed is None else seed, threshold, keep_scale, rows,
+        width, ACTIVATION=activation, DROP=seed is not None, COLUMNS=tile["columns"], ROWS=tile["rows"],
+        num_warps=tile["warps"],
     )  # fmt: skip
     return pre_grad, column_sums(partials[None], [bias_buffer], d.dtype)[0]
 
@@ -111,15 +98,13 @@ def weight_gradient(d: Tensor, x: Tensor, buffer: Tensor | None) -> Tensor:
 
 
 class _Linear(torch.autograd.Function):
-    """Several linear layers as one. The input is returned too, so that one product adds to the gradient of its later uses."""
+    """Several linear layers as one; and their input, so that one product adds to the gradient of its later uses."""
 
     @staticmethod
     def forward(ctx: Any, x, *parameters):
         weights, biases = parameters[: len(parameters) // 2], parameters[len(parameters) // 2 :]
-        ctx.sizes, ctx.buffers = (
-            [len(bias) for bias in biases],
-            [_claim_joint_buffer(group) for group in (weights, biases)],
-        )
+        ctx.sizes = [len(bias) for bias in biases]
+        ctx.buffers = [_claim_joint_buffer(group) for group in (weights, biases)]
         weight = concatenated(weights)
         ctx.save_for_backward(x, weight)
         ctx.set_materialize_grads(False)
@@ -151,8 +136,7 @@ class _LinearWithoutBias(torch.autograd.Function):
     def backward(ctx: Any, d):
         x, weight = ctx.saved_tensors
         d = d.contiguous()
-        weight_grad = weight_gradient(d, x, ctx.buffer)
-        return d @ weight, weight_grad
+        return d @ weight, weight_gradient(d, x, ctx.buffer)
 
 
 def input_gradient(d: Tensor, weight: Tensor, x_grad: Tensor | None) -> Tensor:
@@ -160,12 +144,12 @@ def input_gradient(d: Tensor, weight: Tensor, x_grad: Tensor | None) -> Tensor:
     return d @ weight if x_grad is None else x_grad.addmm_(d, weight)
 
 
-def linear(x: Tensor, *layers: torch.nn.Linear) -> tuple[Tensor, Tensor]:
+def linear(x: Tensor, *layers: nn.Linear) -> tuple[Tensor, Tensor]:
     """The outputs of several linear layers on x, concatenated, and x: later uses must take the returned one."""
     return _Linear.apply(x, *(layer.weight for layer in layers), *(layer.bias for layer in layers))
 
 
-def linear_without_bias(x: Tensor, layer: torch.nn.Linear) -> Tensor:
+def linear_without_bias(x: Tensor, layer: nn.Linear) -> Tensor:
     return _LinearWithoutBias.apply(x, layer.weight)
 
 
@@ -204,8 +188,6 @@ class _LinearActivation(torch.autograd.Function):
         return input_gradient(pre_grad, weight, x_grad), weight_grad, bias_grad, None, None
 
 
-def linear_activation(
-    x: Tensor, layer: torch.nn.Linear, activation: int, dropout: float = 0.0
-) -> tuple[Tensor, Tensor]:
+def linear_activation(x: Tensor, layer: nn.Linear, activation: int, dropout: float = 0.0) -> tuple[Tensor, Tensor]:
     """The activation of layer(x) with dropout, and x: later uses must take the returned one."""
     return _LinearActivation.apply(x, layer.weight, layer.bias, activation, dropout)

@@ -10,9 +10,9 @@ from torch.autograd.graph import increment_version
 
 
 @triton.jit
-def _locate(starts_ptr, tensors_ptr, block_starts_ptr, ALIGNED: tl.constexpr, BLOCK: tl.constexpr):
+def _locate(starts_ptr, tensors_ptr, blocks_ptr, ALIGNED: tl.constexpr, BLOCK: tl.constexpr):
     """The tensor of a program, its start in the concatenation, the offsets of the program in it, and their mask."""
-    tensor, block_start = tl.load(tensors_ptr + tl.program_id(0)), tl.load(block_starts_ptr + tl.program_id(0))
+    tensor, block_start = tl.load(tensors_ptr + tl.program_id(0)), tl.load(blocks_ptr + tl.program_id(0))
     start, end = tl.load(starts_ptr + tensor), tl.load(starts_ptr + tensor + 1)
     if ALIGNED:
         start, end, block_start = tl.multiple_of(start, 8), tl.multiple_of(end, 8), tl.multiple_of(block_start, BLOCK)
@@ -21,7 +21,7 @@ def _locate(starts_ptr, tensors_ptr, block_starts_ptr, ALIGNED: tl.constexpr, BL
 
 
 @triton.jit
-def _load_ptr(addresses_ptr, tensor, ALIGNED: tl.constexpr):
+def _pointer(addresses_ptr, tensor, ALIGNED: tl.constexpr):
     pointer = tl.load(addresses_ptr + tensor).to(tl.pointer_type(tl.float32))
     return tl.multiple_of(pointer, 16) if ALIGNED else tl.multiple_of(pointer, 4)
 
@@ -53,11 +53,9 @@ def _addresses(tensors: Sequence[Tensor], device: torch.device) -> Tensor:
 
 
 @triton.jit
-def _gather(
-    addresses_ptr, starts_ptr, tensors_ptr, block_starts_ptr, out_ptr, ALIGNED: tl.constexpr, BLOCK: tl.constexpr
-):
-    tensor, start, offsets, mask = _locate(starts_ptr, tensors_ptr, block_starts_ptr, ALIGNED, BLOCK)
-    value = tl.load(_load_ptr(addresses_ptr, tensor, ALIGNED) + offsets, mask=mask, other=0.0)
+def _gather(addresses_ptr, starts_ptr, tensors_ptr, blocks_ptr, out_ptr, ALIGNED: tl.constexpr, BLOCK: tl.constexpr):
+    tensor, start, offsets, mask = _locate(starts_ptr, tensors_ptr, blocks_ptr, ALIGNED, BLOCK)
+    value = tl.load(_pointer(addresses_ptr, tensor, ALIGNED) + offsets, mask=mask, other=0.0)
     tl.store(out_ptr + start + offsets, value.to(out_ptr.dtype.element_ty), mask=mask)
 
 
@@ -76,14 +74,14 @@ class Gather:
 
 @triton.jit
 def _adam(
-    weights_ptr, firsts_ptr, seconds_ptr, starts_ptr, tensors_ptr, block_starts_ptr, grads_ptr, factor_ptr,
-    corrections_ptr, rate, decay, one_minus_beta1, one_minus_beta2, eps, ALIGNED: tl.constexpr, BLOCK: tl.constexpr,
+    weights_ptr, firsts_ptr, seconds_ptr, starts_ptr, tensors_ptr, blocks_ptr, grads_ptr, factor_ptr, corrections_ptr,
+    rate, decay, one_minus_beta1, one_minus_beta2, eps, ALIGNED: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """AdamW. `factor` multiplies the gradients; `corrections` are 1 - beta^step of both moments, for each tensor."""
-    tensor, start, offsets, mask = _locate(starts_ptr, tensors_ptr, block_starts_ptr, ALIGNED, BLOCK)
-    weight_ptr = _load_ptr(weights_ptr, tensor, ALIGNED) + offsets
-    first_ptr = _load_ptr(firsts_ptr, tensor, ALIGNED) + offsets
-    second_ptr = _load_ptr(seconds_ptr, tensor, ALIGNED) + offsets
+    tensor, start, offsets, mask = _locate(starts_ptr, tensors_ptr, blocks_ptr, ALIGNED, BLOCK)
+    weight_ptr = _pointer(weights_ptr, tensor, ALIGNED) + offsets
+    first_ptr = _pointer(firsts_ptr, tensor, ALIGNED) + offsets
+    second_ptr = _pointer(seconds_ptr, tensor, ALIGNED) + offsets
     grad = tl.load(grads_ptr + start + offsets, mask=mask, other=0.0).to(tl.float32) * tl.load(factor_ptr)
     weight, first = tl.load(weight_ptr, mask=mask, other=0.0), tl.load(first_ptr, mask=mask, other=0.0)
     second = tl.load(second_ptr, mask=mask, other=0.0)
@@ -110,8 +108,8 @@ class Adam:
         self, factor: Tensor, corrections: Tensor, *, rate: float, decay: float, betas: tuple[float, float], eps: float
     ) -> None:
         _adam[(self.table.programs,)](
-            *self.addresses, *self.table.parts, self.grads, factor, corrections, rate, decay,
-            1 - betas[0], 1 - betas[1], eps, ALIGNED=self.aligned, BLOCK=self.table.BLOCK,
+            *self.addresses, *self.table.parts, self.grads, factor, corrections, rate, decay, 1 - betas[0],
+            1 - betas[1], eps, ALIGNED=self.aligned, BLOCK=self.table.BLOCK,
             num_warps=4 if self.aligned else 8,  # narrow accesses need more registers
         )  # fmt: skip
         increment_version(self.tensors[0])  # torch does not see the writes of a kernel, but caches rely on it
@@ -130,15 +128,15 @@ def cast_copy(x: Tensor, out: Tensor) -> None:
 
 
 @triton.jit
-def _sum_of_squares(x_ptr, partials_ptr, size, BLOCK: tl.constexpr):
+def _squared_norm(x_ptr, partials_ptr, size, BLOCK: tl.constexpr):
     offsets = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     x = tl.load(x_ptr + offsets, mask=offsets < size, other=0.0).to(tl.float32)
     tl.store(partials_ptr + tl.program_id(0), tl.sum(x * x, axis=0))
 
 
-def sum_of_squares(x: Tensor) -> Tensor:
+def squared_norm(x: Tensor) -> Tensor:
     """The sum of x² in float32, always in the same order."""
     programs = triton.cdiv(x.numel(), 8192)
     partials = torch.empty(programs, device=x.device)
-    _sum_of_squares[(programs,)](x, partials, x.numel(), BLOCK=8192, num_warps=8)
+    _squared_norm[(programs,)](x, partials, x.numel(), BLOCK=8192, num_warps=8)
     return partials.sum()

@@ -1,4 +1,4 @@
-"""The last step of sums over rows: partial sums of many programs are added in a fixed order, so results are reproducible."""
+"""Sums over rows in two steps, in a fixed order: programs leave partial sums, which are added up here."""
 
 from collections.abc import Sequence
 
@@ -9,9 +9,7 @@ from torch import Tensor
 
 
 @triton.jit
-def _column_sums(
-    partials_ptr, first_ptr, second_ptr, third_ptr, count, WIDTH, COLUMNS: tl.constexpr, ROWS: tl.constexpr
-):
+def _column_sums(partials_ptr, one_ptr, two_ptr, three_ptr, count, WIDTH, COLUMNS: tl.constexpr, ROWS: tl.constexpr):
     """Sum the partials of one group into its output."""
     group = tl.program_id(1)
     column = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
@@ -24,11 +22,11 @@ def _column_sums(
         total += tl.load(partials_ptr + row[:, None] * WIDTH + column[None, :], mask=mask, other=0.0)
     sums = tl.sum(total, axis=0)
     if group == 0:
-        tl.store(first_ptr + column, sums.to(first_ptr.dtype.element_ty), mask=column_mask)
+        tl.store(one_ptr + column, sums.to(one_ptr.dtype.element_ty), mask=column_mask)
     elif group == 1:
-        tl.store(second_ptr + column, sums.to(second_ptr.dtype.element_ty), mask=column_mask)
+        tl.store(two_ptr + column, sums.to(two_ptr.dtype.element_ty), mask=column_mask)
     else:
-        tl.store(third_ptr + column, sums.to(third_ptr.dtype.element_ty), mask=column_mask)
+        tl.store(three_ptr + column, sums.to(three_ptr.dtype.element_ty), mask=column_mask)
 
 
 TILE = {"columns": 16, "rows": 256, "warps": 8}
@@ -40,6 +38,7 @@ def column_sums(partials: Tensor, buffers: Sequence[Tensor | None], dtype: torch
     out = [partials.new_empty(width, dtype=dtype) if buffer is None else buffer for buffer in buffers]
     rows = min(TILE["rows"], triton.next_power_of_2(count))
     _column_sums[(triton.cdiv(width, TILE["columns"]), groups)](
-        partials, *out, *out[-1:] * (3 - groups), count, width, COLUMNS=TILE["columns"], ROWS=rows, num_warps=TILE["warps"],
+        partials, *out, *out[-1:] * (3 - groups), count, width, COLUMNS=TILE["columns"], ROWS=rows,
+        num_warps=TILE["warps"],
     )  # fmt: skip
     return out

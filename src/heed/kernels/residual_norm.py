@@ -10,7 +10,7 @@ from typing import Any
 import torch
 import triton
 import triton.language as tl
-from torch import Tensor
+from torch import Tensor, nn
 
 from heed.kernels.gradient_buffers import claim_buffer
 from heed.kernels.reduce import column_sums
@@ -50,7 +50,7 @@ DRAWN_SEEDS: list[Tensor] = []  # by `draw_seeds_at_once`, not used yet
 
 @contextmanager
 def draw_seeds_at_once(device: torch.device, count: int = 256) -> Iterator[None]:
-    """Draw the first `count` seeds of this block by a single kernel. Rows of four numbers keep all seeds 16-byte aligned."""
+    """Draw the first `count` seeds of this block by a single kernel; rows of four numbers keep them 16-byte aligned."""
     seeds = torch.randint(0, 2**31 - 1, (count, 4), dtype=torch.int32, device=device)
     DRAWN_SEEDS.extend(reversed(seeds.unbind()))
     try:
@@ -122,13 +122,11 @@ def _norm_backward(
     y_bias_grad = tl.zeros((BLOCK,), tl.float32)
     if DROP:
         seed0, seed1 = load_seed(seed_ptr)
-    x_next, d_next, sum_grad_next = _load_rows(sum_ptr, d_ptr, sum_grad_ptr, program, rows, column, SUM_GRAD, WIDTH)
+    x_next, d_next, more_next = _load_rows(sum_ptr, d_ptr, sum_grad_ptr, program, rows, column, SUM_GRAD, WIDTH)
     for row in range(program, rows, programs):
-        x, d, sum_grad = x_next.to(tl.float32), d_next.to(tl.float32), sum_grad_next
-        next_row = row + programs  # loaded while this row is computed
-        x_next, d_next, sum_grad_next = _load_rows(
-            sum_ptr, d_ptr, sum_grad_ptr, next_row, rows, column, SUM_GRAD, WIDTH
-        )
+        x, d, sum_grad = x_next.to(tl.float32), d_next.to(tl.float32), more_next
+        row_next = row + programs  # loaded while this row is computed
+        x_next, d_next, more_next = _load_rows(sum_ptr, d_ptr, sum_grad_ptr, row_next, rows, column, SUM_GRAD, WIDTH)
         x, rstd = _normalize(x, column_mask, WIDTH, eps)
         weight_grad += d * x
         bias_grad += d
@@ -178,10 +176,8 @@ class _AddNorm(torch.autograd.Function):
             ADD=True, DROP=seed is not None, **tile,
         )  # fmt: skip
         ctx.save_for_backward(total, weight, seed)
-        ctx.constants, ctx.buffers = (
-            (threshold, keep_scale, eps),
-            [claim_buffer(part) for part in (weight, bias, y_bias)],
-        )
+        ctx.constants = (threshold, keep_scale, eps)
+        ctx.buffers = [claim_buffer(part) for part in (weight, bias, y_bias)]
         ctx.set_materialize_grads(False)
         return total, out
 
@@ -190,13 +186,13 @@ class _AddNorm(torch.autograd.Function):
         total, weight, seed = ctx.saved_tensors
         threshold, keep_scale, eps = ctx.constants
         d = torch.zeros_like(total) if d is None else d.contiguous()
-        dx, (tile, limit) = torch.empty_like(total), _backward_tile(total.shape[1])
-        dy = torch.empty_like(total)
+        dx, dy, (tile, limit) = torch.empty_like(total), torch.empty_like(total), _backward_tile(total.shape[1])
         programs = program_count(len(total), 1, limit)
         partials = total.new_empty(3, programs, total.shape[1], dtype=torch.float32)
         _norm_backward[(programs,)](
             d, d if sum_grad is None else sum_grad.contiguous(), total, weight, dx, dy, partials,
-            d if seed is None else seed, threshold, keep_scale, len(total), eps, ADD=True, SUM_GRAD=sum_grad is not None, DROP=seed is not None, **tile,
+            d if seed is None else seed, threshold, keep_scale, len(total), eps, ADD=True,
+            SUM_GRAD=sum_grad is not None, DROP=seed is not None, **tile,
         )  # fmt: skip
         weight_grad, bias_grad, y_bias_grad = column_sums(partials, ctx.buffers)
         return dx, dy, y_bias_grad, weight_grad, bias_grad, None, None
@@ -226,13 +222,11 @@ class _Norm(torch.autograd.Function):
         return dx, weight_grad, bias_grad, None
 
 
-def layer_norm(x: Tensor, norm: torch.nn.LayerNorm) -> Tensor:
+def layer_norm(x: Tensor, norm: nn.LayerNorm) -> Tensor:
     """Layer norm of rows."""
     return _Norm.apply(x.contiguous(), norm.weight, norm.bias, norm.eps)
 
 
-def add_norm(
-    x: Tensor, y: Tensor, y_bias: Tensor, norm: torch.nn.LayerNorm, dropout: float = 0.0
-) -> tuple[Tensor, Tensor]:
+def add_norm(x: Tensor, y: Tensor, y_bias: Tensor, norm: nn.LayerNorm, dropout: float = 0.0) -> tuple[Tensor, Tensor]:
     """The sum x + dropout(y + y_bias), and its layer norm."""
     return _AddNorm.apply(x.contiguous(), y.contiguous(), y_bias, norm.weight, norm.bias, norm.eps, dropout)

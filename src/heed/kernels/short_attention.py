@@ -22,7 +22,7 @@ LOG2E = tl.constexpr(1.4426950408889634)  # GPUs compute 2^x, not e^x
 class LaunchConfig:
     """How a kernel is launched: `tiles_per_program`, or if set, `programs_per_sm` for all tiles.
 
-    `stages` 2: the next tile is loaded while one is computed. `heads_first`: consecutive tiles are heads of one sequence,
+    `stages` 2: load the next tile while one is computed. `heads_first`: consecutive tiles are heads of one sequence,
     else sequences. `block_q`: queries at a time (forward). `tma`: load by TMA (backward).
     """
 
@@ -81,7 +81,7 @@ def _tile_ptrs(base, start, head, STRIDE: tl.constexpr, ROWS: tl.constexpr, HEAD
 def _load(
     base, start, length, head, STRIDE: tl.constexpr, ROWS: tl.constexpr, HEAD_DIM: tl.constexpr, TMA: tl.constexpr
 ):
-    """One head of `length` rows. Further rows are zeros, or with TMA rows of the next sequence, which must be masked."""
+    """One head of `length` rows; further rows are zeros, or with TMA the next sequence, which must be masked."""
     if TMA:
         return base.load([start, head * HEAD_DIM])
     else:
@@ -113,7 +113,8 @@ def _forward(
     q_ptr, k_ptr, v_ptr, out_ptr, lse_ptr, q_starts, k_starts, count, scale, seed_ptr, threshold, keep_scale,
     Q_STRIDE: tl.constexpr, K_STRIDE: tl.constexpr, V_STRIDE: tl.constexpr, OUT_STRIDE: tl.constexpr,
     CAUSAL: tl.constexpr, DROP: tl.constexpr, QUERIES: tl.constexpr, KEYS: tl.constexpr, HEAD_DIM: tl.constexpr,
-    HEADS: tl.constexpr, HEADS_FIRST: tl.constexpr, STAGES: tl.constexpr, SINGLE_TILE: tl.constexpr, BLOCK_Q: tl.constexpr,
+    HEADS: tl.constexpr, HEADS_FIRST: tl.constexpr, STAGES: tl.constexpr, SINGLE_TILE: tl.constexpr,
+    BLOCK_Q: tl.constexpr,
 ):  # fmt: skip
     """softmax(q . k / sqrt(d)) . v for each tile, BLOCK_Q queries at a time.
 
@@ -179,8 +180,7 @@ def _backward(
 
 def _tile_shape(longest: tuple[int, int]) -> tuple[int, int]:
     """Queries and keys of a tile: powers of two, at least 16, as the tensor cores need."""
-    queries, keys = (max(16, triton.next_power_of_2(length)) for length in longest)
-    return queries, keys
+    return max(16, triton.next_power_of_2(longest[0])), max(16, triton.next_power_of_2(longest[1]))
 
 
 def _launch_config(direction: str, parts: tuple[Tensor, ...], longest: tuple[int, int], head_dim: int) -> LaunchConfig:
@@ -208,12 +208,11 @@ def _launch_arguments(
     tiles = count * dim // head_dim
     programs = config.programs_per_sm * multiprocessors(starts.device) or triton.cdiv(tiles, config.tiles_per_program)
     constants = {
-        "QUERIES": queries, "KEYS": keys, "HEAD_DIM": head_dim, "HEADS": dim // head_dim, "HEADS_FIRST": config.heads_first,
-        "STAGES": config.stages, "SINGLE_TILE": config.tiles_per_program == 1 and not config.programs_per_sm,
-        "num_warps": config.warps,
+        "QUERIES": queries, "KEYS": keys, "HEAD_DIM": head_dim, "HEADS": dim // head_dim,
+        "HEADS_FIRST": config.heads_first, "STAGES": config.stages, "num_warps": config.warps,
+        "SINGLE_TILE": config.tiles_per_program == 1 and not config.programs_per_sm,
     }  # fmt: skip
-    limit = {} if config.max_registers is None else {"maxnreg": config.max_registers}
-    return min(programs, tiles), constants | limit
+    return min(programs, tiles), constants | ({} if config.max_registers is None else {"maxnreg": config.max_registers})
 
 
 class _ShortAttention(torch.autograd.Function):
@@ -250,8 +249,8 @@ class _ShortAttention(torch.autograd.Function):
         names = ("Q_STRIDE", "K_STRIDE", "V_STRIDE", "D_STRIDE", "DQ_STRIDE", "DK_STRIDE", "DV_STRIDE")
         strides = {name: part.stride(0) for name, part in zip(names, (*parts, *grads), strict=True)}
         _backward[(programs,)](
-            *(_descriptors(parts, longest, head_dim) if config.tma else parts), lse, *grads, *starts, len(starts[0]) - 1,
-            head_dim**-0.5, starts[0] if seed is None else seed, threshold, keep_scale,
+            *(_descriptors(parts, longest, head_dim) if config.tma else parts), lse, *grads, *starts,
+            len(starts[0]) - 1, head_dim**-0.5, starts[0] if seed is None else seed, threshold, keep_scale,
             CAUSAL=causal, DROP=seed is not None, TMA=config.tma, **strides, **constants,
         )  # fmt: skip
         return q_or_qkv_grad, kv_grad, None, None, None, None, None
@@ -274,18 +273,12 @@ def _split_qkv(q_or_qkv: Tensor, kv: Tensor | None) -> tuple[Tensor, ...]:
 
 
 def attend_short(
-    q_or_qkv: Tensor,
-    kv: Tensor | None,
-    starts: tuple[Tensor, Tensor],
-    longest: tuple[int, int],
-    *,
-    head_dim: int,
-    causal: bool = False,
-    dropout: float = 0.0,
-) -> Tensor:
-    """Attention over packed sequences, (tokens, columns) in and out; sequence i is the tokens starts[i] to starts[i + 1].
+    q_or_qkv: Tensor, kv: Tensor | None, starts: tuple[Tensor, Tensor], longest: tuple[int, int], *, head_dim: int,
+    causal: bool = False, dropout: float = 0.0,
+) -> Tensor:  # fmt: skip
+    """Attention over packed sequences, (tokens, columns) in and out; sequence i is starts[i] to starts[i + 1].
 
-    `q_or_qkv` holds queries, keys and values side by side, or queries alone if `kv` holds keys and values. `starts` and
+    `q_or_qkv` holds queries, keys and values side by side, or queries alone if `kv` holds the others. `starts` and
     `longest`, an upper bound of the lengths, are those of queries and keys. Every token must belong to a sequence.
     """
     return _ShortAttention.apply(q_or_qkv, kv, starts, longest, head_dim, causal, dropout)

@@ -52,9 +52,7 @@ def _combine(mask, causal, queries, keys, device) -> Tensor | None:
 
 
 def mix(
-    scores: Float[Tensor, "*rows k"],
-    value: Float[Tensor, "*batch k dv"],
-    mask: Bool[Tensor, "..."] | None = None,
+    scores: Float[Tensor, "*rows k"], value: Float[Tensor, "*batch k dv"], mask: Bool[Tensor, "..."] | None = None
 ) -> tuple[Float[Tensor, "*rows dv"], Float[Tensor, "*rows k"]]:
     """Equation (2): the values averaged by softmax(scores) over what the mask allows, and those weights.
 

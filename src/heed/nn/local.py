@@ -1,6 +1,6 @@
 """Encoder layers in which a position sees its neighbours alone: windowed self-attention, and convolution.
 
-The table of costs in the lecture notes compares them with self-attention and recurrence (Vaswani et al., 2017, table 1):
+A table in the lecture notes compares their costs with self-attention and recurrence (Vaswani et al., 2017, table 1):
 for n positions of size d, O(r n d) with a window of r positions, and O(k n d²) with a kernel of k.
 """
 
@@ -55,7 +55,7 @@ def windowed_kernel(window: int) -> Kernel:
 
 
 class Convolution(nn.Module):
-    """A gated convolution: the `kernel` positions centred on each through one matrix, then GLU (Gehring et al., 2017)."""
+    """A gated convolution: the `kernel` positions around each through one matrix, then GLU (Gehring et al., 2017)."""
 
     def __init__(self, dim: int, kernel: int):
         super().__init__()

@@ -11,9 +11,8 @@ SHORT = 128  # tokens: a sequence of at most this length fits into one tile of a
 
 
 class SequenceOffsets(NamedTuple):
-    """Where each sequence starts in a row of t tokens, and after the last start the end of the row.
-
-    `longest` is an upper bound of the lengths; `positions` are those of the tokens, each within its own sequence.
+    """The start of each sequence in a row of t tokens, and the end of the last; an upper bound of their lengths; the
+    position of each token within its sequence.
     """
 
     starts: Int[Tensor, " n"]

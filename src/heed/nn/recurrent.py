@@ -57,17 +57,13 @@ class Recurrent(nn.Module):
         self.hidden, self.directions = hidden, 2 if bidirectional else 1
         self.width = hidden * self.directions  # of the output
         widths = [dim, *[self.width] * (layers - 1)]
-        self.layers = nn.ModuleList(
-            self.rnn_class(w, hidden, batch_first=True, bidirectional=bidirectional) for w in widths
-        )
+        options = {"batch_first": True, "bidirectional": bidirectional}
+        self.layers = nn.ModuleList(self.rnn_class(width, hidden, **options) for width in widths)
         self.dropout = nn.Dropout(dropout)
         self.reset()
 
     def forward(
-        self,
-        x: Float[Tensor, "b t dim"],
-        state: State | None = None,
-        valid: Bool[Tensor, "b t"] | None = None,
+        self, x: Float[Tensor, "b t dim"], state: State | None = None, valid: Bool[Tensor, "b t"] | None = None
     ) -> tuple[Float[Tensor, "b t width"], State]:
         """The output of the last layer at each position, and the state after the last `valid` position of each row.
 

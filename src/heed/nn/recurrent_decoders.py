@@ -18,7 +18,7 @@ from heed.nn.scores import Score
 
 @dataclass
 class EncodedSource:
-    """The initial decoder state, made of the encoder's last; with attention also the h_j, their keys, and their mask."""
+    """The initial decoder state, from the encoder's last; with attention also the h_j, their keys and their mask."""
 
     start: State
     values: Float[Tensor, "b s hidden"] | None = None

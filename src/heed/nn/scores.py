@@ -47,8 +47,8 @@ class General(Dot):
 class Content(Dot):
     """β s·h / (|s| |h|): "content-based attention" (Graves et al., 2014).
 
-    The notes give the cosine. The paper multiplies it by a strength β that the decoder computes at each step: without it
-    no weight could be more than e² times another.
+    The notes give the cosine. The paper multiplies it by a strength β that the decoder computes at each step: without
+    it no weight could be more than e² times another.
     """
 
     def __init__(self, dim: int):

@@ -71,6 +71,9 @@ class Layer(nn.Module):
             x = self.cross(x, memory, mask=memory_mask, cache=cache and cache.cross)
         return self.mlp(x)
 
+    def sublayers(self) -> list[nn.Module]:
+        return [part for part in (self.attention, self.cross, self.mlp) if part is not None]
+
 
 class Stack(nn.Module):
     """Layers one after another, and an optional final norm."""

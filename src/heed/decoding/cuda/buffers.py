@@ -46,7 +46,7 @@ class Size(NamedTuple):
 
 
 class KeyPool:
-    """Memory for the keys and values of self-attention and cross-attention, shared by all buffers: one search at a time."""
+    """Memory for keys and values of self-attention and cross-attention, shared by all buffers: one search at a time."""
 
     def __init__(self, weights: Weights, slots: int, source_tokens: int):
         depth, dim, device = len(weights.target.layers), weights.dim, weights.output.device
@@ -60,11 +60,11 @@ class KeyPool:
 
 
 class SearchBuffers:
-    """The state of a search. Each beam writes its keys to its own row and never moves them: `ancestors` tells which beam
-    holds the keys of each past position. The source keys are stored once per sentence, packed.
+    """The state of a search. Each beam writes its keys to its own row and never moves them: `ancestors` tells which
+    beam holds the keys of each past position. The source keys are stored once per sentence, packed.
 
-    `finished` has the best `beams` finished hypotheses, best first, and the beam that each came from; `history` what every
-    beam chose at every step. Both hold integers as floats, so that each is one transfer.
+    `finished` has the best `beams` finished hypotheses, best first, and the beam that each came from; `history` what
+    every beam chose at every step. Both hold integers as floats, so that each is one transfer.
     """
 
     def __init__(self, weights: Weights, size: Size, pool: KeyPool):

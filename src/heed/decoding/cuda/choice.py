@@ -22,8 +22,9 @@ def apply_bans(x, columns, mask, bias_ptr, banned_ptr, last, too_short, BIAS: tl
 
 @triton.jit(do_not_specialize=["beams"])
 def group_maxima(
-    logits_ptr, bias_ptr, banned_ptr, options_ptr, generated_ptr, done_ptr, maxima_ptr, chunk_maxima_ptr, chunk_sums_ptr,
-    vocab, stride, groups, beams, BIAS: tl.constexpr, GROUP: tl.constexpr, GROUPS: tl.constexpr, PDL: tl.constexpr,
+    logits_ptr, bias_ptr, banned_ptr, options_ptr, generated_ptr, done_ptr, maxima_ptr, chunk_maxima_ptr,
+    chunk_sums_ptr, vocab, stride, groups, beams, BIAS: tl.constexpr, GROUP: tl.constexpr, GROUPS: tl.constexpr,
+    PDL: tl.constexpr,
 ):  # fmt: skip
     """For a chunk of one row: the maximum of each group, the maximum of the chunk, and its sum of exponentials."""
     wait_for_previous(PDL)
@@ -95,9 +96,7 @@ def candidates(
 
 
 @triton.jit
-def record_finished(
-    finished_ptr, old, new, wins, rank, BEAMS: tl.constexpr, ROWS: tl.constexpr, CANDIDATES: tl.constexpr
-):
+def record_finished(out_ptr, old, new, wins, rank, BEAMS: tl.constexpr, ROWS: tl.constexpr, CANDIDATES: tl.constexpr):
     """Merge newly finished hypotheses into the old ones, best first; returns the score at `rank`.
 
     `old` and `new` are tuples of fields, the score first.
@@ -110,26 +109,23 @@ def record_finished(
     new_rank += tl.sum(((score[None, :] > score[:, None]) | same).to(tl.int32), axis=1)
     stays, enters = beam_mask & (old_rank < BEAMS), wins & (new_rank < BEAMS)
     for i in tl.static_range(5):
-        tl.store(finished_ptr + i * BEAMS + old_rank, old[i], mask=stays)
-        tl.store(finished_ptr + i * BEAMS + new_rank, new[i], mask=enters)
+        tl.store(out_ptr + i * BEAMS + old_rank, old[i], mask=stays)
+        tl.store(out_ptr + i * BEAMS + new_rank, new[i], mask=enters)
     at_rank = tl.max(tl.where(stays & (old_rank == rank), old_score, dead), axis=0)
     return tl.maximum(at_rank, tl.max(tl.where(enters & (new_rank == rank), score, dead), axis=0))
 
 
 @triton.jit
-def inherit_ancestors(
-    ancestors_ptr, parent, beam_mask, generated, max_length, ROWS: tl.constexpr, POSITIONS: tl.constexpr
-):
+def inherit_ancestors(ptr, parent, beam_mask, generated, max_length, ROWS: tl.constexpr, POSITIONS: tl.constexpr):
     """Each beam takes over the ancestors of its parent, and then the parent itself."""
     beams = tl.arange(0, ROWS)
     for start in range(0, generated + 1, POSITIONS):
         position = start + tl.arange(0, POSITIONS)
-        known = beam_mask[:, None] & (position < generated)[None, :]
-        written = beam_mask[:, None] & (position <= generated)[None, :]
-        past = tl.load(ancestors_ptr + parent[:, None] * max_length + position[None, :], mask=known, other=0)
+        known, written = (position < generated)[None, :], beam_mask[:, None] & (position <= generated)[None, :]
+        past = tl.load(ptr + parent[:, None] * max_length + position[None, :], mask=beam_mask[:, None] & known, other=0)
         past = tl.where((position == generated)[None, :], parent[:, None], past)
         tl.debug_barrier()  # read all before writing
-        tl.store(ancestors_ptr + beams[:, None] * max_length + position[None, :], past, mask=written)
+        tl.store(ptr + beams[:, None] * max_length + position[None, :], past, mask=written)
 
 
 @triton.jit
@@ -137,7 +133,7 @@ def continue_beams(
     beam_scores_ptr, token_ptr, history_ptr, value, beam, token, logp, ends,
     BEAMS: tl.constexpr, ROWS: tl.constexpr, CANDIDATES: tl.constexpr,
 ):  # fmt: skip
-    """The best candidates that do not end become the beams. If they are too few, ended ones follow with a score of -inf."""
+    """The best candidates that do not end become the beams; if too few, ended ones follow with a score of -inf."""
     lane, beams, dead = tl.arange(0, CANDIDATES), tl.arange(0, ROWS), float("-inf")
     counted, earlier, beam_mask = lane < 2 * BEAMS, lane[None, :] < lane[:, None], beams < BEAMS
     alive, ended = (counted & (ends == 0)).to(tl.int32), (counted & ends).to(tl.int32)
@@ -178,25 +174,26 @@ def fields(finished_ptr, beams, beam_mask, BEAMS: tl.constexpr):
 
 @triton.jit
 def advance(
-    logits_ptr, bias_ptr, banned_ptr, options_ptr, prefix_ptr, penalty_ptr, maxima_ptr, chunk_maxima_ptr, chunk_sums_ptr,
-    generated_ptr, done_ptr, limit_ptr, beam_scores_ptr, token_ptr, finished_ptr, history_ptr, ancestors_ptr,
-    unfinished_ptr, vocab, stride, groups, chunks, max_length, BIAS: tl.constexpr, BEAMS: tl.constexpr, ROWS: tl.constexpr, CANDIDATES: tl.constexpr, GROUP: tl.constexpr,
-    GROUPS: tl.constexpr, CHUNKS: tl.constexpr, POSITIONS: tl.constexpr, PDL: tl.constexpr,
+    logits_ptr, bias_ptr, banned_ptr, options_ptr, prefix_ptr, penalty_ptr, maxima_ptr, chunk_maxima_ptr,
+    chunk_sums_ptr, generated_ptr, done_ptr, limit_ptr, beam_scores_ptr, token_ptr, finished_ptr, history_ptr,
+    ancestors_ptr, unfinished_ptr, vocab, stride, groups, chunks, max_length, BIAS: tl.constexpr, BEAMS: tl.constexpr,
+    ROWS: tl.constexpr, CANDIDATES: tl.constexpr, GROUP: tl.constexpr, GROUPS: tl.constexpr, CHUNKS: tl.constexpr,
+    POSITIONS: tl.constexpr, PDL: tl.constexpr,
 ):  # fmt: skip
-    """Advance one sentence: record finished candidates, continue with the best others, and decide whether it is done."""
+    """Advance one sentence: record finished candidates, continue with the best others, decide whether it is done."""
     wait_for_previous(PDL)
     sentence, dead = tl.program_id(0), float("-inf")
     beams, lane, chunk, group = tl.arange(0, ROWS), tl.arange(0, CANDIDATES), tl.arange(0, CHUNKS), tl.arange(0, GROUPS)
     row, beam_mask = sentence * BEAMS + beams, beams < BEAMS
     # issue all independent loads before any of them is used
-    done, generated = tl.load(done_ptr + sentence), tl.load(generated_ptr + sentence)
-    limit, last, min_length = tl.load(limit_ptr + sentence), tl.load(options_ptr), tl.load(options_ptr + 1)
-    rank, stop, force_end = tl.load(options_ptr + 2), tl.load(options_ptr + 3), tl.load(options_ptr + 4)
+    done, generated, last = tl.load(done_ptr + sentence), tl.load(generated_ptr + sentence), tl.load(options_ptr)
+    limit, min_length, rank = tl.load(limit_ptr + sentence), tl.load(options_ptr + 1), tl.load(options_ptr + 2)
+    stop, force_end = tl.load(options_ptr + 3), tl.load(options_ptr + 4)
     prefix_length, beam_scores = tl.load(options_ptr + 6), tl.load(beam_scores_ptr + row, mask=beam_mask, other=dead)
     chunk_maxima = load_rows(chunk_maxima_ptr, row, chunk, beam_mask, chunks, dead)
     chunk_sums = load_rows(chunk_sums_ptr, row, chunk, beam_mask, chunks, 0.0)
     maxima = load_rows(maxima_ptr, row, group, beam_mask, groups, dead)
-    finished_ptr += sentence * 5 * BEAMS
+    finished_ptr, ancestors_ptr = finished_ptr + sentence * 5 * BEAMS, ancestors_ptr + sentence * BEAMS * max_length
     old = fields(finished_ptr, beams, beam_mask, BEAMS)
     if done == 0:
         length = generated + 1
@@ -205,8 +202,8 @@ def advance(
         forced = tl.where((force_end != 0) & (length >= limit), last, forced)
         lse = logsumexp(chunk_maxima, chunk_sums, beam_mask)
         value, beam, token = candidates(
-            logits_ptr, bias_ptr, banned_ptr, maxima, beam_scores, last, generated < min_length, sentence, vocab, stride,
-            lse, BIAS, BEAMS, ROWS, CANDIDATES, GROUP, GROUPS,
+            logits_ptr, bias_ptr, banned_ptr, maxima, beam_scores, last, generated < min_length, sentence, vocab,
+            stride, lse, BIAS, BEAMS, ROWS, CANDIDATES, GROUP, GROUPS,
         )  # fmt: skip
         value = tl.where(forced >= 0, tl.where(lane < BEAMS, lookup(beam_scores, lane), dead), value)
         beam, token = tl.where(forced >= 0, tl.where(lane < BEAMS, lane, 0), beam), tl.where(forced >= 0, forced, token)
@@ -222,8 +219,7 @@ def advance(
             beam_scores_ptr + row, token_ptr + row, here, value, beam, token, logp, ends, BEAMS, ROWS, CANDIDATES
         )
         if BEAMS > 1:
-            own = ancestors_ptr + sentence * BEAMS * max_length
-            inherit_ancestors(own, parent, beam_mask, generated, max_length, ROWS, POSITIONS)
+            inherit_ancestors(ancestors_ptr, parent, beam_mask, generated, max_length, ROWS, POSITIONS)
         best = tl.max(beam_scores, axis=0)
         bound = best.to(tl.float64) / tl.where(stop == 0, tl.maximum(penalty, max_penalty), penalty)
         over = (best == dead) | ((worst > dead) & ((stop == 2) | (worst >= bound)))
@@ -239,8 +235,7 @@ def trace(finished_ptr, history_ptr, out_ptr, nbest, steps, max_length, BEAMS: t
     sentence = number // nbest
     finished_ptr += sentence * 5 * BEAMS + number % nbest
     if tl.load(finished_ptr) > float("-inf"):
-        last = tl.load(finished_ptr + BEAMS).to(tl.int32) - 1
-        beam = tl.load(finished_ptr + 2 * BEAMS).to(tl.int32)
+        last, beam = tl.load(finished_ptr + BEAMS).to(tl.int32) - 1, tl.load(finished_ptr + 2 * BEAMS).to(tl.int32)
         tokens_ptr, logps_ptr = out_ptr + number * steps, out_ptr + (tl.num_programs(0) + number) * steps
         tl.store(tokens_ptr + last, tl.load(finished_ptr + 3 * BEAMS).to(tl.float32))
         tl.store(logps_ptr + last, tl.load(finished_ptr + 4 * BEAMS).to(tl.float32))

@@ -69,8 +69,7 @@ class GraphRunner(SearchRunner):
         padded[:, : len(tokens)] = tokens, positions
         given = torch.from_numpy(padded).pin_memory()
         if slots > CAPTURED_TOKENS:
-            inputs = given.to(self.device, non_blocking=True)
-            return encode_sources(self.weights, self.large, *inputs, longest, buffers)
+            return encode_sources(self.weights, self.large, *given.to(self.device, non_blocking=True), longest, buffers)
         if (slots, longest) not in buffers.encode_graphs:
             inputs = torch.zeros(2, slots, dtype=torch.int32, device=self.device)
             graph = self._capture(lambda: encode_sources(self.weights, self.ops(slots), *inputs, longest, buffers))

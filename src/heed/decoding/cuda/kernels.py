@@ -1,4 +1,4 @@
-"""Triton back ends of a decoding step: around cuBLAS products for many rows, with matrix products of our own for few."""
+"""Triton back ends of a decoding step: around cuBLAS products for many rows, with products of our own for few."""
 
 import torch
 import torch.nn.functional as F
@@ -26,25 +26,15 @@ class LargeBatchOps(TorchOps):
     advance_warps = 4
 
     def _launch(self, warps: int = 4) -> dict:
-        """Common launch options of kernels."""
         return {"PDL": self.pdl, "num_warps": warps} | ({"launch_pdl": True} if self.pdl else {})
 
     def embed(self, side: StackWeights, tokens: Tensor, positions: Tensor, beams: int = 1) -> Residual:
         dim = side.tokens.shape[1]
         out = torch.empty(len(tokens), dim, dtype=side.positions.dtype, device=tokens.device)
-        width = triton.next_power_of_2(dim)
         decode.embed[(len(tokens),)](
-            tokens,
-            positions,
-            side.tokens,
-            side.positions,
-            out,
-            side.scale,
-            beams,
-            DIM=dim,
-            BLOCK=width,
-            **self._launch(1),
-        )
+            tokens, positions, side.tokens, side.positions, out, side.scale, beams, DIM=dim,
+            BLOCK=triton.next_power_of_2(dim), **self._launch(1),
+        )  # fmt: skip
         return Residual(out)
 
     def project_in(self, residual: Residual, part: Sublayer) -> tuple[Tensor, Residual]:
@@ -60,36 +50,31 @@ class LargeBatchOps(TorchOps):
     def final_norm(self, residual: Residual, norm: Norm | None, dtype: torch.dtype) -> Tensor:
         return self._add_norm(residual, norm, 0, dtype)[0]
 
-    def _add_norm(
-        self, residual: Residual, norm: Norm | None, store: int, dtype: torch.dtype
-    ) -> tuple[Tensor, Residual]:
+    def _add_norm(self, residual: Residual, norm: Norm | None, store: int, dtype) -> tuple[Tensor, Residual]:
         base, pending = residual
         rows, dim = base.shape
         if pending is None and (norm is None or store == 1):
             store = 0  # the residual does not change
-        x, residual_out = (
-            torch.empty(rows, dim, dtype=dtype, device=base.device),
-            torch.empty_like(base) if store else base,
-        )
+        x, new_base = torch.empty(rows, dim, dtype=dtype, device=base.device), torch.empty_like(base) if store else base
         norm_weight, norm_bias, eps = norm or (base, base, 0.0)
         width = triton.next_power_of_2(dim)
         decode.add_norm[(rows,)](
-            base, base if pending is None else pending, norm_weight, norm_bias, residual_out, x, eps,
+            base, base if pending is None else pending, norm_weight, norm_bias, new_base, x, eps,
             PENDING=pending is not None, NORM=norm is not None, STORE_RESIDUAL=store, DIM=dim, BLOCK=width,
             **self._launch(max(1, min(8, width // 512))),
         )  # fmt: skip
-        return x, Residual(residual_out)
+        return x, Residual(new_base)
 
     def linear(self, x: Tensor, matrix: Linear) -> Tensor:
         return F.linear(x, *matrix)
 
     def self_attention(self, qkv: Tensor, buffers: SearchBuffers, layer: int, heads: int) -> Tensor:
-        rows, dim = len(qkv), qkv.shape[1] // 3
+        b, rows, dim = buffers, len(qkv), qkv.shape[1] // 3
         out = torch.empty(rows, dim, dtype=qkv.dtype, device=qkv.device)
         decode.self_attention[(rows, heads)](
-            qkv, buffers.keys[layer], buffers.ancestors, buffers.generated, buffers.done, out, buffers.size.max_length,
-            (dim // heads) ** -0.5, BEAMS=buffers.size.beams, DIM=dim, HEAD_DIM=dim // heads,
-            BLOCK_KEYS=self.self_block[0], **self._launch(self.self_block[1]),
+            qkv, b.keys[layer], b.ancestors, b.generated, b.done, out, b.size.max_length, (dim // heads) ** -0.5,
+            BEAMS=b.size.beams, DIM=dim, HEAD_DIM=dim // heads, BLOCK_KEYS=self.self_block[0],
+            **self._launch(self.self_block[1]),
         )  # fmt: skip
         return out
 
@@ -118,7 +103,7 @@ class LargeBatchOps(TorchOps):
         return torch.mm(x, matrix, out_dtype=torch.float32)
 
     def select(self, residual: Residual, weights: Weights, buffers: SearchBuffers) -> None:
-        logits, (n, beams, max_length) = self._logits(residual, weights), buffers.size
+        b, logits, (n, beams, max_length) = buffers, self._logits(residual, weights), buffers.size
         group = max(64, triton.next_power_of_2(-(-weights.vocab // MAX_GROUPS)))
         groups = -(-weights.vocab // group)
         chunk_groups = min(max(1, self.chunk[0] // group), triton.next_power_of_2(groups))
@@ -126,28 +111,24 @@ class LargeBatchOps(TorchOps):
         bias = logits if weights.bias is None else weights.bias
         common = {"BIAS": weights.bias is not None, "GROUP": group}
         maxima, chunk_maxima, chunk_sums = (
-            torch.empty(buffers.size.rows, columns, device=logits.device) for columns in (groups, chunks, chunks)
+            torch.empty(b.size.rows, columns, device=logits.device) for columns in (groups, chunks, chunks)
         )
-        choice.group_maxima[(buffers.size.rows, chunks)](
-            logits, bias, buffers.banned, buffers.options, buffers.generated, buffers.done, maxima, chunk_maxima,
-            chunk_sums, weights.vocab, logits.stride(0), groups, beams, GROUPS=chunk_groups, **common,
-            **self._launch(self.chunk[1]),
+        choice.group_maxima[(b.size.rows, chunks)](
+            logits, bias, b.banned, b.options, b.generated, b.done, maxima, chunk_maxima, chunk_sums, weights.vocab,
+            logits.stride(0), groups, beams, GROUPS=chunk_groups, **common, **self._launch(self.chunk[1]),
         )  # fmt: skip
         choice.advance[(n,)](
-            logits, bias, buffers.banned, buffers.options, buffers.prefix, buffers.penalty, maxima, chunk_maxima,
-            chunk_sums, buffers.generated, buffers.done, buffers.limit, buffers.beam_scores, buffers.token,
-            buffers.finished, buffers.history, buffers.ancestors, buffers.unfinished, weights.vocab, logits.stride(0),
-            groups, chunks, max_length, BEAMS=beams, ROWS=triton.next_power_of_2(beams),
+            logits, bias, b.banned, b.options, b.prefix, b.penalty, maxima, chunk_maxima, chunk_sums, b.generated,
+            b.done, b.limit, b.beam_scores, b.token, b.finished, b.history, b.ancestors, b.unfinished, weights.vocab,
+            logits.stride(0), groups, chunks, max_length, BEAMS=beams, ROWS=triton.next_power_of_2(beams),
             CANDIDATES=triton.next_power_of_2(2 * beams), GROUPS=triton.next_power_of_2(groups),
             CHUNKS=triton.next_power_of_2(chunks), POSITIONS=32, **common, **self._launch(self.advance_warps),
         )  # fmt: skip
 
     def trace(self, buffers: SearchBuffers, steps: int) -> Tensor:
-        (n, beams, max_length), nbest = buffers.size, buffers.rules.nbest
-        out = torch.zeros(2, n * nbest, steps, device=buffers.finished.device)
-        choice.trace[(n * nbest,)](
-            buffers.finished, buffers.history, out, nbest, steps, max_length, BEAMS=beams, num_warps=1
-        )
+        b, (n, beams, max_length), nbest = buffers, buffers.size, buffers.rules.nbest
+        out = torch.zeros(2, n * nbest, steps, device=b.finished.device)
+        choice.trace[(n * nbest,)](b.finished, b.history, out, nbest, steps, max_length, BEAMS=beams, num_warps=1)
         return out
 
 
@@ -181,11 +162,9 @@ class SmallBatchOps(LargeBatchOps):
     weights_per_program = (4096, 16384)  # for most matrices, and for the output
 
     def project_in(self, residual: Residual, part: Sublayer) -> tuple[Tensor, Residual]:
-        residual_out = torch.empty_like(residual.base) if part.norm and part.norm_residual else None
-        y = self._matvec(
-            residual.base, part.project_in, norm=part.norm, residual_out=residual_out, activation=part.activation
-        )
-        return y, residual if residual_out is None else Residual(residual_out)
+        new_base = torch.empty_like(residual.base) if part.norm and part.norm_residual else None
+        y = self._matvec(residual.base, part.project_in, norm=part.norm, new_base=new_base, activation=part.activation)
+        return y, residual if new_base is None else Residual(new_base)
 
     def project_out(self, y: Tensor, matrix: Linear, residual: Residual) -> Residual:
         return Residual(self._matvec(y, matrix, base=residual.base))
@@ -195,7 +174,7 @@ class SmallBatchOps(LargeBatchOps):
         return self._matvec(residual.base, Linear(weights.output, None), norm=weights.target.final_norm, out=out)
 
     def _matvec(
-        self, x: Tensor, matrix: Linear, *, norm: Norm | None = None, residual_out: Tensor | None = None,
+        self, x: Tensor, matrix: Linear, *, norm: Norm | None = None, new_base: Tensor | None = None,
         activation: str | None = None, base: Tensor | None = None, out: Tensor | None = None,
     ) -> Tensor:  # fmt: skip
         (rows, dim), columns = x.shape, len(matrix.weight)
@@ -207,8 +186,8 @@ class SmallBatchOps(LargeBatchOps):
         block_n = max(1, self.weights_per_program[columns > 8192] // width)
         decode.matvec[(-(-columns // block_n), rows)](
             x, matrix.weight, x if matrix.bias is None else matrix.bias, norm_weight, norm_bias,
-            x if base is None else base, x if residual_out is None else residual_out, out, columns, eps, BIAS=matrix.bias is not None, NORM=norm is not None,
-            STORE_RESIDUAL=residual_out is not None, ADD=base is not None, ACTIVATION=activation or "", DIM=dim, BLOCK=width,
-            BLOCK_N=block_n, **self._launch(4),
+            x if base is None else base, x if new_base is None else new_base, out, columns, eps,
+            BIAS=matrix.bias is not None, NORM=norm is not None, STORE_RESIDUAL=new_base is not None,
+            ADD=base is not None, ACTIVATION=activation or "", DIM=dim, BLOCK=width, BLOCK_N=block_n, **self._launch(4),
         )  # fmt: skip
         return out

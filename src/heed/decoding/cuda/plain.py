@@ -7,19 +7,8 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from heed.decoding.cuda.buffers import (
-    BEAM,
-    EXACT,
-    HEURISTIC,
-    LAST_LOGP,
-    LAST_TOKEN,
-    LENGTH,
-    LOGP,
-    PARENT,
-    SCORE,
-    TOKEN,
-    SearchBuffers,
-)
+from heed.decoding.cuda import buffers as fields
+from heed.decoding.cuda.buffers import SearchBuffers
 from heed.decoding.cuda.weights import Linear, Norm, StackWeights, Sublayer, Weights
 from heed.models.encoder_decoder import ACTIVATIONS
 
@@ -107,12 +96,12 @@ class TorchOps:
     def trace(self, buffers: SearchBuffers, steps: int) -> Float[Tensor, "2 n steps"]:
         """Follow each hypothesis from its end back to its start: its tokens and their log-probabilities."""
         finished = buffers.finished[:, :, : buffers.rules.nbest].nan_to_num(neginf=0.0)
-        last, beam = finished[:, LENGTH].long() - 1, finished[:, BEAM].long()
-        ends, out = finished[:, [LAST_TOKEN, LAST_LOGP]].to(buffers.history.dtype), []
+        last, beam = finished[:, fields.LENGTH].long() - 1, finished[:, fields.BEAM].long()
+        ends, out = finished[:, [fields.LAST_TOKEN, fields.LAST_LOGP]].to(buffers.history.dtype), []
         for position in range(steps - 1, -1, -1):
             choice = buffers.history[:, position].gather(2, beam[:, None].expand(-1, 3, -1))
-            out.append(torch.where((position == last)[:, None], ends, choice[:, [TOKEN, LOGP]]))
-            beam = torch.where(position < last, choice[:, PARENT].long(), beam)
+            out.append(torch.where((position == last)[:, None], ends, choice[:, [fields.TOKEN, fields.LOGP]]))
+            beam = torch.where(position < last, choice[:, fields.PARENT].long(), beam)
         return torch.stack(out[::-1], dim=3).transpose(0, 1).flatten(1, 2)
 
     def linear(self, x: Tensor, matrix: Linear) -> Tensor:
@@ -144,7 +133,7 @@ def _candidates(scores: Float[Tensor, "r vocab"], buffers: SearchBuffers) -> tup
 def advance(
     buffers: SearchBuffers, best: Float[Tensor, "n c"], beam: Int[Tensor, "n c"], token: Int[Tensor, "n c"]
 ) -> None:
-    """Record what ends, continue with the best of the rest, and mark sentences that may stop; done ones do not change."""
+    """Record what ends, continue with the best of the rest, mark sentences that may stop; done ones do not change."""
     active, length = buffers.done == 0, buffers.generated + 1
     ends = (token == buffers.options[0]) | (length >= buffers.limit)[:, None]
     logp = best - buffers.beam_scores.gather(1, beam)
@@ -171,18 +160,24 @@ def _finished(
     wins = ends[:, : buffers.size.beams] & (best > -torch.inf)
     score = (best / penalty[:, None]).masked_fill(~wins, -torch.inf)
     length = (buffers.generated + 1).double()[:, None].expand_as(score)
-    fields = {SCORE: score, LENGTH: length, BEAM: beam, LAST_TOKEN: token, LAST_LOGP: logp}
-    both = torch.cat([buffers.finished, torch.stack([fields[i] for i in range(5)], dim=1)], dim=2)
-    order = both[:, SCORE].sort(dim=1, descending=True, stable=True).indices[:, : buffers.size.beams]
+    new = {
+        fields.SCORE: score,
+        fields.LENGTH: length,
+        fields.BEAM: beam,
+        fields.LAST_TOKEN: token,
+        fields.LAST_LOGP: logp,
+    }
+    both = torch.cat([buffers.finished, torch.stack([new[i] for i in range(5)], dim=1)], dim=2)
+    order = both[:, fields.SCORE].sort(dim=1, descending=True, stable=True).indices[:, : buffers.size.beams]
     return both.gather(2, order[:, None].expand(-1, 5, -1))
 
 
 def _record(buffers: SearchBuffers, active: Tensor, parent: Tensor, token: Tensor, logp: Tensor) -> None:
     """Append the choice of each beam to the history, and update its ancestors."""
-    fields = {TOKEN: token.to(logp.dtype), PARENT: parent.to(logp.dtype), LOGP: logp}
+    new = {fields.TOKEN: token.to(logp.dtype), fields.PARENT: parent.to(logp.dtype), fields.LOGP: logp}
     position = torch.arange(buffers.size.max_length, device=parent.device)
     now = (position == buffers.generated[:, None]) & active[:, None]
-    step = torch.stack([fields[i] for i in range(3)], dim=1)
+    step = torch.stack([new[i] for i in range(3)], dim=1)
     buffers.history.copy_(torch.where(now[:, :, None, None], step[:, None], buffers.history))
     past = buffers.ancestors.gather(1, parent[:, :, None].expand_as(buffers.ancestors))
     past = torch.where(now[:, None], parent[:, :, None].int(), past)
@@ -192,8 +187,8 @@ def _record(buffers: SearchBuffers, active: Tensor, parent: Tensor, token: Tenso
 def _can_stop(buffers: SearchBuffers, finished: Tensor, beam_scores: Tensor, penalty: Tensor) -> Tensor:
     """Which sentences have enough finished hypotheses that no beam can still beat."""
     rank, stop = buffers.options[2], buffers.options[3]
-    worst = finished[:, SCORE].gather(1, rank.long().expand(len(finished), 1))[:, 0]
+    worst = finished[:, fields.SCORE].gather(1, rank.long().expand(len(finished), 1))[:, 0]
     max_penalty = torch.maximum(penalty, buffers.penalty[buffers.limit.clamp(max=buffers.size.max_length)])
-    bound = torch.where(stop == HEURISTIC, beam_scores / penalty, -torch.inf)
-    bound = torch.where(stop == EXACT, beam_scores / max_penalty, bound)
+    bound = torch.where(stop == fields.HEURISTIC, beam_scores / penalty, -torch.inf)
+    bound = torch.where(stop == fields.EXACT, beam_scores / max_penalty, bound)
     return (worst > -torch.inf) & (worst >= bound)

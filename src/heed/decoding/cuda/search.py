@@ -1,4 +1,4 @@
-"""The host's part of a search on the GPU: assign sentences, launch steps, move to smaller buffers, fetch the results."""
+"""The host side of a search on the GPU: assign sentences, launch steps, move to smaller buffers, fetch results."""
 
 from collections.abc import Sequence
 from itertools import chain
@@ -12,6 +12,7 @@ from heed.decoding.cuda.step import decode_step, encode_sources
 from heed.decoding.cuda.weights import Weights
 from heed.decoding.steps import Hypothesis
 
+Ids = Sequence[int]
 Hypotheses = list[Hypothesis]
 
 
@@ -65,9 +66,7 @@ class SearchRunner:
 
 
 @torch.inference_mode()
-def search(
-    runner: SearchRunner, sources: Sequence[Sequence[int]], limits: Sequence[int], rules: SearchRules
-) -> list[Hypotheses]:
+def search(runner: SearchRunner, sources: Sequence[Ids], limits: Ids, rules: SearchRules) -> list[Hypotheses]:
     """The best hypotheses of each source, best first, within its length limit. Sources include special tokens."""
     lengths = np.array([len(source) for source in sources])
     ends = lengths.cumsum()
@@ -107,7 +106,7 @@ def rounded(number: int) -> int:
     return -(-number // unit) * unit
 
 
-def _collect(runner: SearchRunner, buffers: SearchBuffers, slots: Sequence[int], steps: int) -> list[Hypotheses]:
+def _collect(runner: SearchRunner, buffers: SearchBuffers, slots: Ids, steps: int) -> list[Hypotheses]:
     """The hypotheses of the sentences in these slots after `steps` steps."""
     finished = buffers.finished[:, : LENGTH + 1, : buffers.rules.nbest]
     traced = runner.ops(buffers.size.rows).trace(buffers, steps)

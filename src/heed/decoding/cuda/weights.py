@@ -1,6 +1,5 @@
 """The weights of an encoder-decoder as the search on the GPU needs them: fused matrices in one dtype."""
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import torch
@@ -27,10 +26,7 @@ class Linear(NamedTuple):
 
 
 class Sublayer(NamedTuple):
-    """Norm, `project_in`, attention or activation, `project_out`, residual sum.
-
-    `norm_residual`: the residual of the sum is the normed input (post-norm), not the input itself (pre-norm).
-    """
+    """Norm, `project_in`, attention or activation, `project_out`, sum; with `norm_residual` to the normed input."""
 
     norm: Norm | None
     norm_residual: bool
@@ -40,7 +36,7 @@ class Sublayer(NamedTuple):
 
 
 class StackWeights(NamedTuple):
-    """Encoder or decoder: embeddings and position encodings, the sublayers of each layer, and the norm after the last."""
+    """Encoder or decoder: embeddings, position encodings, the sublayers of each layer, and the norm after the last."""
 
     tokens: Tensor
     positions: Tensor
@@ -50,7 +46,7 @@ class StackWeights(NamedTuple):
 
 
 class Weights(NamedTuple):
-    """`memory` projects to the cross-attention keys and values of all layers; `output` has `vocab` rows, then padding."""
+    """`memory` makes the cross-attention keys and values of all layers; `output` has `vocab` rows, then padding."""
 
     source: StackWeights
     target: StackWeights
@@ -78,26 +74,22 @@ def supports(model: nn.Module) -> bool:
     """Whether a model declares that it can be searched on the GPU, and all its parts have kernels."""
     if not declares(model, "cuda_search"):
         return False
-    if not all(hasattr(part, "at") for part in (model.source_positions or model.positions, model.positions)):
-        return False
     heads = {(len(m.q.weight), m.width) for m in model.modules() if isinstance(m, Attention)}
+    positions = (model.source_positions or model.positions, model.positions)
     stacks = ((model.encoder, model.source_norm or model.norm), (model.decoder, model.norm))
-    return len(heads) == 1 and all(_supports_stack(stack, norm) for stack, norm in stacks)
+    return len(heads) == 1 and all(hasattr(p, "at") for p in positions) and all(_supports_stack(*s) for s in stacks)
 
 
 def _supports_stack(stack: nn.Module, embedding_norm: nn.Module | None) -> bool:
     """Layers all with post-norm, or all with pre-norm and without a norm of the embeddings."""
     if type(stack) is not Stack or not all(type(layer) is Layer for layer in stack.layers):
         return False
-    parts = [part for layer in stack.layers for part in _sublayers(layer)]
+    parts = [part for layer in stack.layers for part in layer.sublayers()]
     orders = {type(part) for part in parts}
     norms_fit = (orders == {PostNorm} and stack.norm is None) or (orders == {PreNorm} and embedding_norm is None)
     norms = [norm for norm in (embedding_norm, stack.norm, *(part.norm for part in parts)) if norm is not None]
-    return (
-        norms_fit
-        and all(type(norm) is nn.LayerNorm for norm in norms)
-        and all(_supports_body(part.body) for part in parts)
-    )
+    norms_fit = norms_fit and all(type(norm) is nn.LayerNorm for norm in norms)
+    return norms_fit and all(_supports_body(part.body) for part in parts)
 
 
 def _supports_body(body: nn.Module) -> bool:
@@ -110,10 +102,6 @@ def _supports_body(body: nn.Module) -> bool:
     return fits and all(type(matrix) is nn.Linear and matrix.bias is not None for matrix in matrices)
 
 
-def _sublayers(layer: Layer) -> Iterator[nn.Module]:
-    return (part for part in (layer.attention, layer.cross, layer.mlp) if part is not None)
-
-
 @torch.inference_mode()
 def read(model: EncoderDecoder, dtype: torch.dtype) -> Weights:
     """The weights of a model that `supports` accepts."""
@@ -121,26 +109,22 @@ def read(model: EncoderDecoder, dtype: torch.dtype) -> Weights:
     output = F.pad(matrix.detach(), (0, 0, 0, -len(matrix) % VOCAB_MULTIPLE)).to(dtype)
     table = output[: len(matrix)] if model.output is None else model.tokens.weight.detach().to(dtype, copy=True)
     source_table = table if model.source_tokens is None else model.source_tokens.weight.detach().to(dtype, copy=True)
-    source = _stack_weights(
-        model, source_table, model.source_positions or model.positions, model.source_norm or model.norm, dtype
-    )
-    target = _stack_weights(model, table, model.positions, model.norm, dtype, decoder=True)
+    positions, norm = model.source_positions or model.positions, model.source_norm or model.norm
+    source = _stack_weights(model, model.encoder, source_table, positions, norm, dtype)
+    target = _stack_weights(model, model.decoder, table, model.positions, model.norm, dtype)
     cross = [layer.cross.body for layer in model.decoder.layers]
-    memory = _concatenate([matrix for body in cross for matrix in (body.k, body.v)], dtype)
+    memory = _fuse([matrix for body in cross for matrix in (body.k, body.v)], dtype)
     heads = len(cross[0].q.weight) // cross[0].width
     bias = None if bias is None else bias.detach().to(torch.promote_types(dtype, torch.float32), copy=True)
     return Weights(source, target, memory, output, bias, len(matrix), heads)
 
 
-def _stack_weights(
-    model, tokens: Tensor, positions: nn.Module, embedding_norm: nn.Module | None, dtype, decoder: bool = False
-) -> StackWeights:
-    """With post-norm, the norm of a sublayer is applied by the next one: `pending` waits for it."""
-    stack, pending = (model.decoder if decoder else model.encoder), embedding_norm
+def _stack_weights(model, stack: Stack, tokens: Tensor, positions: nn.Module, pending, dtype) -> StackWeights:
+    """`pending` is a norm that the next sublayer applies: that of the embeddings, or of the last post-norm sublayer."""
     layers = []
     for layer in stack.layers:
         sublayers = []
-        for part in _sublayers(layer):
+        for part in layer.sublayers():
             post = type(part) is PostNorm
             norm, pending = (pending, part.norm) if post else (part.norm, None)
             sublayers.append(_sublayer(part.body, norm, post, part is layer.cross, dtype))
@@ -153,11 +137,9 @@ def _stack_weights(
 def _sublayer(body: nn.Module, norm: nn.Module | None, post: bool, cross: bool, dtype) -> Sublayer:
     if type(body) is MLP:
         name = next(name for name, function in ACTIVATIONS.items() if function is body.activation)
-        return Sublayer(
-            _norm(norm, dtype), post, _concatenate([body.up], dtype), name, _concatenate([body.down], dtype)
-        )
+        return Sublayer(_norm(norm, dtype), post, _fuse([body.up], dtype), name, _fuse([body.down], dtype))
     project_in = [body.q] if cross else [body.q, body.k, body.v]
-    return Sublayer(_norm(norm, dtype), post, _concatenate(project_in, dtype), None, _concatenate([body.out], dtype))
+    return Sublayer(_norm(norm, dtype), post, _fuse(project_in, dtype), None, _fuse([body.out], dtype))
 
 
 def _norm(norm: nn.Module | None, dtype) -> Norm | None:
@@ -165,7 +147,7 @@ def _norm(norm: nn.Module | None, dtype) -> Norm | None:
     return norm and Norm(norm.weight.detach().to(wide, copy=True), norm.bias.detach().to(wide, copy=True), norm.eps)
 
 
-def _concatenate(matrices: list[nn.Linear], dtype) -> Linear:
+def _fuse(matrices: list[nn.Linear], dtype) -> Linear:
     """Linear layers with one input as one; a copy, so that later changes of the model do not matter."""
     weight = torch.cat([matrix.weight.detach() for matrix in matrices]).to(dtype, copy=True)
     return Linear(weight, torch.cat([matrix.bias.detach() for matrix in matrices]).to(dtype, copy=True))

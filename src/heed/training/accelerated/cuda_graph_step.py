@@ -1,7 +1,7 @@
 """The fast training step on one GPU: passes in bfloat16 over float32 weights, captured once per batch shape.
 
-A CUDA graph holds all work of a batch: the cast of the weights to bfloat16, forward and backward pass, each gradient written
-to its buffer. To replay it takes the host no time, so the GPU never waits.
+A CUDA graph holds all work of a batch: the cast of the weights to bfloat16, both passes, each gradient in its buffer.
+To replay it takes the host no time, so the GPU never waits.
 """
 
 import copy
@@ -30,9 +30,9 @@ class CapturedStep(NamedTuple):
 
 
 class CudaGraphStep:
-    """Called with a batch, it computes the gradients of a backward pass; `step` updates the weights by them, in bfloat16.
+    """Called with a batch, it computes the gradients of a backward pass; `step` updates the weights by them, rounded.
 
-    Only `gradients` makes them float32 and sets them at the weights. They accumulate over batches until `step`, or, once
+    Only `gradients` makes them float32 and sets them at the weights. They accumulate over batches until `step`, or once
     `gradients` was read, until the gradients of the weights are None again.
     """
 
@@ -52,7 +52,7 @@ class CudaGraphStep:
         fused_model.use_fused_layers(self.half)
         self.split = len(trained[0]), sum(weight.numel() for weight, _ in trained[0])
         self.float32 = torch.zeros(sum(weight.numel() for weight in self.weights), device=self.weights[0].device)
-        self.half_gradients, self.buffers = self._allocate(dtype)
+        self.half_grads, self.buffers = self._allocate(dtype)
         self.squares = self.float32.new_zeros(())  # the squared norm of the last batch's gradient
         self.pending = False  # the last batch's gradient is not at the weights yet
         self.single = False  # the last batch's gradient is all that this step has
@@ -62,12 +62,11 @@ class CudaGraphStep:
         self.pool = None
 
     def _allocate(self, dtype: torch.dtype) -> tuple[Tensor, list[gradient_buffers.GradientBuffer]]:
-        """One tensor for all rounded gradients, and the buffer of each weight in it or, for float32, in `self.float32`."""
+        """One tensor for all rounded gradients; and the buffer of each weight, in it or in `self.float32`."""
         number, size = self.split
         half = torch.zeros(size, dtype=dtype, device=self.float32.device)
         memory = [*_views(half, self.weights[:number]), *_views(self.float32[size:], self.weights[number:])]
-        buffers = [gradient_buffers.attach_buffer(*pair) for pair in zip(self.copies, memory, strict=True)]
-        return half, buffers
+        return half, [gradient_buffers.attach_buffer(*pair) for pair in zip(self.copies, memory, strict=True)]
 
     def __call__(self, batch: Packed) -> Loss:
         self._settle()
@@ -88,7 +87,7 @@ class CudaGraphStep:
         """Add the last batch's gradient, in float32, to the gradients at the weights."""
         if not self.pending:
             return
-        multi_tensor.cast_copy(self.half_gradients, self.float32[: self.split[1]])
+        multi_tensor.cast_copy(self.half_grads, self.float32[: self.split[1]])
         if self.single:
             self._gradients = self.float32
         else:
@@ -98,14 +97,13 @@ class CudaGraphStep:
         self.pending = False
 
     def step(self, optimizer: Optimizer, count: int, clip: float) -> Tensor | None:
-        """Update the weights by rounded gradients and return the norm of the mean gradient; None if the optimizer must."""
+        """Update the weights by rounded gradients; the norm of the mean gradient, None if the optimizer must step."""
         if not self.single or not supports(optimizer, self.weights):
             self._settle()
             return None
         number, size = self.split
         if self.optimizer_step is None or not self.optimizer_step.current(optimizer):
-            gradients = (self.half_gradients, self.float32[size:])
-            self.optimizer_step = FusedAdamW(optimizer, self.weights, gradients, number)
+            self.optimizer_step = FusedAdamW(optimizer, self.weights, (self.half_grads, self.float32[size:]), number)
         self.pending = self.single = False
         return self.optimizer_step(self.squares, count, clip)
 
@@ -120,8 +118,7 @@ class CudaGraphStep:
             loss = self.objective(self.half, batch)
             gradients = torch.autograd.grad(loss.total, self.copies, unit_gradient(loss.total), allow_unused=True)
         _fill_buffers([buffer.memory for buffer in self.buffers], gradients)
-        squares = multi_tensor.sum_of_squares(self.half_gradients)
-        squares = squares + multi_tensor.sum_of_squares(self.float32[self.split[1] :])
+        squares = multi_tensor.squared_norm(self.half_grads) + multi_tensor.squared_norm(self.float32[self.split[1] :])
         return loss.total.detach(), loss.nll, squares
 
     def _replay(self, batch: Packed) -> tuple[Tensor, Tensor, Tensor]:

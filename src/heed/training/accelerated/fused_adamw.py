@@ -54,7 +54,7 @@ class FusedAdamW:
         )
 
     def __call__(self, squares: Tensor, count: int | Tensor, clip: float) -> Tensor:
-        """Step by gradients that are sums over `count`, clipped to a norm of `clip` (0: not); the norm of their mean."""
+        """Step by gradients that are sums over `count`, clipped to a norm of `clip` (0: not); the norm of the mean."""
         (group,) = self.optimizer.param_groups
         norm = squares.sqrt() / count
         factor = (clip / (norm + 1e-6)).clamp(max=1) / count if clip else torch.ones_like(norm) / count
