@@ -139,7 +139,7 @@ class _InParts(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, change: Tensor, _: Tensor):
         found = ctx.saved_tensors
-        if not hasattr(change, "certain"):
+        if not hasattr(change, "unit_gradient"):
             found = [None if part is None else part * change.to(part.dtype) for part in found]
         elif ctx.place is not None:
             ctx.place.filled = True
