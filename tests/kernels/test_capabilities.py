@@ -72,6 +72,6 @@ def test_a_subclass_of_any_part_is_refused(kind):
 
 @pytest.mark.parametrize("check", [fused_model.supports, weights.supports])
 def test_another_norm_is_refused(check):
-    changed = model()
-    changed.decoder.layers[0].mlp.norm = OtherNorm(32)
-    assert not check(changed)
+    changed, bart = model(), Bart(BartConfig(**SIZES))
+    changed.decoder.layers[0].mlp.norm = bart.source_norm = OtherNorm(32)
+    assert not check(changed) and not check(bart)

@@ -74,7 +74,7 @@ print("the same")
 
 DROPOUT = """
 ones, zeros, norm = torch.ones(4, 250), torch.zeros(4, 250), part(250)
-for threshold in (1, 2**22, 2**23, 2**24 - 1):  # kernels ask `kept`, or read seeds once
+for threshold in (1, 2**22, 2**23, 2**24 - 1):  # kernels call `keep_mask`, or load the seed once
     wanted = keeps(ones.shape, threshold)
     seed, dropout = torch.tensor(SEED, dtype=torch.int32), threshold / 2**24
     assert torch.equal(linear.activate(ones, linear.RELU, seed, threshold, 1.0) > 0, wanted), threshold

@@ -21,7 +21,9 @@ def supports_packing(model: nn.Module) -> bool:
 
 def supports(model: nn.Module) -> bool:
     """Whether `use_fused_layers` can take a model."""
-    return declares(model, "fused") and fused_stack.supports(model)
+    if not declares(model, "fused") or not fused_stack.supports(model):
+        return False
+    return all(norm is None or type(norm) is nn.LayerNorm for norm in (model.norm, model.source_norm))
 
 
 def use_fused_layers(model: nn.Module) -> None:

@@ -139,9 +139,9 @@ def advance(
     logp = best - buffers.beam_scores.gather(1, beam)
     penalty = buffers.penalty[length.clamp(max=buffers.size.max_length)]
     finished = _finished(buffers, (best, beam, token, logp), ends, penalty)
-    kept = ends.int().sort(dim=1, stable=True).indices[:, : buffers.size.beams]  # stable: still best first
-    beam_scores = best.masked_fill(ends, -torch.inf).gather(1, kept)
-    parent, token, logp = (part.gather(1, kept) for part in (beam, token, logp))
+    chosen = ends.int().sort(dim=1, stable=True).indices[:, : buffers.size.beams]  # stable: still best first
+    beam_scores = best.masked_fill(ends, -torch.inf).gather(1, chosen)
+    parent, token, logp = (part.gather(1, chosen) for part in (beam, token, logp))
     _record(buffers, active, parent, token, logp)
     over = (beam_scores[:, 0] == -torch.inf) | _can_stop(buffers, finished, beam_scores[:, 0].double(), penalty)
     buffers.finished.copy_(torch.where(active[:, None, None], finished, buffers.finished))
