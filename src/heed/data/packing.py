@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from heed.nn.packing import SHORT, Borders
+from heed.nn.packing import SHORT, SequenceOffsets
 from heed.vocabularies.ragged import Ids, RaggedRows, as_ragged, slice_indices
 from heed.vocabularies.sentencepiece import MARKS
 from heed.vocabularies.vocabulary import SpecialTokens
@@ -19,9 +19,9 @@ class Packed(NamedTuple):
     """Source tokens and decoder inputs, one row each, and the token expected at each target position, -1 at padding."""
 
     source: Tensor
-    valid: Borders
+    valid: SequenceOffsets
     target: Tensor
-    borders: Borders
+    borders: SequenceOffsets
     expected: Tensor
     count: int
 
@@ -30,7 +30,8 @@ class Packed(NamedTuple):
             return self
         source, target, expected = (_moved(part, device) for part in (self.source, self.target, self.expected))
         valid, borders = (
-            Borders(_moved(b.starts, device), b.longest, _moved(b.places, device)) for b in (self.valid, self.borders)
+            SequenceOffsets(_moved(b.starts, device), b.longest, _moved(b.positions, device))
+            for b in (self.valid, self.borders)
         )
         return Packed(source, valid, target, borders, expected, self.count)
 
@@ -42,12 +43,15 @@ class Packed(NamedTuple):
 
     def tensors(self) -> list[Tensor]:
         parts = (self.source, self.target, self.expected)
-        return [*parts, *(part for b in (self.valid, self.borders) for part in (b.starts, b.places))]
+        return [*parts, *(part for b in (self.valid, self.borders) for part in (b.starts, b.positions))]
 
     def clone(self) -> "Packed":
         """A copy in new memory."""
         source, target, expected, *own = (part.clone() for part in self.tensors())
-        valid, borders = Borders(own[0], self.valid.longest, own[1]), Borders(own[2], self.borders.longest, own[3])
+        valid, borders = (
+            SequenceOffsets(own[0], self.valid.longest, own[1]),
+            SequenceOffsets(own[2], self.borders.longest, own[3]),
+        )
         return Packed(source, valid, target, borders, expected, self.count)
 
     def twice(self) -> "Packed":
@@ -110,13 +114,13 @@ def kernel_lengths(lengths: np.ndarray) -> np.ndarray:
     return np.where(lengths <= SHORT, powers, -(-lengths // SHORT) * SHORT)
 
 
-def _borders(lengths: np.ndarray, longest: int, slots: int) -> Borders:
+def _borders(lengths: np.ndarray, longest: int, slots: int) -> SequenceOffsets:
     """The offsets of sequences; with `slots`, of a round number of them, the last ones empty."""
     if slots > 1:
         lengths = np.pad(lengths, (0, -len(lengths) % SEQUENCES))
     starts = np.concatenate([[0], lengths.cumsum()])
     positions = np.arange(starts[-1]) - np.repeat(starts[:-1], lengths)
-    return Borders(torch.from_numpy(starts.astype(np.int32)), longest, torch.from_numpy(positions))
+    return SequenceOffsets(torch.from_numpy(starts.astype(np.int32)), longest, torch.from_numpy(positions))
 
 
 def _moved(part: Tensor, device: torch.device) -> Tensor:

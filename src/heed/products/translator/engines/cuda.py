@@ -10,8 +10,8 @@ from torch import nn
 
 from heed.decoding.config import DecodingConfig
 from heed.decoding.cuda import weights
-from heed.decoding.cuda.buffers import Rules
-from heed.decoding.cuda.search import Machine, rounded, search
+from heed.decoding.cuda.buffers import SearchRules
+from heed.decoding.cuda.search import SearchRunner, rounded, search
 from heed.decoding.ranking import PENALTIES
 from heed.products.search import forced_start
 from heed.products.translator.model_bundle import Hypotheses, ModelBundle, Sentences
@@ -29,7 +29,7 @@ def supports_device(device: torch.device) -> bool:
 
 def supports_models(bundle: ModelBundle) -> bool:
     """One model, made of parts that this search computes."""
-    return len(bundle.models) == 1 and weights.known(bundle.model)
+    return len(bundle.models) == 1 and weights.supports(bundle.model)
 
 
 class CudaEngine:
@@ -42,7 +42,7 @@ class CudaEngine:
 
     def __init__(self, bundle: ModelBundle, dtype: torch.dtype = torch.bfloat16):
         self.bundle, self.dtype = bundle, dtype
-        self.machine: Machine | None = None
+        self.machine: SearchRunner | None = None
         self.snapshot: _Snapshot | None = None  # the model that the machine was built from
         self.lock = threading.Lock()
 
@@ -69,7 +69,7 @@ class CudaEngine:
                     found[row] = hypotheses
         return found
 
-    def _updated_machine(self) -> Machine | None:
+    def _updated_machine(self) -> SearchRunner | None:
         """A machine with the present weights; None for a model or a GPU that it does not support."""
         if self.snapshot is None or not self.snapshot.matches(self.bundle.model):
             self.machine, self.snapshot = None, _Snapshot(self.bundle.model)
@@ -77,14 +77,14 @@ class CudaEngine:
                 self.machine = self._build()
         return self.machine
 
-    def _build(self) -> Machine | None:
+    def _build(self) -> SearchRunner | None:
         """None where it fails, for instance without a compiler for kernels: then the torch engine takes over."""
         try:
-            from heed.decoding.cuda.graphs import Graphs
+            from heed.decoding.cuda.graphs import GraphRunner
 
             with torch.inference_mode():
-                machine = Graphs(weights.read(self.bundle.model, self.dtype))
-                machine.room(1, 1, 1, 1)
+                machine = GraphRunner(weights.read(self.bundle.model, self.dtype))
+                machine.get_buffers(1, 1, 1, 1)
                 return machine
         except Exception as error:
             reason = str(error).strip().split("\n")[0]
@@ -103,9 +103,9 @@ class CudaEngine:
 
     def _fitting(self, beams: int, length: int, asked: int) -> int:
         """How many of `asked` sentences fit into the device's memory."""
-        w, ground = self.machine.weights, self.machine.ground
+        w, ground = self.machine.weights, self.machine.pool
         positions = beams * max(32, 1 << (length - 1).bit_length())
-        if ground and rounded(asked) * positions <= ground.rows:
+        if ground and rounded(asked) * positions <= ground.slots:
             return asked
         device, each = self.bundle.device, 2 * w.dim * len(w.target.layers) * w.output.element_size()
         free = torch.cuda.mem_get_info(device)[0] + (ground.keys.nbytes if ground else 0)
@@ -113,14 +113,14 @@ class CudaEngine:
         return min(asked, int(MEMORY_SHARE * free / (each * positions + 8 * beams * w.vocab)))
 
 
-def _search(machine: Machine, sources: Sentences, limits: Sequence[int], rules: Rules) -> Hypotheses:
+def _search(machine: SearchRunner, sources: Sentences, limits: Sequence[int], rules: SearchRules) -> Hypotheses:
     """One batch; where the device runs out of memory, one half after the other."""
     try:
         return search(machine, sources, limits, rules)
     except torch.OutOfMemoryError:
         if len(sources) == 1:
             raise
-    machine.leave()
+    machine.release()
     torch.cuda.empty_cache()
     half = len(sources) // 2
     halves = ((sources[:half], limits[:half]), (sources[half:], limits[half:]))
@@ -150,11 +150,11 @@ def _version(weight: torch.Tensor) -> int:
     return 0 if weight.is_inference() else weight._version
 
 
-def device_rules(config: DecodingConfig, marks: SpecialTokens) -> Rules:
+def device_rules(config: DecodingConfig, marks: SpecialTokens) -> SearchRules:
     """The settings of a search in the form that the device takes."""
     least = len(marks.before) + config.min_length if config.min_length else 0
-    return Rules(
-        first=marks.first, last=marks.last, never=tuple(marks.never), begin=forced_start(config, marks), least=least,
+    return SearchRules(
+        first=marks.first, last=marks.last, never=tuple(marks.never), prefix=forced_start(config, marks), min_length=least,
         force_end=config.force_end, renormalize=config.renormalize, beams=config.beam, nbest=config.nbest,
         alpha=config.length_penalty, penalty=PENALTIES[config.penalty],
         stop=config.stopping if config.beam > 1 else "first",
