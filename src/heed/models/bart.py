@@ -45,6 +45,7 @@ class BartConfig:
 class Bart(EncoderDecoder):
     """Norms after each sublayer and on the embeddings, learned positions on each side, one matrix for all tokens."""
 
+    capabilities = ("packed", "fused", "cuda_search", "ctranslate2")
     HEAD = ("head.", "bias")  # what a task replaces: the head of a classifier, or the bias of what writes
 
     def __init__(self, config: BartConfig):

@@ -70,6 +70,8 @@ PRESETS = {
 class Transformer(EncoderDecoder):
     """Source and target tokens in, the scores of each next target token out."""
 
+    capabilities = ("packed", "fused", "cuda_search", "ctranslate2")
+
     def __init__(self, config: TransformerConfig):
         super().__init__(config)
         c = config
