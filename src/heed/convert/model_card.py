@@ -48,8 +48,8 @@ TITLES = {
     "transformer": "Transformer", "marian": "Marian", "bart": "BART", "pegasus": "Pegasus",
     "seq2seq": "Recurrent translator", "rnn-lm": "Recurrent language model",
 }  # fmt: skip
-SUMMARIZERS = ("bart", "pegasus")  # of a model without languages
-COMMANDS = {"classification": "heed classify {} < text", "language": "heed generate {}"}  # of other tasks than writing
+SUMMARIZERS = ("bart", "pegasus")  # models that summarize if they have no languages
+COMMANDS = {"classification": "heed classify {} < text", "language": "heed generate {}"}  # other tasks write text
 
 
 def huggingface(package: Package, architecture: Architecture) -> str:
