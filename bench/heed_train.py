@@ -51,7 +51,7 @@ def build(row: TrainRow, device: str, how: str) -> Callable[[int], int]:
             steps=numbers,
             clip=1.0,
             context=context,
-            passes=passes,
+            forward_backward=passes,
             after_step=after,
         )
         return sum(counts)

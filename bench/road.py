@@ -195,15 +195,15 @@ def curves(found: Sequence[dict[str, Any]], path: Path) -> None:
     """BLEU on the validation set as training goes on."""
     from heed.lab import charts
 
-    paper = charts.paper("The road to the Transformer", "BLEU on the validation set (greedy) by the steps of training.", height=6.4)  # fmt: skip
+    paper = charts.new_figure("The road to the Transformer", "BLEU on the validation set (greedy) by the steps of training.", height=6.4)  # fmt: skip
     panel = paper.subplots()
-    charts.dress(panel, "Multi30k, German to English", "steps", "BLEU")
+    charts.style_axes(panel, "Multi30k, German to English", "steps", "BLEU")
     styles = ("-", (0, (4, 2)))
     for number, own in enumerate(found):
         steps, values = zip(*own["curve"], strict=True)
         color = charts.SERIES[number % len(charts.SERIES)]
-        charts.line(panel, steps, values, color, styles[number // len(charts.SERIES) % 2], mark="o")
-    charts.name_ends(panel, [own["title"] for own in found], gap=0.045)
+        charts.line(panel, steps, values, color, styles[number // len(charts.SERIES) % 2], marker="o")
+    charts.label_line_ends(panel, [own["title"] for own in found], gap=0.045)
     charts.save(paper, path)
 
 
@@ -255,7 +255,7 @@ def write(args: argparse.Namespace, found: list[dict[str, Any]], sources: list[s
         lengths = bottleneck.measure(systems, sources, references)
         charts.save(bottleneck.figure(lengths), args.out / "bottleneck.png")
         parts += [f"{own.title}\n\n{markdown(own.columns, own.rows)}" for own in bottleneck.tables(lengths)]
-        parts.append(bottleneck.says(lengths) + "\n")
+        parts.append(bottleneck.summary(lengths) + "\n")
     parts += [alignments(found)] if any("aer" in own for own in found) else []
     parts.append("Signatures: " + ", ".join(f"`{one}`" for one in found[0]["signatures"]) + "\n")
     curves(found, args.out / "curves.png")

@@ -37,7 +37,7 @@ def package(s: Shape) -> Package:
     sizes = {"dim": s.dim, "heads": s.heads, "hidden": s.hidden, "encoder_layers": s.layers, "decoder_layers": s.layers}
     model = Transformer(TransformerConfig(s.vocab, max_length=256, **sizes)).eval().requires_grad_(False)
     _enliven(model)
-    return Package(model, (vocabulary(s.vocab),) * 2, {})
+    return Package(model, "translation", dict.fromkeys(("source", "target"), vocabulary(s.vocab)), {})
 
 
 def _enliven(model: Transformer) -> None:

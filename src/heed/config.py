@@ -6,6 +6,7 @@ error that says where it stands and what is known there.
 
 import difflib
 import json
+import math
 import tomllib
 import types
 from collections.abc import Iterable, Mapping
@@ -47,12 +48,22 @@ def typed(config: type, values: Mapping[str, Any], where: str = "") -> dict[str,
     for name in values:
         if name not in known:
             raise ValueError(f"{where}{name}: no such setting; {suggestion(name, known)}")
-    return {name: _value(hints[name], value, where + name) for name, value in values.items()}
+    return {name: typed_value(hints[name], value, where + name) for name, value in values.items()}
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
     near = difflib.get_close_matches(name, known := list(known), n=1)
     return f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+
+
+def check_fraction(name: str, value: float) -> None:
+    if not 0 <= value < 1:
+        raise ValueError(f"{name} is {value}; it must be at least 0 and below 1")
+
+
+def check_not_negative(name: str, value: float) -> None:
+    if not 0 <= value < math.inf:
+        raise ValueError(f"{name} is {value}; it must be 0 (off) or a number above 0")
 
 
 def override(values: dict[str, Any], name: str, value: Any) -> None:
@@ -108,7 +119,7 @@ def _toml(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # JSON lets it stand, TOML does not
 
 
-def _value(kind: Any, value: Any, where: str) -> Any:
+def typed_value(kind: Any, value: Any, where: str) -> Any:
     if is_dataclass(kind):
         if not isinstance(value, Mapping):
             raise ValueError(f"{where}: {value!r} is a value; this is a section, [{where}]")
@@ -121,12 +132,12 @@ def _value(kind: Any, value: Any, where: str) -> Any:
     if get_origin(kind) in (Union, types.UnionType):
         inner = get_args(kind)[0]
         missing = "none" if "none" in get_args(inner) else None  # where that is a choice, whoever says it means it
-        return missing if value is None else _value(inner, value, where)
+        return missing if value is None else typed_value(inner, value, where)
     if get_origin(kind) is list:
         items = [value] if type(value) is get_args(kind)[0] else value  # one file may stand without brackets
         if type(items) is not list:
             raise ValueError(f"{where}: {value!r} is not {WORDS[list]}")
-        return [_value(get_args(kind)[0], item, f"{where}[{i}]") for i, item in enumerate(items)]
+        return [typed_value(get_args(kind)[0], item, f"{where}[{i}]") for i, item in enumerate(items)]
     if kind is float and type(value) is int:
         return float(value)
     if type(value) is not kind:

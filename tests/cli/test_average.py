@@ -10,7 +10,11 @@ from safetensors.torch import load_file
 from heed.convert import huggingface
 from heed.loading import load, open_package, write_package
 from heed.models.folder import CONFIG
+from heed.models.package import Package
+from heed.models.rnn_lm import RNNLanguageModel, RNNLanguageModelConfig
 from heed.training import checkpoints
+from heed.vocabularies import words
+from heed.vocabularies.sentencepiece import SubwordsConfig
 from tests.convert.small import classifier, drawn, package
 
 KINDS = ["one", "two", "marian", "bart", "pegasus", "classifier"]
@@ -130,6 +134,21 @@ def test_what_matters_for_learning_alone_may_differ(heed, tmp_path):
     assert json.loads((tmp_path / "out" / CONFIG).read_text())["model"]["dropout"] == one.model.config.dropout
 
 
+def recurrent(seed, **dropout):
+    vocabulary = words.learn(["the cat sat on the mat"], SubwordsConfig(kind="words", least=1))
+    config = RNNLanguageModelConfig(vocab_size=len(vocabulary), dim=6, hidden=6, **dropout)
+    return Package(drawn(RNNLanguageModel(config), seed), (vocabulary, vocabulary), {"max_source": 40})
+
+
+def test_dropout_of_recurrent_models_may_differ(heed, tmp_path):
+    each = [recurrent(1), recurrent(2, layer_dropout=0.1, weight_dropout=0.4, input_dropout=0.2, word_dropout=0.3)]
+    for name, own in zip("ab", each, strict=True):
+        write_package(own, tmp_path / name)
+    code, _, err = heed("average", tmp_path / "a", tmp_path / "b", "--out", tmp_path / "out")
+    assert (code, err) == (0, f"{tmp_path}/out is the mean of 2: a, b")
+    is_mean(tmp_path / "out", [weights(own) for own in each])
+
+
 @pytest.mark.parametrize(
     ("other", "said"),
     [
@@ -157,7 +176,7 @@ def test_labels_in_another_order_are_other_labels(heed, tmp_path):
 
 def test_what_cannot_be_averaged_is_said_and_nothing_is_left(heed, run, tmp_path):
     folder, _ = run("marian")
-    for words, said in [
+    for arguments, said in [
         ([folder, "--last", 5], f"{folder} keeps 3 checkpoints, not 5; training.keep says how many are kept"),
         ([folder, "--last", 0], "--last is 0; it must be at least 1"),
         (
@@ -166,7 +185,7 @@ def test_what_cannot_be_averaged_is_said_and_nothing_is_left(heed, run, tmp_path
         ),
         ([folder / "model"], f"{folder}/model has no checkpoints: name a run folder, or several model folders"),
     ]:
-        assert heed("average", *words, "--out", tmp_path / "out")[::2] == (1, f"heed: {said}")
+        assert heed("average", *arguments, "--out", tmp_path / "out")[::2] == (1, f"heed: {said}")
     damaged = folder / "checkpoints" / "step-000002" / "model.safetensors"
     damaged.write_bytes(damaged.read_bytes()[:100])
     code, _, err = heed("average", folder, "--out", tmp_path / "out")

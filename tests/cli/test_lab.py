@@ -29,13 +29,13 @@ def test_what_is_measured_is_printed_drawn_and_written(heed, tmp_path, name):
     for table in module.tables(result):
         assert table.title in flat
         assert all(row[-1].split()[0] in flat for row in table.rows)
-    assert module.says(result) in flat
+    assert module.summary(result) in flat
     folder = tmp_path / "a" / "b"
     assert sorted(path.name for path in folder.iterdir()) == [f"{name}.json", f"{name}.png"]
     assert f"{folder}/{name}.png, {folder}/{name}.json" in err
     assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     said = json.loads((folder / f"{name}.json").read_text("utf-8"))
-    assert said == {"lab": name, "says": module.says(result), **asdict(result)}
+    assert said == {"lab": name, "says": module.summary(result), **asdict(result)}
 
 
 def test_the_same_numbers_give_the_same_picture(heed, tmp_path):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from heed.data.vectors import read, write
-from heed.lab import map as maps
+from heed.lab import word_map
 
 WORDS = ["남자", "여자", "왕", "여왕", "왕관", "[bold]"]
 MAN, WOMAN, ROYAL, OTHER = np.eye(4, dtype=np.float32)
@@ -120,11 +120,11 @@ def test_words_are_drawn_with_arrows_for_analogies(heed, file):
 
 def test_a_map_shows_what_differs_most_whatever_the_sign_and_size():
     rows = np.random.default_rng(1).normal(size=(9, 5))
-    points, shares = maps.plane(rows)
+    points, shares = word_map.project(rows)
     unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     spread, directions = np.linalg.eigh(np.cov(unit.T))
     np.testing.assert_allclose(shares, spread[::-1][:2] / spread.sum(), atol=1e-10)
     by_hand = (unit - unit.mean(0)) @ directions[:, ::-1][:, :2]
     np.testing.assert_allclose(np.abs(points), np.abs(by_hand), atol=1e-10)
-    np.testing.assert_allclose(maps.plane(3 * rows)[0], points, atol=1e-10)
-    assert maps.plane(np.ones((4, 1)))[0].tolist() == [[0, 0]] * 4
+    np.testing.assert_allclose(word_map.project(3 * rows)[0], points, atol=1e-10)
+    assert word_map.project(np.ones((4, 1)))[0].tolist() == [[0, 0]] * 4

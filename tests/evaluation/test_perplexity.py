@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from heed.evaluation.language import measure
+from heed.evaluation.perplexity import measure_perplexity
 from heed.models.rnn_lm import RNNLanguageModel, RNNLanguageModelConfig
 from heed.vocabularies import words
 from heed.vocabularies.sentencepiece import SubwordsConfig
@@ -30,13 +30,13 @@ def model(vocabulary):
 
 def test_it_is_the_exponential_of_the_mean_by_a_plain_loop(model, vocabulary):
     model.eval()
-    said, state, total, count = torch.tensor([3]), model.start(1), 0.0, 0
+    token_before, state, total, count = torch.tensor([3]), model.start(1), 0.0, 0
     for line in LINES:
         for token in [*vocabulary.encode([line])[0], 3]:
-            total -= model.step(said, state).log_softmax(dim=-1)[0, token].item()
-            said, count = torch.tensor([token]), count + 1
-    model.train()  # it does not matter
-    found = measure(model, vocabulary, LINES)
+            total -= model.step(token_before, state).log_softmax(dim=-1)[0, token].item()
+            token_before, count = torch.tensor([token]), count + 1
+    model.train()  # the mode does not matter
+    found = measure_perplexity(model, vocabulary, LINES)
     assert found.tokens == count == sum(len(line.split()) + 1 for line in LINES) == found.words
     assert found.per_token == pytest.approx(math.exp(total / count), rel=1e-10)
     assert found.per_word == pytest.approx(found.per_token)
@@ -46,23 +46,23 @@ def test_it_is_the_exponential_of_the_mean_by_a_plain_loop(model, vocabulary):
     assert "unit:words|tokens:153|unknown:36|line-ends:counted|state:carried|rows:1" in found.signature
 
 
-def test_windows_and_parts_of_the_output_do_not_matter(model, vocabulary, monkeypatch):
-    whole = measure(model, vocabulary, LINES)
-    monkeypatch.setattr("heed.evaluation.language.LENGTH", 7)
-    monkeypatch.setattr("heed.evaluation.language.ROWS", 3)
-    assert measure(model, vocabulary, LINES).nll == pytest.approx(whole.nll, rel=1e-10)
+def test_the_sizes_of_windows_and_chunks_do_not_matter(model, vocabulary, monkeypatch):
+    whole = measure_perplexity(model, vocabulary, LINES)
+    monkeypatch.setattr("heed.evaluation.perplexity.WINDOW", 7)
+    monkeypatch.setattr("heed.evaluation.perplexity.CHUNK", 3)
+    assert measure_perplexity(model, vocabulary, LINES).nll == pytest.approx(whole.nll, rel=1e-10)
 
 
 def test_more_rows_are_near_and_count_all(model, vocabulary):
-    whole = measure(model, vocabulary, LINES)
-    rows = measure(model, vocabulary, LINES, rows=10)
+    whole = measure_perplexity(model, vocabulary, LINES)
+    rows = measure_perplexity(model, vocabulary, LINES, rows=10)
     assert rows.tokens == whole.tokens
     assert rows.per_token == pytest.approx(whole.per_token, rel=0.01)
-    assert measure(model, vocabulary, ["the"], rows=10).rows == 2
+    assert measure_perplexity(model, vocabulary, ["the"], rows=10).rows == 2
 
 
-def test_nothing_to_measure_is_said(model, vocabulary):
+def test_an_empty_text_is_refused(model, vocabulary):
     with pytest.raises(ValueError, match="the text has no lines"):
-        measure(model, vocabulary, [])
+        measure_perplexity(model, vocabulary, [])
     with pytest.raises(ValueError, match="rows is 0"):
-        measure(model, vocabulary, LINES, rows=0)
+        measure_perplexity(model, vocabulary, LINES, rows=0)

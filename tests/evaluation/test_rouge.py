@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heed.evaluation.rouge import SIGNATURE, common, document, score, words
+from heed.evaluation.rouge import SIGNATURE, lcs_length, score, score_document, words
 
 # rouge_score 0.1.2 (Google), RougeScorer(["rouge1", "rouge2", "rougeL"], use_stemmer=False).score(reference, hypothesis):
 # precision, recall, F1 of each
@@ -33,12 +33,12 @@ FROZEN = [
     ("police killed the gunman", "the gunman police killed", [(1.0,) * 3, (2 / 3,) * 3, (0.5,) * 3]),
 ]
 texts = st.lists(st.sampled_from(["a", "b", "c", "d"]), max_size=12)
-unhurried = settings(deadline=None, max_examples=100)
+MANY = settings(deadline=None, max_examples=100)
 
 
 @pytest.mark.parametrize(("hypothesis", "reference", "expected"), FROZEN)
 def test_english_is_scored_as_google_scores_it(hypothesis, reference, expected):
-    for ours, theirs in zip(document(hypothesis, reference), expected, strict=True):
+    for ours, theirs in zip(score_document(hypothesis, reference), expected, strict=True):
         assert tuple(ours) == pytest.approx(theirs, abs=1e-11)
 
 
@@ -60,16 +60,16 @@ def by_table(one: list[str], other: list[str]) -> int:
     return table[-1][-1]
 
 
-@unhurried
+@MANY
 @given(one=texts, other=texts)
-def test_the_longest_common_sequence_by_bits_is_that_by_a_table(one, other):
-    assert common(one, other) == by_table(one, other) == common(other, one)
+def test_the_longest_common_subsequence_by_bits_is_that_by_a_table(one, other):
+    assert lcs_length(one, other) == by_table(one, other) == lcs_length(other, one)
 
 
-@unhurried
+@MANY
 @given(one=texts, other=texts)
 def test_precision_of_one_is_recall_of_the_other(one, other):
-    there, back = document(" ".join(one), " ".join(other)), document(" ".join(other), " ".join(one))
+    there, back = score_document(" ".join(one), " ".join(other)), score_document(" ".join(other), " ".join(one))
     for a, b in zip(there, back, strict=True):
         assert (a.precision, a.recall, a.f1) == (b.recall, b.precision, b.f1)
         assert 0 <= a.f1 <= 1
@@ -77,12 +77,12 @@ def test_precision_of_one_is_recall_of_the_other(one, other):
 
 @pytest.mark.parametrize("text", ["The cat sat.", "고양이가 매트 위에 앉았다.", "Ça va? Ja, größer!", "नमस्ते दुनिया आज"])
 def test_a_text_is_its_own_best_summary_in_any_script(text):
-    for overlap in document(text, text):
+    for overlap in score_document(text, text):
         assert tuple(overlap) == (1.0, 1.0, 1.0)
 
 
 def test_korean_words_count():
-    one, two, longest = document("민수는 학교에 갔다.", "민수는, 어제 학교에 갔다")
+    one, two, longest = score_document("민수는 학교에 갔다.", "민수는, 어제 학교에 갔다")
     assert (one.precision, one.recall) == (1.0, 0.75)
     assert two.precision == 0.5
     assert longest.recall == 0.75
@@ -97,11 +97,11 @@ def test_words_are_letters_and_digits_in_small():
 
 def test_an_empty_summary_scores_nothing():
     for pair in (("", "a b"), ("a b", ""), ("", ""), ("?!", "a")):
-        assert all(tuple(overlap) == (0.0, 0.0, 0.0) for overlap in document(*pair))
+        assert all(tuple(overlap) == (0.0, 0.0, 0.0) for overlap in score_document(*pair))
 
 
 def test_one_word_has_no_pairs():
-    one, two, longest = document("a", "a")
+    one, two, longest = score_document("a", "a")
     assert one.f1 == longest.f1 == 1.0 and two.f1 == 0.0
 
 

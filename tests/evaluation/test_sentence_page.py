@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 import pytest
 
 from heed.evaluation.comparison import compare
-from heed.evaluation.sentences import rows, write_html
+from heed.evaluation.sentences import score_sentences, write_html
 from heed.evaluation.translation import score
 from tests.chromium import chromium
 
@@ -21,7 +21,7 @@ FIRST[8] = "long" * 100
 @pytest.fixture(scope="module")
 def one_page(tmp_path_factory):
     path = tmp_path_factory.mktemp("one") / "page.html"
-    table = rows(FIRST, [REFERENCES], sources=[EVIL, *REFERENCES[1:]])
+    table = score_sentences(FIRST, [REFERENCES], sources=[EVIL, *REFERENCES[1:]])
     write_html(table, score(FIRST, [REFERENCES]), path, title=EVIL)
     return path
 
@@ -30,7 +30,7 @@ def one_page(tmp_path_factory):
 def two_page(tmp_path_factory):
     path = tmp_path_factory.mktemp("two") / "page.html"
     comparison = compare(FIRST, SECOND, [REFERENCES], samples=10)
-    table = rows(FIRST, [REFERENCES], second=SECOND)
+    table = score_sentences(FIRST, [REFERENCES], second=SECOND)
     write_html(table, score(FIRST, [REFERENCES]), path, comparison=comparison, names=("base", EVIL))
     return path
 
@@ -62,7 +62,7 @@ def test_the_data_of_the_page_are_the_rows(one_page):
     text = one_page.read_text(encoding="utf-8")
     data = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.S)[1])
     shown = [(row["n"], row["a"], row["u"]) for row in data["rows"]]
-    assert shown == [(row.line, round(row.chrf, 2), round(row.bleu, 2)) for row in rows(FIRST, [REFERENCES])]
+    assert shown == [(row.line, round(row.chrf, 2), round(row.bleu, 2)) for row in score_sentences(FIRST, [REFERENCES])]
     worst = next(row for row in data["rows"] if row["n"] == 8)
     assert "".join(run[1] for run in worst["t"][1]) == EVIL
 
@@ -78,20 +78,25 @@ def test_the_histogram_counts_every_sentence_once(one_page):
     text = one_page.read_text(encoding="utf-8")
     counts = [int(found) for found in re.findall(r'title="chrF \d+ to \d+: (\d+)"', text)]
     assert len(counts) == 20 and sum(counts) == LINES
-    assert counts[-1] >= sum(row.chrf == 100 for row in rows(FIRST, [REFERENCES])) > 0
+    assert counts[-1] >= sum(row.chrf == 100 for row in score_sentences(FIRST, [REFERENCES])) > 0
 
 
 def test_wins_ties_and_losses_are_all_sentences(two_page):
     text = two_page.read_text(encoding="utf-8")
     found = {label: int(count) for count, label in re.findall(r"<b>(\d+)</b> (B better|ties|A better)", text)}
-    signs = [(row.difference > 0.005) - (row.difference < -0.005) for row in rows(FIRST, [REFERENCES], second=SECOND)]
+    signs = [
+        (row.difference > 0.005) - (row.difference < -0.005)
+        for row in score_sentences(FIRST, [REFERENCES], second=SECOND)
+    ]
     assert found == {"B better": signs.count(1), "ties": signs.count(0), "A better": signs.count(-1)}
 
 
 def test_a_comparison_needs_rows_of_two_systems(tmp_path):
     comparison = compare(FIRST, SECOND, [REFERENCES], samples=2)
-    with pytest.raises(ValueError, match=r"a row has no second hypothesis; call rows\(..., second=...\)"):
-        write_html(rows(FIRST, [REFERENCES]), score(FIRST, [REFERENCES]), tmp_path / "a.html", comparison=comparison)
+    with pytest.raises(ValueError, match=r"a row has no second hypothesis; call score_sentences\(..., second=...\)"):
+        write_html(
+            score_sentences(FIRST, [REFERENCES]), score(FIRST, [REFERENCES]), tmp_path / "a.html", comparison=comparison
+        )
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,7 @@
 import pytest
 import sacrebleu
 
-from heed.evaluation.sentences import rows, write, write_tsv
+from heed.evaluation.sentences import score_sentences, write, write_tsv
 from heed.evaluation.translation import score
 
 SOURCES = ["Eine Katze.", "Ein Hund läuft.", "Zwei Männer reden.", "Es schneit."]
@@ -12,7 +12,7 @@ OTHERS = ["One cat.", "The dog is running.", "Two people talk.", "Snow falls."]
 
 
 def test_rows_are_sorted_by_chrf_and_keep_their_line_numbers():
-    table = rows(FIRST, [REFERENCES], sources=SOURCES)
+    table = score_sentences(FIRST, [REFERENCES], sources=SOURCES)
     assert [row.chrf for row in table] == sorted(row.chrf for row in table)
     assert sorted(row.line for row in table) == [1, 2, 3, 4]
     for row in table:
@@ -22,7 +22,7 @@ def test_rows_are_sorted_by_chrf_and_keep_their_line_numbers():
 
 
 def test_sentence_scores_are_those_of_sacrebleu():
-    for row in rows(FIRST, [REFERENCES, OTHERS], second=SECOND):
+    for row in score_sentences(FIRST, [REFERENCES, OTHERS], second=SECOND):
         gold = [REFERENCES[row.line - 1], OTHERS[row.line - 1]]
         assert row.chrf == sacrebleu.sentence_chrf(row.hypothesis, gold).score
         assert row.bleu == sacrebleu.sentence_bleu(row.hypothesis, gold).score
@@ -32,19 +32,19 @@ def test_sentence_scores_are_those_of_sacrebleu():
 
 
 def test_of_several_references_the_closest_is_shown():
-    shown = {row.line: row.reference for row in rows(FIRST, [REFERENCES, OTHERS])}
+    shown = {row.line: row.reference for row in score_sentences(FIRST, [REFERENCES, OTHERS])}
     assert shown[1] == "A cat."
     assert shown[2] == "The dog is running."
 
 
 def test_lowercase_forgives_capitals():
-    assert rows(["A CAT."], [["a cat."]])[0].chrf < 50
-    assert rows(["A CAT."], [["a cat."]], lowercase=True)[0].chrf == 100
+    assert score_sentences(["A CAT."], [["a cat."]])[0].chrf < 50
+    assert score_sentences(["A CAT."], [["a cat."]], lowercase=True)[0].chrf == 100
 
 
 def test_a_table_stays_one_row_a_line_and_can_be_read_back(tmp_path):
     odd = ["tab\there", "line\nend\rand\u2028more\x85", "back\\slash \\n", "plain <b>"]
-    write_tsv(rows(odd, [REFERENCES], sources=odd, second=SECOND), tmp_path / "deep" / "table.tsv")
+    write_tsv(score_sentences(odd, [REFERENCES], sources=odd, second=SECOND), tmp_path / "deep" / "table.tsv")
     header, *lines = (tmp_path / "deep" / "table.tsv").read_text(encoding="utf-8").splitlines()
     names = ["line", "source", "reference", "hypothesis", "chrf", "bleu", "second", "second_chrf", "difference"]
     assert header.split("\t") == names
@@ -55,14 +55,14 @@ def test_a_table_stays_one_row_a_line_and_can_be_read_back(tmp_path):
 
 
 def test_a_table_of_one_system_has_no_columns_of_a_second(tmp_path):
-    write_tsv(rows(FIRST, [REFERENCES]), tmp_path / "table.tsv")
+    write_tsv(score_sentences(FIRST, [REFERENCES]), tmp_path / "table.tsv")
     lines = (tmp_path / "table.tsv").read_text().splitlines()
     assert lines[0].split("\t") == ["line", "source", "reference", "hypothesis", "chrf", "bleu"]
     assert len(lines) == 5
 
 
 def test_the_suffix_chooses_the_format(tmp_path):
-    table, scores = rows(FIRST, [REFERENCES]), score(FIRST, [REFERENCES])
+    table, scores = score_sentences(FIRST, [REFERENCES]), score(FIRST, [REFERENCES])
     write(table, scores, tmp_path / "a.tsv")
     write(table, scores, str(tmp_path / "a.html"))
     assert (tmp_path / "a.tsv").read_text().startswith("line\t")
@@ -73,6 +73,6 @@ def test_the_suffix_chooses_the_format(tmp_path):
 
 def test_texts_of_other_lengths_are_refused_with_both_counts():
     with pytest.raises(ValueError, match="sources has 3 sentences and hypotheses has 4"):
-        rows(FIRST, [REFERENCES], sources=SOURCES[:3])
+        score_sentences(FIRST, [REFERENCES], sources=SOURCES[:3])
     with pytest.raises(ValueError, match="second has 1 sentences and hypotheses has 4"):
-        rows(FIRST, [REFERENCES], second=["A cat."])
+        score_sentences(FIRST, [REFERENCES], second=["A cat."])

@@ -118,23 +118,23 @@ print("the same")
 
 LOSS = """
 from heed.kernels import cross_entropy as kernels
-from heed.training.loss import _slopes
+from heed.training.loss import _loss_and_gradient
 expected = torch.tensor([3, 0, -1, 40, 17])
 for block, each, vocab in ((16, 4, 41), (64, 8, 64), (16, 8, 64), (8192, 8, 41)):  # with an end beyond the vocabulary, and without
     kernels.BLOCK, kernels.LANES["block"], kernels.LANES["each"] = block, block, each
     for passes, smoothing, agreement in ((1, 0.1, 0.0), (1, 0.0, 0.0), (2, 0.1, 3.0)):
         scores = draw(passes, 5, vocab) * 4 + 20
         scores[:, 1] -= 300  # far from the others
-        wanted = _slopes(scores, expected, smoothing, agreement, None)
+        wanted = _loss_and_gradient(scores, expected, smoothing, agreement, None)
         for one, two in zip(kernels.slopes(scores.clone(), expected, smoothing, agreement), wanted, strict=True):
             torch.testing.assert_close(one, two, rtol=1e-5, atol=2e-5)
     scores, heard = draw(1, 5, vocab) * 4 + 20, draw(6, vocab)[:5] * 5 - 9  # and of a teacher
     for smoothing, share in ((0.1, 0.3), (0.0, 1.0)):
-        wanted = _slopes(scores, expected, smoothing, 0.0, (heard, share))
+        wanted = _loss_and_gradient(scores, expected, smoothing, 0.0, (heard, share))
         for one, two in zip(kernels.slopes(scores.clone(), expected, smoothing, heard=(heard, share)), wanted, strict=True):
             torch.testing.assert_close(one, two, rtol=1e-5, atol=2e-5)
 scores, expected = draw(1, 3, 3), torch.tensor([2, 0, -1])  # fewer words than share a maximum
-for one, two in zip(kernels.slopes(scores.clone(), expected, 0.1), _slopes(scores, expected, 0.1, 0.0, None), strict=True):
+for one, two in zip(kernels.slopes(scores.clone(), expected, 0.1), _loss_and_gradient(scores, expected, 0.1, 0.0, None), strict=True):
     torch.testing.assert_close(one, two, rtol=1e-5, atol=2e-5)
 print("the same")
 """

@@ -1,4 +1,4 @@
-"""Gradients by distance: autograd, the product of the lecture notes, and differences of small steps."""
+"""Gradients by distance: autograd against the product of the lecture notes and against finite differences."""
 
 import pytest
 import torch
@@ -18,8 +18,8 @@ def small():
 
 
 def drawn(name, dim=8, length=7):
-    """With all weights drawn, biases too: at their initial values most mistakes pass."""
-    net = jacobians.build(name, dim, length)
+    """A network with all weights random, biases too: at their initial values many mistakes would not show."""
+    net = jacobians.build_network(name, dim, length)
     for weight in net.parameters():
         weight.data.normal_(std=0.4)
     return net
@@ -29,7 +29,7 @@ def drawn(name, dim=8, length=7):
 def test_the_product_of_the_notes_is_what_autograd_finds(largest):
     net, inputs = drawn("RNN"), torch.randn(30, 8, dtype=torch.float64)
     net.layers[0].weight_hh_l0.data.mul_(largest / torch.linalg.matrix_norm(net.layers[0].weight_hh_l0, 2))
-    ours, theirs = jacobians.through_states(net, inputs), jacobians.product(net, inputs)
+    ours, theirs = jacobians.of_recurrent(net, inputs), jacobians.by_product(net, inputs)
     assert len(ours) == len(theirs) == 29
     for autograd, formula in zip(ours, theirs, strict=True):
         assert (autograd - formula).abs().max() < 1e-8
@@ -38,36 +38,36 @@ def test_the_product_of_the_notes_is_what_autograd_finds(largest):
 @pytest.mark.parametrize("name", jacobians.RECURRENT)
 def test_a_small_step_of_a_state_moves_the_last_one_as_its_derivative_says(name):
     net, inputs = drawn(name), torch.randn(7, 8, dtype=torch.float64)
-    found = jacobians.through_states(net, inputs)
+    found = jacobians.of_recurrent(net, inputs)
     state = net(inputs[None, :3])[1]
     parts = torch.cat(state.layers[0], 1)[0]
 
-    def last(remembered):
-        own = tuple(part[None] for part in remembered.chunk(net.parts))
+    def last(state):
+        own = tuple(part[None] for part in state.chunk(net.parts))
         return net(inputs[None, 3:], State([own]))[0][0, -1]
 
     step = 1e-6
     for column in range(len(parts)):
         move = torch.zeros_like(parts)
         move[column] = step
-        slope = (last(parts + move) - last(parts - move)) / (2 * step)
-        assert torch.allclose(found[3][:, column], slope, atol=1e-7)  # found[3]: four steps between
+        expected = (last(parts + move) - last(parts - move)) / (2 * step)
+        assert torch.allclose(found[3][:, column], expected, atol=1e-7)  # found[3]: four steps between
 
 
 @pytest.mark.parametrize("name", jacobians.ATTENTION)
-def test_a_small_step_of_a_place_moves_the_last_one_as_its_derivative_says(name):
+def test_a_small_step_of_a_position_moves_the_last_one_as_its_derivative_says(name):
     net, inputs = drawn(name), torch.randn(7, 8, dtype=torch.float64)
-    found, move = jacobians.through_layers(net, inputs), torch.zeros_like(inputs)
+    found, move = jacobians.of_attention(net, inputs), torch.zeros_like(inputs)
     move[2, 5] = 1e-6
-    slope = (net((inputs + move)[None]) - net((inputs - move)[None]))[0, -1] / 2e-6
+    expected = (net((inputs + move)[None]) - net((inputs - move)[None]))[0, -1] / 2e-6
     assert len(found) == 6
-    assert torch.allclose(found[3][:, 5], slope, rtol=1e-4, atol=1e-7)
+    assert torch.allclose(found[3][:, 5], expected, rtol=1e-4, atol=1e-7)
 
 
-def test_with_f_straight_the_gradient_is_a_power_of_the_largest_singular_value():
+def test_with_linear_f_the_gradient_is_a_power_of_the_largest_singular_value():
     for largest in (0.8, 1.0, 1.3):
         net = jacobians.scaled_rnn(largest, 8)
-        found = jacobians.product(net, torch.zeros(12, 8, dtype=torch.float64))  # nothing in: every f′ is 1
+        found = jacobians.by_product(net, torch.zeros(12, 8, dtype=torch.float64))  # nothing in: every f′ is 1
         norms = torch.linalg.matrix_norm(torch.stack(found), 2)
         assert torch.allclose(norms, largest ** torch.arange(1.0, 12.0, dtype=torch.float64))
 
@@ -81,19 +81,19 @@ def test_a_gradient_vanishes_below_one_and_grows_above(small):
         assert all(value <= most * 1.000001 for value, most in zip(own.quiet, bound, strict=True))
 
 
-def test_the_loss_by_word_is_its_derivative():
+def test_the_loss_gradient_by_word_is_its_derivative():
     words, output = torch.randn(5, 8, dtype=torch.float64), torch.randn(4, 8, dtype=torch.float64)
     for name in jacobians.NAMES:
         net = drawn(name)
-        found = jacobians.loss_by_word(net, words.clone(), output, 2)
+        found = jacobians.loss_gradients(net, words.clone(), output, 2)
 
         def loss(x, net=net):
             y = net(x[None])
             h = (y[0] if isinstance(net, Recurrent) else y)[0, -1]
             return -(output @ h).log_softmax(0)[2]
 
-        slopes = torch.autograd.functional.jacobian(loss, words)
-        assert torch.allclose(torch.tensor(found, dtype=torch.float64), slopes.norm(dim=1))
+        expected = torch.autograd.functional.jacobian(loss, words)
+        assert torch.allclose(torch.tensor(found, dtype=torch.float64), expected.norm(dim=1))
 
 
 def test_the_two_texts_differ_by_a_sentence_in_between():
@@ -108,9 +108,9 @@ def test_a_measurement_holds_all_that_it_should(small):
     assert all(len(own) == 6 for own in small.states.values())
     assert small.product == pytest.approx(small.states["RNN"])
     assert small.product_error < 1e-12
-    assert [sentence.back for sentence in small.sentences] == [8, 27]
+    assert [sentence.distance for sentence in small.sentences] == [8, 27]
     assert all(len(own) == 15 for own in small.sentences[0].gradients.values())
-    assert "differs from autograd by at most" in gradients.says(small)
+    assert "differs from autograd by at most" in gradients.summary(small)
 
 
 def test_the_same_seed_measures_the_same(small):
@@ -148,5 +148,5 @@ def test_what_is_drawn_is_what_was_measured(small):
         assert torch.allclose(10**cells, torch.tensor(list(sentence.gradients.values()), dtype=torch.float64))
 
 
-def test_the_rnn_of_the_lab_is_that_of_the_house():
-    assert isinstance(jacobians.build("RNN", 8, 5), RNN)
+def test_the_rnn_of_the_lab_is_that_of_our_models():
+    assert isinstance(jacobians.build_network("RNN", 8, 5), RNN)

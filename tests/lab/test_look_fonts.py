@@ -6,7 +6,7 @@ import sys
 
 from fontTools.ttLib import TTFont
 
-from heed.lab.fonts import bundled_korean, characters_of, default_font, find_fonts, may_embed, say_missing, subset
+from heed.lab.fonts import bundled_korean, characters_of, default_font, describe_missing, find_fonts, may_embed, subset
 
 NOBODYS = "\U000f1234"  # for private use: no font should have it
 
@@ -21,12 +21,12 @@ def test_hangul_comes_from_the_bundled_font():
     assert fonts.missing == ""
 
 
-def test_what_no_font_has_is_returned_and_said(monkeypatch):
+def test_what_no_font_has_is_returned_and_described(monkeypatch):
     monkeypatch.setattr("heed.lab.fonts.bundled_korean", list)
     monkeypatch.setattr("heed.lab.fonts.system_fonts", tuple)
     assert find_fonts("너를 love").missing == "너를"
-    assert "U+B108" in say_missing("너를")
-    assert say_missing("") == ""
+    assert "U+B108" in describe_missing("너를")
+    assert describe_missing("") == ""
 
 
 def test_system_fonts_are_asked_last(monkeypatch):

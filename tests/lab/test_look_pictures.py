@@ -11,12 +11,12 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from PIL import Image
 
 from heed.lab.attention import from_json
+from heed.lab.attention_map import weights
+from heed.lab.canvas import COLORS, DPI, Canvas
 from heed.lab.colors import LIGHT_RAMP
 from heed.lab.draw import draw
 from heed.lab.fonts import find_fonts
 from heed.lab.picture import Detail
-from heed.lab.select import weights
-from heed.lab.sheet import COLORS, DPI, Sheet
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -101,11 +101,11 @@ def test_the_same_look_gives_the_same_bytes_and_no_setting_changes(look, tmp_pat
 def test_tokens_do_not_touch_each_other(make, count):
     source = [*(["▁Wörter", "사랑", "x"] * count)[: count - 1], "</s>"]
     long = make(source, source, 1, 2, (" ".join(source), " ".join(source)))
-    sheet = Sheet(14, 14, find_fonts("".join(source)))
-    Detail(long, "cross", None, None).draw(sheet, 0.5, 0.5)
-    sheet.axes.set(xlim=(0, 14), ylim=(14, 0))
-    renderer = FigureCanvasAgg(sheet.figure).get_renderer()
-    texts = [text for text in sheet.axes.texts if text.get_text() in {"Wörter", "사랑", "x", "</s>"}]
+    canvas = Canvas(14, 14, find_fonts("".join(source)))
+    Detail(long, "cross", None, None).draw(canvas, 0.5, 0.5)
+    canvas.axes.set(xlim=(0, 14), ylim=(14, 0))
+    renderer = FigureCanvasAgg(canvas.figure).get_renderer()
+    texts = [text for text in canvas.axes.texts if text.get_text() in {"Wörter", "사랑", "x", "</s>"}]
     rows, columns = texts[:count], texts[count:]
     assert len(columns) == count
     for above, below in pairwise(rows):
@@ -119,7 +119,7 @@ def test_tokens_do_not_touch_each_other(make, count):
 def test_slanted_tokens_have_room_for_their_height(make):
     source = [*["▁Wörterbuch"] * 23, "</s>"]
     detail = Detail(make(source, source, 1, 1, ("a", "b")), "cross", None, None)
-    assert detail.turn == 45
+    assert detail.tilt == 45
     assert detail.cell * 72 * 0.7071 > detail.letters
 
 

@@ -7,15 +7,15 @@ import pytest
 from PIL import Image
 
 from heed.lab.attention import PARTS, from_json, to_json
+from heed.lab.attention_map import title as title_of
 from heed.lab.draw import draw
 from heed.lab.picture import _blocks
-from heed.lab.select import title as title_of
 from tests.lab.test_look_page import browser, contexts, lit, pixels, title, visit  # noqa: F401 (fixtures)
 
 
 @pytest.fixture
 def attending(make):
-    """A look at a recurrent model that looks at its source once."""
+    """A look at a recurrent model with cross attention."""
     look = make(layers=1, heads=1)
     s, t, rng = len(look.source), len(look.target), np.random.default_rng(0)
     states = {"encoder": np.tanh(rng.normal(size=(s, 12))), "decoder": np.tanh(rng.normal(size=(t, 12)))}
@@ -23,13 +23,13 @@ def attending(make):
 
 
 @pytest.fixture
-def blind(attending):
-    """One that has nothing but its vector."""
+def without_attention(attending):
+    """A look at a recurrent model without attention."""
     return replace(attending, cross=np.zeros((0, 0, *attending.cross.shape[2:])), alignment=[])
 
 
-def test_json_gives_back_what_was_written(attending, blind):
-    for look in (attending, blind):
+def test_json_gives_back_what_was_written(attending, without_attention):
+    for look in (attending, without_attention):
         again = from_json(to_json(look))
         assert to_json(again) == to_json(look)
         for part in PARTS:
@@ -46,21 +46,21 @@ def test_states_that_do_not_fit_are_said(attending, states):
         replace(attending, states={"encoder": states})
 
 
-def test_an_attention_that_is_not_there_cannot_be_asked_for(attending, blind, tmp_path):
+def test_an_attention_that_is_not_there_cannot_be_asked_for(attending, without_attention, tmp_path):
     with pytest.raises(ValueError, match="This model has no encoder self-attention; it has cross"):
         draw(attending, tmp_path / "a.png", part="encoder")
     with pytest.raises(ValueError, match="This model has no cross attention; it has no attention at all"):
-        draw(blind, tmp_path / "a.png", layer=1)
+        draw(without_attention, tmp_path / "a.png", layer=1)
 
 
-def test_the_picture_has_the_states_beside_the_attention_or_alone(attending, blind, tmp_path):
+def test_the_picture_has_the_states_beside_the_attention_or_alone(attending, without_attention, tmp_path):
     kinds = [
         [type(block).__name__ for block, *_ in _blocks(look, "cross", layer, None)]
-        for look, layer in ((attending, None), (attending, 1), (blind, None))
+        for look, layer in ((attending, None), (attending, 1), (without_attention, None))
     ]
-    assert kinds == [["Detail", "Hidden", "Hidden"], ["Detail"], ["Hidden", "Hidden"]]
+    assert kinds == [["Detail", "StatesPanel", "StatesPanel"], ["Detail"], ["StatesPanel", "StatesPanel"]]
     assert title_of(attending, "cross", None, None) == title_of(attending, "cross", 1, 1) == "Cross attention"
-    assert draw(blind, tmp_path / "a.png") == ""
+    assert draw(without_attention, tmp_path / "a.png") == ""
     pixels = np.asarray(Image.open(tmp_path / "a.png").convert("RGB")).astype(int)
     assert ((pixels[..., 0] - pixels[..., 2]) > 60).mean() > 0.02  # orange: what is below zero
 
@@ -89,8 +89,8 @@ def test_the_page_shows_the_attention_there_is_and_the_states(attending, visit):
     assert pixels(page, ".state-map canvas") != before
 
 
-def test_the_page_of_a_model_without_attention_says_so(blind, visit):  # noqa: F811
-    page = visit(blind)
+def test_the_page_of_a_model_without_attention_says_so(without_attention, visit):  # noqa: F811
+    page = visit(without_attention)
     assert "This model has no attention" in page.text_content("#no-attention")
     assert page.locator("#no-attention").is_visible() and page.locator("#states").is_visible()
     assert page.locator("#workspace").is_hidden()

@@ -27,7 +27,7 @@ def test_the_word_of_the_notes_by_hand(small):
     assert small.scaled == pytest.approx(3 * by_hand[0] + 1)
 
 
-def test_no_other_four_whole_numbers_are_the_word_of_the_notes():
+def test_no_other_four_integers_are_the_word_of_the_notes():
     """4 and 2 are in it, its mean is 3.5, and its deviation is written 1.11."""
     found = set()
     for third in range(-20, 21):
@@ -46,7 +46,7 @@ def test_batch_norm_is_by_column_and_layer_norm_by_row(small):
             assert torch.allclose(values.std(axis, correction=0), torch.ones(1, dtype=torch.float64), atol=1e-6)
 
 
-def test_what_stands_beside_a_word_matters_to_batch_norm_alone(small):
+def test_other_words_of_the_batch_matter_to_batch_norm_only(small):
     first, second = small.examples
     assert first.layer[0] == second.layer[0]
     assert first.by_batch[0] != second.by_batch[0]
@@ -62,17 +62,17 @@ def test_what_stands_beside_a_word_matters_to_batch_norm_alone(small):
         ("pre-norm", lambda x, body, norm: x + body(norm(x))),
     ],
 )
-def test_what_stands_around_a_part(kind, by_hand):
+def test_each_wrapper_is_its_formula(kind, by_hand):
     body, norm, x = Attention(8, 2).double(), nn.LayerNorm(8).double(), torch.randn(2, 3, 8, dtype=torch.float64)
-    around = stacks.AROUND[kind](body, 8).double()
-    assert torch.allclose(around(x), by_hand(x, body, norm), atol=1e-10)
+    wrapped = stacks.WRAPPERS[kind](body, 8).double()
+    assert torch.allclose(wrapped(x), by_hand(x, body, norm), atol=1e-10)
 
 
 def test_the_gradient_at_a_layer_is_its_derivative():
     torch.manual_seed(0)
-    stack = stacks.build("post-norm", 8, 4, 3)
+    stack = stacks.build_stack("post-norm", 8, 4, 3)
     torch.manual_seed(1)
-    found = norms.through(stack, 8, 4, rows=2, vocabulary=10)
+    found = norms.measure_stack(stack, 8, 4, rows=2, vocabulary=10)
     torch.manual_seed(1)
     output, x, target = torch.randn(10, 8) / math.sqrt(8), torch.randn(2, 4, 8), torch.randint(10, (8,))
 
@@ -85,17 +85,17 @@ def test_the_gradient_at_a_layer_is_its_derivative():
     assert not any(layer._forward_pre_hooks for layer in stack.layers)
 
 
-def test_how_alike_words_are():
+def test_the_similarity_of_words_is_their_mean_cosine():
     words = torch.tensor([[[1.0, 0.0], [0.0, 2.0]], [[1.0, 1.0], [3.0, 3.0]]])
-    assert norms._alike(words) == pytest.approx(0.5)
+    assert norms._mean_cosine(words) == pytest.approx(0.5)
 
 
 def test_residuals_and_norms_keep_a_gradient():
     found = norms.measure(dim=32, layers=16, length=8, draws=1).stacks
-    falls = {kind: own.gradient[0] / own.gradient[-1] for kind, own in found.items()}
-    assert falls["neither"] < 1e-3
-    assert falls["residual alone"] > 1e3
-    assert 0.05 < falls["post-norm"] < 20 and 0.05 < falls["pre-norm"] < 20
+    factor = {kind: own.gradient[0] / own.gradient[-1] for kind, own in found.items()}
+    assert factor["neither"] < 1e-3
+    assert factor["residual alone"] > 1e3
+    assert 0.05 < factor["post-norm"] < 20 and 0.05 < factor["pre-norm"] < 20
     assert found["pre-norm"].alike[-1] < found["post-norm"].alike[-1] < found["norm alone"].alike[-1] + 1e-6
 
 

@@ -68,7 +68,7 @@ def test_learned_positions_stand_beside_the_waves():
     found = positions.measure(dim=8, length=12, learned=learned, model="mine")
     assert found.learned.norms == pytest.approx(learned[:12].double().norm(dim=1).tolist())
     assert found.learned.least[5] < found.learned.mean[5] < found.learned.greatest[5]
-    assert "of mine have norms from" in positions.says(found)
+    assert "of mine have norms from" in positions.summary(found)
     cells, norms, apart = positions.figure(found).axes[5:]
     assert cells.images[0].get_array().tolist() == found.learned.values
     assert norms.lines[0].get_ydata().tolist() == found.learned.norms

@@ -42,13 +42,15 @@ def test_the_numbers_of_the_notes(found):
 def test_the_gradient_is_the_norm_of_the_jacobian():
     scores = torch.randn(7, dtype=torch.float64) * 2
     jacobian = torch.autograd.functional.jacobian(lambda s: mix(s, torch.eye(7, dtype=s.dtype))[1], scores)
-    assert scaling.jacobian_norm(scaling.weigh(scores)).item() == pytest.approx(jacobian.norm().item(), abs=1e-12)
+    assert scaling.jacobian_norm(scaling.attention_weights(scores)).item() == pytest.approx(
+        jacobian.norm().item(), abs=1e-12
+    )
     assert scaling.jacobian_norm(torch.tensor([1.0, 0.0, 0.0])) == 0
 
 
-def test_divided_scores_are_those_of_the_attention_of_the_house():
+def test_divided_scores_are_those_of_our_attention():
     q, k = torch.randn(2, 3, 8, dtype=torch.float64), torch.randn(2, 5, 8, dtype=torch.float64)
-    weights = scaling.weigh(q @ k.mT / math.sqrt(8))
+    weights = scaling.attention_weights(q @ k.mT / math.sqrt(8))
     eye = torch.eye(5, dtype=torch.float64).expand(2, 1, 5, 5)
     assert torch.allclose(attend(q[:, None], k[:, None], eye)[:, 0], weights, atol=1e-12)
 

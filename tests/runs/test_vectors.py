@@ -12,7 +12,7 @@ from torch import nn
 
 from heed.cli.main import main
 from heed.data.vectors import read, write
-from heed.runs.vectors import Rows, fill, look_up
+from heed.runs.vectors import KnownRows, fill, look_up
 from heed.vocabularies.sentencepiece import MARKS
 from heed.vocabularies.words import NAMES, Words
 
@@ -211,7 +211,7 @@ def test_vectors_are_as_large_as_the_model_would_draw_them_and_the_others_are_li
     matrix = np.random.default_rng(1).normal(3, 7, (2000, 20)).astype(np.float32)
     matrix[:, 0] += 50  # word vectors have a direction that all of them share
     ids = np.random.default_rng(2).permutation(4000)[:2000]
-    fill(table, [Rows(ids, matrix)], None)
+    fill(table, [KnownRows(ids, matrix)], None)
     weight = table.weight.detach()
     known = weight[torch.from_numpy(ids)]
     factor = drawn / matrix.astype(np.float64).std()
@@ -223,13 +223,13 @@ def test_vectors_are_as_large_as_the_model_would_draw_them_and_the_others_are_li
 
 def test_a_scale_that_is_named_is_what_vectors_are_multiplied_by():
     table = nn.Embedding(6, 2)
-    fill(table, [Rows(np.array([4, 5]), np.array([[1, 2], [3, 4]], np.float32))], 2.0)
+    fill(table, [KnownRows(np.array([4, 5]), np.array([[1, 2], [3, 4]], np.float32))], 2.0)
     assert table.weight[4:].tolist() == [[2, 4], [6, 8]]
     assert MARKS.last == 3
 
 
 def test_a_file_of_zeros_does_not_divide_by_them():
     table = nn.Embedding(6, 2)
-    fill(table, [Rows(np.array([4]), np.zeros((1, 2), np.float32))], None)
+    fill(table, [KnownRows(np.array([4]), np.zeros((1, 2), np.float32))], None)
     assert table.weight[4].tolist() == [0, 0]
     assert torch.isfinite(table.weight).all()

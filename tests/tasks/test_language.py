@@ -13,7 +13,7 @@ from heed.tasks.language import LanguageModelling
 from heed.training import loop
 from heed.training.checkpoints import TrainingState
 from heed.training.distributed import SingleProcess
-from heed.training.recurrent_state import Carried
+from heed.training.recurrent_state import RecurrentState
 
 IDS = np.random.default_rng(0).integers(4, 12, 101)
 
@@ -55,7 +55,7 @@ def test_no_gradient_goes_back_into_the_window_before():
     objective(model, windows.make(DataPosition(0, 0))).total.backward()
     model.zero_grad()
     objective(model, windows.make(DataPosition(0, 1))).total.backward()  # a graph that was freed cannot be walked again
-    assert all(not part.requires_grad for part in objective.carried().values())
+    assert all(not part.requires_grad for part in objective.recurrent_state().values())
 
 
 def trained(steps: int, from_tensors=None, place=DataPosition(), first: int = 1):  # noqa: B008
@@ -63,13 +63,13 @@ def trained(steps: int, from_tensors=None, place=DataPosition(), first: int = 1)
     model = build(dropout=0.3, weight_dropout=0.2, word_dropout=0.1)
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
     objective = LanguageModelling()
-    learner = TrainingState(model, optimizer, None, Carried(objective, SingleProcess()))
+    learner = TrainingState(model, optimizer, None, RecurrentState(objective, SingleProcess()))
     if from_tensors:
         learner.restore(*from_tensors, Path("here"))
     windows = Windows(IDS, 3, rows=4, length=5, seed=1)
     seen = []
     loop.train(model, windows.start(place), objective, optimizer, lambda step: 0.01, steps=range(first, steps + 1),
-               seed=1, clip=0.25, after_step=[lambda p: seen.append(p.place)])  # fmt: skip
+               seed=1, clip=0.25, after_step=[lambda p: seen.append(p.position)])  # fmt: skip
     parts = [{name: tensor.clone() for name, tensor in own.items()} for own in learner.tensors()]
     return parts, seen[-1]
 
@@ -104,6 +104,6 @@ class Two(SingleProcess):
 def test_each_process_goes_on_with_its_own_rows():
     objective = LanguageModelling()
     rows = torch.arange(8.0).view(4, 2)
-    Carried(objective, Two()).restore({"carried.0.0": rows, "carried.0.1": rows + 100, "optimizer.x": rows})
+    RecurrentState(objective, Two()).restore({"carried.0.0": rows, "carried.0.1": rows + 100, "optimizer.x": rows})
     assert [part.tolist() for part in objective.kept[0]] == [[[4, 5], [6, 7]], [[104, 105], [106, 107]]]
-    assert Carried(lambda model, batch: None, Two()).tensors() == {}
+    assert RecurrentState(lambda model, batch: None, Two()).tensors() == {}

@@ -112,7 +112,7 @@ def test_both_sides_are_filled_up_and_have_as_many_sequences(sizes, slots):
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize("rows", [1, 5, 7, 100])
 def test_a_loss_in_parts_is_the_whole(monkeypatch, rows, bias):
-    monkeypatch.setattr("heed.training.loss.SCORES", {"cpu": 9 * rows})
+    monkeypatch.setattr("heed.training.loss.MAX_LOGITS", {"cpu": 9 * rows})
     chance = torch.Generator().manual_seed(2)
     states, weight, offset = (
         torch.randn(*size, dtype=torch.double, generator=chance) for size in ((7, 4), (9, 4), (9,))
@@ -129,7 +129,7 @@ def test_a_loss_in_parts_is_the_whole(monkeypatch, rows, bias):
 
 @pytest.mark.parametrize("rows", [1, 5, 8, 100])
 def test_two_passes_that_should_agree_in_parts_are_the_whole(monkeypatch, rows):
-    monkeypatch.setattr("heed.training.loss.SCORES", {"cpu": 9 * rows})
+    monkeypatch.setattr("heed.training.loss.MAX_LOGITS", {"cpu": 9 * rows})
     chance = torch.Generator().manual_seed(2)
     states, weight = (
         torch.randn(*size, dtype=torch.double, generator=chance).requires_grad_() for size in ((2, 5, 4), (9, 4))
@@ -148,7 +148,7 @@ def test_two_passes_that_should_agree_in_parts_are_the_whole(monkeypatch, rows):
 @pytest.mark.parametrize("rows", [3, 100])
 def test_a_gradient_known_to_be_one_is_not_multiplied_by(monkeypatch, rows):
     """The same numbers; what comes back is what the way forward has left, and in its place where the matrix has one."""
-    monkeypatch.setattr("heed.training.loss.SCORES", {"cpu": 9 * rows})
+    monkeypatch.setattr("heed.training.loss.MAX_LOGITS", {"cpu": 9 * rows})
     chance = torch.Generator().manual_seed(2)
     parts = [
         torch.randn(*size, dtype=torch.double, generator=chance).requires_grad_() for size in ((7, 4), (9, 4), (9,))

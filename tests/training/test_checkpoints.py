@@ -1,4 +1,4 @@
-"""Checkpoints: what was written comes back, and what is damaged is passed over."""
+"""Checkpoints: what was written comes back, and what is damaged is skipped."""
 
 import json
 
@@ -11,11 +11,11 @@ from heed.training.checkpoints import (
     MODEL,
     STATE,
     TRAINING,
-    found,
-    newest,
+    list_checkpoints,
     optimizer_tensors,
     prune,
     read,
+    read_newest,
     restore_optimizer,
 )
 
@@ -33,10 +33,10 @@ def names(folder):
 
 
 def last(folder):
-    """The newest, and what was said on the way to it."""
-    said = []
-    kept = newest(folder, said.append)
-    return kept and kept.step, said
+    """The step of the newest intact checkpoint, and the warnings."""
+    warnings = []
+    kept = read_newest(folder, warnings.append)
+    return kept and kept.step, warnings
 
 
 def test_what_was_written_comes_back(tmp_path):
@@ -75,7 +75,7 @@ def test_an_optimizer_goes_on_as_if_it_had_never_stopped(tmp_path, fused):
     optimizer, fresh = optimized(model, fused), optimized(other, fused)
     stepped(model, optimizer, [1, 2])
     checkpoints.write(tmp_path, 2, model.state_dict(), optimizer_tensors(optimizer, weights), {})
-    kept = newest(tmp_path, pytest.fail)
+    kept = read_newest(tmp_path, pytest.fail)
     other.load_state_dict(kept.model)
     restore_optimizer(fresh, {**kept.training, "ema.0.weight": torch.zeros(1)}, weights)
     stepped(model, optimizer, [3])
@@ -128,7 +128,7 @@ def test_of_a_damaged_checkpoint_one_goes_back_to_the_one_before(tmp_path, name,
 
 def test_where_all_are_damaged_there_is_none(tmp_path):
     save(tmp_path, 100, 200)
-    for path in found(tmp_path):
+    for path in list_checkpoints(tmp_path):
         half(path / STATE)
     step, said = last(tmp_path)
     assert step is None
@@ -142,7 +142,7 @@ def test_where_nothing_was_written_there_is_none(tmp_path):
 def test_what_was_only_half_written_is_never_found(tmp_path):
     save(tmp_path, 100, 200)
     (tmp_path / "step-000200").rename(tmp_path / ".step-000200.part")
-    assert [path.name for path in found(tmp_path)] == ["step-000100"]
+    assert [path.name for path in list_checkpoints(tmp_path)] == ["step-000100"]
     assert last(tmp_path) == (100, [])
     save(tmp_path, 200)
     assert names(tmp_path) == ["step-000100", "step-000200"]
@@ -154,7 +154,7 @@ def test_a_checkpoint_that_fails_leaves_the_one_before(tmp_path, monkeypatch):
     for step in (100, 200):
         with pytest.raises(OSError, match="disk full"):
             save(tmp_path, step)
-    kept = newest(tmp_path, pytest.fail)
+    kept = read_newest(tmp_path, pytest.fail)
     assert (kept.step, kept.state["note"]) == (100, "first")
 
 
@@ -167,7 +167,7 @@ def test_what_is_not_a_step_is_left_alone(tmp_path):
 
 def test_steps_are_ordered_as_numbers(tmp_path):
     save(tmp_path, 999_999, 1_000_000, 2_000)
-    assert [checkpoints.step_of(path) for path in found(tmp_path)] == [2_000, 999_999, 1_000_000]
+    assert [checkpoints.step_of(path) for path in list_checkpoints(tmp_path)] == [2_000, 999_999, 1_000_000]
     assert last(tmp_path) == (1_000_000, [])
     prune(tmp_path, keep=1, weights_of=[])
     assert names(tmp_path) == ["step-1000000"]

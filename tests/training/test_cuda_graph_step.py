@@ -77,7 +77,7 @@ model.zero_grad()
 surprises = []
 passes.objective = Translation(0.1)
 loop.train(model, ((i, batches[1]) for i in range(99)), None, optimizer, lambda step: 1e-2, steps=range(1, 4), clip=1.0,
-           passes=passes, after_step=[lambda p: surprises.append(float(p.surprise) / p.count)])
+           forward_backward=passes, after_step=[lambda p: surprises.append(float(p.surprise) / p.count)])
 assert surprises[-1] < surprises[0] - 0.3, surprises  # it sees the weights that the optimizer and `step` have changed
 print("the same")
 """
@@ -150,7 +150,7 @@ def trained(workers, order, accumulate):
     passes = Swift(model, Translation(0.1), torch.float32)
     given = iter([(None, batches[i]) for i in order])
     loop.train(model, given, None, optimizer, lambda step: 1e-2, steps=[1, 2], accumulate=accumulate, clip=1.0,
-               workers=workers, passes=passes)
+               workers=workers, forward_backward=passes)
     return {name: weight.detach().clone() for name, weight in model.named_parameters()}
 
 def one(rank, folder):

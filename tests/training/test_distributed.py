@@ -1,4 +1,4 @@
-"""Several processes do what one does. Three are started once; they do, in twos and threes, all that is looked at here."""
+"""Several processes do what one does. Three are started once for all tests of this file, in groups of two and three."""
 
 import multiprocessing
 from itertools import pairwise
@@ -21,7 +21,7 @@ from heed.training.average import EMA
 from heed.training.checkpoints import TrainingState
 from heed.training.distributed import Replicated, Sharded, SingleProcess, join
 from heed.training.loop import train
-from heed.training.shards import gathered
+from heed.training.shards import gather
 from heed.vocabularies.sentencepiece import MARKS
 from heed.vocabularies.vocabulary import Vocabulary
 
@@ -55,12 +55,12 @@ def fresh(dropout=0.0, kind=Transformer):
 
 
 class Session:
-    """Training that can be stopped, written and taken up."""
+    """Training that can be stopped, saved and resumed."""
 
     def __init__(self, workers, folder: Path, *, objective=Translation(0.1), seed=3, budget=16, **model):  # noqa: B008
         self.workers, self.seed, self.place, self.seen = workers, seed, DataPosition(), []
         self.model = fresh(**model)
-        self.objective = workers.wrap(self.model, objective)
+        self.objective = workers.wrap_objective(self.model, objective)
         optimizer = torch.optim.AdamW(self.model.parameters(), lr=0.0, eps=1e-3, weight_decay=0.1, fused=True)
         self.learner = TrainingState(self.model, optimizer, EMA(self.model, 0.5))
         share = workers.rank, workers.world
@@ -70,9 +70,9 @@ class Session:
 
     def run(self, steps, after_step=()):
         def note(progress):
-            self.place = progress.place
+            self.place = progress.position
             self.learner.ema.update(self.model, progress.step)
-            self.seen.append([float(part) for part in (progress.nll, progress.count, progress.gradient)])
+            self.seen.append([float(part) for part in (progress.nll, progress.count, progress.gradient_norm)])
 
         train(
             self.model, self.batches.start(self.place), self.objective, self.learner.optimizer, lambda step: 0.01,
@@ -81,8 +81,8 @@ class Session:
         return self
 
     def tensors(self):
-        """All that a checkpoint holds, whole."""
-        parts = [gathered(own, self.workers.first) for own in self.learner.tensors()]
+        """All tensors of a checkpoint, unsharded."""
+        parts = [gather(own, self.workers.first) for own in self.learner.tensors()]
         return [{name: weight.clone() for name, weight in own.items()} for own in parts]
 
     def save(self, folder: Path, step: int):
@@ -98,8 +98,8 @@ class Session:
         return self
 
 
-def together(workers, folder: Path, name: str) -> dict:
-    """What is looked at, of one group of workers."""
+def exercise(workers, folder: Path, name: str) -> dict:
+    """All that the tests compare, from one group of workers."""
     found = {}
     whole = Session(workers, folder).run([1, 2, 3, 4])
     found["trained"] = whole.tensors(), whole.seen, whole.place
@@ -107,27 +107,27 @@ def together(workers, folder: Path, name: str) -> dict:
     twice = Session(workers, folder, objective=RDrop(0.1, 5.0), kind=Bart).run([1, 2])
     found["r-drop"] = twice.tensors()
     with workers.full_model(twice.model, twice.learner.ema.weights) as model:
-        found["shown"] = model and {name: weight.clone() for name, weight in model.state_dict().items()}
+        found["full model"] = model and {name: weight.clone() for name, weight in model.state_dict().items()}
     # with dropout: whole, and broken in the middle
     found["dropped"] = Session(workers, folder, **DROPPING).run([1, 2, 3, 4]).tensors()
     Session(workers, folder, **DROPPING).run([1, 2]).save(folder / name, 2)
     broken = Session(workers, folder, **DROPPING).restore(folder / name / "step-000002")
     found["broken"] = broken.run([3, 4]).tensors()
-    found["left"] = workers.rank, leave(workers, folder)
+    found["stopped"] = workers.rank, stop(workers, folder)
     found["errors"] = errors(workers)
     return found
 
 
-def leave(workers, folder: Path) -> int:
-    """The step after which all leave because the last one was asked to, in step 2."""
+def stop(workers, folder: Path) -> int:
+    """The step after which all stop because the last one was asked to, in step 2."""
     steps = []
 
-    def ask(progress):
+    def request(progress):
         if progress.step == 2 and workers.rank == workers.world - 1:
-            workers.ask_to_leave()
+            workers.request_stop()
 
     Session(workers, folder).run(
-        range(1, 9), [ask, lambda progress: steps.append(progress.step), lambda progress: workers.leaving()]
+        range(1, 9), [request, lambda progress: steps.append(progress.step), lambda progress: workers.should_stop()]
     )
     return steps[-1]
 
@@ -136,14 +136,14 @@ def errors(workers) -> list[str]:
     def fail():
         raise ValueError("no such thing")
 
-    def voice():
+    def fail_everywhere():
         with workers.errors_from_first():
             fail()
 
-    said = [workers.in_turn(lambda: f"made by {workers.rank}")]
+    said = [workers.first_before_others(lambda: f"made by {workers.rank}")]
     lost = RuntimeError("[gloo/transport/tcp/pair.cc:1] Connection closed by peer\nmore")
-    assert workers.explain(RuntimeError("out of memory")) is None
-    for attempt in (lambda: workers.broadcast(fail), voice, lambda: workers.explain(lost)):
+    assert workers.raise_if_peer_died(RuntimeError("out of memory")) is None
+    for attempt in (lambda: workers.broadcast(fail), fail_everywhere, lambda: workers.raise_if_peer_died(lost)):
         try:
             attempt()
         except (ValueError, SystemExit) as error:
@@ -159,7 +159,7 @@ def work(rank: int, folder: Path) -> None:
             workers = KINDS[kind](
                 torch.device("cpu"), rank, world, dist.FileStore(str(folder / f"{name}.store"), world)
             )
-            torch.save(together(workers, folder, name), folder / f"{name}-{rank}.pt")
+            torch.save(exercise(workers, folder, name), folder / f"{name}-{rank}.pt")
             workers.close()
 
 
@@ -185,7 +185,7 @@ def folder(tmp_path_factory) -> Path:
 
 @pytest.fixture(params=GROUPS, ids=lambda group: f"{group[0]} on {group[1]}")
 def found(request, folder) -> list[dict]:
-    """What each process of a group has found."""
+    """The results of each process of a group."""
     kind, world = request.param
     return [torch.load(folder / f"{kind}-{world}-{rank}.pt", weights_only=False) for rank in range(world)]
 
@@ -200,14 +200,14 @@ def test_weights_optimizer_and_average_are_those_of_one_process_with_the_whole_b
     near(tensors, alone.tensors())
     near(seen, alone.seen)
     assert place == alone.place
-    assert all(own["trained"][1:] == (seen, place) for own in found)  # all are told the same
+    assert all(own["trained"][1:] == (seen, place) for own in found)  # all see the same
 
 
-def test_a_checkpoint_of_one_process_is_taken_up_by_any_number(found, folder):
+def test_a_checkpoint_of_one_process_is_resumed_by_any_number(found, folder):
     near(found[0]["resumed"], Session(SingleProcess(), folder).run([1, 2, 3, 4]).tensors())
 
 
-def test_a_checkpoint_of_any_number_is_taken_up_by_one(found, folder, request):
+def test_a_checkpoint_of_any_number_is_resumed_by_one(found, folder, request):
     kind, world = request.node.callspec.params["found"]
     kept = folder / f"{kind}-{world}" / "step-000002"
     again = Session(SingleProcess(), folder, **DROPPING).restore(kept)
@@ -215,10 +215,10 @@ def test_a_checkpoint_of_any_number_is_taken_up_by_one(found, folder, request):
     again.run([3, 4])
 
 
-def test_two_passes_with_buffers_and_what_the_first_is_shown(found, folder):
+def test_r_drop_with_buffers_and_the_full_model_of_the_first(found, folder):
     alone = Session(SingleProcess(), folder, objective=RDrop(0.1, 5.0), kind=Bart).run([1, 2])
     near(found[0]["r-drop"], alone.tensors())
-    near(found[0]["shown"], alone.learner.ema.weights)
+    near(found[0]["full model"], alone.learner.ema.weights)
 
 
 def test_a_run_that_goes_on_has_the_bits_of_one_that_was_never_stopped(found):
@@ -227,17 +227,17 @@ def test_a_run_that_goes_on_has_the_bits_of_one_that_was_never_stopped(found):
         assert all(torch.equal(one[name], other[name]) for name in one)
 
 
-def test_all_leave_after_the_same_step_when_one_is_asked_to(found):
-    assert [own["left"] for own in found] == [(rank, 4) for rank in range(len(found))]
+def test_all_stop_after_the_same_step_when_one_is_asked_to(found):
+    assert [own["stopped"] for own in found] == [(rank, 4) for rank in range(len(found))]
 
 
-def test_what_all_get_wrong_the_first_says_and_the_others_end(found):
+def test_an_error_of_all_is_reported_by_the_first_and_ends_the_others(found):
     first, second = found[0]["errors"], found[1]["errors"]
     assert first[:3] == ["made by 0", *["ValueError no such thing"] * 2]
     assert second[:3] == ["made by 1", *["SystemExit 1"] * 2]
 
 
-def test_of_a_dead_process_two_tell(found):
+def test_two_processes_report_a_dead_one(found):
     for rank, own in enumerate(found[:2]):
         assert own["errors"][3].startswith("ValueError another process of this run has died")
         assert (
@@ -264,30 +264,30 @@ def test_dropout_differs_from_process_to_process():
     assert drawn[0] == drawn[2] != drawn[1]
 
 
-TOLD = {"RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1", "MASTER_ADDR": "here", "MASTER_PORT": "1"}
+TORCHRUN = {"RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1", "MASTER_ADDR": "here", "MASTER_PORT": "1"}
 
 
 @pytest.mark.parametrize(
     ("name", "gpu", "device"),
     [("auto", True, "cuda:1"), ("cuda", True, "cuda:1"), ("auto", False, "cpu"), ("cpu", True, "cpu")],
 )
-def test_each_process_has_the_card_of_its_number(monkeypatch, name, gpu, device):
+def test_each_process_has_the_gpu_of_its_local_rank(monkeypatch, name, gpu, device):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: gpu)
-    alone = torchrun.card(name)
-    for key, value in TOLD.items():
+    alone = torchrun.local_device(name)
+    for key, value in TORCHRUN.items():
         monkeypatch.setenv(key, value)
     assert alone == name
-    assert torchrun.card(name) == (name if device == "cpu" else device)
+    assert torchrun.local_device(name) == (name if device == "cpu" else device)
     assert not torchrun.is_first()
     with pytest.raises(
         ValueError, match=r"training\.device is 'cuda:0', but torchrun gives each process a card of its own"
     ):
-        torchrun.card("cuda:0")
+        torchrun.local_device("cuda:0")
 
 
-def test_a_process_that_torchrun_has_not_started_is_alone(monkeypatch):
+def test_a_process_that_torchrun_has_not_started_is_a_single_one(monkeypatch):
     monkeypatch.setenv("RANK", "3")  # by itself it says nothing
     assert torchrun.is_first()
     workers = join(torch.device("cpu"), "fsdp")
     assert type(workers) is SingleProcess
-    assert workers.broadcast(lambda: 5) == workers.in_turn(lambda: 5) == 5
+    assert workers.broadcast(lambda: 5) == workers.first_before_others(lambda: 5) == 5

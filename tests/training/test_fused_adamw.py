@@ -38,7 +38,7 @@ for sizes, decay, clip, number in ((even, 0.0, 0.5, 3), (odd, 0.1, 0.0, 3), (odd
             loop.set_rate(optimizer, 1e-2)
             for weight, part in zip(weights, parts, strict=True): weight.grad = part.view_as(weight).clone()
             if turn == 3: optimizer.state[weights[1]]["step"].fill_(1)  # as if it had come later
-        size = loop.settle([weight.grad for weight in theirs], 7, clip)
+        size = loop.average_and_clip([weight.grad for weight in theirs], 7, clip)
         two.step()
         if turn:
             assert fits(one, ours) and not fits(three, ours) and not fits(one, ours[:2])
@@ -48,7 +48,7 @@ for sizes, decay, clip, number in ((even, 0.0, 0.5, 3), (odd, 0.1, 0.0, 3), (odd
             torch.testing.assert_close(own(sum(map(squares, found)), 7, clip), size)
             assert all(own._version > old for own, old in zip(ours, before, strict=True))  # who keeps copies must see it
         else:
-            loop.settle([weight.grad for weight in ours], 7, clip)
+            loop.average_and_clip([weight.grad for weight in ours], 7, clip)
             one.step()
         for weight, other in zip(ours, theirs, strict=True):
             torch.testing.assert_close(weight, other, rtol=1e-5, atol=1e-6)
@@ -78,7 +78,7 @@ def go(model, optimizer, kind, steps, accumulate=1):
     passes = kind(model, Translation(0.1), torch.float32) if isinstance(kind, type) else kind  # the interpreter's products of bfloat16 are wrong
     sizes, given = [], ((i, batches[i % 2]) for i in range((steps[0] - 1) * accumulate, 99))
     loop.train(model, given, Translation(0.1), optimizer, lambda step: 1e-2 / step, steps=steps, clip=0.3, accumulate=accumulate,
-               passes=passes, after_step=[lambda p: sizes.append(float(p.gradient))])
+               forward_backward=passes, after_step=[lambda p: sizes.append(float(p.gradient_norm))])
     assert all(w.grad is None for w in model.parameters())
     return sizes, passes
 

@@ -23,7 +23,7 @@ def fresh(config=CONFIG):
 
 
 def run(model, batches, optimizer=torch.optim.SGD, rate=0.1, objective=Translation(0.1), **settings):  # noqa: B008
-    """Train and give back what was told after each step."""
+    """Train and return the Progress of each step."""
     seen = []
     hooks = [seen.append, *settings.pop("after_step", [])]
     settings.setdefault("steps", range(1, 4))
@@ -50,7 +50,7 @@ def test_half_batches_add_up_to_the_whole(objective):
     for one, other in zip(a, b, strict=True):
         assert one.count == other.count == sum(map(len, TARGET)) + 4
         torch.testing.assert_close(one.nll, other.nll, rtol=0, atol=1e-10)
-        torch.testing.assert_close(one.gradient, other.gradient, rtol=0, atol=1e-10)
+        torch.testing.assert_close(one.gradient_norm, other.gradient_norm, rtol=0, atol=1e-10)
 
 
 def test_a_sentence_is_learned_by_heart():
@@ -65,15 +65,15 @@ def test_a_sentence_is_learned_by_heart():
 def test_a_step_is_the_gradient_of_the_mean():
     model, by_hand = fresh(), fresh()
     batch = collate(SOURCE, TARGET)
-    for told in run(model, [batch] * 3):
+    for progress in run(model, [batch] * 3):
         loss = Translation(0.1)(by_hand, batch)
         gradients = torch.autograd.grad(loss.total / loss.count, list(by_hand.parameters()))
         with torch.no_grad():
             for weight, gradient in zip(by_hand.parameters(), gradients, strict=True):
                 weight -= 0.1 * gradient
-        torch.testing.assert_close(told.gradient, torch.stack([g.norm() for g in gradients]).norm())
-        assert (told.place, told.count, told.rate) == (told.step, loss.count, 0.1)
-        torch.testing.assert_close(told.nll, loss.nll)
+        torch.testing.assert_close(progress.gradient_norm, torch.stack([g.norm() for g in gradients]).norm())
+        assert (progress.position, progress.count, progress.rate) == (progress.step, loss.count, 0.1)
+        torch.testing.assert_close(progress.nll, loss.nll)
     near(model, by_hand)
 
 
@@ -103,15 +103,15 @@ def test_dropout_differs_from_step_to_step():
 
 
 def test_a_hook_that_says_stop_stops_after_everyone_was_told():
-    told = []
-    hooks = [lambda p: p.step == 3, lambda p: told.append(p.step)]
+    called = []
+    hooks = [lambda p: p.step == 3, lambda p: called.append(p.step)]
     seen = run(fresh(), itertools.repeat(collate(SOURCE, TARGET)), steps=range(1, 100), after_step=hooks)
-    assert [p.step for p in seen] == told == [1, 2, 3]
+    assert [p.step for p in seen] == called == [1, 2, 3]
 
 
 def test_each_step_takes_as_many_batches_as_it_accumulates():
     batches = (collate(SOURCE, TARGET) for _ in range(6))
-    assert [p.place for p in run(fresh(), batches, steps=[1, 2], accumulate=3)] == [3, 6]
+    assert [p.position for p in run(fresh(), batches, steps=[1, 2], accumulate=3)] == [3, 6]
 
 
 def test_the_rate_is_the_schedules():
@@ -126,15 +126,18 @@ def test_the_rate_is_the_schedules():
 def moved(clip):
     model = fresh()
     before = weights(model)
-    (told,) = run(model, [collate(SOURCE, TARGET)], rate=1.0, steps=[1], clip=clip)
+    (progress,) = run(model, [collate(SOURCE, TARGET)], rate=1.0, steps=[1], clip=clip)
     change = torch.stack([(a - b).norm() for a, b in zip(weights(model), before, strict=True)]).norm()
-    return change.item(), told.gradient.item()
+    return change.item(), progress.gradient_norm.item()
 
 
 def test_a_long_gradient_is_cut_and_a_short_one_is_left_alone():
     free, length = moved(0.0)
     assert free == pytest.approx(length)
-    assert moved(length / 3) == (pytest.approx(length / 3, rel=1e-5), length)  # what is told is the length before
+    assert moved(length / 3) == (
+        pytest.approx(length / 3, rel=1e-5),
+        length,
+    )  # the norm in Progress is the one before clipping
     assert moved(length * 3) == (pytest.approx(length), length)
 
 

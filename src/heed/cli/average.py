@@ -11,7 +11,6 @@ examples:
 
 The folders may be of any kind that heed reads. The result is a model folder that every other verb takes.
 """
-LEARNING = ("dropout", "attention_dropout", "hidden_dropout", "classifier_dropout", "init_std")  # no part of a shape
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -52,7 +51,7 @@ def _checkpoints(folder: Path, last: int | None):
     from heed.training import checkpoints
     from heed.training.average import mean
 
-    found = checkpoints.found(folder / "checkpoints")
+    found = checkpoints.list_checkpoints(folder / "checkpoints")
     if not found:
         raise ValueError(f"{folder} has no checkpoints: name a run folder, or several model folders")
     if last and len(found) < last:
@@ -81,9 +80,10 @@ def _models(names: list[str]):
 
 def _refuse_unlike(name: str, one, other_name: str, other) -> None:
     """A mean of models that do not read, compute and write the same way means nothing."""
-    if [part.key() for part in one.subwords] != [part.key() for part in other.subwords]:
+    if [part.key() for part in one.vocabularies] != [part.key() for part in other.vocabularies]:
         raise ValueError(f"{name} and {other_name} have different subwords: their mean would mean nothing")
-    if one.facts.get("labels") != other.facts.get("labels"):
+    labels = [own.processors["labels"].names if "labels" in own.processors else None for own in (one, other)]
+    if labels[0] != labels[1]:
         raise ValueError(f"{name} and {other_name} have different labels: their mean would mean nothing")
     if _shape(one.model) != _shape(other.model):
         raise ValueError(f"{name} and {other_name} are of different shapes: see `heed info` of both")
@@ -92,4 +92,7 @@ def _refuse_unlike(name: str, one, other_name: str, other) -> None:
 def _shape(model) -> tuple:
     from dataclasses import asdict
 
-    return type(model), {name: value for name, value in asdict(model.config).items() if name not in LEARNING}
+    from heed.config import dropout_fields
+
+    learning = {*dropout_fields(model.config), "init_std"}  # no part of a shape
+    return type(model), {name: value for name, value in asdict(model.config).items() if name not in learning}

@@ -27,17 +27,12 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    import torch
-
-    from heed.cli.common import errors, read_lines, write_lines
-    from heed.products.classifier import load_classifier
+    from heed.cli.common import errors, open_product, read_lines, write_lines
     from heed.vocabularies.labels import Labels
 
-    if args.threads:
-        torch.set_num_threads(args.threads)
     if args.text and args.input:
         raise ValueError("there are texts and --input: give one of the two")
-    classifier = load_classifier(args.folder, args.device)
+    classifier = open_product(args, "classify")
     texts = args.text or read_lines(args.input)
     right = [Labels([]).clean(line) for line in read_lines(args.reference)] if args.reference else None
     if right is not None and len(right) != len(texts):

@@ -23,15 +23,23 @@ def add_engine(parser: argparse.ArgumentParser, default: str, why: str) -> None:
     parser.add_argument("--engine", choices=["auto", "torch", "ctranslate2"], default=default, help=why)
 
 
-def open_translator(args: argparse.Namespace):
-    """The translator of the folders that were named."""
+def open_product(args: argparse.Namespace, verb: str, folders: list[str] | None = None):
+    """What the folders are to their user; one that does not have this verb is refused."""
     import torch
 
     from heed.loading import load
 
     if args.threads:
         torch.set_num_threads(args.threads)
-    return load(args.folder, args.device, getattr(args, "engine", "auto"))
+    return load(folders or args.folder, args.device, getattr(args, "engine", "auto"), verb)
+
+
+def score_line(score, token_scores: bool) -> str:
+    """A log probability, and those of its tokens."""
+    cells = [f"{score.logp:.4f}"]
+    if token_scores:
+        cells.append(" ".join(f"{t}:{s:.4f}" for t, s in zip(score.tokens, score.token_scores, strict=True)))
+    return "\t".join(cells)
 
 
 def read_lines(path: str | None) -> list[str]:

@@ -52,11 +52,11 @@ def run(args: argparse.Namespace) -> int:
     _refuse_several(args)
     plan = _plan(args)
     distill.check_folder(plan, args.out, args.resume)
-    if plan.training.threads:
-        torch.set_num_threads(plan.training.threads)
+    if plan.recipe.training.threads:
+        torch.set_num_threads(plan.recipe.training.threads)
     console = errors()
     console.quiet, console.soft_wrap = args.quiet, True
-    if not plan.validated and not plan.referenced:
+    if not plan.data.validated and not plan.referenced:
         console.print("There are no references: the student is validated on translations of its teacher.")
     try:
         with _progress(console) as tell:
@@ -95,12 +95,12 @@ def _plan(args: argparse.Namespace):
         (f"training.{name}", getattr(args, name)) for name in ("device", "threads") if getattr(args, name) is not None
     ]
     changes += [assignment(text) for text in args.set]
-    path = args.recipe
+    path, saved = args.recipe, False
     if args.resume and path is None and not any(getattr(args, name) for name in FILES):
-        path = args.out / distill.FOLDER / distill.PLAN
+        path, saved = args.out / distill.FOLDER / distill.PLAN, True
         if not path.is_file():
             raise ValueError(f"{args.out} is not a student that could be gone on with: it has no {path}")
-    return distill.read(path, changes)
+    return distill.read(path, changes, saved=saved)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ LINES = "text", "input", "nbest", "sample", "prefix", "scores", "token_scores", 
 
 
 def run(args: argparse.Namespace, chosen: dict, glossary) -> int:
-    from heed.cli.common import open_translator
+    from heed.cli.common import open_product
     from heed.files import write_bytes
     from heed.products.translator.documents import translate_document
 
@@ -19,7 +19,7 @@ def run(args: argparse.Namespace, chosen: dict, glossary) -> int:
     except OSError as error:
         raise ValueError(f"{source} cannot be read: {error.strerror}") from None
     _check(args, data)
-    translator = open_translator(args)
+    translator = open_product(args, "translate")
     with _Bar() as bar:
         done, missing = translate_document(
             translator, data, str(source), kind=args.format, column=args.column, glossary=glossary, progress=bar,

@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     from rich.console import Console
 
     from heed.cli.common import read_lines, write_lines
-    from heed.evaluation.rows import rows
+    from heed.evaluation.sentence_scores import score_sentences
     from heed.evaluation.sentences import write
     from heed.evaluation.translation import metrics, score
 
@@ -89,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
     if args.out:
         write_lines(translations, args.out)
     if args.sentences:
-        table = rows(translations, references, sources=sources, second=second, **how)
+        table = score_sentences(translations, references, sources=sources, second=second, **how)
         write(table, scores, args.sentences, comparison=comparison, names=(args.system, args.against or "B"))
         console.print(f"Sentences: {args.sentences}")
     if args.json:
@@ -99,13 +99,13 @@ def run(args: argparse.Namespace) -> int:
 
 def _translations(system: str, sources: list[str] | None, args: argparse.Namespace):
     """Those of a file, or those a model makes now."""
-    from heed.cli.common import open_translator, read_lines
+    from heed.cli.common import open_product, read_lines
 
     if Path(system).is_file():
         return read_lines(system), None
     if sources is None:
         raise ValueError(f"{system} is a model: name what it should translate with --source FILE")
-    translator = open_translator(argparse.Namespace(**{**vars(args), "folder": system.split(",")}))
+    translator = open_product(args, "translate", system.split(","))
     return [translation.text for translation in translator.translate(sources, **_chosen(args))], translator
 
 

@@ -48,18 +48,13 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    import torch
+    from heed.cli.common import errors, open_product, read_lines, write_lines
 
-    from heed.cli.common import errors, read_lines, write_lines
-    from heed.products.generator import load_generator
-
-    if args.threads:
-        torch.set_num_threads(args.threads)
     if args.prompt is not None and args.input:
         raise ValueError("there are --prompt and --input: give one of the two")
     how = _how(args)
     prompts = read_lines(args.input) if args.input else [args.prompt or ""]
-    generator = load_generator(args.folder, args.device)
+    generator = open_product(args, "generate")
     for prompt in prompts:
         if unknown := generator.unknown(prompt):
             words = ", ".join(dict.fromkeys(unknown))

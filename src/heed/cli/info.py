@@ -57,6 +57,7 @@ def _package(name: str, package) -> dict[str, dict]:
 
     from heed.loading import find_model
     from heed.models import name_of
+    from heed.vocabularies.folder import kind_of
 
     said, weights = package.facts, package.model.state_dict().values()
     facts: dict[str, dict] = {}
@@ -69,12 +70,12 @@ def _package(name: str, package) -> dict[str, dict]:
     }
     facts["text"] = {
         "languages": said.get("languages"),
-        "vocabulary": said.get("subwords", {}).get("kind", "heed"),
-        "pieces": {side: len(part) for side, part in zip(("source", "target"), package.subwords, strict=True)},
+        "vocabulary": kind_of(package.vocabularies[0]),
+        "pieces": {side: len(part) for side, part in zip(("source", "target"), package.vocabularies, strict=True)},
         "longest": said.get("max_source"),
     }
-    if "labels" in said:
-        facts["text"]["labels"] = said["labels"]
+    if "labels" in package.processors:
+        facts["text"]["labels"] = package.processors["labels"].names
     else:
         facts["search"] = said.get("decoding", {})
     if "origin" in said:
@@ -85,9 +86,9 @@ def _package(name: str, package) -> dict[str, dict]:
 
 
 def _run(folder: Path) -> dict:
+    from heed.tasks import metric_labels
     from heed.training import checkpoints
     from heed.training.curves import read_log
-    from heed.training.report import SCORES
 
     lines = read_log(folder) if (folder / "log.jsonl").is_file() else []
     last = next((line for line in reversed(lines) if "step" in line), {})
@@ -96,8 +97,8 @@ def _run(folder: Path) -> dict:
         "folder": str(folder),
         "step": last.get("step", 0),
         "finished": any(line["kind"] == "end" for line in lines),
-        "last validation": {name: round(valid[name], 3) for name in ("step", *SCORES) if name in valid},
-        "checkpoints": [path.name for path in checkpoints.found(folder / "checkpoints")],
+        "last validation": {name: round(valid[name], 3) for name in ("step", *metric_labels()) if name in valid},
+        "checkpoints": [path.name for path in checkpoints.list_checkpoints(folder / "checkpoints")],
     }
 
 

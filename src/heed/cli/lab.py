@@ -69,7 +69,7 @@ def _show(name: str, result: Any, out: Path) -> None:
     for table in lab.tables(result):
         console.print(table.title, style="bold", highlight=False, markup=False)
         console.print(_table(table), "")
-    console.print(lab.says(result), highlight=False, markup=False)
+    console.print(lab.summary(result), highlight=False, markup=False)
     errors().print(f"[dim]{picture}, {numbers}[/]", highlight=False, soft_wrap=True)
 
 
@@ -84,7 +84,7 @@ def save(name: str, result: Any, out: Path) -> tuple[Path, Path]:
     lab = importlib.import_module(f"heed.lab.{name}")
     out.mkdir(parents=True, exist_ok=True)
     picture, numbers = out / f"{name}.png", out / f"{name}.json"
-    facts = {"lab": name, "says": lab.says(result), **asdict(result)}
+    facts = {"lab": name, "says": lab.summary(result), **asdict(result)}
     lines = [f"{json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}" for key, value in facts.items()]
     write_text(numbers, "{\n" + ",\n".join(lines) + "\n}\n")
     with atomic_file(picture) as part:

@@ -9,16 +9,16 @@ def evaluate(args: argparse.Namespace) -> int:
     """Perplexity, a line of how it was reached for each model."""
     from rich.console import Console
 
-    from heed.cli.common import read_lines
-    from heed.evaluation.language import measure
+    from heed.cli.common import open_product, read_lines
+    from heed.evaluation.perplexity import measure_perplexity
 
     for name in NOT_WITH_TEXT:
         if getattr(args, name):
             raise ValueError(f"--{name.replace('_', '-')} is for translations: it does not go with --text")
     lines, console, found = read_lines(args.text), Console(), {}
     for system in [args.system, *([args.against] if args.against else [])]:
-        generator = _open(system, args)
-        found[system] = measure(generator.model, generator.subwords, lines, args.rows)
+        generator = open_product(args, "generate", [system])
+        found[system] = measure_perplexity(generator.model, generator.subwords, lines, args.rows)
         _show(console, system if args.against else "", found[system])
     one = found[args.system]
     console.print(
@@ -33,8 +33,7 @@ def score(args: argparse.Namespace) -> int:
     """The log probability of each line."""
     import math
 
-    from heed.cli.common import errors, read_lines, write_lines
-    from heed.cli.score import _line
+    from heed.cli.common import errors, open_product, read_lines, score_line, write_lines
 
     if args.source or args.target:
         raise ValueError(
@@ -42,8 +41,8 @@ def score(args: argparse.Namespace) -> int:
         )
     if len(args.folder) > 1:
         raise ValueError(f"{','.join(args.folder)} are several: a language model scores alone")
-    scores = _open(args.folder[0], args).score(read_lines(args.text))
-    write_lines((_line(one, args.token_scores) for one in scores), args.out)
+    scores = open_product(args, "generate").score(read_lines(args.text))
+    write_lines((score_line(one, args.token_scores) for one in scores), args.out)
     tokens, total = sum(len(one.tokens) for one in scores), sum(one.logp for one in scores)
     told = (
         f"{len(scores):,} lines, each by itself, {tokens:,} tokens, perplexity {math.exp(-total / max(tokens, 1)):.3f}"
@@ -54,8 +53,8 @@ def score(args: argparse.Namespace) -> int:
 
 def look(args: argparse.Namespace) -> int:
     """How surprising each token is, as a page, a picture or data."""
-    from heed.cli.common import errors
-    from heed.lab.fonts import say_missing
+    from heed.cli.common import errors, open_product
+    from heed.lab.fonts import describe_missing
     from heed.lab.surprisal import draw
 
     for name in ("target", "layer", "head", "beam"):
@@ -63,41 +62,15 @@ def look(args: argparse.Namespace) -> int:
             raise ValueError(
                 f"--{name} is for translators: of a language model, heed shows what each word's surprise is"
             )
-    generator = _open(args.folder[0], args)
+    generator = open_product(args, "generate")
     c = generator.model.config
     found = generator.look(args.text, name=f"{args.folder[0]} · {c.cell}, {c.layers} layers of {c.hidden}")
     if missing := draw(found, args.out):
-        errors().print(say_missing(missing), highlight=False, soft_wrap=True)
+        errors().print(describe_missing(missing), highlight=False, soft_wrap=True)
     errors().print(
         f"[dim]{found.bits:.2f} bits a token, perplexity {2**found.bits:.1f}: {args.out}[/]", highlight=False
     )
     return 0
-
-
-def speaks(name: str) -> bool:
-    """Whether a folder holds a language model, without loading its weights."""
-    from pathlib import Path
-
-    from heed.loading import find_model
-    from heed.models import LANGUAGE_MODELS, MODELS
-    from heed.models.folder import CONFIG, read_config
-
-    if not Path(name).is_dir():
-        return False
-    folder = find_model(Path(name))
-    said = read_config(folder).get("model") if (folder / CONFIG).is_file() else None
-    known = MODELS.get(said.get("name")) if isinstance(said, dict) else None
-    return known is not None and known[0] in LANGUAGE_MODELS
-
-
-def _open(name: str, args: argparse.Namespace):
-    import torch
-
-    from heed.products.generator import load_generator
-
-    if args.threads:
-        torch.set_num_threads(args.threads)
-    return load_generator(name, args.device)
 
 
 def _show(console, name: str, found) -> None:

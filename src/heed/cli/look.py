@@ -33,15 +33,15 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from heed.cli.common import errors, open_translator
+    from heed.cli.common import errors, open_product
     from heed.cli.language import look as look_at_text
-    from heed.cli.language import speaks
     from heed.lab.draw import draw
-    from heed.lab.fonts import say_missing
+    from heed.lab.fonts import describe_missing
+    from heed.loading import product_of
 
-    if len(args.folder) == 1 and speaks(args.folder[0]):
+    if Path(args.folder[0]).is_dir() and "generate" in product_of(args.folder[0], "look").verbs:
         return look_at_text(args)
-    translator = open_translator(args)
+    translator = open_product(args, "look")
     c = translator.model.config
     weights = sum(weight.numel() for weight in translator.model.parameters())
     kind = f"{c.heads} heads" if hasattr(c, "heads") else f"{c.cell} · attention {c.attention}"
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     look = translator.look(args.text, args.target, name, **chosen)
     missing = draw(look, args.out, part=args.part, layer=args.layer, head=args.head)
     if missing:
-        errors().print(say_missing(missing), highlight=False, soft_wrap=True)
+        errors().print(describe_missing(missing), highlight=False, soft_wrap=True)
     print(look.target_text)
     errors().print(f"[dim]Attention: {args.out}[/]", highlight=False, soft_wrap=True)
     return 0

@@ -16,8 +16,9 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from heed.tasks import metric_labels
     from heed.training.curves import plot
 
-    plot(args.folders, args.out)
+    plot(args.folders, args.out, metric_labels())
     print(args.out)
     return 0

@@ -31,7 +31,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     import math
 
-    from heed.cli.common import errors, open_translator, read_lines, write_lines
+    from heed.cli.common import errors, open_product, read_lines, score_line, write_lines
     from heed.products.translator.search_options import begins_with
 
     if args.text:
@@ -43,10 +43,10 @@ def run(args: argparse.Namespace) -> int:
     sources, targets = read_lines(args.source), read_lines(args.target)
     if len(sources) != len(targets):
         raise ValueError(f"{args.source} has {len(sources):,} lines and {args.target} has {len(targets):,}")
-    translator = open_translator(args)
+    translator = open_product(args, "translate")
     free = len(begins_with(translator.decoding, translator.marks[1]))
     scores = [_without(score, free) for score in translator.score(sources, targets)]
-    write_lines((_line(score, args.token_scores) for score in scores), args.out)
+    write_lines((score_line(score, args.token_scores) for score in scores), args.out)
     tokens = sum(len(score.tokens) for score in scores)
     total = sum(score.logp for score in scores)
     errors().print(
@@ -62,10 +62,3 @@ def _without(score, free: int):
 
     tokens, parts = score.tokens[free:], score.token_scores[free:]
     return replace(score, logp=sum(parts), tokens=tokens, token_scores=parts)
-
-
-def _line(score, token_scores: bool) -> str:
-    cells = [f"{score.logp:.4f}"]
-    if token_scores:
-        cells.append(" ".join(f"{t}:{s:.4f}" for t, s in zip(score.tokens, score.token_scores, strict=True)))
-    return "\t".join(cells)

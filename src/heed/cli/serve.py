@@ -56,13 +56,13 @@ def run(args: argparse.Namespace) -> int:
     folders = args.folder or [str(_demo())]
     if args.runs is not None and not args.runs.is_dir():
         raise ValueError(f"{args.runs}: no such folder of runs")
-    from heed.service.http.app import create
-    from heed.service.http.server import Server, listening
+    from heed.service.http.app import create_app
+    from heed.service.http.server import Server, bind_socket
 
     logging.basicConfig(format="heed: %(message)s", level=logging.INFO)
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     service = _service(args, folders)
-    server, found = Server(create(service), service), listening(args.host, args.port)
+    server, found = Server(create_app(service), service), bind_socket(args.host, args.port)
     host, port = found.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
     ways = ", ".join(f"{source} to {target}" for source, target in service.catalogue.pairs)
@@ -91,7 +91,7 @@ def _service(args: argparse.Namespace, folders: list[str]):
         waiting=max(1_000_000, 4 * args.max_characters),
     )  # fmt: skip
     settings = Settings(
-        wait=max(0.0, args.wait_ms / 1000), budget=args.batch_tokens, rows=args.batch_sentences, cors=tuple(args.cors or ()),
+        max_wait=max(0.0, args.wait_ms / 1000), batch_tokens=args.batch_tokens, batch_sentences=args.batch_sentences, cors=tuple(args.cors or ()),
         runs=args.runs, log_texts=args.log_texts, limits=limits,
     )  # fmt: skip
     keys = read_keys(args.api_keys) if args.api_keys else None

@@ -36,18 +36,17 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from heed.cli.common import errors, open_translator, write_lines
+    from heed.cli.common import errors, open_product, write_lines
 
     articles = _articles(args)
-    translator = open_translator(args)
+    summarizer = open_product(args, "summarize")
     chosen = {name: getattr(args, name) for name in DECODING if getattr(args, name) is not None}
-    found = translator.translate(articles, too_long=args.too_long, batch_tokens=args.batch_tokens, **chosen)
+    found = summarizer.summarize(articles, too_long=args.too_long, batch_tokens=args.batch_tokens, **chosen)
     for number, (article, summary) in enumerate(zip(articles, found, strict=True), 1):
-        words, read = len(article.split()), len(summary.source.split())
-        if read < words:
+        if unread := summarizer.unread(article, summary):
             errors().print(
-                f"article {number}: its last {words - read:,} of {words:,} words were not read: the model reads "
-                f"{translator.max_source:,} subwords", highlight=False, soft_wrap=True,
+                f"article {number}: its last {unread:,} of {len(article.split()):,} words were not read: the model reads "
+                f"{summarizer.max_source:,} subwords", highlight=False, soft_wrap=True,
             )  # fmt: skip
     write_lines((summary.text for summary in found), args.out)
     return 0

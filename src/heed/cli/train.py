@@ -28,15 +28,6 @@ FILES = {
 }
 
 
-USES = {
-    "translation": "heed translate {} < text",
-    "denoising": "heed train --from {} --source … --target … --out …",
-    "gap-sentences": "heed train --from {} --source … --target … --out …",
-    "classification": "heed classify {} < text",
-    "language": "heed generate {}",
-}
-
-
 def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("recipe", nargs="?", type=Path, help="a TOML file with settings")
     for name, line in FILES.items():
@@ -87,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
     if outcome.how == "interrupted":
         say(f"Interrupted at step {outcome.step:,} and saved. Go on with: heed train --out {args.out} --resume")
         return 130
-    say(f"Done ({outcome.how}, step {outcome.step:,}). Try it: {USES[recipe.task.name].format(args.out)}")
+    say(f"Done ({outcome.how}, step {outcome.step:,}). Try it: {recipe.task.example.format(args.out)}")
     return 0
 
 
@@ -112,9 +103,9 @@ def _recipe(args: argparse.Namespace):
         (f"training.{name}", getattr(args, name)) for name in ("device", "threads") if getattr(args, name) is not None
     ]
     changes += [assignment(text) for text in args.set]
-    path = args.recipe
+    path, saved = args.recipe, False
     if args.resume and path is None and not any(getattr(args, name) for name in FILES):
-        path = args.out / "recipe.toml"
+        path, saved = args.out / "recipe.toml", True
         if not path.is_file():
             raise ValueError(f"{args.out} is not a run that could go on: it has no recipe.toml")
-    return recipe.read(path, changes)
+    return recipe.read(path, changes, saved=saved)

@@ -87,7 +87,7 @@ def _folders(text: str) -> list[str]:
 
 
 def run(args: argparse.Namespace) -> int:
-    from heed.cli.common import open_translator, stream_lines, write_chunks
+    from heed.cli.common import open_product, stream_lines, write_chunks
 
     chosen = {name: getattr(args, name) for name in DECODING if getattr(args, name) is not None}
     glossary = _glossary(args)
@@ -97,7 +97,7 @@ def run(args: argparse.Namespace) -> int:
         return documents.run(args, chosen, glossary)
     if given := next((name for name in ("column", "format", "force") if getattr(args, name)), None):
         raise ValueError(f"--{given} is for documents: give one with --file")
-    translator = open_translator(args)
+    translator = open_product(args, "translate")
     if args.text and args.input:
         raise ValueError("there are sentences and --input: give one of the two")
     if args.input and args.out and os.path.exists(args.out) and os.path.samefile(args.input, args.out):

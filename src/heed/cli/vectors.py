@@ -128,8 +128,8 @@ def _picture(args: argparse.Namespace, store, near, fourth) -> None:
     """A map of the words named, or else of those asked for and found; arrows show analogies."""
     from heed.cli.common import errors
     from heed.data.vectors.store import find
-    from heed.lab.fonts import say_missing
-    from heed.lab.map import draw
+    from heed.lab.fonts import describe_missing
+    from heed.lab.word_map import draw
 
     words = list(args.words)
     if not words:
@@ -143,7 +143,7 @@ def _picture(args: argparse.Namespace, store, near, fourth) -> None:
     arrows = [(at[x], at[y]) for a, b, c, d in answers for x, y in ((a, b), (c, d))]
     missing = draw(args.picture, words, found.matrix, arrows, title=f"{len(words)} words of {Path(args.file).name}")
     if missing:
-        errors().print(say_missing(missing), highlight=False, soft_wrap=True)
+        errors().print(describe_missing(missing), highlight=False, soft_wrap=True)
     errors().print(f"[dim]Map: {args.picture}[/]", highlight=False, soft_wrap=True)
 
 

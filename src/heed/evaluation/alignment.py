@@ -10,7 +10,7 @@ _LINK = re.compile(r"([0-9]+)([-?p])([0-9]+)")
 
 
 def parse(line: str, number: int = 1) -> set[Link]:
-    """Return the links of one line, sure (`0-1`) and possible (`0?1`, `0p1`) alike."""
+    """Return all links of one line, sure (`0-1`) and possible (`0?1`, `0p1`)."""
     return {link for link, _ in _links(line, number)}
 
 
@@ -20,17 +20,17 @@ def parse_sure(line: str, number: int = 1) -> set[Link]:
 
 
 def write(links: Iterable[Link]) -> str:
-    """Return links as one line, in order."""
+    """Return links as one line, sorted."""
     return " ".join(f"{source}-{target}" for source, target in sorted(links))
 
 
 def read(path: Path | str) -> list[set[Link]]:
-    """Read a file of predicted alignments, one line a sentence."""
+    """Read a file of predicted alignments, one sentence per line."""
     return [parse(line, number) for number, line in _lines(path)]
 
 
 def read_gold(path: Path | str) -> tuple[list[set[Link]], list[set[Link]]]:
-    """Read a file of gold alignments: the sure links, and the possible ones with the sure among them."""
+    """Read a file of gold alignments: the sure links, and all possible links, which include the sure ones."""
     lines = list(_lines(path))
     return [parse_sure(line, number) for number, line in lines], [parse(line, number) for number, line in lines]
 
@@ -39,38 +39,38 @@ def error_rate(
     predicted: Sequence[set[Link]], sure: Sequence[set[Link]], possible: Sequence[set[Link]] | None = None
 ) -> float:
     """Return the alignment error rate of a corpus, 1 - (|A∩S| + |A∩P|) / (|A| + |S|); 0 is perfect."""
-    hits, chances = _hits(predicted, sure), _hits(predicted, _allowed(sure, possible))
+    in_sure, in_possible = _hits(predicted, sure), _hits(predicted, _allowed(sure, possible))
     total = _count(predicted) + _count(sure)
-    return 1 - (hits + chances) / total if total else 0.0
+    return 1 - (in_sure + in_possible) / total if total else 0.0
 
 
 def precision(
     predicted: Sequence[set[Link]], sure: Sequence[set[Link]], possible: Sequence[set[Link]] | None = None
 ) -> float:
     """Return the share of predicted links that are possible, |A∩P| / |A|; 1 when none was predicted."""
-    right, total = _hits(predicted, _allowed(sure, possible)), _count(predicted)
-    return right / total if total else 1.0
+    hits, total = _hits(predicted, _allowed(sure, possible)), _count(predicted)
+    return hits / total if total else 1.0
 
 
 def recall(predicted: Sequence[set[Link]], sure: Sequence[set[Link]]) -> float:
     """Return the share of sure links that were predicted, |A∩S| / |S|; 1 when there is none."""
-    found, total = _hits(predicted, sure), _count(sure)
-    return found / total if total else 1.0
+    hits, total = _hits(predicted, sure), _count(sure)
+    return hits / total if total else 1.0
 
 
 def _links(line: str, number: int) -> list[tuple[Link, bool]]:
     """Return each link of a line with whether it is sure."""
-    found = []
+    links = []
     for item in line.split():
         match = _LINK.fullmatch(item)
         if match is None:
             raise ValueError(f"line {number}: {item!r} is not a link; it must look like 0-1, or 0?1 if only possible.")
-        found.append(((int(match[1]), int(match[3])), match[2] == "-"))
-    return found
+        links.append(((int(match[1]), int(match[3])), match[2] == "-"))
+    return links
 
 
 def _lines(path: Path | str) -> Iterable[tuple[int, str]]:
-    """Return a file's lines with their numbers, after a look at each, so that an error names the file."""
+    """Return a file's numbered lines, each checked here so that an error names the file."""
     lines = list(enumerate(Path(path).read_text(encoding="utf-8").splitlines(), 1))
     for number, line in lines:
         try:
@@ -100,7 +100,7 @@ def _count(alignments: Sequence[set[Link]]) -> int:
 
 
 def _check(name: str, alignments: Sequence[set[Link]], gold: Sequence[set[Link]]) -> None:
-    """Refuse two corpora of different lengths, and empty ones."""
+    """Refuse corpora of different lengths, and empty ones."""
     if not gold:
         raise ValueError("sure is empty; there must be the alignment of at least one sentence.")
     if len(alignments) != len(gold):

@@ -1,4 +1,4 @@
-"""Is the second system better than the first? Paired bootstrap resampling (Koehn, 2004), by sacreBLEU."""
+"""Whether one system is significantly better than another: sacreBLEU's paired bootstrap resampling (Koehn, 2004)."""
 
 import logging
 import os
@@ -28,7 +28,7 @@ class Difference:
 
     @property
     def gain(self) -> float:
-        """Return the difference with the sign that makes a better second system positive: TER is an error."""
+        """Return the difference, negated for TER (an error rate): positive if the second system is better."""
         return -self.difference if self.name == "TER" else self.difference
 
 
@@ -54,39 +54,39 @@ def compare(
     samples: int = 1000,
     seed: int = 12345,
 ) -> Comparison:
-    """Compare two systems' hypotheses, line by line of the same source, by paired bootstrap resampling."""
+    """Compare two systems' hypotheses for the same sources by paired bootstrap resampling."""
     check(first, references, "first")
     check(second, references, "second")
     if samples < 1:
         raise ValueError(f"samples is {samples}; it must be at least 1, and 1000 is usual.")
     if seed < 1:
-        # sacreBLEU takes a seed of 0 for no seed at all.
+        # sacreBLEU treats a seed of 0 as no seed.
         raise ValueError(f"seed is {seed}; it must be at least 1, or the p-values could not be had again.")
-    parts = metrics(lowercase, tokenize)
+    scorers = metrics(lowercase, tokenize)
     with _quiet(), _seeded(seed):
-        signatures, results = _test(first, second, references, parts, samples)
+        signatures, results = _test(first, second, references, scorers, samples)
     bleu, chrf, ter = (_difference(name, *results[name], str(signatures[name])) for name in signatures)
     return Comparison(bleu, chrf, ter, len(first), samples, seed)
 
 
-def _test(first, second, references, parts: tuple, samples: int) -> tuple[dict, dict]:
+def _test(first, second, references, scorers: tuple, samples: int) -> tuple[dict, dict]:
     """Run sacreBLEU's test in this process."""
     from sacrebleu.significance import PairedTest
 
-    named = {type(part).__name__: part for part in parts}
+    named = {type(scorer).__name__: scorer for scorer in scorers}
     return PairedTest([("first", first), ("second", second)], named, references, "bs", samples, n_jobs=1)()
 
 
 def _difference(name: str, first, second, signature: str) -> Difference:
-    """Put two of sacreBLEU's results into one record."""
-    # sacreBLEU gives two equal outputs its smallest p-value, 1 / (samples + 1); no difference is evidence of none.
+    """Combine two of sacreBLEU's results."""
+    # sacreBLEU gives two equal outputs its smallest p-value, 1 / (samples + 1), although they do not differ at all.
     p_value = 1.0 if first.score == second.score else second.p_value
     return Difference(name, first.score, second.score, float(first.ci), float(second.ci), float(p_value), signature)
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep sacreBLEU from reporting its progress."""
+    """Silence sacreBLEU's progress messages."""
     logger = logging.getLogger("sacrebleu")
     before = logger.level
     logger.setLevel(logging.ERROR)
@@ -98,7 +98,7 @@ def _quiet() -> Iterator[None]:
 
 @contextmanager
 def _seeded(seed: int) -> Iterator[None]:
-    """Hand sacreBLEU its seed by the only way it reads one, the environment, and put the old value back."""
+    """Set sacreBLEU's seed, which it reads from the environment only, and restore the old value."""
     before = os.environ.get("SACREBLEU_SEED")
     os.environ["SACREBLEU_SEED"] = str(seed)
     try:

@@ -1,4 +1,4 @@
-"""The table of sentences as one page that needs no network: scores, a histogram, and every sentence with its marks."""
+"""The table of sentences as one self-contained page: scores, a histogram, and every sentence with its differences."""
 
 import json
 import re
@@ -7,18 +7,18 @@ from html import escape
 from pathlib import Path
 
 from heed.evaluation.comparison import Comparison, Difference
-from heed.evaluation.marks import marked
-from heed.evaluation.rows import Row
+from heed.evaluation.sentence_scores import SentenceScore
 from heed.evaluation.translation import Metric, Scores
+from heed.evaluation.word_diff import diff
 
 _FOLDER = Path(__file__).parent / "page"
-_STEP = 5
-_CLEAR = 0.05
-_MARKS = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+_BIN = 5
+_SIGNIFICANT = 0.05  # p-value below which a difference is called one
+_ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
 
 def write_html(
-    table: Sequence[Row],
+    table: Sequence[SentenceScore],
     scores: Scores,
     path: Path | str,
     *,
@@ -26,9 +26,11 @@ def write_html(
     names: tuple[str, str] = ("A", "B"),
     title: str = "Sentence by sentence",
 ) -> None:
-    """Write the page; with a comparison it sets the first system (A) against the second (B)."""
+    """Write the page; with a comparison it shows the first system (A) against the second (B)."""
     if comparison is not None and any(row.second is None for row in table):
-        raise ValueError("comparison is given but a row has no second hypothesis; call rows(..., second=...).")
+        raise ValueError(
+            "comparison is given but a row has no second hypothesis; call score_sentences(..., second=...)."
+        )
     pair = names if comparison is not None else None
     counts = _counts([row.chrf for row in table]), _counts([row.second_chrf for row in table if pair])
     parts = {
@@ -46,12 +48,12 @@ def write_html(
     template = (_FOLDER / "sentences.html").read_text(encoding="utf-8")
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    # One pass, so that a text that looks like a slot stays a text.
-    path.write_text(re.sub(r"{{(\w+)}}", lambda slot: parts[slot[1]], template), encoding="utf-8", newline="\n")
+    # One pass, so that a sentence that looks like a placeholder is not replaced.
+    path.write_text(re.sub(r"{{(\w+)}}", lambda match: parts[match[1]], template), encoding="utf-8", newline="\n")
 
 
 def _lede(scores: Scores, names: tuple[str, str] | None) -> str:
-    """Say what the page is about in one line."""
+    """Return the line under the title: how many sentences, of which systems."""
     count = f"{scores.lines:,} sentence{'s' * (scores.lines != 1)}"
     if names is None or names == ("A", "B"):
         return count
@@ -61,7 +63,7 @@ def _lede(scores: Scores, names: tuple[str, str] | None) -> str:
 
 
 def _cards(scores: Scores, comparison: Comparison | None) -> str:
-    """Return a card a metric."""
+    """Return one card per metric."""
     if comparison is None:
         return "".join(_card(metric) for metric in (scores.bleu, scores.chrf, scores.ter))
     return "".join(_pair_card(one) for one in (comparison.bleu, comparison.chrf, comparison.ter))
@@ -78,7 +80,7 @@ def _card(metric: Metric) -> str:
 def _pair_card(one: Difference) -> str:
     """Return the card of one metric of two systems."""
     verdict = "no clear difference"
-    if one.p_value < _CLEAR:
+    if one.p_value < _SIGNIFICANT:
         verdict = f"<b>{'B' if one.gain > 0 else 'A'} is better</b>"
     return (
         f'<article class="card"><h2>{escape(one.name)}{_note(one.name)}</h2>'
@@ -90,17 +92,17 @@ def _pair_card(one: Difference) -> str:
 
 
 def _note(name: str) -> str:
-    """Return a word beside the name of a metric that is an error."""
+    """Return a note beside a metric that is an error rate."""
     return " <small>lower is better</small>" if name == "TER" else ""
 
 
 def _signature(signature: str) -> str:
-    """Return a signature that can break at its bars."""
+    """Return a signature that may wrap after each bar."""
     return f'<p class="signature">{escape(signature).replace("|", "|<wbr>")}</p>'
 
 
 def _signed(value: float) -> str:
-    """Return a number with its sign, a real minus."""
+    """Return a number with its sign, with a typographic minus."""
     text = f"{value:+.1f}".replace("-", "−")
     return "0.0" if text in ("+0.0", "−0.0") else text
 
@@ -110,13 +112,13 @@ def _p_value(value: float) -> str:
     return f"{value:.3f}" if value >= 0.001 else f"{value:.1g}"
 
 
-def _difference(row: Row) -> float:
-    """Return the difference as the page shows it: what is equal to two digits is a tie."""
+def _difference(row: SentenceScore) -> float:
+    """Return the difference as the page shows it, to two digits: less than that is a tie."""
     return round(row.difference, 2)
 
 
-def _wins(table: Sequence[Row]) -> str:
-    """Return the bar of wins, ties and losses, whose pieces choose their sentences."""
+def _wins(table: Sequence[SentenceScore]) -> str:
+    """Return the bar of wins, ties and losses, whose parts are buttons that filter the sentences."""
     signs = [(_difference(row) > 0) - (_difference(row) < 0) for row in table]
     pieces = []
     for name, sign, label in (("win", 1, "B better"), ("tie", 0, "ties"), ("loss", -1, "A better")):
@@ -136,8 +138,8 @@ def _histogram(first: list[int], second: list[int], paired: bool) -> str:
     top = max([1, *first, *second])
     bars = []
     for number, (count, other) in enumerate(zip(first, second, strict=True)):
-        low, also = number * _STEP, f", B {other:,}" if paired else ""
-        label = f"chrF {low} to {low + _STEP}: {'A ' * paired}{count:,}{also}"
+        low, also = number * _BIN, f", B {other:,}" if paired else ""
+        label = f"chrF {low} to {low + _BIN}: {'A ' * paired}{count:,}{also}"
         line = f'<i style="bottom:{100 * other / top:.2f}%"></i>' if paired else ""
         bars.append(
             f'<button type="button" data-low="{low}" aria-pressed="false" aria-label="{label}" title="{label}">'
@@ -147,29 +149,29 @@ def _histogram(first: list[int], second: list[int], paired: bool) -> str:
 
 
 def _counts(values: Sequence[float]) -> list[int]:
-    """Count values in steps from 0 to 100; 100 belongs to the last step."""
-    counts = [0] * (100 // _STEP)
+    """Count values in bins from 0 to 100; 100 belongs to the last bin."""
+    counts = [0] * (100 // _BIN)
     for value in values:
-        counts[min(int(round(value, 2) // _STEP), len(counts) - 1)] += 1
+        counts[min(int(round(value, 2) // _BIN), len(counts) - 1)] += 1
     return counts
 
 
 def _legend(paired: bool) -> str:
-    """Explain the marks."""
+    """Explain the colours of differences."""
     added = "<ins>added</ins> not in the reference"
     if not paired:
         return f"<del>missed</del> not in the hypothesis · {added}"
     return f'<del>missed</del> by both, <del data-by="A">by A</del> or <del data-by="B">by B</del> alone · {added}'
 
 
-def _data(table: Sequence[Row], paired: bool) -> str:
+def _data(table: Sequence[SentenceScore], paired: bool) -> str:
     """Return the rows as JSON that cannot end the script that holds it."""
-    found = []
+    items = []
     for row in table:
-        item = {"n": row.line, "s": row.source, "t": marked(row.reference, row.hypothesis, row.second)}
+        item = {"n": row.line, "s": row.source, "t": diff(row.reference, row.hypothesis, row.second)}
         item |= {"a": round(row.chrf, 2), "u": round(row.bleu, 2)}
         if paired:
             item |= {"b": round(row.second_chrf, 2), "d": _difference(row)}
-        found.append(item)
-    text = json.dumps({"paired": paired, "step": _STEP, "rows": found}, ensure_ascii=False, separators=(",", ":"))
-    return "".join(_MARKS.get(character, character) for character in text)
+        items.append(item)
+    text = json.dumps({"paired": paired, "step": _BIN, "rows": items}, ensure_ascii=False, separators=(",", ":"))
+    return "".join(_ESCAPES.get(character, character) for character in text)

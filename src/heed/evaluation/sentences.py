@@ -1,24 +1,24 @@
-"""A table of sentences from the worst to the best, as a file for programs (.tsv) or for eyes (.html)."""
+"""A table of sentences from worst to best, as a file for programs (.tsv) or for readers (.html)."""
 
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 
 from heed.evaluation.comparison import Comparison
-from heed.evaluation.rows import Row, rows
 from heed.evaluation.sentence_page import write_html
+from heed.evaluation.sentence_scores import SentenceScore, score_sentences
 from heed.evaluation.translation import Scores
 
-__all__ = ["Row", "rows", "write", "write_html", "write_tsv"]
+__all__ = ["SentenceScore", "score_sentences", "write", "write_html", "write_tsv"]
 
-_COLUMNS = [field.name for field in fields(Row)]
+_COLUMNS = [field.name for field in fields(SentenceScore)]
 _SECOND = ("second", "second_chrf", "difference")
-# All that str.splitlines takes for the end of a line, the tab, and the backslash that escapes them.
+# Everything that str.splitlines takes for a line end, the tab, and the backslash that escapes them.
 _ESCAPES = {ord(mark): mark.encode("unicode_escape").decode() for mark in "\\\t\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"}
 
 
 def write(
-    table: Sequence[Row],
+    table: Sequence[SentenceScore],
     scores: Scores,
     path: Path | str,
     *,
@@ -36,7 +36,7 @@ def write(
         raise ValueError(f"The path {str(path)!r} ends in {suffix!r}; a table of sentences must end in .tsv or .html.")
 
 
-def write_tsv(table: Sequence[Row], path: Path | str) -> None:
+def write_tsv(table: Sequence[SentenceScore], path: Path | str) -> None:
     r"""Write one row a line under a header; tabs, line ends and backslashes in texts become \t, \n and \\."""
     paired = any(row.second is not None for row in table)
     columns = [name for name in _COLUMNS if paired or name not in _SECOND]

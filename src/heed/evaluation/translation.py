@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Metric:
-    """One number and the signature that says how it was reached."""
+    """One number, with the signature that says how it was computed."""
 
     name: str
     value: float
@@ -28,28 +28,35 @@ def score(
 ) -> Scores:
     """Score hypotheses against one or more lists of references, as the sacrebleu command does."""
     check(hypotheses, references)
-    found = []
+    scores = []
     for metric in metrics(lowercase, tokenize):
         result = metric.corpus_score(hypotheses, references)
-        found.append(Metric(result.name, float(result.score), str(metric.get_signature())))
-    bleu, chrf, ter = found
+        scores.append(Metric(result.name, float(result.score), str(metric.get_signature())))
+    bleu, chrf, ter = scores
     return Scores(bleu, chrf, ter, len(hypotheses))
 
 
 def metrics(lowercase: bool, tokenize: str, *, sentences: bool = False) -> tuple:
-    """Return sacreBLEU's BLEU, chrF2 and TER; for `sentences` BLEU passes over orders without a match."""
+    """Return sacreBLEU's BLEU, chrF2 and TER; for `sentences` BLEU skips n-gram orders without a match."""
     from sacrebleu.metrics import BLEU, CHRF, TER
 
     if tokenize not in BLEU.TOKENIZERS:
         known = ", ".join(sorted(BLEU.TOKENIZERS))
         raise ValueError(f"tokenize is {tokenize!r}; sacreBLEU knows {known}.")
-    # Tercom takes no account of case, so TER is the same with and without `lowercase`: its signature says case:lc.
+    # Tercom ignores case, so TER is the same with and without `lowercase`: its signature says case:lc.
     try:
         bleu = BLEU(lowercase=lowercase, tokenize=tokenize, effective_order=sentences, force=sentences)
-    except (RuntimeError, ImportError, OSError) as error:  # some need a package or a file of their own
+    except (RuntimeError, ImportError, OSError) as error:  # some tokenizers need a package or a download
         why = " ".join(str(error).split())
         raise ValueError(f"tokenize is {tokenize!r}, which sacreBLEU cannot do here: {why}") from error
     return bleu, CHRF(lowercase=lowercase), TER()
+
+
+def signature(name: str) -> str:
+    """The signature of "bleu" or "chrf" with one reference, as Markdown."""
+    metric = dict(zip(("bleu", "chrf"), metrics(False, "13a"), strict=False))[name]
+    metric.corpus_score(["a"], [["a"]])  # it then knows the number of references
+    return "`" + str(metric.get_signature()).replace("|", "\\|") + "`"  # a bar would end the cell
 
 
 def check(hypotheses: Sequence[str], references: Sequence[Sequence[str]], name: str = "hypotheses") -> None:

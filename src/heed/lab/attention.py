@@ -1,4 +1,4 @@
-"""What one translation looked at, as plain data that can be written down and read back."""
+"""The attention of one translation as plain data, with its JSON format."""
 
 import json
 from dataclasses import asdict, dataclass, fields
@@ -24,15 +24,15 @@ class Candidate:
 
 @dataclass(frozen=True, eq=False)
 class Look:
-    """What one translation looked at: tokens, three kinds of attention, predictions, search and alignment.
+    """One translation seen from inside: tokens, three kinds of attention, predictions, beam search and alignment.
 
-    A kind of attention that a model does not have has no layers and no heads.
+    A kind of attention that the model lacks has zero layers and zero heads.
     """
 
     source_text: str
     target_text: str
     source: list[str]  # source pieces, with the end token '</s>'
-    target: list[str]  # target pieces, one a decoding step, ending with '</s>'
+    target: list[str]  # target pieces, one per decoding step, ending with '</s>'
     inputs: list[str]  # decoder inputs: '<s>' and then target[:-1]
     encoder: np.ndarray  # (layers, heads, s, s), rows sum to 1
     decoder: np.ndarray  # (layers, heads, t, t), rows and columns are `inputs`, causal
@@ -41,11 +41,11 @@ class Look:
     predictions: list[list[tuple[str, float]]]  # for each step the top tokens with probabilities
     search: list[list[Candidate]]  # the beam search, step by step; may be empty
     alignment: list[tuple[int, int]]  # (source word, target word), whitespace words of the two texts; may be empty
-    model: str  # a line about the model
+    model: str  # a one-line description of the model
     states: dict[str, np.ndarray] | None = None  # of a recurrent model: "encoder" (s, hidden), "decoder" (t, hidden)
 
     def __post_init__(self):
-        """Refuse data that does not fit together."""
+        """Refuse inconsistent data."""
         _check_lengths(self)
         for part in PARTS:
             _check_maps(part, getattr(self, part), self.rows(part), self.columns(part))
@@ -56,11 +56,11 @@ class Look:
         _check_alignment(self)
 
     def rows(self, part: str) -> list[str]:
-        """Return the tokens that look."""
+        """Return the tokens of the queries."""
         return {"encoder": self.source, "decoder": self.inputs, "cross": self.target}[part]
 
     def columns(self, part: str) -> list[str]:
-        """Return the tokens that are looked at."""
+        """Return the tokens of the keys."""
         return {"encoder": self.source, "decoder": self.inputs, "cross": self.source}[part]
 
 
@@ -70,18 +70,18 @@ def to_json(look: Look) -> str:
 
     The keys are the fields of `Look` plus "format": 1.
     Texts are strings; "source", "target" and "inputs" are lists of strings;
-    "encoder", "decoder" and "cross" are nested lists [layer][head][row][column], rows look at columns;
+    "encoder", "decoder" and "cross" are nested lists [layer][head][row][column], rows attend to columns;
     "scores" is a list of numbers; "predictions" is [step][rank] of [token, probability];
     "search" is [step][candidate] of {"token", "score", "parent", "state"};
     "alignment" is a list of [source word, target word], counted from 0;
-    "states", of recurrent models alone, has "encoder" and "decoder", nested lists [token][unit].
+    "states", of recurrent models only, has "encoder" and "decoder", nested lists [token][unit].
     """
     data = {"format": 1} | {field.name: getattr(look, field.name) for field in fields(look)}
     for part in PARTS:
         data[part] = _rounded(data[part])
     states = data.pop("states")
     if states is not None:
-        data["states"] = {name: _rounded(own) for name, own in states.items()}
+        data["states"] = {name: _rounded(values) for name, values in states.items()}
     data["search"] = [[asdict(candidate) for candidate in step] for step in look.search]
     return json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
@@ -101,7 +101,7 @@ def from_json(text: str) -> Look:
         maps = np.asarray(values[part], np.float32)
         values[part] = maps if maps.size else np.zeros((0, 0, sizes[rows], sizes[columns]), np.float32)
     if "states" in data:
-        values["states"] = {name: np.asarray(own, np.float32) for name, own in data["states"].items()}
+        values["states"] = {name: np.asarray(rows, np.float32) for name, rows in data["states"].items()}
     values["scores"] = [float(score) for score in values["scores"]]
     values["predictions"] = [[(token, float(p)) for token, p in step] for step in values["predictions"]]
     values["search"] = [[_candidate(item) for item in step] for step in values["search"]]

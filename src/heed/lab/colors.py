@@ -1,4 +1,4 @@
-"""The colours of pictures and pages: one accent, and a ramp of even steps in lightness (OKLCH) from paper to ink."""
+"""The colours of pictures and pages: one accent, and a ramp from light to dark in even steps of lightness (OKLCH)."""
 
 INK = "#1b2428"
 MUTED = "#6d787d"

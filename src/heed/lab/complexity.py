@@ -1,4 +1,4 @@
-"""What self-attention costs beside recurrence, convolution and restricted attention, as texts grow and as vectors do."""
+"""The cost of self-attention, recurrence, convolution and restricted attention, by text length and by vector size."""
 
 import math
 from collections.abc import Sequence
@@ -12,18 +12,18 @@ from matplotlib.ticker import FuncFormatter, LogLocator
 from heed.lab import charts, costs
 from heed.lab.charts import SERIES, Numbers, Table
 from heed.lab.colors import MUTED
-from heed.lab.costs import KINDS
+from heed.lab.costs import LAYERS
 
 LENGTHS = (16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192)
 WIDTHS = (32, 64, 128, 256)
-HELD = "weights held"  # self-attention that keeps the weight of every pair
-TOKENS = {"cpu": 512, "cuda": 4096}  # at once, in rows of each length: as many on a GPU as keep it busy
-RIVALS = ("convolution", "GRU")  # both have 6 n d² operations: self-attention has as many at n = d
+FULL_WEIGHTS = "weights held"  # self-attention that stores the weights of all pairs
+TOKENS = {"cpu": 512, "cuda": 4096}  # per pass, split into rows of each length; enough to keep a GPU busy
+COMPARED = ("convolution", "GRU")  # both have 6 n d² operations: self-attention has as many at n = d
 
 
 @dataclass(frozen=True)
 class Curves:
-    """Multiplications a token, by formula and counted: by name of a layer one for each length, or for each width."""
+    """Multiplications per token, by formula and counted: for each layer a list over lengths, or over sizes d."""
 
     places: list[int]
     formula: dict[str, list[float]]
@@ -31,8 +31,8 @@ class Curves:
 
 
 @dataclass(frozen=True)
-class Clock:
-    """Milliseconds there and back for `tokens` tokens, and bytes kept for the way back of each, in rows of each size."""
+class Timing:
+    """Milliseconds of forward and backward for `tokens` tokens, and bytes saved per token for the backward pass."""
 
     places: list[int]
     milliseconds: dict[str, list[float]]
@@ -41,18 +41,18 @@ class Clock:
 
 @dataclass(frozen=True)
 class Device:
-    """What was measured on one device."""
+    """The measurements on one device."""
 
     name: str
     threads: int
     tokens: int
-    over_length: Clock
-    over_width: Clock
+    over_length: Timing
+    over_width: Timing
 
 
 @dataclass(frozen=True)
 class Complexity:
-    """Costs over n at d = dim and over d at n = length, the longest path over n, and what devices took."""
+    """Costs over n at d = dim and over d at n = length, the longest path over n, and the timings of devices."""
 
     dim: int
     length: int
@@ -72,47 +72,45 @@ def measure(
     rounds: int = 3,
     tokens: int = 0,
 ) -> Complexity:
-    """Count and time the layers of the house, given so many tokens at once (0: as many as suit the device)."""
+    """Count and time the layers of `heed.nn` on `tokens` tokens per pass (0: a number that suits the device)."""
     if dim < costs.HEADS or dim % costs.HEADS:
         raise ValueError(f"dim is {dim}; it must be a multiple of {costs.HEADS}, the heads of the attention")
     for name, value in (("length", length), ("rounds", rounds)):
         if value < 1:
             raise ValueError(f"{name} is {value}; it must be at least 1")
     torch.manual_seed(seed)
-    found = [
+    measured = [
         _device(name, dim, length, rounds, tokens or TOKENS.get(torch.device(name).type, TOKENS["cuda"]))
         for name in devices
     ]
-    lengths = max((device.over_length.places for device in found), key=len)
+    lengths = max((device.over_length.places for device in measured), key=len)
     return Complexity(
         dim=dim,
         length=length,
         seed=seed,
         over_length=_curves([(n, dim) for n in lengths], lengths),
         over_width=_curves([(length, d) for d in WIDTHS], list(WIDTHS)),
-        steps={name: [kind.steps(n) for n in lengths] for name, kind in KINDS.items()},
-        path={name: [kind.path(n) for n in lengths] for name, kind in KINDS.items()},
-        devices=found,
+        steps={name: [kind.steps(n) for n in lengths] for name, kind in LAYERS.items()},
+        path={name: [kind.path(n) for n in lengths] for name, kind in LAYERS.items()},
+        devices=measured,
     )
 
 
-def crossing(places: Numbers, rising: Numbers, other: Numbers) -> float | None:
-    """Where one curve rises above another for good, on logarithmic axes; none if it does not, or begins above."""
+def crossing(x: Numbers, rising: Numbers, other: Numbers) -> float | None:
+    """Where one curve rises above another for good, on logarithmic axes; None if it never does, or starts above."""
     over = [math.log(a / b) for a, b in zip(rising, other, strict=True)]
-    for at in range(len(over) - 1, 0, -1):
-        if over[at] > 0 >= over[at - 1]:
-            part = over[at - 1] / (over[at - 1] - over[at])
-            return float(places[at - 1] * (places[at] / places[at - 1]) ** part)
+    for i in range(len(over) - 1, 0, -1):
+        if over[i] > 0 >= over[i - 1]:
+            part = over[i - 1] / (over[i - 1] - over[i])
+            return float(x[i - 1] * (x[i] / x[i - 1]) ** part)
     return None
 
 
-def _curves(sizes: list[tuple[int, int]], places: list[int]) -> Curves:
-    formula = {name: [kind.operations(n, d) / n for n, d in sizes] for name, kind in KINDS.items()}
-    few = [
-        (n, d) for n, d in sizes if n * n * d <= 2**24
-    ]  # counting is computing: what takes long is left to the formula
-    counted = {name: [costs.count(kind.build(d), n, d) / n for n, d in few] for name, kind in KINDS.items()}
-    return Curves(places, formula, counted)
+def _curves(sizes: list[tuple[int, int]], x: list[int]) -> Curves:
+    formula = {name: [kind.operations(n, d) / n for n, d in sizes] for name, kind in LAYERS.items()}
+    few = [(n, d) for n, d in sizes if n * n * d <= 2**24]  # counting runs the layer: too slow for larger sizes
+    counted = {name: [costs.multiplications(kind.build(d), n, d) / n for n, d in few] for name, kind in LAYERS.items()}
+    return Curves(x, formula, counted)
 
 
 def _device(name: str, dim: int, length: int, rounds: int, tokens: int) -> Device:
@@ -121,77 +119,77 @@ def _device(name: str, dim: int, length: int, rounds: int, tokens: int) -> Devic
         raise ValueError(f"tokens is {tokens}; it must be at least {LENGTHS[1]}, or there are no lengths to compare")
     if length > tokens:
         raise ValueError(f"length is {length}; it must be at most {tokens}, the tokens that are given at once")
-    over_length = _clock([(n, dim) for n in lengths], lengths, name, tokens, rounds)
-    over_width = _clock([(length, d) for d in WIDTHS], list(WIDTHS), name, tokens, rounds)
+    over_length = _timing([(n, dim) for n in lengths], lengths, name, tokens, rounds)
+    over_width = _timing([(length, d) for d in WIDTHS], list(WIDTHS), name, tokens, rounds)
     return Device(name, torch.get_num_threads(), tokens, over_length, over_width)
 
 
-def _clock(sizes: list[tuple[int, int]], places: list[int], device: str, tokens: int, rounds: int) -> Clock:
-    took: dict[str, list[float]] = {name: [] for name in KINDS}
-    kept: dict[str, list[float]] = {name: [] for name in (*KINDS, HELD)}
+def _timing(sizes: list[tuple[int, int]], x_values: list[int], device: str, tokens: int, rounds: int) -> Timing:
+    milliseconds: dict[str, list[float]] = {name: [] for name in LAYERS}
+    saved: dict[str, list[float]] = {name: [] for name in (*LAYERS, FULL_WEIGHTS)}
     for n, d in sizes:
-        layers = {name: kind.build(d).to(device) for name, kind in KINDS.items()}
+        layers = {name: kind.build(d).to(device) for name, kind in LAYERS.items()}
         x = torch.randn(max(1, tokens // n), n, d, device=device)
-        for name, own in costs.seconds(layers, x, rounds).items():
-            took[name].append(own * 1000)
+        for name, seconds in costs.time_layers(layers, x, rounds).items():
+            milliseconds[name].append(seconds * 1000)
         for name, layer in layers.items():
-            kept[name].append(costs.kept(layer, x) / (len(x) * n))
-        kept[HELD].append(costs.kept(layers["self-attention"], x, held=True) / (len(x) * n))
-    return Clock(places, took, kept)
+            saved[name].append(costs.saved_bytes(layer, x) / (len(x) * n))
+        saved[FULL_WEIGHTS].append(costs.saved_bytes(layers["self-attention"], x, full_weights=True) / (len(x) * n))
+    return Timing(x_values, milliseconds, saved)
 
 
-def says(result: Complexity) -> str:
-    """What is to be seen, in one sentence."""
-    own = result.over_length
-    text = f"With d = {result.dim} self-attention has more operations than a GRU or a convolution of three {_since(own.places, own.formula, 'GRU')}"
+def summary(result: Complexity) -> str:
+    """The result in one sentence."""
+    curves = result.over_length
+    text = f"With d = {result.dim} self-attention has more operations than a GRU or a convolution of three {_exceeds_from(curves.places, curves.formula, 'GRU')}"
     for device in result.devices:
-        clock = device.over_length
-        slower = [f"than the {name} {_since(clock.places, clock.milliseconds, name)}" for name in RIVALS]
+        times = device.over_length
+        slower = [f"than the {name} {_exceeds_from(times.places, times.milliseconds, name)}" for name in COMPARED]
         text += f"; on {device.name} it is slower {' and '.join(slower)}"
     return text + ": the steps of a GRU have to wait for each other."
 
 
-def _since(places: Numbers, values: dict[str, list[float]], other: str) -> str:
-    """From where on self-attention has more than another layer."""
+def _exceeds_from(x: Numbers, values: dict[str, list[float]], other: str) -> str:
+    """From which n on self-attention costs more than another layer."""
     ours, theirs = values["self-attention"], values[other]
     if ours[-1] <= theirs[-1]:
-        return f"at no n up to {places[-1]}"
-    where = crossing(places, ours, theirs)
-    return f"at every n from {places[0]}" if where is None else f"from n = {where:.0f} on"
+        return f"at no n up to {x[-1]}"
+    where = crossing(x, ours, theirs)
+    return f"at every n from {x[0]}" if where is None else f"from n = {where:.0f} on"
 
 
 def tables(result: Complexity) -> list[Table]:
-    """By formula, and by the clock of each device."""
+    """Costs by formula, and timings of each device."""
     last = result.over_length.places[-1]
     formulas = [
-        [name, kind.table, kind.exact, str(kind.steps(last)), str(kind.path(last))] for name, kind in KINDS.items()
+        [name, kind.table, kind.exact, str(kind.steps(last)), str(kind.path(last))] for name, kind in LAYERS.items()
     ]
     columns = ["layer", "operations", "multiplications here", f"steps, n = {last}", "longest path"]
     found = [Table("Costs by formula: n places of width d", columns, formulas)]
     for device in result.devices:
-        for clock, title in (
+        for times, title in (
             (device.over_length, f"d = {result.dim}, by n"),
             (device.over_width, f"n = {result.length}, by d"),
         ):
-            rows = [[name, *(f"{value:.1f}" for value in own)] for name, own in clock.milliseconds.items()]
+            rows = [[name, *(f"{value:.1f}" for value in own)] for name, own in times.milliseconds.items()]
             title = f"Milliseconds on {device.name} for {device.tokens} tokens, there and back: {title}"
-            found.append(Table(title, ["layer", *map(str, clock.places)], rows))
-        clock = device.over_length
-        rows = [[name, *(f"{value / 1000:.1f}" for value in own)] for name, own in clock.bytes_a_token.items()]
-        found.append(Table(f"Kilobytes kept a token, d = {result.dim}, by n", ["layer", *map(str, clock.places)], rows))
+            found.append(Table(title, ["layer", *map(str, times.places)], rows))
+        times = device.over_length
+        rows = [[name, *(f"{value / 1000:.1f}" for value in own)] for name, own in times.bytes_a_token.items()]
+        found.append(Table(f"Kilobytes kept a token, d = {result.dim}, by n", ["layer", *map(str, times.places)], rows))
     return found
 
 
 def figure(result: Complexity) -> Figure:
-    """By count in the first row, by the clock of each device in the next ones."""
+    """Counts in the first row, timings of each device in the next ones."""
     caption = (
         "Lines above are formulas, dots what torch counts in the layers themselves: multiplications, projections included. With 6 n d² a GRU and a convolution of three have as many as self-attention at n = d, "
         "below which self-attention has fewer, above which more. The clock says more: the same number of tokens is given in rows of n, forward and back. What recurrence loses is time: its n steps have "
         "to wait for each other. What self-attention would cost is memory, where the weights of all pairs are held (dashed); the kernel that models use keeps none. Restricted attention here copies each "
         "window, so it is cheap in operations and not in memory."
     )
-    paper = charts.paper("What a layer costs", caption, height=4.4 + 3.3 * len(result.devices))
-    panels = paper.subplots(1 + len(result.devices), 3)
+    fig = charts.new_figure("What a layer costs", caption, height=4.4 + 3.3 * len(result.devices))
+    panels = fig.subplots(1 + len(result.devices), 3)
     _operations(panels[0][0], result.over_length, f"Multiplications a token by n, d = {result.dim}", "n", result.dim)
     _operations(
         panels[0][1], result.over_width, f"Multiplications a token by d, n = {result.length}", "d", result.length
@@ -207,38 +205,38 @@ def figure(result: Complexity) -> Figure:
             row[1], wide.places, wide.milliseconds, f"{where}: ms for {device.tokens:,} tokens by d", "d", result.length
         )
         _lines(row[2], over.places, over.bytes_a_token, f"{where}: bytes kept a token by n", "n", result.dim)
-    return paper
+    return fig
 
 
-def _short(value: int | float, _) -> str:
-    """A number on an axis, in thousands and millions."""
+def _axis_number(value: int | float, _) -> str:
+    """A tick label, in thousands and millions."""
     for size, name in ((1e6, "M"), (1e3, "k")):
         if value >= size:
             return f"{value / size:g}{name}"
     return f"{value:g}"
 
 
-def _operations(panel: Axes, curves: Curves, title: str, across: str, mark: int) -> None:
-    _lines(panel, curves.places, curves.formula, title, across, mark)
+def _operations(panel: Axes, curves: Curves, title: str, xlabel: str, mark: int) -> None:
+    _lines(panel, curves.places, curves.formula, title, xlabel, mark)
     for color, own in zip(SERIES, curves.counted.values(), strict=False):
         panel.plot(curves.places[: len(own)], own, "o", color=color, markersize=3.6)
 
 
-def _lines(panel: Axes, places: list[int], values: dict, title: str, across: str, mark: int | None = None) -> None:
-    charts.dress(panel, title, across)
+def _lines(panel: Axes, x: list[int], values: dict, title: str, xlabel: str, mark: int | None = None) -> None:
+    charts.style_axes(panel, title, xlabel)
     panel.set_xscale("log", base=2)
     panel.set_yscale("log")
     if mark is not None:
         panel.axvline(mark, color=MUTED, linewidth=0.8)
-        across_up = panel.get_xaxis_transform()
-        panel.text(mark, 0.99, "n = d ", transform=across_up, va="top", ha="right", fontsize=8.5, color=MUTED)
-    for color, (name, own) in zip((*SERIES[: len(KINDS)], SERIES[0]), values.items(), strict=False):
-        charts.line(panel, places, own, color, (0, (4, 2)) if name == HELD else "-")
+        blended = panel.get_xaxis_transform()
+        panel.text(mark, 0.99, "n = d ", transform=blended, va="top", ha="right", fontsize=8.5, color=MUTED)
+    for color, (name, own) in zip((*SERIES[: len(LAYERS)], SERIES[0]), values.items(), strict=False):
+        charts.line(panel, x, own, color, (0, (4, 2)) if name == FULL_WEIGHTS else "-")
     panel.margins(y=0.13)
-    panel.set_xticks(places[::2], [str(place) for place in places[::2]])
+    panel.set_xticks(x[::2], [str(value) for value in x[::2]])
     panel.yaxis.set_major_locator(
         LogLocator(subs=(1, 2, 5) if max(map(max, values.values())) < 300 * min(map(min, values.values())) else (1,))
     )
-    panel.yaxis.set_major_formatter(FuncFormatter(_short))
+    panel.yaxis.set_major_formatter(FuncFormatter(_axis_number))
     panel.minorticks_off()
-    charts.name_ends(panel, ["attention" if name == "self-attention" else name for name in values])
+    charts.label_line_ends(panel, ["attention" if name == "self-attention" else name for name in values])

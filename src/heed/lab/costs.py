@@ -1,4 +1,4 @@
-"""What a layer costs: operations by formula and by counting, steps that must wait for each other, time and memory."""
+"""What a layer costs: operations by formula and by counting, sequential steps, time and memory."""
 
 import math
 from collections.abc import Callable
@@ -19,11 +19,11 @@ HEADS, WINDOW, KERNEL = 4, 15, 3
 
 
 @dataclass(frozen=True)
-class Kind:
-    """A kind of layer over n places of width d: what it costs by formula, and how it is built.
+class LayerKind:
+    """A kind of layer over n positions of size d: its costs by formula, and how to build it.
 
-    `table` and `exact` are the operations as the lecture notes' table has them and as multiplications of this very layer;
-    `path` is the number of layers, of a recurrent one of steps, until the last place has heard of the first.
+    `table` and `exact` are the operations as in the table of the lecture notes, and as the multiplications of our layer;
+    `path` is the number of layers (of a recurrent layer: steps) until information from the first position reaches the last.
     """
 
     table: str
@@ -35,12 +35,12 @@ class Kind:
 
 
 def _restricted(n: int, d: int) -> int:
-    """Of a text not much longer than the window, all scores are computed and most are masked."""
+    """For texts not much longer than the window, the layer computes all scores and masks most of them."""
     return 4 * n * d * d + 2 * n * d * (WINDOW if n > 4 * WINDOW else n)
 
 
-KINDS = {
-    "self-attention": Kind(
+LAYERS = {
+    "self-attention": LayerKind(
         "n² d",
         "4 n d² + 2 n² d",
         lambda n, d: 4 * n * d * d + 2 * n * n * d,
@@ -48,7 +48,7 @@ KINDS = {
         lambda n: 1,
         lambda d: Attention(d, HEADS),
     ),
-    "restricted": Kind(
+    "restricted": LayerKind(
         "r n d",
         f"4 n d² + 2 r n d, r = {WINDOW}",
         _restricted,
@@ -56,7 +56,7 @@ KINDS = {
         lambda n: math.ceil((n - 1) / (WINDOW // 2)),
         lambda d: Restricted(d, HEADS, WINDOW),
     ),
-    "convolution": Kind(
+    "convolution": LayerKind(
         "k n d²",
         f"2 k n d², k = {KERNEL}",
         lambda n, d: 2 * KERNEL * n * d * d,
@@ -64,7 +64,7 @@ KINDS = {
         lambda n: math.ceil((n - 1) / (KERNEL // 2)),
         lambda d: Convolution(d, KERNEL),
     ),
-    "RNN": Kind(
+    "RNN": LayerKind(
         "n d²",
         "2 n d²",
         lambda n, d: 2 * n * d * d,
@@ -72,7 +72,7 @@ KINDS = {
         lambda n: n - 1,
         lambda d: RNN(d, d),
     ),
-    "GRU": Kind(
+    "GRU": LayerKind(
         "n d²",
         "6 n d²",
         lambda n, d: 6 * n * d * d,
@@ -83,66 +83,64 @@ KINDS = {
 }
 
 
-def say(layer: nn.Module, x: Tensor) -> Tensor:
-    """What a layer makes of x."""
+def forward(layer: nn.Module, x: Tensor) -> Tensor:
+    """The output of a layer, without the state of a recurrent one."""
     return layer(x)[0] if isinstance(layer, Recurrent) else layer(x)
 
 
-def count(layer: nn.Module, n: int, d: int) -> int:
-    """The multiplications of one pass over n places, as torch counts them in matrix products."""
+def multiplications(layer: nn.Module, n: int, d: int) -> int:
+    """The multiplications of one forward pass over n positions, as torch counts them in matrix products."""
     with torch.no_grad(), FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH):
-        say(layer, torch.randn(1, n, d))  # by torch's plain attention: it does not know the operations of the fused one
+        forward(layer, torch.randn(1, n, d))  # with plain attention: torch cannot count fused kernels
     return counter.get_total_flops() // 2
 
 
-def layers_between(build: Callable[[], nn.Module], n: int, d: int, most: int = 100) -> int:
-    """How many such layers stand one upon another until the last place has heard of the first, by its gradient."""
+def layers_until_connected(build: Callable[[], nn.Module], n: int, d: int, most: int = 100) -> int:
+    """How many such layers must be stacked until the last position has a gradient at the first."""
     first = torch.randn(1, n, d, dtype=torch.float64, requires_grad=True)
     x = first
-    for height in range(1, most + 1):
-        x = say(build().double(), x)
+    for depth in range(1, most + 1):
+        x = forward(build().double(), x)
         if torch.autograd.grad(x[0, -1].sum(), first, retain_graph=True)[0][0, 0].abs().max() > 0:
-            return height
+            return depth
     raise ValueError(f"after {most} layers the last of {n} places has not heard of the first")
 
 
-def kept(layer: nn.Module, x: Tensor, held: bool = False) -> int:
-    """The bytes that a pass keeps for the way back, its weights aside; `held`: with the weights of all keys held."""
-    own = {weight.data_ptr() for weight in layer.parameters()}
-    found: dict[int, int] = {}
+def saved_bytes(layer: nn.Module, x: Tensor, full_weights: bool = False) -> int:
+    """The bytes saved for the backward pass, without parameters; `full_weights`: with those of all pairs, unfused."""
+    parameters = {weight.data_ptr() for weight in layer.parameters()}
+    sizes: dict[int, int] = {}
 
     def keep(tensor: Tensor) -> Tensor:
-        if tensor.data_ptr() not in own:
+        if tensor.data_ptr() not in parameters:
             storage = tensor.untyped_storage()
-            found[storage.data_ptr()] = storage.nbytes()
+            sizes[storage.data_ptr()] = storage.nbytes()
         return tensor
 
-    backends = (
-        [SDPBackend.MATH] if held else [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
-    )
-    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor), sdpa_kernel(backends):
-        result = say(layer, x)
-    total = sum(found.values())
-    del result  # while it lives, no address is given away twice
+    fused = [] if full_weights else [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION]
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor), sdpa_kernel([*fused, SDPBackend.MATH]):
+        result = forward(layer, x)
+    total = sum(sizes.values())
+    del result  # until here it kept the tensors alive, so no address was used twice
     return total
 
 
-def seconds(layers: dict[str, nn.Module], x: Tensor, rounds: int) -> dict[str, float]:
-    """How long a pass there and back takes: the median of rounds in which the layers take turns."""
-    found: dict[str, list[float]] = {name: [] for name in layers}
+def time_layers(layers: dict[str, nn.Module], x: Tensor, rounds: int) -> dict[str, float]:
+    """Seconds of a forward and backward pass: the median over rounds in which the layers take turns."""
+    times: dict[str, list[float]] = {name: [] for name in layers}
     for number in range(rounds + 1):
         for name, layer in layers.items():
-            took = _once(layer, x)
+            took = _time_once(layer, x)
             if number:  # the first round warms up
-                found[name].append(took)
-    return {name: median(own) for name, own in found.items()}
+                times[name].append(took)
+    return {name: median(values) for name, values in times.items()}
 
 
-def _once(layer: nn.Module, x: Tensor) -> float:
+def _time_once(layer: nn.Module, x: Tensor) -> float:
     x = x.detach().requires_grad_()
     _wait(x)
     before = perf_counter()
-    say(layer, x).sum().backward()
+    forward(layer, x).sum().backward()
     _wait(x)
     return perf_counter() - before
 

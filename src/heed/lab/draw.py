@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from heed.lab import select
+from heed.lab import attention_map
 from heed.lab.attention import Look, to_json
 
 SUFFIXES = (".html", ".png", ".svg", ".json")
@@ -10,23 +10,23 @@ SUFFIXES = (".html", ".png", ".svg", ".json")
 
 def draw(look: Look, path: Path, *, part: str = "cross", layer: int | None = None, head: int | None = None) -> str:
     """
-    Write a look to a file and return the characters no font could show, for `fonts.say_missing` to say.
+    Write a look to a file and return the characters no font could show, for `fonts.describe_missing`.
 
     Layers and heads are counted from 1, as pictures and pages show them.
     A picture without a layer shows all maps around the part's mean; with a layer, that one map (the mean of its heads
-    unless a head is given). A page opens on the chosen map. JSON holds everything.
+    if no head is given). A page opens on the chosen map. JSON holds everything.
     """
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         raise ValueError(f"The file {path.name!r} should end in one of {', '.join(SUFFIXES)}: that says what to draw.")
-    select.check(look, part, layer, head)
+    attention_map.check(look, part, layer, head)
     if suffix == ".json":
         path.write_text(to_json(look) + "\n", encoding="utf-8")
         return ""
     if suffix == ".html":
-        from heed.lab.viewer import build
+        from heed.lab.viewer import build_page
 
-        text, missing = build(look, part, layer, head)
+        text, missing = build_page(look, part, layer, head)
         path.write_text(text, encoding="utf-8")
         return missing
     from heed.lab.picture import save

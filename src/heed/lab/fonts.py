@@ -1,4 +1,4 @@
-"""Fonts that can show a text, wherever it is looked at."""
+"""Fonts that can show a text, found on this machine and embedded into pages."""
 
 import io
 from dataclasses import dataclass
@@ -6,14 +6,14 @@ from functools import cache, lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from heed.lab.words import plain
+from heed.lab.words import one_line
 
 NO_EMBEDDING = 0x0002  # the bit of OS/2 fsType by which a font forbids embedding
 
 
 @dataclass(frozen=True)
 class Fonts:
-    """The fonts a text needs, in order, each with the characters it is needed for, and what none can show."""
+    """The fonts a text needs, in order, each with the characters it is needed for, and the characters that none has."""
 
     needed: dict[Path, str]
     missing: str
@@ -21,19 +21,19 @@ class Fonts:
 
 def find_fonts(text: str) -> Fonts:
     """Choose as few fonts as are needed: matplotlib's own first, then the bundled Korean one, then the system's."""
-    left = set(plain(text)) - {" "}
+    left = set(one_line(text)) - {" "}
     needed: dict[Path, str] = {default_font(): ""}
     for path in [default_font(), *bundled_korean()]:
-        left = _take(path, left, needed)
+        left = _assign(path, left, needed)
     for path in system_fonts() if left else []:
-        left = _take(path, left, needed)
+        left = _assign(path, left, needed)
         if not left:
             break
     return Fonts(needed, "".join(sorted(left)))
 
 
-def say_missing(characters: str) -> str:
-    """Return one sentence about characters no font can show; an empty one if there are none."""
+def describe_missing(characters: str) -> str:
+    """Return one sentence about characters that no font has; empty if there are none."""
     if not characters:
         return ""
     shown = " ".join(f"{char} (U+{ord(char):04X})" for char in characters[:8])
@@ -50,7 +50,7 @@ def default_font() -> Path:
 
 
 def bundled_korean() -> list[Path]:
-    """Return the NanumGothic of koreanize_matplotlib, found without importing it: importing changes rcParams."""
+    """Return NanumGothic of koreanize_matplotlib, found without importing it, since the import changes rcParams."""
     spec = find_spec("koreanize_matplotlib")
     folders = spec.submodule_search_locations if spec else None
     paths = [Path(folder) / "fonts" / "NanumGothic.ttf" for folder in folders or []]
@@ -72,7 +72,7 @@ def system_fonts() -> tuple[Path, ...]:
 
 @cache
 def characters_of(path: Path) -> frozenset[int]:
-    """Return the code points a font has outlines for; none for fonts of bitmaps, which cannot be drawn."""
+    """Return the code points a font has outlines for; none for bitmap fonts, which cannot be drawn."""
     from fontTools.ttLib import TTFont, TTLibError
 
     try:
@@ -84,7 +84,7 @@ def characters_of(path: Path) -> frozenset[int]:
 
 
 def may_embed(path: Path) -> bool:
-    """Say whether a font allows to be put into a page."""
+    """Whether the licence bits of a font allow embedding it."""
     from fontTools.ttLib import TTFont
 
     with TTFont(path, fontNumber=0, lazy=True) as font:
@@ -98,7 +98,7 @@ def subset(path: Path, characters: str) -> bytes:
 
     options = Options()
     options.set(flavor="woff", layout_features=[], notdef_outline=True, hinting=False, font_number=0)
-    options.drop_tables += ["TSI0", "TSI1", "TSI2", "TSI3", "TSI5", "TTFA"]  # sources of hints, no use without them
+    options.drop_tables += ["TSI0", "TSI1", "TSI2", "TSI3", "TSI5", "TTFA"]  # sources of hinting, which is dropped
     font = load_font(str(path), options)
     subsetter = Subsetter(options)
     subsetter.populate(text=characters)
@@ -110,7 +110,7 @@ def subset(path: Path, characters: str) -> bytes:
 
 
 def families(fonts: Fonts) -> list[str]:
-    """Make the fonts known to matplotlib, and return their family names in order."""
+    """Register the fonts with matplotlib, and return their family names in order."""
     from matplotlib.font_manager import FontProperties, fontManager
 
     known = {entry.fname for entry in fontManager.ttflist}
@@ -120,8 +120,8 @@ def families(fonts: Fonts) -> list[str]:
     return [FontProperties(fname=path).get_name() for path in fonts.needed]
 
 
-def _take(path: Path, left: set[str], needed: dict[Path, str]) -> set[str]:
-    here = {char for char in left if ord(char) in characters_of(path)}
-    if here:
-        needed[path] = needed.get(path, "") + "".join(sorted(here))
-    return left - here
+def _assign(path: Path, left: set[str], needed: dict[Path, str]) -> set[str]:
+    covered = {char for char in left if ord(char) in characters_of(path)}
+    if covered:
+        needed[path] = needed.get(path, "") + "".join(sorted(covered))
+    return left - covered

@@ -9,10 +9,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from heed.lab import charts
+from heed.lab import charts, jacobians
 from heed.lab.charts import SERIES, Table
 from heed.lab.colors import ACCENT, INK, MUTED, WARM
-from heed.lab.jacobians import HEADS, NAMES, build, loss_by_word, product, scaled_rnn, through_layers, through_states
+from heed.lab.jacobians import HEADS, NAMES
 from heed.nn.recurrent import RNN, Recurrent
 
 # The two sentences of the lecture notes (theirs are those of Stanford's CS224n); the next word is the answer.
@@ -22,31 +22,31 @@ SENTENCES = (
     "day at work. Jane said hi to",
 )
 ANSWER = "John"
-LARGEST = (0.5, 0.7, 0.8, 0.9, 0.95, 1.0, 1.05, 1.1, 1.2, 1.35, 1.5, 1.75, 2.0)
-QUIET = 0.05  # inputs so small that tanh is a straight line, and only W is seen
+SINGULAR_VALUES = (0.5, 0.7, 0.8, 0.9, 0.95, 1.0, 1.05, 1.1, 1.2, 1.35, 1.5, 1.75, 2.0)
+SMALL = 0.05  # the size of inputs for which tanh is nearly linear, so that only W matters
 
 
 @dataclass(frozen=True)
 class Sentence:
-    """The gradient of the loss of the answer at each word before it, by network; and where the answer was last said."""
+    """The gradient of the loss of the answer at each word, by network; `said` is the last position of the answer's word."""
 
     words: list[str]
     said: int
     gradients: dict[str, list[float]]
 
-    def reaches(self, name: str) -> float:
-        """What comes to where the answer was said."""
+    def gradient_at_answer(self, name: str) -> float:
+        """The gradient at the last position of the answer's word."""
         return self.gradients[name][self.said]
 
     @property
-    def back(self) -> int:
-        """How many words before the last that was."""
+    def distance(self) -> int:
+        """How many words that position is before the last."""
         return len(self.words) - 1 - self.said
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """An RNN whose W has this largest singular value: ‖∂h_t/∂h_k‖ by distance, with quiet inputs and with words."""
+    """An RNN whose W has this largest singular value: ‖∂h_t/∂h_k‖ by distance, with small (`quiet`) inputs and with words."""
 
     largest: float
     quiet: list[float]
@@ -55,7 +55,7 @@ class Sweep:
 
 @dataclass(frozen=True)
 class Gradients:
-    """Geometric means over `draws` of all weights. Lists by distance begin with distance 1."""
+    """Geometric means over `draws` initializations. Lists by distance begin with distance 1."""
 
     dim: int
     length: int
@@ -69,41 +69,42 @@ class Gradients:
 
 
 def measure(dim: int = 32, length: int = 41, seed: int = 0, draws: int = 6) -> Gradients:
-    """Everything, in float64, by autograd; for the RNN also by the product of the lecture notes."""
+    """Measure everything in float64 by autograd; the RNN also by the product of the lecture notes."""
     if dim < HEADS or dim % HEADS:
         raise ValueError(f"dim is {dim}; it must be a multiple of {HEADS}, the heads of the attention")
-    if not 3 <= length <= 500:  # beyond, powers of singular values leave what float64 can hold
+    if not 3 <= length <= 500:  # beyond that, powers of singular values overflow or underflow float64
         raise ValueError(f"length is {length}; it must be from 3 to 500")
     if draws < 1:
         raise ValueError(f"draws is {draws}; it must be at least 1")
     torch.manual_seed(seed)
-    found: dict[str, list[list[float]]] = {name: [] for name in NAMES}
+    states: dict[str, list[list[float]]] = {name: [] for name in NAMES}
     products, error = [], 0.0
     for _ in range(draws):
         inputs = torch.randn(length, dim, dtype=torch.float64)
         for name in NAMES:
-            net = build(name, dim, length)
-            jacobians = through_states(net, inputs) if isinstance(net, Recurrent) else through_layers(net, inputs)
-            found[name].append(_norms(jacobians))
+            net = jacobians.build_network(name, dim, length)
+            of_network = jacobians.of_recurrent if isinstance(net, Recurrent) else jacobians.of_attention
+            by_autograd = of_network(net, inputs)
+            states[name].append(_norms(by_autograd))
             if isinstance(net, RNN):
-                by_formula = product(net, inputs)
+                by_formula = jacobians.by_product(net, inputs)
                 products.append(_norms(by_formula))
-                error = max(error, _difference(jacobians, by_formula))
+                error = max(error, _difference(by_autograd, by_formula))
     return Gradients(
         dim=dim,
         length=length,
         seed=seed,
         draws=draws,
-        states={name: _mean(own) for name, own in found.items()},
-        product=_mean(products),
+        states={name: _geometric_mean(norms) for name, norms in states.items()},
+        product=_geometric_mean(products),
         product_error=error,
-        sweep=[_sweep(largest, dim, length, seed) for largest in LARGEST],
+        sweep=[_sweep(largest, dim, length, seed) for largest in SINGULAR_VALUES],
         sentences=[_sentence(text, dim, seed, draws) for text in SENTENCES],
     )
 
 
 def tokens(text: str) -> list[str]:
-    """The words and marks of a text."""
+    """The words and punctuation marks of a text."""
     return re.findall(r"\w+|[^\w\s]", text)
 
 
@@ -111,22 +112,22 @@ def _sentence(text: str, dim: int, seed: int, draws: int) -> Sentence:
     words = tokens(text)
     vocabulary = sorted(set(words) | {ANSWER})
     ids = torch.tensor([vocabulary.index(word) for word in words])
-    found: dict[str, list[list[float]]] = {name: [] for name in NAMES}
+    gradients: dict[str, list[list[float]]] = {name: [] for name in NAMES}
     torch.manual_seed(seed)
     for _ in range(draws):
         table = torch.randn(len(vocabulary), dim, dtype=torch.float64)
         output = torch.randn(len(vocabulary), dim, dtype=torch.float64) / math.sqrt(dim)
         for name in NAMES:
-            net = build(name, dim, len(words))
-            found[name].append(loss_by_word(net, table[ids], output, vocabulary.index(ANSWER)))
+            net = jacobians.build_network(name, dim, len(words))
+            gradients[name].append(jacobians.loss_gradients(net, table[ids], output, vocabulary.index(ANSWER)))
     said = len(words) - 1 - words[::-1].index(ANSWER)
-    return Sentence(words, said, {name: _mean(own) for name, own in found.items()})
+    return Sentence(words, said, {name: _geometric_mean(draws) for name, draws in gradients.items()})
 
 
 def _sweep(largest: float, dim: int, length: int, seed: int) -> Sweep:
     torch.manual_seed(seed)
-    net, inputs = scaled_rnn(largest, dim), torch.randn(length, dim, dtype=torch.float64)
-    return Sweep(largest, *(_norms(product(net, inputs * size)) for size in (QUIET, 1.0)))
+    net, inputs = jacobians.scaled_rnn(largest, dim), torch.randn(length, dim, dtype=torch.float64)
+    return Sweep(largest, *(_norms(jacobians.by_product(net, inputs * size)) for size in (SMALL, 1.0)))
 
 
 def _norms(jacobians: list[Tensor]) -> list[float]:
@@ -138,18 +139,17 @@ def _difference(ours: list[Tensor], theirs: list[Tensor]) -> float:
     return (torch.stack(ours) - torch.stack(theirs)).abs().max().item()
 
 
-def _mean(rows: list[list[float]]) -> list[float]:
-    """The geometric mean of each column."""
+def _geometric_mean(rows: list[list[float]]) -> list[float]:
     return torch.tensor(rows, dtype=torch.float64).log().mean(0).exp().tolist()
 
 
-def says(result: Gradients) -> str:
-    """What is to be seen, in one sentence."""
+def summary(result: Gradients) -> str:
+    """The result in one sentence."""
     short, long = result.sentences
-    falls = {name: short.reaches(name) / long.reaches(name) for name in NAMES}
+    factor = {name: short.gradient_at_answer(name) / long.gradient_at_answer(name) for name in NAMES}
     return (
-        f"With {ANSWER} {long.back} words back instead of {short.back}, the gradient that comes to him is {falls['RNN']:,.0f} times smaller in the RNN, "
-        f"{falls['GRU']:,.0f} in the GRU, {falls['LSTM']:,.0f} in the LSTM and {falls['self-attention']:.1f} by self-attention; the product "
+        f"With {ANSWER} {long.distance} words back instead of {short.distance}, the gradient that comes to him is {factor['RNN']:,.0f} times smaller in the RNN, "
+        f"{factor['GRU']:,.0f} in the GRU, {factor['LSTM']:,.0f} in the LSTM and {factor['self-attention']:.1f} by self-attention; the product "
         f"∏ Wᵀ diag f′ differs from autograd by at most {result.product_error:.0e}."
     )
 
@@ -161,12 +161,12 @@ def tables(result: Gradients) -> list[Table]:
         [
             name,
             *(f"{result.states[name][distance - 1]:.2g}" for distance in distances),
-            *(f"{sentence.reaches(name):.2g}" for sentence in result.sentences),
+            *(f"{sentence.gradient_at_answer(name):.2g}" for sentence in result.sentences),
         ]
         for name in NAMES
     ]
     columns = ["t - k", *(str(distance) for distance in distances)]
-    columns += [f"{ANSWER}, {sentence.back} back" for sentence in result.sentences]
+    columns += [f"{ANSWER}, {sentence.distance} back" for sentence in result.sentences]
     far = result.length - 2
     sweep = [[f"{own.largest:g}", f"{own.quiet[far]:.2g}", f"{own.words[far]:.2g}"] for own in result.sweep]
     return [
@@ -178,65 +178,65 @@ def tables(result: Gradients) -> list[Table]:
 
 
 def figure(result: Gradients) -> Figure:
-    """By distance; by the singular values of W; word by word."""
+    """Gradients by distance, by the singular values of W, and word by word."""
     caption = (
         "h_k: what a recurrent network remembers at place k, or what the first of six layers of self-attention is given there; no network is trained, and each line is the mean of several draws of the weights. "
         "Each step back multiplies by Wᵀ diag f′ once more, so a recurrent gradient falls or grows by powers; gates slow that down. Self-attention has one step between any two words, near or far; "
         "without residuals every layer takes its part of the gradient, and the word's own place is lost among the others. "
         f"Dots: the product of the lecture notes, which is autograd's result to {result.product_error:.0e}."
     )
-    paper = charts.paper("How far a gradient reaches", caption, height=9.2)
-    grid = paper.add_gridspec(3, 6, height_ratios=[3.4, 1.5, 1.5])
-    _by_distance(paper.add_subplot(grid[0, :2]), result)
-    _fan(paper.add_subplot(grid[0, 2:4]), result)
-    _through_one(paper.add_subplot(grid[0, 4:]), result)
+    fig = charts.new_figure("How far a gradient reaches", caption, height=9.2)
+    grid = fig.add_gridspec(3, 6, height_ratios=[3.4, 1.5, 1.5])
+    _by_distance(fig.add_subplot(grid[0, :2]), result)
+    _by_singular_value(fig.add_subplot(grid[0, 2:4]), result)
+    _around_one(fig.add_subplot(grid[0, 4:]), result)
     for row, sentence in enumerate(result.sentences, 1):
-        _strip(paper.add_subplot(grid[row, :]), sentence, max(len(own.words) for own in result.sentences))
-    return paper
+        _word_heatmap(fig.add_subplot(grid[row, :]), sentence, max(len(own.words) for own in result.sentences))
+    return fig
 
 
 def _by_distance(panel: Axes, result: Gradients) -> None:
-    charts.dress(panel, "‖∂h_t/∂h_k‖ by distance,\nnothing trained yet", "t − k")
+    charts.style_axes(panel, "‖∂h_t/∂h_k‖ by distance,\nnothing trained yet", "t − k")
     panel.set_yscale("log")
     distances = range(1, result.length)
     for name, color in zip(NAMES, SERIES, strict=False):
         charts.line(panel, distances, result.states[name], color)
-    charts.name_ends(panel, NAMES)
+    charts.label_line_ends(panel, NAMES)
     panel.plot(distances[::3], result.product[::3], "o", color=SERIES[0], markersize=3.4)
     panel.set_xlim(0, result.length)
 
 
-def _fan(panel: Axes, result: Gradients) -> None:
-    charts.dress(panel, "RNN by the largest singular\nvalue of W, quiet inputs", "t − k")
+def _by_singular_value(panel: Axes, result: Gradients) -> None:
+    charts.style_axes(panel, "RNN by the largest singular\nvalue of W, quiet inputs", "t − k")
     panel.set_yscale("log")
     shown = [own for own in result.sweep if own.largest in (0.5, 0.8, 0.9, 1.0, 1.1, 1.2, 1.5, 2.0)]
     for own in shown:
         color = INK if own.largest == 1 else ACCENT if own.largest < 1 else WARM
         charts.line(panel, range(1, result.length), own.quiet, color)
-    charts.name_ends(panel, [f"{own.largest:g}" for own in shown])
+    charts.label_line_ends(panel, [f"{own.largest:g}" for own in shown])
 
 
-def _through_one(panel: Axes, result: Gradients) -> None:
+def _around_one(panel: Axes, result: Gradients) -> None:
     far = result.length - 2
-    charts.dress(panel, f"RNN over {far + 1} steps, as that\nvalue moves through 1", "largest singular value of W")
+    charts.style_axes(panel, f"RNN over {far + 1} steps, as that\nvalue moves through 1", "largest singular value of W")
     panel.set_yscale("log")
     largest = [own.largest for own in result.sweep]
     panel.axvline(1, color=MUTED, linewidth=0.8)
     panel.axhline(1, color=MUTED, linewidth=0.8)
     charts.line(panel, largest, [value ** (far + 1) for value in largest], MUTED, ":")
-    charts.line(panel, largest, [own.quiet[far] for own in result.sweep], WARM, mark="o")
-    charts.line(panel, largest, [own.words[far] for own in result.sweep], ACCENT, mark="o")
-    charts.name_ends(panel, ["f′ = 1", "quiet\ninputs", "words"], gap=0.1)
+    charts.line(panel, largest, [own.quiet[far] for own in result.sweep], WARM, marker="o")
+    charts.line(panel, largest, [own.words[far] for own in result.sweep], ACCENT, marker="o")
+    charts.label_line_ends(panel, ["f′ = 1", "quiet\ninputs", "words"], gap=0.1)
 
 
-def _strip(panel: Axes, sentence: Sentence, columns: int) -> None:
-    """The gradient at each word, the last words of both sentences below each other."""
+def _word_heatmap(panel: Axes, sentence: Sentence, columns: int) -> None:
+    """The gradient at each word, with the ends of both sentences aligned."""
     empty = columns - len(sentence.words)
     values = [[math.nan] * empty + [math.log10(value) for value in sentence.gradients[name]] for name in NAMES]
-    charts.heat(panel, values, charts.RAMP, -6.5, 0.0)
-    charts.numbers(panel, values, ".0f", -2.8, size=7)
+    charts.heatmap(panel, values, charts.RAMP, -6.5, 0.0)
+    charts.label_cells(panel, values, ".0f", -2.8, size=7)
     title = "" if empty else "The gradient of the loss at each word, in powers of ten, with "
-    title += f"{ANSWER} {sentence.back} words back"
+    title += f"{ANSWER} {sentence.distance} words back"
     panel.text(empty - 0.5, -0.85, title, fontsize=10.5, fontweight="bold", color=INK)
     if empty:
         text = f"What comes next? The loss of “{ANSWER}”\nhas to reach the place where he was named.\nThe further back that is, the less of it\ncomes through a recurrent network."

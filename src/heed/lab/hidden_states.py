@@ -1,12 +1,12 @@
-"""The states of a recurrent model as a picture: a row for each token, a column for each unit."""
+"""The hidden states of a recurrent model as a picture: a row per token, a column per unit."""
 
 from dataclasses import dataclass
 
 from matplotlib.colors import LinearSegmentedColormap, Normalize
 
 from heed.lab.attention import Look
+from heed.lab.canvas import Canvas, Inches
 from heed.lab.colors import ACCENT, FAINT, INK, MUTED, WARM
-from heed.lab.sheet import Inches, Sheet
 from heed.lab.words import label, width
 
 COLORS = LinearSegmentedColormap.from_list("heed states", [WARM, "#fcfcfc", ACCENT])
@@ -15,8 +15,8 @@ NOTE = "This model has no attention: of the source its decoder knows the state i
 
 
 @dataclass(frozen=True)
-class Hidden:
-    """The states of one part; units saturate towards -1 and 1."""
+class StatesPanel:
+    """The hidden states of the encoder or the decoder; units saturate towards -1 and 1."""
 
     look: Look
     part: str
@@ -24,7 +24,7 @@ class Hidden:
 
     @property
     def tokens(self) -> list[str]:
-        """Return what was read, token by token."""
+        """Return the input tokens."""
         return self.look.source if self.part == "encoder" else self.look.inputs
 
     @property
@@ -39,34 +39,34 @@ class Hidden:
 
     @property
     def left(self) -> Inches:
-        """Return the room for the tokens beside the states."""
+        """Return the space for the tokens beside the states."""
         return max(width(label(token)) for token in self.tokens) * self.letters / 72 + 0.18
 
     @property
     def size(self) -> tuple[Inches, Inches]:
-        """Return the width and height of it all."""
+        """Return the total width and height."""
         return self.across, 0.6 + len(self.tokens) * self.row + 0.3
 
-    def draw(self, sheet: Sheet, x: Inches, y: Inches):
-        """Draw it with its top left corner at a place."""
+    def draw(self, canvas: Canvas, x: Inches, y: Inches):
+        """Draw it with its top left corner at (x, y)."""
         states = self.look.states[self.part]
         rows, units = states.shape
         left, top, right, bottom = x + self.left, y + 0.6, x + self.across, y + 0.6 + rows * self.row
-        sheet.text(x, y + 0.12, TITLES[self.part], 11.5)
-        sheet.text(x, y + 0.38, f"a row a token, a column for each of {units} units; -1 orange, 1 blue", 8.5, MUTED)
-        sheet.axes.imshow(
+        canvas.text(x, y + 0.12, TITLES[self.part], 11.5)
+        canvas.text(x, y + 0.38, f"a row a token, a column for each of {units} units; -1 orange, 1 blue", 8.5, MUTED)
+        canvas.axes.imshow(
             states, extent=(left, right, bottom, top), cmap=COLORS, norm=Normalize(-1, 1, clip=True), aspect="auto",
             interpolation="none",
         )  # fmt: skip
-        sheet.frame(left, top, right - left, bottom - top, FAINT)
+        canvas.frame(left, top, right - left, bottom - top, FAINT)
         for number, token in enumerate(self.tokens):
-            sheet.text(left - 0.1, top + (number + 0.5) * self.row, label(token), self.letters, INK, anchor="right")
+            canvas.text(left - 0.1, top + (number + 0.5) * self.row, label(token), self.letters, INK, anchor="right")
 
 
 def blocks(look: Look, left: Inches, down: Inches, across: Inches) -> list[tuple]:
-    """Place the states of both parts, one below the other."""
-    placed = []
+    """Lay out the states of both parts, one below the other."""
+    panels = []
     for part in look.states or {}:
-        placed.append((Hidden(look, part, across), left, down))
-        down += placed[-1][0].size[1] + 0.2
-    return placed
+        panels.append((StatesPanel(look, part, across), left, down))
+        down += panels[-1][0].size[1] + 0.2
+    return panels

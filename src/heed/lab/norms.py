@@ -1,4 +1,4 @@
-"""What norms and residuals are for: layer norm beside batch norm, and the gradient through a deep stack of layers."""
+"""What norms and residuals are for: layer norm against batch norm, and the gradient through a deep stack of layers."""
 
 import math
 from dataclasses import dataclass
@@ -15,18 +15,18 @@ from heed.lab import charts, stacks
 from heed.lab.charts import SERIES, Table
 from heed.lab.colors import ACCENT, INK, WARM
 
-# The lecture notes norm a word whose numbers begin with 4 and 2, of mean 3.5 and deviation 1.11; of four whole numbers
-# only 4, 2, 3, 5 are that. The words beside it are ours.
+# The lecture notes normalize a word whose numbers begin with 4 and 2, with mean 3.5 and deviation 1.11; of four integers
+# only 4, 2, 3, 5 fit. The other words of the batch are ours.
 WORD = [4.0, 2.0, 3.0, 5.0]
-NEAR = [[1.0, 3.0, 0.0, 2.0], [6.0, 1.0, 2.0, 3.0]]
-OTHERS = [[9.0, 3.0, 8.0, 0.0], [6.0, 7.0, 2.0, 9.0]]
+FIRST_OTHERS = [[1.0, 3.0, 0.0, 2.0], [6.0, 1.0, 2.0, 3.0]]
+SECOND_OTHERS = [[9.0, 3.0, 8.0, 0.0], [6.0, 7.0, 2.0, 9.0]]
 SCALE, SHIFT = 3.0, 1.0  # of the notes' first node: y = 3x + 1
 HEADS = 4
 
 
 @dataclass(frozen=True)
 class Example:
-    """Three words of four numbers; the first alone is the same in both batches."""
+    """A batch of three words of four numbers, normalized both ways; only the first word is the same in both examples."""
 
     batch: list[list[float]]
     layer: list[list[float]]
@@ -34,9 +34,9 @@ class Example:
 
 
 @dataclass(frozen=True)
-class Depth:
-    """By depth: the gradient at what a layer is given (the last: at what the stack says), that at its weights, and how
-    alike the words of a text are there (their mean cosine).
+class DepthProfile:
+    """By depth: the norm of the gradient at each layer's input (last: at the output of the stack) and at its weights, and
+    how similar the words of a text are there (their mean cosine).
     """
 
     gradient: list[float]
@@ -46,7 +46,7 @@ class Depth:
 
 @dataclass(frozen=True)
 class Norms:
-    """The example, and stacks by what stands around their parts; geometric means over `draws` of all weights."""
+    """The example, and profiles of stacks by their wrappers; geometric means over `draws` initializations."""
 
     dim: int
     layers: int
@@ -57,23 +57,23 @@ class Norms:
     deviation: float
     scaled: float
     examples: list[Example]
-    stacks: dict[str, Depth]
+    stacks: dict[str, DepthProfile]
 
 
 def measure(dim: int = 64, layers: int = 24, length: int = 16, seed: int = 0, draws: int = 3) -> Norms:
-    """The example by torch's norms, and stacks of the parts of the house, by autograd."""
+    """Compute the example with torch's norms, and the gradients through stacks of our layers by autograd."""
     if dim < HEADS or dim % HEADS:
         raise ValueError(f"dim is {dim}; it must be a multiple of {HEADS}, the heads of the attention")
     for name, value, least in (("layers", layers, 2), ("length", length, 2), ("draws", draws, 1)):
         if value < least:
             raise ValueError(f"{name} is {value}; it must be at least {least}")
     word = torch.tensor(WORD, dtype=torch.float64)
-    found: dict[str, list[Depth]] = {kind: [] for kind in stacks.AROUND}
+    profiles: dict[str, list[DepthProfile]] = {kind: [] for kind in stacks.WRAPPERS}
     for draw in range(draws):
-        for kind, own in found.items():
+        for kind, drawn in profiles.items():
             torch.manual_seed(seed * 1000 + draw)
-            own.append(through(stacks.build(kind, dim, HEADS, layers), dim, length))
-    examples = [example([WORD, *others]) for others in (NEAR, OTHERS)]
+            drawn.append(measure_stack(stacks.build_stack(kind, dim, HEADS, layers), dim, length))
+    examples = [example([WORD, *others]) for others in (FIRST_OTHERS, SECOND_OTHERS)]
     return Norms(
         dim=dim,
         layers=layers,
@@ -84,60 +84,60 @@ def measure(dim: int = 64, layers: int = 24, length: int = 16, seed: int = 0, dr
         deviation=word.std(correction=0).item(),
         scaled=SCALE * examples[0].layer[0][0] + SHIFT,
         examples=examples,
-        stacks={kind: _mean(own) for kind, own in found.items()},
+        stacks={kind: _mean(drawn) for kind, drawn in profiles.items()},
     )
 
 
 def example(batch: list[list[float]]) -> Example:
-    """Each word by its own numbers, and each number by those of the same column in all words."""
+    """Layer norm normalizes each word (row), batch norm each column over the words of the batch."""
     x = torch.tensor(batch, dtype=torch.float64)
     layer = nn.LayerNorm(x.shape[1], eps=1e-12, dtype=torch.float64)
     by_batch = nn.BatchNorm1d(x.shape[1], eps=1e-12, dtype=torch.float64)
     return Example(batch, layer(x).tolist(), by_batch(x).tolist())
 
 
-def through(stack: nn.Module, dim: int, length: int, rows: int = 4, vocabulary: int = 500) -> Depth:
-    """One pass there and back: random words in, the loss of random next words out."""
+def measure_stack(stack: nn.Module, dim: int, length: int, rows: int = 4, vocabulary: int = 500) -> DepthProfile:
+    """One forward and backward pass from random words, with the loss of random next words."""
     output = torch.randn(vocabulary, dim) / math.sqrt(dim)
-    given: list[Tensor] = []
-    hooks = [layer.register_forward_pre_hook(lambda _, args: given.append(args[0])) for layer in stack.layers]
+    inputs: list[Tensor] = []
+    hooks = [layer.register_forward_pre_hook(lambda _, args: inputs.append(args[0])) for layer in stack.layers]
     y = stack(torch.randn(rows, length, dim, requires_grad=True))
     for hook in hooks:
         hook.remove()
-    scores = (y @ output.T).flatten(0, 1)
-    loss = F.cross_entropy(scores, torch.randint(vocabulary, (rows * length,)))
+    logits = (y @ output.T).flatten(0, 1)
+    loss = F.cross_entropy(logits, torch.randint(vocabulary, (rows * length,)))
     weights = [layer.mlp.body.down.weight for layer in stack.layers]
-    grads = [grad.norm().item() for grad in torch.autograd.grad(loss, [*given, y, *weights])]
-    alike = [_alike(x.detach()) for x in (*given, y)]
-    return Depth(grads[: len(given) + 1], grads[len(given) + 1 :], alike)
+    grads = [grad.norm().item() for grad in torch.autograd.grad(loss, [*inputs, y, *weights])]
+    alike = [_mean_cosine(x.detach()) for x in (*inputs, y)]
+    return DepthProfile(grads[: len(inputs) + 1], grads[len(inputs) + 1 :], alike)
 
 
-def _alike(x: Float[Tensor, "b t dim"]) -> float:
-    """The mean cosine of two words of one text."""
+def _mean_cosine(x: Float[Tensor, "b t dim"]) -> float:
+    """The mean cosine between two different words of one text."""
     x = F.normalize(x, dim=-1)
     cosine, words = x @ x.mT, x.shape[1]
     return ((cosine.sum() - cosine.diagonal(dim1=1, dim2=2).sum()) / (len(x) * words * (words - 1))).item()
 
 
-def _mean(draws: list[Depth]) -> Depth:
+def _mean(draws: list[DepthProfile]) -> DepthProfile:
     """Geometric means of the gradients, the mean of the cosines."""
 
-    def over(name: str) -> Float[Tensor, "draws depth"]:
+    def stacked(name: str) -> Float[Tensor, "draws depth"]:
         return torch.tensor([getattr(own, name) for own in draws], dtype=torch.float64)
 
-    return Depth(
-        over("gradient").log().mean(0).exp().tolist(),
-        over("weights").log().mean(0).exp().tolist(),
-        over("alike").mean(0).tolist(),
+    return DepthProfile(
+        stacked("gradient").log().mean(0).exp().tolist(),
+        stacked("weights").log().mean(0).exp().tolist(),
+        stacked("alike").mean(0).tolist(),
     )
 
 
-def says(result: Norms) -> str:
-    """What is to be seen, in one sentence."""
-    last = {kind: own.gradient[0] / own.gradient[-1] for kind, own in result.stacks.items()}
+def summary(result: Norms) -> str:
+    """The result in one sentence."""
+    factor = {kind: own.gradient[0] / own.gradient[-1] for kind, own in result.stacks.items()}
     return (
-        f"Through {result.layers} layers the gradient is multiplied by {last['neither']:.0e} with neither residual nor norm, by {last['residual alone']:.0e} with "
-        f"residuals alone, by {last['post-norm']:.1f} with post-norm and {last['pre-norm']:.1f} with pre-norm; layer norm gives a word the same numbers "
+        f"Through {result.layers} layers the gradient is multiplied by {factor['neither']:.0e} with neither residual nor norm, by {factor['residual alone']:.0e} with "
+        f"residuals alone, by {factor['post-norm']:.1f} with post-norm and {factor['pre-norm']:.1f} with pre-norm; layer norm gives a word the same numbers "
         "whatever stands beside it, batch norm does not."
     )
 
@@ -171,15 +171,15 @@ def tables(result: Norms) -> list[Table]:
 
 
 def figure(result: Norms) -> Figure:
-    """The example as cells, the stacks as lines."""
+    """The example as heatmaps, the stacks as lines."""
     caption = (
         "Above: layer norm takes mean and deviation over the numbers of a word (a row), batch norm over the words of a batch (a column); the second batch has other words beside the first one. "
         "Below: random words in, the loss of random next words out, nothing trained. With neither residuals nor norms each layer takes its part of the gradient; residuals alone "
         "let what is added grow layer by layer, and the gradient with it. A norm alone keeps the size, but the words of a text become one and the same within three layers: then a gradient of any size "
         "says nothing about any one of them. With both, the gradient stays; and where the norm stands inside the residual (pre-norm), words stay apart through many more layers than where it comes after (post-norm)."
     )
-    paper = charts.paper("What norms and residuals are for", caption, height=8.6)
-    above, below = paper.subfigures(2, 1, height_ratios=[1.0, 2.1])
+    fig = charts.new_figure("What norms and residuals are for", caption, height=8.6)
+    above, below = fig.subfigures(2, 1, height_ratios=[1.0, 2.1])
     small, large = above.subplots(1, 4), below.subplots(1, 3)
     first, second = result.examples
     cells = [
@@ -193,13 +193,13 @@ def figure(result: Norms) -> Figure:
     _lines(large[0], result, "gradient", "Gradient at a layer's input")
     _lines(large[1], result, "weights", "Gradient of its weights")
     _lines(large[2], result, "alike", "How alike words are (cosine)")
-    return paper
+    return fig
 
 
 def _cells(panel: Axes, title: str, values: list[list[float]], top: float) -> None:
-    charts.heat(panel, values, charts.BOTH_WAYS, -1.6 * top, 1.6 * top)
-    charts.numbers(panel, values, "g" if top > 2 else ".2f", math.inf, size=9.5)
-    charts.head(panel, title)
+    charts.heatmap(panel, values, charts.DIVERGING, -1.6 * top, 1.6 * top)
+    charts.label_cells(panel, values, "g" if top > 2 else ".2f", math.inf, size=9.5)
+    charts.set_title(panel, title)
     panel.set_xticks([])
     panel.set_yticks(range(3), ["first", "second", "third"] if top > 2 else [""] * 3)
     first = Rectangle((-0.5, -0.5), 4, 1, fill=False, edgecolor=INK, linewidth=1.6, clip_on=False)
@@ -208,11 +208,11 @@ def _cells(panel: Axes, title: str, values: list[list[float]], top: float) -> No
 
 def _lines(panel: Axes, result: Norms, what: str, title: str) -> None:
     forward = what == "alike"
-    charts.dress(panel, title, "after so many layers" if forward else "layers back from the loss")
+    charts.style_axes(panel, title, "after so many layers" if forward else "layers back from the loss")
     if not forward:
         panel.set_yscale("log")
     colors = (SERIES[4], SERIES[2], SERIES[5], WARM, ACCENT)
     for color, own in zip(colors, result.stacks.values(), strict=True):
         values = getattr(own, what)
         charts.line(panel, range(len(values)), values if forward else values[::-1], color)
-    charts.name_ends(panel, [kind.removesuffix(" alone") for kind in result.stacks])
+    charts.label_line_ends(panel, [kind.removesuffix(" alone") for kind in result.stacks])

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import numpy as np
 
-from heed.lab import hidden_states, select
+from heed.lab import attention_map, hidden_states
 from heed.lab.attention import PARTS, Look
+from heed.lab.canvas import COLORS, Canvas, Inches
 from heed.lab.colors import ACCENT, FAINT, INK, MUTED, WARM
 from heed.lab.fonts import find_fonts
-from heed.lab.sheet import COLORS, Inches, Sheet
 from heed.lab.words import aligned_words, is_special, label, starts_word, width, words, wrap
 
 MARGIN = 0.55
-OWN_CHARACTERS = " \u25a1\u2423\u00b7\u00d7abcdefghijklmnopqrstuvwxyz"
+FIXED_CHARACTERS = " \u25a1\u2423\u00b7\u00d7abcdefghijklmnopqrstuvwxyz"
 
 
 @dataclass(frozen=True)
@@ -41,80 +41,80 @@ class Detail:
         return min(12.0, self.cell * 72 * 0.6)
 
     @property
-    def turn(self) -> int:
+    def tilt(self) -> int:
         """Return the angle of the tokens above the map."""
-        if _longest(self.look.columns(self.part)) * self.letters / 72 <= self.cell * 0.95:
+        if _max_width(self.look.columns(self.part)) * self.letters / 72 <= self.cell * 0.95:
             return 0
         return 45 if self.shape[1] <= 24 else 90
 
     @property
     def left(self) -> Inches:
-        """Return the room for the tokens beside the map."""
-        return _longest(self.look.rows(self.part)) * self.letters / 72 + 0.22
+        """Return the space for the tokens beside the map."""
+        return _max_width(self.look.rows(self.part)) * self.letters / 72 + 0.22
 
     @property
     def above(self) -> Inches:
-        """Return the room for the title and for the tokens above the map."""
-        tokens = _longest(self.look.columns(self.part)) * self.letters / 72
-        return 0.95 + {0: self.letters / 72, 45: tokens * 0.75, 90: tokens}[self.turn]
+        """Return the space for the title and for the tokens above the map."""
+        tokens = _max_width(self.look.columns(self.part)) * self.letters / 72
+        return 0.95 + {0: self.letters / 72, 45: tokens * 0.75, 90: tokens}[self.tilt]
 
     @property
     def size(self) -> tuple[Inches, Inches]:
-        """Return the width and height of it all."""
-        lean = width(label(self.look.columns(self.part)[-1])) * self.letters / 72 * 0.75 if self.turn == 45 else 0
+        """Return the total width and height."""
+        lean = width(label(self.look.columns(self.part)[-1])) * self.letters / 72 * 0.75 if self.tilt == 45 else 0
         across = max(self.left + self.shape[1] * self.cell + lean, 6.9)
         return across, self.above + self.shape[0] * self.cell + 0.6
 
-    def draw(self, sheet: Sheet, x: Inches, y: Inches):
-        """Draw it with its top left corner at a place."""
-        weights = select.weights(self.look, self.part, self.layer, self.head)
+    def draw(self, canvas: Canvas, x: Inches, y: Inches):
+        """Draw it with its top left corner at (x, y)."""
+        weights = attention_map.weights(self.look, self.part, self.layer, self.head)
         top = max(float(weights.max()), 1e-6)
-        sheet.text(x, y + 0.12, select.title(self.look, self.part, self.layer, self.head), 14)
-        sheet.text(x, y + 0.42, select.READING[self.part], 9, MUTED)
+        canvas.text(x, y + 0.12, attention_map.title(self.look, self.part, self.layer, self.head), 14)
+        canvas.text(x, y + 0.42, attention_map.CAPTIONS[self.part], 9, MUTED)
         left, down = x + self.left, y + self.above
-        sheet.cells(left, down, self.cell, weights, top)
+        canvas.cells(left, down, self.cell, weights, top)
         if self.cell >= 0.4:
-            self._numbers(sheet, left, down, weights)
-        self._beside(sheet, left, down)
-        self._on_top(sheet, left, down)
-        outlined = self.part == "cross" and self._outlines(sheet, left, down)
-        _scale(sheet, left, down + self.shape[0] * self.cell + 0.3, top, bool(outlined))
+            self._numbers(canvas, left, down, weights)
+        self._row_tokens(canvas, left, down)
+        self._column_tokens(canvas, left, down)
+        outlined = self.part == "cross" and self._outlines(canvas, left, down)
+        _scale(canvas, left, down + self.shape[0] * self.cell + 0.3, top, bool(outlined))
 
-    def _numbers(self, sheet: Sheet, left: Inches, down: Inches, weights: np.ndarray):
+    def _numbers(self, canvas: Canvas, left: Inches, down: Inches, weights: np.ndarray):
         for row, column in zip(*np.nonzero(weights >= 0.095), strict=True):
             share = weights[row, column] / weights.max()
             shown = f"{weights[row, column]:.2f}".removeprefix("0")
             x, y = left + (column + 0.5) * self.cell, down + (row + 0.5) * self.cell
-            sheet.text(x, y, shown, 8, "white" if share > 0.45 else INK, anchor="center")
+            canvas.text(x, y, shown, 8, "white" if share > 0.45 else INK, anchor="center")
 
-    def _beside(self, sheet: Sheet, left: Inches, down: Inches):
+    def _row_tokens(self, canvas: Canvas, left: Inches, down: Inches):
         tokens = self.look.rows(self.part)
         for row in range(len(tokens)):
             y = down + (row + 0.5) * self.cell
-            sheet.text(left - 0.13, y, label(tokens[row]), self.letters, _ink(tokens, row), anchor="right")
+            canvas.text(left - 0.13, y, label(tokens[row]), self.letters, _token_color(tokens, row), anchor="right")
         for group in words(tokens):
             if len(group) > 1:
                 ends = [down + (group[0] + 0.2) * self.cell, down + (group[-1] + 0.8) * self.cell]
-                sheet.line([left - 0.06, left - 0.06], ends, FAINT, 1.6)
+                canvas.line([left - 0.06, left - 0.06], ends, FAINT, 1.6)
 
-    def _on_top(self, sheet: Sheet, left: Inches, down: Inches):
+    def _column_tokens(self, canvas: Canvas, left: Inches, down: Inches):
         tokens = self.look.columns(self.part)
         for column in range(len(tokens)):
-            x, y = left + (column + 0.5) * self.cell, down - (0.13 if self.turn else 0.2)
-            anchor, color = "left" if self.turn == 45 else "center", _ink(tokens, column)
-            sheet.text(x, y, label(tokens[column]), self.letters, color, anchor=anchor, turn=self.turn)
+            x, y = left + (column + 0.5) * self.cell, down - (0.13 if self.tilt else 0.2)
+            anchor, color = "left" if self.tilt == 45 else "center", _token_color(tokens, column)
+            canvas.text(x, y, label(tokens[column]), self.letters, color, anchor=anchor, tilt=self.tilt)
         for group in words(tokens):
             if len(group) > 1:
                 ends = [left + (group[0] + 0.2) * self.cell, left + (group[-1] + 0.8) * self.cell]
-                sheet.line(ends, [down - 0.06, down - 0.06], FAINT, 1.6)
+                canvas.line(ends, [down - 0.06, down - 0.06], FAINT, 1.6)
 
-    def _outlines(self, sheet: Sheet, left: Inches, down: Inches) -> int:
+    def _outlines(self, canvas: Canvas, left: Inches, down: Inches) -> int:
         sources, targets = words(self.look.source), words(self.look.target)
         pairs = aligned_words(self.look)
         for source, target in pairs:
             across, along = sources[source], targets[target]
-            place = left + across[0] * self.cell, down + along[0] * self.cell
-            sheet.frame(*place, len(across) * self.cell, len(along) * self.cell, WARM, 1.1)
+            corner = left + across[0] * self.cell, down + along[0] * self.cell
+            canvas.frame(*corner, len(across) * self.cell, len(along) * self.cell, WARM, 1.1)
         return len(pairs)
 
 
@@ -134,7 +134,7 @@ class Grid:
 
     @property
     def gap(self) -> Inches:
-        """Return the room between thumbnails."""
+        """Return the space between thumbnails."""
         return 0.09 * min(1.2, self.across / getattr(self.look, self.part).shape[1])
 
     @property
@@ -146,31 +146,31 @@ class Grid:
 
     @property
     def size(self) -> tuple[Inches, Inches]:
-        """Return the width and height of it all."""
+        """Return the total width and height."""
         layers, heads = getattr(self.look, self.part).shape[:2]
         return max(0.3 + heads * self.pitch[0], 2.2), 0.85 + layers * self.pitch[1]
 
-    def draw(self, sheet: Sheet, x: Inches, y: Inches):
-        """Draw it with its top left corner at a place."""
+    def draw(self, canvas: Canvas, x: Inches, y: Inches):
+        """Draw it with its top left corner at (x, y)."""
         maps = getattr(self.look, self.part)
         layers, heads = maps.shape[:2]
         top = float(maps.max())
-        sheet.text(x, y + 0.12, select.TITLES[self.part], 11.5)
-        sheet.text(x, y + 0.38, f"{layers} layers down × {heads} heads across", 8.5, MUTED)
+        canvas.text(x, y + 0.12, attention_map.TITLES[self.part], 11.5)
+        canvas.text(x, y + 0.38, f"{layers} layers down × {heads} heads across", 8.5, MUTED)
         for layer in range(layers):
             down = y + 0.85 + layer * self.pitch[1]
-            sheet.text(x + 0.16, down + self.thumb[1] / 2, str(layer + 1), 7.5, MUTED, anchor="right")
+            canvas.text(x + 0.16, down + self.thumb[1] / 2, str(layer + 1), 7.5, MUTED, anchor="right")
             for head in range(heads):
                 left = x + 0.3 + head * self.pitch[0]
-                sheet.image(left, down, self.thumb, maps[layer, head], top)
-                sheet.frame(left, down, *self.thumb)
+                canvas.image(left, down, self.thumb, maps[layer, head], top)
+                canvas.frame(left, down, *self.thumb)
         for head in range(heads):
             middle = x + 0.3 + head * self.pitch[0] + self.thumb[0] / 2
-            sheet.text(middle, y + 0.73, str(head + 1), 7.5, MUTED, anchor="center")
+            canvas.text(middle, y + 0.73, str(head + 1), 7.5, MUTED, anchor="center")
 
 
 def save(look: Look, path: Path, part: str, layer: int | None, head: int | None) -> str:
-    """Draw all maps around one part's mean, or one map if a layer is given; return what no font could show."""
+    """Draw the mean map of a part with all maps beside it, or one map if a layer is given; return what no font has."""
     fonts = find_fonts(_characters(look))
     blocks = _blocks(look, part, layer, head)
     across = max(left + block.size[0] for block, left, _ in blocks) + MARGIN
@@ -182,17 +182,17 @@ def save(look: Look, path: Path, part: str, layer: int | None, head: int | None)
         ]
     start = 0.5 + sum(height for *_, height in lines) + 0.3
     height = max(start + down + block.size[1] for block, _, down in blocks) + 0.35
-    sheet = Sheet(across, height, fonts)
-    _write_header(sheet, lines)
-    sheet.line([MARGIN, across - MARGIN], [start - 0.22, start - 0.22], FAINT, 0.8)
+    canvas = Canvas(across, height, fonts)
+    _write_header(canvas, lines)
+    canvas.line([MARGIN, across - MARGIN], [start - 0.22, start - 0.22], FAINT, 0.8)
     for block, left, down in blocks:
-        block.draw(sheet, left, start + down)
-    sheet.save(path)
+        block.draw(canvas, left, start + down)
+    canvas.save(path)
     return fonts.missing
 
 
 def _blocks(look: Look, part: str, layer: int | None, head: int | None) -> list[tuple]:
-    """Place what is drawn: one map, with the others beside it unless a layer is given, and the states where there are some."""
+    """Lay out one map, with the states or the thumbnails of all maps beside it unless a layer is given."""
     if not getattr(look, part).size:
         return hidden_states.blocks(look, MARGIN, 0.0, 9.0)
     detail = Detail(look, part, layer, head)
@@ -206,7 +206,7 @@ def _blocks(look: Look, part: str, layer: int | None, head: int | None) -> list[
 
 
 def _overview(look: Look, part: str, left: Inches, height: Inches) -> list[tuple]:
-    """Place the thumbnails of all parts, as large as the height beside them allows."""
+    """Lay out the thumbnails of all parts, as large as the height allows."""
     others = [other for other in PARTS if other != part and getattr(look, other).size]
     for across in (7.2, 6.6, 6.0, 5.4):
         main = Grid(look, part, across)
@@ -214,8 +214,8 @@ def _overview(look: Look, part: str, left: Inches, height: Inches) -> list[tuple
         below = main.size[1] + 0.4
         if below + max((grid.size[1] for grid in grids), default=0.0) <= height:
             break
-    places = [left, left + max(grids[0].size[0] + 0.3, across / 2 + 0.2)] if grids else []
-    return [(main, left, 0.0), *((grid, place, below) for grid, place in zip(grids, places, strict=False))]
+    lefts = [left, left + max(grids[0].size[0] + 0.3, across / 2 + 0.2)] if grids else []
+    return [(main, left, 0.0), *((grid, x, below) for grid, x in zip(grids, lefts, strict=False))]
 
 
 def _header(look: Look, across: Inches) -> list[tuple[str, str, Inches, str, Inches]]:
@@ -227,31 +227,31 @@ def _header(look: Look, across: Inches) -> list[tuple[str, str, Inches, str, Inc
     return [*lines, ("Model", look.model, 9, MUTED, 0.36)]
 
 
-def _write_header(sheet: Sheet, lines: list[tuple[str, str, Inches, str, Inches]]):
+def _write_header(canvas: Canvas, lines: list[tuple[str, str, Inches, str, Inches]]):
     y = 0.5
     for name, text, size, color, height in lines:
-        sheet.text(MARGIN, y, name, 9, MUTED)
-        sheet.text(MARGIN + 1.1, y, text, size, color)
+        canvas.text(MARGIN, y, name, 9, MUTED)
+        canvas.text(MARGIN + 1.1, y, text, size, color)
         y += height
 
 
-def _scale(sheet: Sheet, x: Inches, y: Inches, top: Inches, outlined: bool):
-    sheet.image(x, y - 0.05, (1.5, 0.1), np.linspace(0, top, COLORS.N)[None], top)
-    sheet.text(x - 0.08, y, "0", 8, MUTED, anchor="right")
-    sheet.text(x + 1.58, y, f"{top:.2f}", 8, MUTED)
+def _scale(canvas: Canvas, x: Inches, y: Inches, top: Inches, outlined: bool):
+    canvas.image(x, y - 0.05, (1.5, 0.1), np.linspace(0, top, COLORS.N)[None], top)
+    canvas.text(x - 0.08, y, "0", 8, MUTED, anchor="right")
+    canvas.text(x + 1.58, y, f"{top:.2f}", 8, MUTED)
     if outlined:
-        sheet.frame(x + 2.3, y - 0.06, 0.12, 0.12, WARM, 1.1)
-        sheet.text(x + 2.5, y, "word alignment", 8, MUTED)
+        canvas.frame(x + 2.3, y - 0.06, 0.12, 0.12, WARM, 1.1)
+        canvas.text(x + 2.5, y, "word alignment", 8, MUTED)
 
 
-def _ink(tokens: list[str], index: int) -> str:
+def _token_color(tokens: list[str], index: int) -> str:
     return INK if starts_word(tokens, index) and not is_special(tokens[index]) else MUTED
 
 
-def _longest(tokens: list[str]) -> Inches:
+def _max_width(tokens: list[str]) -> Inches:
     return max(width(label(token)) for token in tokens)
 
 
 def _characters(look: Look) -> str:
     tokens = "".join(label(token) for token in [*look.source, *look.target, *look.inputs])
-    return tokens + look.source_text + look.target_text + look.model + OWN_CHARACTERS
+    return tokens + look.source_text + look.target_text + look.model + FIXED_CHARACTERS

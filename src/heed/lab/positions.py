@@ -1,4 +1,4 @@
-"""Where a token stands: the waves of Vaswani et al. (2017), what holds of them, and positions that were learned."""
+"""Positions: the properties of the sinusoids of Vaswani et al. (2017), and learned positions beside them."""
 
 import math
 from dataclasses import dataclass
@@ -29,8 +29,8 @@ NOTES = [
 
 
 @dataclass(frozen=True)
-class Vectors:
-    """Vectors, one a position: their norms, and for each offset the least, mean and greatest distance of two."""
+class VectorStats:
+    """Position vectors, their norms, and the least, mean and greatest distance between two by offset."""
 
     values: list[list[float]]
     norms: list[float]
@@ -41,30 +41,30 @@ class Vectors:
 
 @dataclass(frozen=True)
 class Positions:
-    """The waves at `dim`; the table of the lecture notes, the one by the formula, and the one that explains theirs."""
+    """The sinusoids (`waves`) at `dim`; the distances of the lecture notes, by the formula, and `rebuilt` as theirs were."""
 
     dim: int
     length: int
-    waves: Vectors
+    waves: VectorStats
     expected_norm: float
     notes: list[list[float]]
     formula: list[list[float]]
     rebuilt: list[list[float]]
     notes_norms: list[float]
-    learned: Vectors | None
+    learned: VectorStats | None
     model: str | None
 
     @property
     def rises_until(self) -> int:
-        """The last offset up to which every step away is a step further."""
+        """The offset up to which the mean distance grows with every step."""
         steps = zip(self.waves.mean, self.waves.mean[1:], strict=False)
         return next((offset for offset, (near, far) in enumerate(steps) if far <= near), len(self.waves.mean) - 1)
 
 
 def measure(
-    dim: int = 64, length: int = 64, learned: Float[Tensor, "places width"] | None = None, model: str | None = None
+    dim: int = 64, length: int = 64, learned: Float[Tensor, "positions width"] | None = None, model: str | None = None
 ) -> Positions:
-    """Norms and distances of the waves, and of `learned` positions where some are given."""
+    """Norms and distances of the sinusoids, and of `learned` positions if given."""
     if dim < 2 or dim % 2:
         raise ValueError(f"dim is {dim}; it must be even: a sine and a cosine for each rate")
     if length < 2:
@@ -84,36 +84,36 @@ def measure(
     )
 
 
-def describe(vectors: Float[Tensor, "t dim"]) -> Vectors:
-    """What there is to say of vectors that stand in a row."""
+def describe(vectors: Float[Tensor, "t dim"]) -> VectorStats:
+    """The norms and distances of position vectors."""
     table = distances(vectors)
     by_offset = [table.diagonal(offset) for offset in range(len(vectors))]
-    return Vectors(
+    return VectorStats(
         values=vectors.tolist(),
         norms=vectors.norm(dim=1).tolist(),
-        least=[own.min().item() for own in by_offset],
-        mean=[own.mean().item() for own in by_offset],
-        greatest=[own.max().item() for own in by_offset],
+        least=[values.min().item() for values in by_offset],
+        mean=[values.mean().item() for values in by_offset],
+        greatest=[values.max().item() for values in by_offset],
     )
 
 
 def distances(vectors: Float[Tensor, "t dim"]) -> Float[Tensor, "t t"]:
-    """How far each vector is from each other one. By differences: torch's cdist may go by squares, and lose digits."""
+    """The distances between all vectors; from differences, since torch's cdist may use squares and lose digits."""
     return (vectors[:, None] - vectors[None]).norm(dim=-1)
 
 
 def notes_vectors(length: int, columns: int) -> Float[Tensor, "length columns"]:
-    """The vectors whose distances the lecture notes print: column j has a rate of its own, 10000^(-2j/100).
+    """The vectors whose distances the lecture notes print: each column j has its own frequency, 10000^(-2j/100).
 
-    In the formula columns 2i and 2i + 1 are sine and cosine of one rate, and the exponent is 2i/10.
+    In the formula, columns 2i and 2i + 1 are sine and cosine of one frequency, and the exponent is 2i/10.
     """
     j = torch.arange(columns, dtype=torch.float64)
     angle = torch.arange(length, dtype=torch.float64)[:, None] * 10000.0 ** (-2 * j / 100)
     return torch.where(j % 2 == 0, angle.sin(), angle.cos())
 
 
-def says(result: Positions) -> str:
-    """What is to be seen, in one sentence."""
+def summary(result: Positions) -> str:
+    """The result in one sentence."""
     text = (
         f"Every position has the norm √({result.dim}/2) = {result.expected_norm:.3f}, and how far two are apart depends on "
         f"their offset alone; it rises up to offset {result.rises_until}."
@@ -125,7 +125,7 @@ def says(result: Positions) -> str:
 
 
 def tables(result: Positions) -> list[Table]:
-    """Distances by offset, and the table of the lecture notes beside the formula's."""
+    """Distances by offset, and the first row of the lecture notes' table against the formula."""
     offsets = [offset for offset in (1, 2, 3, 4, 8, 16, 32, 64, 128, 256) if offset < result.length]
     columns = ["offset", "waves: least", "greatest"]
     rows = [[str(o), f"{result.waves.least[o]:.4f}", f"{result.waves.greatest[o]:.4f}"] for o in offsets]
@@ -150,7 +150,7 @@ def tables(result: Positions) -> list[Table]:
 
 
 def figure(result: Positions) -> Figure:
-    """Waves, norms and distances; the two tables of ten positions; learned positions where there are some."""
+    """Sinusoids, norms and distances; the two tables of ten positions; learned positions if there are any."""
     rows = 3 if result.learned is not None else 2
     caption = (
         "Each column of the map is a wave; fast ones on the left, slow ones on the right. Sine and cosine of one rate are a point on a circle: so every norm is the same, and moving "
@@ -159,38 +159,38 @@ def figure(result: Positions) -> Figure:
     )
     if result.learned is not None:
         caption += " Below: positions that a model has learned; those that few texts of its training reached are still as they were drawn."
-    paper = charts.paper("Positions as waves", caption, height=4.1 * rows)
-    grid = paper.add_gridspec(rows, 6)
-    _map(paper.add_subplot(grid[0, :2]), result.waves, f"Sinusoids, {result.length} positions × {result.dim} columns")
-    _norms(paper.add_subplot(grid[0, 2:4]), result)
-    _offsets(paper.add_subplot(grid[0, 4:]), result)
-    _cells(paper.add_subplot(grid[1, :3]), result.notes, "Ten positions, dim 10: the lecture notes")
-    _cells(paper.add_subplot(grid[1, 3:]), result.formula, "The same by the formula: one number for each diagonal")
+    fig = charts.new_figure("Positions as waves", caption, height=4.1 * rows)
+    grid = fig.add_gridspec(rows, 6)
+    _heatmap(fig.add_subplot(grid[0, :2]), result.waves, f"Sinusoids, {result.length} positions × {result.dim} columns")
+    _norms(fig.add_subplot(grid[0, 2:4]), result)
+    _offsets(fig.add_subplot(grid[0, 4:]), result)
+    _cells(fig.add_subplot(grid[1, :3]), result.notes, "Ten positions, dim 10: the lecture notes")
+    _cells(fig.add_subplot(grid[1, 3:]), result.formula, "The same by the formula: one number for each diagonal")
     if result.learned is not None:
-        _learned(paper, grid, result)
-    return paper
+        _learned(fig, grid, result)
+    return fig
 
 
-def _map(panel, vectors: Vectors, title: str) -> None:
+def _heatmap(panel, vectors: VectorStats, title: str) -> None:
     top = max(abs(value) for row in vectors.values for value in row)
-    charts.heat(panel, vectors.values, charts.BOTH_WAYS, -top, top)
-    charts.head(panel, title)
+    charts.heatmap(panel, vectors.values, charts.DIVERGING, -top, top)
+    charts.set_title(panel, title)
     panel.set_xlabel("column", fontsize=9, color=MUTED)
     panel.set_ylabel("position", fontsize=9, color=MUTED)
 
 
 def _norms(panel, result: Positions) -> None:
-    charts.dress(panel, "Norm by position, dim 10", "position")
+    charts.style_axes(panel, "Norm by position, dim 10", "position")
     same = [math.sqrt(5)] * 10
-    charts.line(panel, range(10), same, ACCENT, mark="o")
-    charts.line(panel, range(10), result.notes_norms, WARM, mark="o")
+    charts.line(panel, range(10), same, ACCENT, marker="o")
+    charts.line(panel, range(10), result.notes_norms, WARM, marker="o")
     panel.set_ylim(1.8, 2.5)
     charts.note(panel, 0.04, 0.80, "formula: √(10/2) everywhere", color=ACCENT)
     charts.note(panel, 0.04, 0.06, "rates of the notes' table", color=WARM)
 
 
 def _offsets(panel, result: Positions) -> None:
-    charts.dress(panel, f"Distance by offset, dim {result.dim}", "offset")
+    charts.style_axes(panel, f"Distance by offset, dim {result.dim}", "offset")
     offsets = range(result.length)
     panel.fill_between(offsets, result.waves.least, result.waves.greatest, color=ACCENT, alpha=0.2, linewidth=0)
     charts.line(panel, offsets, result.waves.mean, ACCENT)
@@ -199,23 +199,23 @@ def _offsets(panel, result: Positions) -> None:
 
 
 def _cells(panel, table: list[list[float]], title: str) -> None:
-    charts.heat(panel, table, charts.RAMP, 0.0, 5.2)
-    charts.numbers(panel, table, ".3f", 2.6)
-    charts.head(panel, title)
+    charts.heatmap(panel, table, charts.RAMP, 0.0, 5.2)
+    charts.label_cells(panel, table, ".3f", 2.6)
+    charts.set_title(panel, title)
     panel.set_xticks(range(10), [f"X{k + 1}" for k in range(10)])
     panel.set_yticks(range(10), [f"X{k + 1}" for k in range(10)])
 
 
-def _learned(paper: Figure, grid, result: Positions) -> None:
+def _learned(fig: Figure, grid, result: Positions) -> None:
     own = result.learned
     assert own is not None
-    _map(paper.add_subplot(grid[2, :2]), own, f"Learned: {result.model}")
-    panel = paper.add_subplot(grid[2, 2:4])
-    charts.dress(panel, "Norm by position, learned", "position")
+    _heatmap(fig.add_subplot(grid[2, :2]), own, f"Learned: {result.model}")
+    panel = fig.add_subplot(grid[2, 2:4])
+    charts.style_axes(panel, "Norm by position, learned", "position")
     charts.line(panel, range(len(own.norms)), own.norms, INK)
     panel.set_ylim(bottom=0)
-    panel = paper.add_subplot(grid[2, 4:])
+    panel = fig.add_subplot(grid[2, 4:])
     table = distances(torch.tensor(own.values)).tolist()
-    charts.heat(panel, table, charts.RAMP, 0.0, max(map(max, table)))
-    charts.head(panel, "Distance of two positions, learned")
+    charts.heatmap(panel, table, charts.RAMP, 0.0, max(map(max, table)))
+    charts.set_title(panel, "Distance of two positions, learned")
     panel.set_xlabel("position", fontsize=9, color=MUTED)

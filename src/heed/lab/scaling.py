@@ -1,4 +1,4 @@
-"""Why scores are divided by √d_k: q·k spreads as √d_k, and a softmax of scores far apart has no gradient left."""
+"""Why scores are divided by √d_k: q·k has deviation √d_k, and a softmax of widely spread scores has no gradient."""
 
 import math
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from heed.lab.charts import Table
 from heed.lab.colors import ACCENT, WARM
 from heed.nn.attention import mix
 
-# Three scores, and the same divided by ten, as in the lecture notes, with what they print for the softmax.
+# Three scores, and the same divided by ten, with their softmax as printed in the lecture notes.
 NOTES_SCORES = ([100.0, 50.0, 50.0], [10.0, 5.0, 5.0])
 NOTES_WEIGHTS = (
     [1.0, 1.9287498479639e-22, 1.9287498479639e-22],
@@ -23,8 +23,8 @@ WIDTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 
 
 @dataclass(frozen=True)
-class Softmax:
-    """Of many queries: the variance of the scores, the mean entropy of the weights, their gradient at the median query."""
+class SoftmaxStats:
+    """For each width: variance of the scores, mean entropy of the weights, and their gradient at the median query."""
 
     variance: list[float]
     entropy: list[float]
@@ -33,7 +33,7 @@ class Softmax:
 
 @dataclass(frozen=True)
 class Example:
-    """A few scores, their softmax, and how much the weight of the first moves with its score."""
+    """A few scores, their softmax, and the derivative of the first weight with respect to its score."""
 
     scores: list[float]
     weights: list[float]
@@ -43,59 +43,59 @@ class Example:
 
 @dataclass(frozen=True)
 class Scaling:
-    """For each width of q and k: scores as they are, and divided by its root."""
+    """For each width of q and k: plain scores, and scores divided by its root."""
 
     widths: list[int]
     keys: int
     queries: int
     seed: int
-    plain: Softmax
-    scaled: Softmax
+    plain: SoftmaxStats
+    scaled: SoftmaxStats
     examples: list[Example]
 
 
 def measure(keys: int = 64, seed: int = 0, groups: int = 128, queries: int = 32) -> Scaling:
-    """Draw q and k from N(0, 1), for each group of queries its own keys, and let the softmax of the house weigh them."""
+    """Draw q and k from N(0, 1), with separate keys for each group of queries, and apply the softmax of `heed.nn`."""
     if keys < 2:
         raise ValueError(f"keys is {keys}; it must be at least 2, or there is nothing to choose from")
     generator = torch.Generator().manual_seed(seed)
-    found: dict[bool, list[tuple[float, float, float]]] = {False: [], True: []}
+    stats: dict[bool, list[tuple[float, float, float]]] = {False: [], True: []}
     for width in WIDTHS:
         q = torch.randn(groups, queries, width, generator=generator)
         k = torch.randn(groups, keys, width, generator=generator)
         scores = (q @ k.mT).double()
-        for scaled, own in found.items():
-            own.append(_describe(scores / math.sqrt(width) if scaled else scores))
-    plain, divided = (Softmax(*map(list, zip(*own, strict=True))) for own in found.values())
-    examples = [_example(*own) for own in zip(NOTES_SCORES, NOTES_WEIGHTS, strict=True)]
+        for scaled, rows in stats.items():
+            rows.append(_describe(scores / math.sqrt(width) if scaled else scores))
+    plain, divided = (SoftmaxStats(*map(list, zip(*rows, strict=True))) for rows in stats.values())
+    examples = [_example(*pair) for pair in zip(NOTES_SCORES, NOTES_WEIGHTS, strict=True)]
     return Scaling(list(WIDTHS), keys, groups * queries, seed, plain, divided, examples)
 
 
-def weigh(scores: Float[Tensor, "*rows k"]) -> Float[Tensor, "*rows k"]:
-    """The weights that attention gives to keys of these scores."""
+def attention_weights(scores: Float[Tensor, "*rows k"]) -> Float[Tensor, "*rows k"]:
+    """The softmax of these scores, as our attention computes it."""
     return mix(scores, torch.eye(scores.shape[-1], dtype=scores.dtype))[1]
 
 
 def jacobian_norm(weights: Float[Tensor, "*rows k"]) -> Float[Tensor, "*rows"]:
-    """How much the weights move with the scores: the Frobenius norm of diag(w) - w wᵀ, without ever building it."""
+    """The Frobenius norm of the softmax's Jacobian diag(w) - w wᵀ, without building the matrix."""
     two, three = weights.square().sum(-1), weights.pow(3).sum(-1)
     return (two - 2 * three + two.square()).clamp(min=0).sqrt()
 
 
 def _describe(scores: Float[Tensor, "g q k"]) -> tuple[float, float, float]:
-    weights = weigh(scores)
+    weights = attention_weights(scores)
     entropy = torch.special.entr(weights).sum(-1).mean() / math.log(2)
     return scores.var().item(), entropy.item(), jacobian_norm(weights).median().item()
 
 
 def _example(scores: list[float], notes: list[float]) -> Example:
-    weights = weigh(torch.tensor(scores, dtype=torch.float64))
-    others = weights[1:].sum().item()  # 1 - w of the first, which in float64 would be nothing
+    weights = attention_weights(torch.tensor(scores, dtype=torch.float64))
+    others = weights[1:].sum().item()  # 1 - w of the first, which would underflow to 0 in float64
     return Example(scores, weights.tolist(), notes, weights[0].item() * others)
 
 
-def says(result: Scaling) -> str:
-    """What is to be seen, in one sentence."""
+def summary(result: Scaling) -> str:
+    """The result in one sentence."""
     return (
         f"The variance of q·k grows as d_k ({result.plain.variance[-1]:.0f} at {result.widths[-1]}); undivided, the weights over {result.keys} keys fall "
         f"from {result.plain.entropy[0]:.1f} to {result.plain.entropy[-1]:.1f} bits and their gradient to {result.plain.gradient[-1]:.1g}, "
@@ -106,10 +106,10 @@ def says(result: Scaling) -> str:
 def tables(result: Scaling) -> list[Table]:
     """By width, and the example of the lecture notes."""
     rows = []
-    for at, width in enumerate(result.widths):
+    for i, width in enumerate(result.widths):
         row = [str(width)]
         for own in (result.plain, result.scaled):
-            row += [f"{own.variance[at]:.2f}", f"{own.entropy[at]:.2f}", f"{own.gradient[at]:.2g}"]
+            row += [f"{own.variance[i]:.2f}", f"{own.entropy[i]:.2f}", f"{own.gradient[i]:.2g}"]
         rows.append(row)
     notes = [
         [
@@ -134,8 +134,8 @@ def figure(result: Scaling) -> Figure:
         "until the softmax chooses one key and all but ignores the rest. Where it is that sure, its gradient is all but nothing, and the scores cannot be learned. Dividing by √dₖ keeps "
         "the variance at 1, whatever the width. In the lecture notes' example dividing by ten (the root of 100) takes the gradient from 10⁻²² to 10⁻²."
     )
-    paper = charts.paper("Why scores are divided by √dₖ", caption)
-    panels = paper.subplots(2, 2)
+    fig = charts.new_figure("Why scores are divided by √dₖ", caption)
+    panels = fig.subplots(2, 2)
     _curves(panels[0, 0], result, "variance", "Variance of the scores")
     _curves(
         panels[0, 1],
@@ -148,24 +148,24 @@ def figure(result: Scaling) -> Figure:
     panels[0, 1].set_ylim(0, math.log2(result.keys))
     panels[1, 0].set_yscale("log", base=10)
     for panel in (panels[0, 0], panels[0, 1], panels[1, 0]):
-        charts.name_ends(panel, ["q·k", "q·k / √dₖ"])
+        charts.label_line_ends(panel, ["q·k", "q·k / √dₖ"])
     _example_bars(panels[1, 1], result)
-    return paper
+    return fig
 
 
 def _curves(panel, result: Scaling, what: str, title: str) -> None:
-    charts.dress(panel, title, "dₖ, the width of q and k")
+    charts.style_axes(panel, title, "dₖ, the width of q and k")
     panel.set_xscale("log", base=2)
     ticks = result.widths[::2]
     panel.set_xticks(ticks, [str(width) for width in ticks])
     panel.minorticks_off()
-    charts.line(panel, result.widths, getattr(result.plain, what), WARM, mark="o")
-    charts.line(panel, result.widths, getattr(result.scaled, what), ACCENT, mark="o")
+    charts.line(panel, result.widths, getattr(result.plain, what), WARM, marker="o")
+    charts.line(panel, result.widths, getattr(result.scaled, what), ACCENT, marker="o")
 
 
 def _example_bars(panel, result: Scaling) -> None:
     """Weights of the second key and gradients, as bars on a logarithmic axis that begins at 10^-24."""
-    charts.dress(panel, "The lecture notes' example", "", "")
+    charts.style_axes(panel, "The lecture notes' example", "", "")
     panel.grid(False)
     panel.set_xscale("log")
     panel.set_xlim(1e-24, 1e4)

@@ -1,4 +1,4 @@
-"""Transformer layers with a part left out, beside the ones that models are built of: to see what the part is for."""
+"""Transformer stacks with and without residuals and norms, to see what each is for."""
 
 from collections.abc import Callable
 from functools import partial
@@ -10,10 +10,10 @@ from heed.nn import init
 from heed.nn.attention import Attention
 from heed.nn.transformer import MLP, Layer, PostNorm, PreNorm, Stack
 
-Around = Callable[[nn.Module, int], nn.Module]
+Wrapper = Callable[[nn.Module, int], nn.Module]
 
 
-class Bare(nn.Module):
+class BodyOnly(nn.Module):
     """body(x): neither residual nor norm."""
 
     def __init__(self, body: nn.Module):
@@ -24,7 +24,7 @@ class Bare(nn.Module):
         return self.body(x, *args, **kwargs)
 
 
-class NormAlone(nn.Module):
+class NormOnly(nn.Module):
     """norm(body(x)): no residual."""
 
     def __init__(self, body: nn.Module, norm: nn.Module):
@@ -35,7 +35,7 @@ class NormAlone(nn.Module):
         return self.norm(self.body(x, *args, **kwargs))
 
 
-class ResidualAlone(nn.Module):
+class ResidualOnly(nn.Module):
     """x + body(x): no norm."""
 
     def __init__(self, body: nn.Module):
@@ -46,24 +46,24 @@ class ResidualAlone(nn.Module):
         return x + self.body(x, *args, **kwargs)
 
 
-def _normed(around: Callable[[nn.Module, nn.Module], nn.Module], body: nn.Module, dim: int) -> nn.Module:
-    return around(body, nn.LayerNorm(dim))
+def _with_norm(wrap: Callable[[nn.Module, nn.Module], nn.Module], body: nn.Module, dim: int) -> nn.Module:
+    return wrap(body, nn.LayerNorm(dim))
 
 
-AROUND: dict[str, Around] = {
-    "neither": lambda body, dim: Bare(body),
-    "norm alone": partial(_normed, NormAlone),
-    "residual alone": lambda body, dim: ResidualAlone(body),
-    "post-norm": partial(_normed, PostNorm),
-    "pre-norm": partial(_normed, PreNorm),
+WRAPPERS: dict[str, Wrapper] = {
+    "neither": lambda body, dim: BodyOnly(body),
+    "norm alone": partial(_with_norm, NormOnly),
+    "residual alone": lambda body, dim: ResidualOnly(body),
+    "post-norm": partial(_with_norm, PostNorm),
+    "pre-norm": partial(_with_norm, PreNorm),
 }
 
 
-def build(kind: str, dim: int, heads: int, layers: int) -> Stack:
-    """Attention and a feed-forward network in each layer, with `kind` around both, and the weights of Vaswani et al."""
-    around = AROUND[kind]
+def build_stack(kind: str, dim: int, heads: int, layers: int) -> Stack:
+    """Layers of attention and feed-forward network, each in a wrapper of this kind, initialized as in Vaswani et al. (2017)."""
+    wrap = WRAPPERS[kind]
     stack = Stack(
-        [Layer(around(Attention(dim, heads), dim), around(MLP(dim, 4 * dim, F.relu), dim)) for _ in range(layers)],
+        [Layer(wrap(Attention(dim, heads), dim), wrap(MLP(dim, 4 * dim, F.relu), dim)) for _ in range(layers)],
         norm=nn.LayerNorm(dim) if kind == "pre-norm" else None,
     )
     init.vaswani(stack, dim)

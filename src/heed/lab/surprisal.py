@@ -1,4 +1,4 @@
-"""How surprising each token of a text is to a language model, and what it held likelier: a page, a picture or data."""
+"""The surprisal of each token of a text under a language model, and likelier tokens: as a page, a picture or data."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -10,7 +10,7 @@ from heed.lab.words import label, width, wrap
 
 SUFFIXES = (".html", ".png", ".svg", ".json")
 ROW, LEFT, BAR, TOP = 0.3, 0.3, 2.4, 1.0  # inches of a picture
-READING = (
+CAPTION = (
     "A bar is -log2 p of a token after all before it: 1 bit is one of two, 10 bits one of a thousand. Beside it, "
     "what the model held likeliest there, in per cent."
 )
@@ -26,7 +26,7 @@ th {{ color: {MUTED}; font-weight: normal; border-bottom: 1px solid {FAINT}; }}
 
 @dataclass(frozen=True)
 class TokenSurprisal:
-    """One place of a text: its token (None: after the last), its surprise, its rank, and the likeliest tokens there."""
+    """One position of a text: its token (None after the last), its surprisal, its rank, and the likeliest tokens there."""
 
     token: str | None
     bits: float | None
@@ -36,7 +36,7 @@ class TokenSurprisal:
 
 @dataclass(frozen=True)
 class Surprisal:
-    """A text as a language model saw it come."""
+    """The surprisal of each token of a text."""
 
     model: str
     text: str
@@ -44,13 +44,13 @@ class Surprisal:
 
     @property
     def bits(self) -> float:
-        """Of a token, on average."""
-        told = [place.bits for place in self.places if place.bits is not None]
-        return sum(told) / len(told)
+        """The mean over tokens."""
+        bits = [place.bits for place in self.places if place.bits is not None]
+        return sum(bits) / len(bits)
 
 
 def draw(look: Surprisal, path: Path) -> str:
-    """Write a look to a file and return the characters no font could show, for `fonts.say_missing` to say."""
+    """Write a look to a file and return the characters no font could show, for `fonts.describe_missing`."""
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         raise ValueError(f"The file {path.name!r} should end in one of {', '.join(SUFFIXES)}: that says what to draw.")
@@ -64,15 +64,15 @@ def draw(look: Surprisal, path: Path) -> str:
 
 
 def page(look: Surprisal) -> str:
-    """One page that needs nothing else."""
-    most = _most(look)
+    """One self-contained HTML page."""
+    max_bits = _max_bits(look)
     spans = "".join(
-        f'<span style="background:{_shade(place.bits / most)};color:{"white" if place.bits / most > 0.55 else INK}" '
-        f'title="{place.bits:.1f} bits">{escape(_shown(place.token))}</span>'
+        f'<span style="background:{_shade(place.bits / max_bits)};color:{"white" if place.bits / max_bits > 0.55 else INK}" '
+        f'title="{place.bits:.1f} bits">{escape(_spaced_label(place.token))}</span>'
         for place in look.places
         if place.token is not None
     )
-    rows = "\n".join(_row(place, most) for place in look.places)
+    rows = "\n".join(_row(place, max_bits) for place in look.places)
     return f"""<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -84,7 +84,7 @@ def page(look: Surprisal) -> str:
 <h1>{escape(look.model)}</h1>
 <p class="text">{spans}</p>
 <p>{look.bits:.2f} bits a token, perplexity {2**look.bits:.1f}</p>
-<p class="muted">{READING}</p>
+<p class="muted">{CAPTION}</p>
 <table>
 <tr><th>token<th>bits<th style="width:30%"><th>rank<th>likeliest</tr>
 {rows}
@@ -94,34 +94,34 @@ def page(look: Surprisal) -> str:
 
 
 def picture(look: Surprisal, path: Path) -> str:
-    """The same as a picture."""
+    """Draw the page's content as a picture; return the characters that no font has."""
+    from heed.lab.canvas import Canvas
     from heed.lab.fonts import find_fonts
-    from heed.lab.sheet import Sheet
 
     names = [label(place.token) if place.token is not None else "?" for place in look.places]
     likely = [_likely(place) for place in look.places]
-    fonts = find_fonts("".join([*names, *likely, look.model, READING]))
+    fonts = find_fonts("".join([*names, *likely, look.model, CAPTION]))
     column = LEFT + 0.13 * max(width(name) for name in names) + 0.2
     beside = column + BAR + 0.6
-    sheet = Sheet(beside + 0.092 * max(map(width, likely)) + LEFT, TOP + ROW * len(names) + 0.75, fonts)
-    sheet.text(LEFT, 0.3, look.model, 11)
-    sheet.text(LEFT, 0.6, f"{look.bits:.2f} bits a token, perplexity {2**look.bits:.1f}", 9, MUTED)
-    most = _most(look)
+    canvas = Canvas(beside + 0.092 * max(map(width, likely)) + LEFT, TOP + ROW * len(names) + 0.75, fonts)
+    canvas.text(LEFT, 0.3, look.model, 11)
+    canvas.text(LEFT, 0.6, f"{look.bits:.2f} bits a token, perplexity {2**look.bits:.1f}", 9, MUTED)
+    max_bits = _max_bits(look)
     for i, (place, name, others) in enumerate(zip(look.places, names, likely, strict=True)):
         y = TOP + ROW * i
-        sheet.text(column - 0.12, y, name, 10, MUTED if place.token is None else INK, anchor="right")
-        sheet.text(beside, y, others, 8.5, MUTED)
+        canvas.text(column - 0.12, y, name, 10, MUTED if place.token is None else INK, anchor="right")
+        canvas.text(beside, y, others, 8.5, MUTED)
         if place.bits is not None:
-            end = column + BAR * place.bits / most
-            sheet.line([column, max(end, column + 0.01)], [y, y], ACCENT, 9)
-            sheet.text(end + 0.12, y, f"{place.bits:.1f}", 8.5)
-    for i, part in enumerate(wrap(READING, (sheet.width - 2 * LEFT) / 0.115)):
-        sheet.text(LEFT, TOP + ROW * len(names) + 0.15 + 0.2 * i, part, 8, MUTED)
-    sheet.save(path)
+            end = column + BAR * place.bits / max_bits
+            canvas.line([column, max(end, column + 0.01)], [y, y], ACCENT, 9)
+            canvas.text(end + 0.12, y, f"{place.bits:.1f}", 8.5)
+    for i, part in enumerate(wrap(CAPTION, (canvas.width - 2 * LEFT) / 0.115)):
+        canvas.text(LEFT, TOP + ROW * len(names) + 0.15 + 0.2 * i, part, 8, MUTED)
+    canvas.save(path)
     return fonts.missing
 
 
-def _most(look: Surprisal) -> float:
+def _max_bits(look: Surprisal) -> float:
     return max(1.0, *(place.bits or 0.0 for place in look.places))
 
 
@@ -129,7 +129,7 @@ def _shade(share: float) -> str:
     return LIGHT_RAMP[min(len(LIGHT_RAMP) - 1, int(share * len(LIGHT_RAMP)))]
 
 
-def _shown(token: str) -> str:
+def _spaced_label(token: str) -> str:
     return " " + label(token) if token.startswith("▁") else label(token)
 
 
@@ -137,11 +137,11 @@ def _likely(place: TokenSurprisal) -> str:
     return "  ".join(f"{label(token)} {100 * share:.0f}" for token, share in place.likely)
 
 
-def _row(place: TokenSurprisal, most: float) -> str:
+def _row(place: TokenSurprisal, max_bits: float) -> str:
     likely = ", ".join(f"{escape(label(token))} {100 * share:.1f}" for token, share in place.likely)
     if place.token is None:
         return f'<tr class="muted"><td>next<td><td><td><td>{likely}</tr>'
-    bar = f'<div class="bar" style="width:{100 * place.bits / most:.1f}%"></div>'
+    bar = f'<div class="bar" style="width:{100 * place.bits / max_bits:.1f}%"></div>'
     number = '<td class="number">'
     return (
         f"<tr><td>{escape(label(place.token))}{number}{place.bits:.2f}<td>{bar}{number}{place.rank:,}<td>{likely}</tr>"

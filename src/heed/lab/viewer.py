@@ -1,4 +1,4 @@
-"""A look as one page that needs nothing else: data, style, script and glyphs are inside."""
+"""A look as one self-contained HTML page: data, style, script and glyphs are inside."""
 
 import hashlib
 import json
@@ -8,9 +8,9 @@ from html import escape
 from importlib.resources import files
 
 from heed.lab.attention import Look, to_json
+from heed.lab.attention_map import CAPTIONS, TITLES
 from heed.lab.colors import DARK_RAMP, LIGHT_RAMP
 from heed.lab.fonts import Fonts, default_font, find_fonts, may_embed, subset
-from heed.lab.select import READING, TITLES
 from heed.lab.words import aligned_words, words
 
 SCRIPTS = (
@@ -26,32 +26,32 @@ SCRIPTS = (
 )
 
 
-def build(look: Look, part: str, layer: int | None, head: int | None) -> tuple[str, str]:
-    """Return the page, and the characters for which no font was found to put into it."""
+def build_page(look: Look, part: str, layer: int | None, head: int | None) -> tuple[str, str]:
+    """Return the page, and the characters that no font has."""
     fonts = find_fonts(_characters(look))
     script = '(() => {\n"use strict";\n' + "\n".join(_read(name) for name in SCRIPTS) + "})();\n"
-    pieces = {
+    parts = {
         "title": escape(f"{_short(look.source_text)} → {_short(look.target_text)} · heed look"),
         "script_hash": b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         "fonts": _font_faces(fonts),
         "style": _read("look.css") + _read("parts.css"),
         "script": script,
-        "look": _harmless(to_json(look)),
-        "settings": _harmless(json.dumps(_settings(look, part, layer, head), ensure_ascii=False)),
+        "look": _escape_json(to_json(look)),
+        "settings": _escape_json(json.dumps(_settings(look, part, layer, head), ensure_ascii=False)),
     }
-    # One pass over the template: what is put in is never searched again, so no text can pose as a placeholder.
-    page = re.sub(r"\{\{(\w+)\}\}", lambda match: pieces[match[1]], _read("look.html"))
+    # One pass over the template: inserted text is not searched again, so it cannot act as a placeholder.
+    page = re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], _read("look.html"))
     return page, fonts.missing
 
 
 def _settings(look: Look, part: str, layer: int | None, head: int | None) -> dict:
-    """Return what the page has to know besides the look."""
+    """Return what the page needs besides the look."""
     return {
         "part": part,
         "layer": (layer or 0) - 1,
         "head": (head or 0) - 1,
         "titles": TITLES,
-        "reading": READING,
+        "reading": CAPTIONS,
         "ramps": {"light": LIGHT_RAMP, "dark": DARK_RAMP},
         "words": {name: words(getattr(look, name)) for name in ("source", "target", "inputs")},
         "aligned": aligned_words(look),
@@ -59,7 +59,7 @@ def _settings(look: Look, part: str, layer: int | None, head: int | None) -> dic
 
 
 def _font_faces(fonts: Fonts) -> str:
-    """Return the style that carries the glyphs a plain machine may lack."""
+    """Return CSS with the embedded glyphs that the reader's machine may lack."""
     faces = []
     for path, characters in fonts.needed.items():
         if path == default_font() or not may_embed(path):
@@ -73,8 +73,8 @@ def _font_faces(fonts: Fonts) -> str:
     return "\n".join(faces)
 
 
-def _harmless(text: str) -> str:
-    """Write JSON so that nothing in it can end a script or start a tag; it stays the same JSON."""
+def _escape_json(text: str) -> str:
+    """Escape JSON so that nothing in it can end a script or start a tag; it stays the same JSON."""
     for char in "<>&\u2028\u2029":
         text = text.replace(char, f"\\u{ord(char):04x}")
     return text
@@ -82,9 +82,9 @@ def _harmless(text: str) -> str:
 
 def _characters(look: Look) -> str:
     """Return all text the page can show."""
-    found = [token for step in look.predictions for token, _ in step]
-    found += [candidate.token for step in look.search for candidate in step]
-    tokens = "".join([*look.source, *look.target, *look.inputs, *found]).replace("\u2581", "")
+    others = [token for step in look.predictions for token, _ in step]
+    others += [candidate.token for step in look.search for candidate in step]
+    tokens = "".join([*look.source, *look.target, *look.inputs, *others]).replace("\u2581", "")
     return tokens + look.source_text + look.target_text + look.model
 
 

@@ -1,26 +1,26 @@
-"""Subword pieces as people read them: labels, whole words, and which words are aligned."""
+"""Subword pieces for display: labels, grouping into words, word alignment, and text layout."""
 
 from unicodedata import category, east_asian_width
 
 from heed.lab.attention import Look
 
-SPACE = "\u2581"  # SentencePiece's mark of a word's beginning
+WORD_START = "\u2581"  # SentencePiece's marker of the start of a word
 
 
 def is_special(token: str) -> bool:
-    """Say whether a token is a mark such as '</s>' and no text."""
+    """Whether a token is special, such as '</s>'."""
     return token in ("<pad>", "<unk>", "<s>", "</s>")
 
 
 def label(token: str) -> str:
-    """Return a piece without SentencePiece's mark; a piece that is only the mark becomes an open box."""
-    return token.removeprefix(SPACE).replace(SPACE, " ") or "\u2423"
+    """Return a piece without SentencePiece's marker; a piece that is only the marker becomes an open box."""
+    return token.removeprefix(WORD_START).replace(WORD_START, " ") or "\u2423"
 
 
 def starts_word(tokens: list[str], index: int) -> bool:
-    """Say whether a word begins at a piece."""
+    """Whether a word starts at a piece."""
     token = tokens[index]
-    return index == 0 or token.startswith(SPACE) or is_special(token) or is_special(tokens[index - 1])
+    return index == 0 or token.startswith(WORD_START) or is_special(token) or is_special(tokens[index - 1])
 
 
 def words(tokens: list[str]) -> list[list[int]]:
@@ -34,7 +34,7 @@ def words(tokens: list[str]) -> list[list[int]]:
 
 
 def aligned_words(look: Look) -> list[tuple[int, int]]:
-    """Return the alignment as (group of source, group of target); nothing if pieces and words do not match."""
+    """Return the alignment as pairs of indices into `words`; empty if pieces and words do not match."""
     sides = []
     for tokens, text in ((look.source, look.source_text), (look.target, look.target_text)):
         groups = [number for number, group in enumerate(words(tokens)) if not is_special(tokens[group[0]])]
@@ -44,8 +44,8 @@ def aligned_words(look: Look) -> list[tuple[int, int]]:
     return [(sides[0][source], sides[1][target]) for source, target in look.alignment]
 
 
-def plain(text: str) -> str:
-    """Return a text on one line: controls and white space become spaces, marks without a shape go."""
+def one_line(text: str) -> str:
+    """Return a text on one line: control characters and white space become spaces, invisible ones are dropped."""
     spaced = (
         "" if category(char) == "Cf" else " " if char.isspace() or category(char) == "Cc" else char for char in text
     )
@@ -58,7 +58,7 @@ def width(text: str) -> float:
 
 
 def wrap(text: str, ems: int | float) -> list[str]:
-    """Break a text into lines of at most so many ems, between words where there are spaces."""
+    """Break a text into lines of at most `ems`, between words where possible."""
     lines = [""]
     for word in text.split():
         longer = f"{lines[-1]} {word}".strip()

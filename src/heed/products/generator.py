@@ -5,7 +5,6 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -20,11 +19,10 @@ from heed.decoding.config import DecodingConfig
 from heed.decoding.limits import Rule, ruled
 from heed.decoding.sample import Choose, drawn, likeliest, one_by_one
 from heed.decoding.steps import Hypothesis
-from heed.device import choose_device
-from heed.evaluation.language import told
+from heed.evaluation.perplexity import token_nll
 from heed.lab.surprisal import Surprisal, TokenSurprisal
-from heed.loading import open_package
-from heed.models import LANGUAGE_MODELS
+from heed.models.package import Package
+from heed.products.product import Product, single
 from heed.products.translator.results import Score
 from heed.vocabularies.vocabulary import Vocabulary
 from heed.vocabularies.words import Words
@@ -42,12 +40,19 @@ class Continuation:
     token_scores: list[float]
 
 
-class Generator:
+class Generator(Product):
     """A language model, ready to be given text. A line end is a token, and what stands before a text is one."""
+
+    noun, verbs = "a language model", ("generate", "evaluate", "score", "look")
 
     def __init__(self, model: nn.Module, subwords: Vocabulary, facts: dict[str, Any] | None = None):
         self.model, self.subwords, self.facts = model.eval(), subwords, facts or {}
         self.marks = subwords.marks
+
+    @classmethod
+    def open(cls, packages: Sequence[Package], names: Sequence[str], **options: Any) -> Any:
+        own = single(packages, names, cls.noun)
+        return cls(own.model, own.processors["text"], own.facts)
 
     @property
     def device(self) -> torch.device:
@@ -198,14 +203,5 @@ class Generator:
         expected = torch.tensor([own + [NOTHING] * (width - len(own)) for own in lines], device=self.device)
         tokens = torch.full_like(expected, self.marks.last)
         tokens[:, 1:] = expected[:, :-1].masked_fill(expected[:, :-1] == NOTHING, self.marks.pad)
-        parts = told(self.model, self.model.hidden_states(tokens, self.model.start(len(lines))), expected).tolist()
+        parts = token_nll(self.model, self.model.hidden_states(tokens, self.model.start(len(lines))), expected).tolist()
         return [[-part for part in own[: len(line)]] for own, line in zip(parts, lines, strict=True)]
-
-
-def load_generator(name: str | Path, device: str = "auto") -> Generator:
-    """The language model of a run or a folder."""
-    place = choose_device(device)
-    package = open_package(name)
-    if not isinstance(package.model, LANGUAGE_MODELS):
-        raise ValueError(f"{name} is no language model, it is a {type(package.model).__name__}: heed info tells more")
-    return Generator(package.model.to(place), package.subwords[0], package.facts)

@@ -1,7 +1,7 @@
 """What a trained folder is to its user."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from heed.models.package import Package
 
@@ -13,7 +13,7 @@ class Product:
     verbs: ClassVar[tuple[str, ...]]
 
     @classmethod
-    def open(cls, packages: Sequence[Package], names: Sequence[str], **options: Any) -> Self:
+    def open(cls, packages: Sequence[Package], names: Sequence[str], **options: Any) -> Any:
         """The product of a model, or of several as one. `names` are the folders, for errors."""
         raise NotImplementedError
 

@@ -3,7 +3,7 @@
 import dataclasses
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,14 +11,15 @@ from typing import Any, NamedTuple
 from heed import config
 from heed.data import corpus as corpora
 from heed.data import readers
+from heed.data.config import DataConfig
 from heed.data.readers import Line
 from heed.evaluation.translation import metrics
 from heed.files import write_text
 from heed.loading import load
 from heed.products.translator.translator import Translator
 from heed.runs.distill_config import DistillConfig
-from heed.runs.models import choose_preset
-from heed.runs.recipe import Recipe
+from heed.runs.earlier import upgraded
+from heed.runs.recipe import Recipe, parse
 from heed.runs.teacher import WEIGHTS, check_weights
 from heed.runs.teacher import check as check_teacher
 from heed.vocabularies import folder as vocabularies
@@ -33,27 +34,28 @@ Tell = Callable[[str, int, int], None]  # what is done, how much of it, of how m
 
 
 @dataclass(frozen=True)
-class Plan(Recipe):
-    """The recipe of a student, in which `data` is what the teacher is to translate; references may be missing there."""
+class Plan:
+    """The recipe of a student; `data` is what the teacher translates, in which references may be missing."""
 
-    distill: DistillConfig = field(default_factory=DistillConfig)
+    recipe: Recipe
+    data: DataConfig
+    distill: DistillConfig
 
     @property
     def referenced(self) -> bool:
         """Whether every text has a reference."""
         return bool(self.data.target or (self.data.tsv and not self.data.source))
 
-    @property
-    def validated(self) -> bool:
-        """Whether validation files are named; if not, pairs are set aside."""
-        return bool(self.data.valid_source or self.data.valid_target or self.data.valid_tsv)
+    def to_toml(self) -> str:
+        sections = self.recipe.sections()
+        return config.to_toml({**sections, "data": asdict(self.data), "distill": asdict(self.distill)})
 
     def __post_init__(self):
-        d = self.distill
+        d, recipe = self.distill, self.recipe
         if not d.teacher:
             raise ValueError("distill.teacher: name the model to learn from, a run, a folder or a name on the hub")
-        if self.task.name != "translation":
-            raise ValueError(f"task.name is {self.task.name!r}; what a teacher says is learned as 'translation'")
+        if recipe.task.name != "translation":
+            raise ValueError(f"task.name is {recipe.task.name!r}; what a teacher says is learned as 'translation'")
         if self.data.phrasebook:
             raise ValueError("data.phrasebook: a teacher translates files; heed phrasebook --out FOLDER writes them")
         for name, asked in (("nbest", d.nbest > d.take), ("mix", d.mix)):
@@ -61,27 +63,26 @@ class Plan(Recipe):
                 value = getattr(d, name)
                 raise ValueError(f"distill.{name} is {value}, which needs references: name them as data.target")
         self._check_soft()
-        if d.vocabulary == "teacher" and not self.model.folder:
-            for name, value in (("model.name", self.family), ("subwords.source_model", self.subwords.source_model)):
+        if d.vocabulary == "teacher" and not recipe.model.folder:
+            given = (("model.name", recipe.model.vocabulary), ("subwords.source_model", recipe.subwords.source_model))
+            for name, value in given:
                 if value:
                     raise ValueError(
                         f"{name} is {value!r}, which goes with other subwords than the teacher's: "
                         "set distill.vocabulary to own"
                     )
-        _recipe(self, data=dataclasses.replace(self.data, target=self.data.target or self.data.source))
 
     def _check_soft(self) -> None:
-        soft, drop = self.distill.soft, self.training.r_drop
-        if self.training.teachers:
+        soft, task, folder = self.distill.soft, self.recipe.task, self.recipe.model.folder
+        if task.teachers:
+            raise ValueError(f"task.teacher is {', '.join(task.teachers)!r}, which heed distill sets: use distill.soft")
+        if soft and folder:
             raise ValueError(
-                f"training.teacher is {self.training.teachers!r}, which heed distill sets: use distill.soft"
+                f"distill.soft is {soft} and model.folder {folder}: such a student has subwords of its own"
             )
-        if soft and self.model.folder:
-            raise ValueError(
-                f"distill.soft is {soft} and model.folder {self.model.folder}: such a student has subwords of its own"
-            )
-        if soft and drop:
-            raise ValueError(f"distill.soft is {soft} and training.r_drop is {drop}: a student has one or the other")
+        if soft and task.settings.r_drop:
+            drop = task.settings.r_drop
+            raise ValueError(f"distill.soft is {soft} and task.r_drop is {drop}: a student has one or the other")
 
 
 FIXED = {  # what a student that is gone on with may not change: what has been translated depends on it
@@ -90,14 +91,18 @@ FIXED = {  # what a student that is gone on with may not change: what has been t
 }
 
 
-def read(path: Path | None, changes: list[tuple[str, Any]]) -> Plan:
+def read(path: Path | None, changes: list[tuple[str, Any]], *, saved: bool = False) -> Plan:
     """A plan from a file, or from the changes alone."""
     values = config.load_toml(path) if path is not None else {}
+    if saved:
+        values = upgraded(values)
     for name, value in changes:
         config.override(values, name, value)
-    values.setdefault("data", {})
     try:
-        return config.read(Plan, values)
+        distill = config.read(DistillConfig, values.pop("distill", {}), "distill.")
+        data = config.read(DataConfig, values.get("data", {}), "data.")
+        referenced = {**values.get("data", {}), "target": data.target or data.source}  # as the student will have them
+        return Plan(parse({**values, "data": referenced}), data, distill)
     except ValueError as error:
         raise ValueError(f"{path}: {error}" if path is not None else str(error)) from error
 
@@ -111,7 +116,7 @@ def check_folder(plan: Plan, folder: Path, resume: bool) -> None:
         if (folder / "recipe.toml").is_file():
             raise ValueError(f"{folder} is a run without a teacher: go on with heed train, or choose another --out")
         return
-    before = config.read(Plan, config.load_toml(path))
+    before = read(path, [], saved=True)
     for section, names in FIXED.items():
         for name in names:
             old, new = (getattr(getattr(one, section), name) for one in (before, plan))
@@ -126,27 +131,27 @@ def make(plan: Plan, folder: Path, tell: Tell = lambda what, done, total: None) 
     """Have the teacher translate the corpus, or what is left of it; the recipe by which its student is to be trained."""
     own = (folder / FOLDER).resolve()  # the student is trained on these files, wherever that is asked for
     if not (own / STUDENT).is_file():
-        teacher = load(plan.distill.teacher, plan.training.device)
+        teacher = load(plan.distill.teacher, plan.recipe.training.device, verb="translate")
         plan = _of_languages(plan, teacher.facts.get("languages") or {})
         _check_vocabulary(plan, teacher)
         if plan.distill.soft:
             own_words = teacher.source, teacher.target
             for model, name in zip(teacher.models, plan.distill.teacher, strict=True):
-                check_teacher(model, own_words, name, plan.filters.max_length)
+                check_teacher(model, own_words, name, plan.recipe.filters.max_length)
         tell("reading", 0, 0)
         corpus = _read(plan)  # whatever is wrong with the files is said before anything is written
         own.mkdir(parents=True, exist_ok=True)
-        write_text(own / PLAN, config.to_toml(plan))
-        if plan.distill.vocabulary == "teacher" and not plan.model.folder:
+        write_text(own / PLAN, plan.to_toml())
+        if plan.distill.vocabulary == "teacher" and not plan.recipe.model.folder:
             vocabularies.write(own, (teacher.source, teacher.target))
         for name, texts in zip(VALID, zip(*corpus.held, strict=True), strict=False):
             write_text(own / name, "".join(f"{text}\n" for text in texts))
         _translate(plan.distill, teacher, corpus, own, tell)
     else:
-        before = config.read(Plan, config.load_toml(own / PLAN)).data
+        before = read(own / PLAN, [], saved=True).data
         plan = _of_languages(plan, {"source": before.source_language, "target": before.target_language})
-    write_text(own / PLAN, config.to_toml(plan))
-    write_text(own / STUDENT, config.to_toml(student(plan, own)))
+    write_text(own / PLAN, plan.to_toml())
+    write_text(own / STUDENT, student(plan, own).to_toml())
     return own / STUDENT
 
 
@@ -154,19 +159,21 @@ def student(plan: Plan, own: Path) -> Recipe:
     """The recipe of the student, which learns from the files in the folder `own`."""
     _, *learned = _names(plan.distill)
     texts = {"source": len(learned) * [str(own / SOURCE)], "target": [str(own / name) for name in learned], "tsv": []}
-    if (own / VALID[0]).is_file() and not plan.validated:
+    if (own / VALID[0]).is_file() and not plan.data.validated:
         texts |= {"valid_source": [str(own / VALID[0])], "valid_target": [str(own / VALID[1])]}
-    changes: dict[str, Any] = {"data": dataclasses.replace(plan.data, **texts)}
+    recipe, changes = plan.recipe, {"data": dataclasses.replace(plan.data, **texts)}
     if plan.distill.soft:
-        heard = {"teacher": plan.distill.teacher, "taught": plan.distill.soft}
-        changes["training"] = dataclasses.replace(plan.training, **heard)
+        settings = {"teacher": plan.distill.teacher, "distillation": plan.distill.soft}
+        changes["task"] = type(recipe.task)(dataclasses.replace(recipe.task.settings, **settings))
     if subwords := sorted(own.glob("*.spm")):  # one for both sides, or source.spm and target.spm
         models = {"source_model": str(subwords[0]), "target_model": str(subwords[-1])}
-        changes["subwords"] = dataclasses.replace(plan.subwords, **models)
-    if plan.model.preset == "auto" and not plan.model.folder and plan.model.name != "seq2seq":
-        preset = f"{choose_preset(_count(own / SOURCE))}-6-2"
-        changes["model"] = dataclasses.replace(plan.model, preset=preset)
-    return _recipe(plan, **changes)
+        changes["subwords"] = dataclasses.replace(recipe.subwords, **models)
+    model = recipe.model
+    if model.preset == "auto" and not model.folder:
+        preset = f"{model.system.preset_for(_count(own / SOURCE))}-6-2"
+        if preset in model.system.presets:
+            changes["model"] = dataclasses.replace(model, preset=preset)
+    return dataclasses.replace(recipe, **changes)
 
 
 def _of_languages(plan: Plan, before: Mapping[str, str | None]) -> Plan:
@@ -175,13 +182,12 @@ def _of_languages(plan: Plan, before: Mapping[str, str | None]) -> Plan:
     return dataclasses.replace(plan, data=dataclasses.replace(plan.data, **found))
 
 
-def _recipe(plan: Plan, **changes: Any) -> Recipe:
-    """The plan as a recipe for heed train, some of its sections changed."""
-    return Recipe(**{section.name: getattr(plan, section.name) for section in fields(Recipe)} | changes)
-
-
 def _check_vocabulary(plan: Plan, teacher: Translator) -> None:
-    if plan.distill.vocabulary == "teacher" and not plan.model.folder and not isinstance(teacher.source, Subwords):
+    if (
+        plan.distill.vocabulary == "teacher"
+        and not plan.recipe.model.folder
+        and not isinstance(teacher.source, Subwords)
+    ):
         kind = type(teacher.source).__name__.removesuffix("Vocabulary")
         raise ValueError(
             f"{plan.distill.teacher[0]} has a vocabulary of {kind}, which a new model of heed's cannot have: "
@@ -205,9 +211,9 @@ def _read(plan: Plan) -> _Corpus:
     def lines() -> Iterator[Line]:
         return _lines(data.source, data.target, data.tsv, data.columns, alone=not data.target)
 
-    if plan.validated or not plan.referenced:
+    if data.validated or not plan.referenced:
         return _Corpus(lines(), sum(1 for _ in lines()), [])
-    reasons = corpora.survey(lines(), plan.filters, data.holdout, share=0.1)
+    reasons = corpora.survey(lines(), plan.recipe.filters, data.holdout, share=0.1)
     both = zip(lines(), reasons, strict=True)
     held = [(line.source, line.target) for line, reason in both if corpora.REASONS[reason] == "held out"]
     total = int((reasons == 0).sum())

@@ -5,10 +5,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from heed import config
 from heed.data.batching import DataPosition
 from heed.files import write_text
-from heed.runs.recipe import Recipe, differences
+from heed.runs.recipe import Recipe, differences, read
 from heed.runs.teacher import WEIGHTS
 from heed.training import torchrun
 
@@ -30,7 +29,7 @@ def check_folder(recipe: Recipe, folder: Path, resume: bool, say: Callable[[str]
         raise ValueError(f"{folder} exists already: go on with --resume, or choose another --out")
     if not resume or not path.is_file():
         return
-    before = config.read(Recipe, config.load_toml(path))
+    before = read(path, [], saved=True)
     for name, old, new in differences(before, recipe):
         if _absolute(old) == _absolute(new):  # files, from another folder
             continue
@@ -46,7 +45,7 @@ def _absolute(value: Any) -> Any:
     return str(Path(value).resolve()) if isinstance(value, str) else value
 
 
-def place_of(state: Mapping[str, Any], order: Sequence[Any]) -> tuple[DataPosition, list[str]]:
+def position_of(state: Mapping[str, Any], order: Sequence[Any]) -> tuple[DataPosition, list[str]]:
     """Where in the data to go on, and what to say of it: in another order than before, some texts would be left out."""
     place, before = DataPosition(*state["place"]), state.get("order", order)
     if before == order or not place.index:
@@ -59,8 +58,8 @@ def place_of(state: Mapping[str, Any], order: Sequence[Any]) -> tuple[DataPositi
 def begin(folder: Path) -> None:
     """Make the folder of a run; under torchrun, say in it whose it is."""
     folder.mkdir(parents=True, exist_ok=True)
-    if torchrun.job():
-        write_text(folder / JOB, torchrun.job())
+    if torchrun.job_id():
+        write_text(folder / JOB, torchrun.job_id())
 
 
 @contextmanager
@@ -86,4 +85,4 @@ def alone_in(folder: Path) -> Iterator[None]:
 def restarted(folder: Path) -> bool:
     """Whether torchrun has started again what it began in this folder: then it goes on, without being told to."""
     path = folder / JOB
-    return path.is_file() and path.read_text("utf-8") == torchrun.job()
+    return path.is_file() and path.read_text("utf-8") == torchrun.job_id()

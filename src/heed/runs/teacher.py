@@ -1,4 +1,4 @@
-"""The models that a student listens to while it is trained, if it listens to any."""
+"""The teachers whose predictions a student learns from, if it has any."""
 
 import hashlib
 from collections.abc import Sequence
@@ -9,37 +9,34 @@ from torch import nn
 
 from heed.files import write_text
 from heed.loading import open_package
-from heed.models import LANGUAGE_MODELS
+from heed.models.abilities import EncodesAndDecodes
 from heed.models.package import Package
 from heed.runs.recipe import Recipe
 from heed.vocabularies.vocabulary import Pair
 
 
 def open_teachers(recipe: Recipe) -> dict[str, Package]:
-    """The models that the recipe names; what is wrong with one is said before anything is prepared."""
-    names = recipe.training.teachers
-    if names and recipe.task.name != "translation":
-        raise ValueError(f"training.teacher is {names!r}; it is for translation alone, not for {recipe.task.name}")
-    return {name: _opened(name, recipe.filters.max_length) for name in recipe.training.teacher if name}
+    """The models that the recipe names. What is wrong with one is reported before anything is prepared."""
+    return {name: _opened(name, recipe.filters.max_length) for name in recipe.task.teachers}
 
 
 def _opened(name: str, longest: int) -> Package:
     try:
         package = open_package(name)
     except ValueError as error:
-        raise ValueError(f"training.teacher: {error}") from error
-    check(package.model, package.subwords, name, longest)
+        raise ValueError(f"task.teacher: {error}") from error
+    check(package.model, package.vocabularies, name, longest)
     return package
 
 
 def check(model: nn.Module, subwords: Pair, name: str, longest: int) -> None:
-    """See that a model can be listened to, about texts of so many subwords."""
+    """Refuse a teacher that cannot predict targets of up to `longest` subwords."""
     room = model.config.vocab_size
-    if isinstance(model, LANGUAGE_MODELS) or hasattr(model.config, "labels"):
-        raise ValueError(f"training.teacher is {name}, which does not translate: name a translator")
+    if not isinstance(model, EncodesAndDecodes) or getattr(model.config, "labels", 0):
+        raise ValueError(f"task.teacher is {name}, which does not translate: name a translator")
     if room != len(subwords[-1]):
         raise ValueError(
-            f"training.teacher is {name}, which has room for {room} subwords, but there are {len(subwords[-1])}: "
+            f"task.teacher is {name}, which has room for {room} subwords, but there are {len(subwords[-1])}: "
             "only a teacher without spare room can be listened to"
         )
     places = model.config.max_length - max(len(part.marks.before) for part in subwords)
@@ -53,7 +50,7 @@ WEIGHTS = "teacher.sha256"
 
 
 def check_weights(models: Sequence[nn.Module], path: Path, begun: bool) -> None:
-    """See that what was `begun` goes on with the same weights, whose hashes are kept in a file."""
+    """Refuse to continue with other weights than those that it was `begun` with; their hashes are kept in a file."""
     found = "".join(f"{_hash(model)}\n" for model in models)
     if begun and path.is_file() and path.read_text("utf-8") != found:
         raise ValueError(
@@ -71,20 +68,20 @@ def _hash(model: nn.Module) -> str:
     return digest.hexdigest()
 
 
-def check_room(teacher: nn.Module, name: str, student: nn.Module) -> None:
-    """See that both say what they think of the same subwords."""
+def check_vocab_size(teacher: nn.Module, name: str, student: nn.Module) -> None:
+    """Refuse a teacher with another number of logits than the student."""
     own, room = student.config.vocab_size, teacher.config.vocab_size
     if own != room:
         raise ValueError(
-            f"training.teacher is {name}, which has room for {room} subwords, and the model for {own}: start from one with as many"
+            f"task.teacher is {name}, which has room for {room} subwords, and the model for {own}: start from one with as many"
         )
 
 
-def heard(teacher: Package, name: str, subwords: Pair) -> nn.Module:
-    """The teacher's model, to be listened to by one of these subwords."""
-    if [part.key() for part in teacher.subwords] != [part.key() for part in subwords]:
+def teacher_model(teacher: Package, name: str, vocabularies: Pair) -> nn.Module:
+    """The teacher's model, frozen, for a student with these vocabularies."""
+    if [part.key() for part in teacher.vocabularies] != [part.key() for part in vocabularies]:
         raise ValueError(
-            f"training.teacher is {name}, which has other subwords than this run: take its own "
+            f"task.teacher is {name}, which has other subwords than this run: take its own "
             "(subwords.source_model and target_model), as heed distill does"
         )
     return teacher.model.eval().requires_grad_(False)

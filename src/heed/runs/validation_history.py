@@ -5,16 +5,16 @@ from dataclasses import dataclass, field
 
 @dataclass
 class ValidationHistory:
-    """`best` holds [score, step], best first, a larger score being better."""
+    """`best` holds [score, step], best first; a larger score is better."""
 
     best: list[list[float | int]] = field(default_factory=list)
     saved: list[int] = field(default_factory=list)
     waited: int = 0
     stopped: bool = False
 
-    def note(self, step: int, value: float, *, smaller_is_better: bool, patience: int) -> bool:
-        """Take in a validation; say whether it is the best so far."""
-        score = -value if smaller_is_better else value
+    def add(self, step: int, value: float, *, higher_is_better: bool, patience: int) -> bool:
+        """Record a validation; whether it is the best so far."""
+        score = value if higher_is_better else -value
         best = not self.best or score > self.best[0][0]
         self.best.append([score, step])
         self.best.sort(key=lambda pair: (-pair[0], pair[1]))

@@ -13,8 +13,8 @@ from heed.data.streams import Stream
 from heed.data.vectors import Vectors, VectorsConfig, read
 from heed.data.vectors.layout import layout
 from heed.models.package import Package
-from heed.runs.prepare import Prepared
 from heed.runs.recipe import Recipe
+from heed.tasks.base import Prepared
 from heed.training import checkpoints
 from heed.training.distributed import SingleProcess
 from heed.vocabularies.vocabulary import Vocabulary
@@ -41,7 +41,7 @@ class Coverage(NamedTuple):
         return f"vectors.{self.side}: {how} in {self.file}{drawn}."
 
 
-class Rows(NamedTuple):
+class KnownRows(NamedTuple):
     """Which rows of a table are known, and what they are."""
 
     ids: Int64[np.ndarray, " known"]
@@ -63,11 +63,11 @@ def begin(model: nn.Module, recipe: Recipe, prepared: Prepared, folder: Path, wo
 
     Of a run that goes on, the checkpoint has them: nothing is read.
     """
-    if not recipe.vectors.files:
+    if recipe.vectors is None or not recipe.vectors.files:
         return []
     tables = {side: _table(model, side, recipe.vectors.frozen) for side in recipe.vectors.files}
-    found: dict[str, tuple[Rows, Coverage]] = {}
-    if workers.broadcast(lambda: checkpoints.newest(folder / "checkpoints", lambda sentence: None) is None):
+    found: dict[str, tuple[KnownRows, Coverage]] = {}
+    if workers.broadcast(lambda: checkpoints.read_newest(folder / "checkpoints", lambda sentence: None) is None):
         found = workers.broadcast(lambda: _find(recipe.vectors, tables, prepared))
     for table in set(tables.values()):
         sides = [rows for side, (rows, _) in found.items() if tables[side] is table]
@@ -96,7 +96,7 @@ def _table(model: nn.Module, side: str, frozen: bool) -> nn.Embedding:
 
 def _find(
     config: VectorsConfig, tables: dict[str, nn.Embedding], prepared: Prepared
-) -> dict[str, tuple[Rows, Coverage]]:
+) -> dict[str, tuple[KnownRows, Coverage]]:
     found = {}
     for side, name in config.files.items():
         dim, own = layout(Path(name)).dim, tables[side].embedding_dim
@@ -105,14 +105,14 @@ def _find(
                 f"vectors.{side}: {name} has {dim} numbers a word, but the model's embeddings have {own}: "
                 f"set model.dim to {dim}, or take another file"
             )
-        vocabulary = prepared.subwords[side == "target"]
+        vocabulary = list(prepared.processors.values())[side == "target"]
         found[side] = look_up(side, name, vocabulary, _counts(prepared, side, len(vocabulary)), config.lowercase)
     return found
 
 
 def look_up(
     side: str, name: str, vocabulary: Vocabulary, counts: Int64[np.ndarray, " vocab"], lowercase: bool
-) -> tuple[Rows, Coverage]:
+) -> tuple[KnownRows, Coverage]:
     """The rows of the words of a vocabulary that a file has. `counts` says how often each occurs."""
     if not isinstance(vocabulary, Words):
         raise ValueError(
@@ -136,12 +136,12 @@ def look_up(
         )
     running, of_running = int(counts[ids].sum()), int(counts[used].sum() + counts[marks.unknown])
     coverage = Coverage(side, name, len(ids), len(used), running, of_running, vectors.notes)
-    return Rows(np.array(ids), vectors.matrix[[rows[i] for i in ids]]), coverage
+    return KnownRows(np.array(ids), vectors.matrix[[rows[i] for i in ids]]), coverage
 
 
 def _counts(prepared: Prepared, side: str, size: int) -> Int64[np.ndarray, " vocab"]:
     """How often each token occurs in what is trained on."""
-    corpus = prepared.corpus
+    corpus = prepared.train
     part = corpus if isinstance(corpus, Stream) else corpus.target if side == "target" else corpus.source
     counts = np.zeros(size, np.int64)
     for start in range(0, len(part.ids), CHUNK):
@@ -150,7 +150,7 @@ def _counts(prepared: Prepared, side: str, size: int) -> Int64[np.ndarray, " voc
 
 
 @torch.no_grad()
-def fill(table: nn.Embedding, sides: Sequence[Rows], scale: float | None) -> None:
+def fill(table: nn.Embedding, sides: Sequence[KnownRows], scale: float | None) -> None:
     """Put vectors into a table; of a word that both sides have, the first side's.
 
     Without a `scale` they are made as large as what the model drew for itself: models count on that size, those that
@@ -173,8 +173,8 @@ def embeddings(package: Package, side: str | None) -> Vectors:
     """The vectors of a model: of its words, or of its pieces, which begin with "▁" where they begin a word."""
     if side is None and getattr(package.model, "source_tokens", None) is not None:
         raise ValueError("this model has vectors of source words and others of target words: say whose with --side")
-    source = side != "target" or "labels" in package.facts
-    vocabulary: Any = package.subwords[0 if source else 1]
+    source = side != "target" or "labels" in package.processors
+    vocabulary: Any = package.vocabularies[0 if source else 1]
     own = getattr(package.model, "source_tokens", None) if source else None
     table = package.model.tokens if own is None else own
     marks = vocabulary.marks

@@ -14,3 +14,8 @@ TASKS: dict[str, type[Task]] = {
     "classification": Classification,
     "language": LanguageModelling,
 }
+
+
+def metric_labels() -> dict[str, str]:
+    """The names of all metrics, as people read them; a run's log names them as the task does."""
+    return {metric.name: metric.label for task in TASKS.values() for metric in task.metrics}

@@ -80,6 +80,7 @@ class Task(ABC):
     needs: ClassVar[type]  # the Protocol of the models that it can train
     special_tokens: ClassVar[tuple[str, ...]] = ()  # that the vocabulary must have
     metrics: ClassVar[tuple[Metric, ...]]
+    final_names: ClassVar[tuple[str, ...]] = ()  # the files that `final_files` may write
     products: ClassVar[tuple[type[Product], ...]]  # what a trained model can be to its user, the usual one first
 
     @property
@@ -89,9 +90,11 @@ class Task(ABC):
 
     def check(self, recipe: Any) -> None:
         """Refuse settings of different sections that contradict each other."""
+        return
 
     def check_base(self, recipe: Any, base: Package) -> None:
         """Refuse a pre-trained model that lacks what this task needs."""
+        return
 
     @abstractmethod
     def prepare(self, recipe: Any, base: Package | None, tell: Tell) -> Prepared:
@@ -118,7 +121,7 @@ class Task(ABC):
         """A sentence on how much there is to train on, and what was filtered."""
         return f"{len(prepared.train):,} {self.unit} to train on."
 
-    def notes(self, prepared: Prepared, validation: Validation, max_length: int) -> list[str]:
+    def notes(self, recipe: Any, prepared: Prepared, validation: Validation, max_length: int) -> list[str]:
         """What the user should know before training starts."""
         return []
 

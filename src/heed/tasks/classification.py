@@ -7,6 +7,7 @@ from typing import Any
 
 from torch import nn
 
+from heed.config import check_fraction
 from heed.data.batching import Labelled, labelled
 from heed.data.filters import FiltersConfig
 from heed.data.prepare import TextFiles
@@ -17,7 +18,6 @@ from heed.products.classifier import Classifier
 from heed.tasks.base import Metric, Objective, Prepared, ValidationResult
 from heed.tasks.text import TextTask
 from heed.tasks.validation import mean_nll, sample_rows
-from heed.training.config import check_fraction
 from heed.training.loss import Loss, smoothed_cross_entropy
 from heed.vocabularies.labels import Labels
 from heed.vocabularies.vocabulary import Pair

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from torch import nn
 
+from heed.config import check_fraction
 from heed.data.batching import Noise, with_hidden
 from heed.data.noise import Denoise, sentence_ends
 from heed.data.readers import Line
@@ -20,7 +21,6 @@ from heed.tasks.base import Metric, Objective, Prepared, ValidationResult
 from heed.tasks.sequence_loss import CrossEntropy
 from heed.tasks.text import TextTask, validation_search
 from heed.tasks.validation import mean_nll, sample_rows, short_enough
-from heed.training.config import check_fraction
 from heed.vocabularies.vocabulary import Pair, Vocabulary
 
 

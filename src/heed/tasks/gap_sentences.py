@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from torch import nn
 
+from heed.config import check_fraction
 from heed.data.batching import Batch
 from heed.data.gaps import Gaps
 from heed.data.noise import sentences
@@ -18,7 +19,6 @@ from heed.products.summarizer import Summarizer
 from heed.products.translator.translator import Translator
 from heed.tasks.base import Objective, Prepared, Validation
 from heed.tasks.denoising import Restoration, sentence_tokens
-from heed.training.config import check_fraction
 from heed.training.loss import Loss, smoothed_cross_entropy
 
 

@@ -8,20 +8,20 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from heed.config import check_fraction
 from heed.data.batching import DataPosition
 from heed.data.filters import FiltersConfig
 from heed.data.prepare import Learning, TextFiles, counted, digest, text_stream
 from heed.data.readers import Line
 from heed.data.streams import Window, Windows, flat, rows_of
 from heed.decoding.config import DecodingConfig
-from heed.evaluation.language import total
+from heed.evaluation.perplexity import total_nll
 from heed.models.abilities import ContinuesText
 from heed.models.package import Package
 from heed.products.generator import Generator
 from heed.tasks.base import Metric, Objective, Prepared, Tell, Validation, ValidationResult
 from heed.tasks.text import TextTask, validation_search
 from heed.tasks.validation import sample_rows
-from heed.training.config import check_fraction
 from heed.training.loss import Loss, chunked_cross_entropy
 from heed.vocabularies.vocabulary import Vocabulary
 
@@ -69,13 +69,13 @@ class LanguageLoss:
             state.layers = kept
         return state
 
-    def carried(self) -> dict[str, Tensor]:
+    def recurrent_state(self) -> dict[str, Tensor]:
         """The state as tensors of a checkpoint, by layer and part."""
         layers = [] if self.state is None else self.state.layers
         return {f"{i}.{j}": part for i, layer in enumerate(layers) for j, part in enumerate(layer)}
 
-    def carry_on(self, tensors: Mapping[str, Tensor]) -> None:
-        """Restore what `carried` gave."""
+    def restore_recurrent_state(self, tensors: Mapping[str, Tensor]) -> None:
+        """Continue from what `recurrent_state` gave."""
         layers: dict[int, dict[int, Tensor]] = {}
         for name, part in tensors.items():
             layer, number = map(int, name.split("."))
@@ -157,7 +157,7 @@ class LanguageValidation:
         self.windows = Windows(stream, vocabulary.marks.last, rows=rows, length=max(1, budget // rows))
 
     def run(self, model: nn.Module) -> ValidationResult:
-        return ValidationResult({"loss": total(model, self.windows) / self.tokens}, self._samples(model))
+        return ValidationResult({"loss": total_nll(model, self.windows) / self.tokens}, self._samples(model))
 
     def facts(self, model: nn.Module) -> dict[str, Any]:
         return {}

@@ -14,8 +14,8 @@ from heed.training.loss import (
     TeacherOutput,
     chunked_cross_entropy,
     distillation_loss,
+    ensemble_logits,
     smoothed_cross_entropy,
-    together,
 )
 
 
@@ -79,7 +79,7 @@ class Distilled:
         if isinstance(batch, Packed):
             return self.packed(model, batch)
         with torch.no_grad():
-            target = together([_logits(teacher, batch) for teacher in self.teachers])
+            target = ensemble_logits([_logits(teacher, batch) for teacher in self.teachers])
         return distillation_loss(_logits(model, batch), target, batch.expected, self.smoothing, self.share)
 
     def packed(self, model: EncodesAndDecodes, batch: Packed) -> Loss:
@@ -91,7 +91,7 @@ class Distilled:
             *model.output_weights(),
             batch.expected,
             self.smoothing,
-            lesson=Distillation(outputs, self.share),
+            distillation=Distillation(outputs, self.share),
         )
         return Loss(total, nll, batch.count)
 

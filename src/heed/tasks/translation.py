@@ -7,6 +7,7 @@ from typing import Any
 
 from torch import nn
 
+from heed.config import check_fraction, check_not_negative
 from heed.convert import ctranslate2
 from heed.data import shortlist
 from heed.data.batching import collate
@@ -23,7 +24,6 @@ from heed.tasks.sequence_loss import CrossEntropy, Distilled, RDrop
 from heed.tasks.shortlist import choose
 from heed.tasks.text import TextTask, max_source, validation_search
 from heed.tasks.validation import mean_nll, sample_rows, short_enough
-from heed.training.config import check_fraction, check_not_negative
 from heed.vocabularies.vocabulary import Pair
 
 LARGE = 4000  # target subwords: with fewer, a shortlist saves little
@@ -51,7 +51,7 @@ class TranslationSettings:
 class Translation(TextTask):
     name, title, example = "translation", "Translator, {source} to {target}", "heed translate {} < text"
     Settings, needs, products = TranslationSettings, EncodesAndDecodes, (Translator, Summarizer)
-    samples_subwords = True
+    samples_subwords, final_names = True, (shortlist.FILE,)
     metrics = (
         Metric("chrf", "chrF", True, lambda: signature("chrf")),
         Metric("bleu", "BLEU", True, lambda: signature("bleu")),

@@ -1,4 +1,4 @@
-"""One model out of several: the mean of their weights, or a mean that runs along with training."""
+"""Weight averaging: the mean of several models, or an exponential moving average during training."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,24 +16,24 @@ Weights = dict[str, Tensor]
 def mean(paths: Sequence[Path]) -> Weights:
     """The mean of the weights in these files, one file in memory at a time."""
     total: Weights = {}
-    kinds = {}
+    dtypes = {}
     for path in paths:
         weights = read_weights(path)
         if total and weights.keys() != total.keys():
-            odd = sorted(weights.keys() ^ total.keys())[0]
-            raise ValueError(f"{path} and {paths[0]} are of different models: only one of them has {odd}")
+            extra = sorted(weights.keys() ^ total.keys())[0]
+            raise ValueError(f"{path} and {paths[0]} are of different models: only one of them has {extra}")
         for name, weight in weights.items():
             if name in total and total[name].shape != weight.shape:
                 raise ValueError(
                     f"{path}: {name} has shape {tuple(weight.shape)}, in {paths[0]} {tuple(total[name].shape)}"
                 )
-            kinds[name] = weight.dtype
+            dtypes[name] = weight.dtype
             total[name] = total[name] + weight.double() if name in total else weight.double()
-    return {name: (weight / len(paths)).to(kinds[name]) for name, weight in total.items()}
+    return {name: (weight / len(paths)).to(dtypes[name]) for name, weight in total.items()}
 
 
 class EMA:
-    """An exponential moving average of the weights, quick at first."""
+    """An exponential moving average of the weights; the decay is smaller in the first steps, so that it warms up."""
 
     def __init__(self, model: nn.Module, decay: float):
         self.decay = decay
@@ -42,17 +42,17 @@ class EMA:
     @torch.no_grad()
     def update(self, model: nn.Module, step: int) -> None:
         decay = min(self.decay, (1 + step) / (10 + step))
-        current = model.state_dict()
-        own, new = [local(w) for w in self.weights.values()], [local(current[name]) for name in self.weights]
-        torch._foreach_lerp_(own, new, 1 - decay)
+        state = model.state_dict()
+        averages, current = [local(w) for w in self.weights.values()], [local(state[name]) for name in self.weights]
+        torch._foreach_lerp_(averages, current, 1 - decay)
 
 
 @contextmanager
-def swapped(model: nn.Module, weights: Weights) -> Iterator[None]:
-    """Inside this block a model has other weights."""
-    own = {name: weight.clone() for name, weight in model.state_dict().items()}
+def temporary_weights(model: nn.Module, weights: Weights) -> Iterator[None]:
+    """Run the block with other weights in the model, then put its own back."""
+    original = {name: weight.clone() for name, weight in model.state_dict().items()}
     model.load_state_dict(weights)
     try:
         yield
     finally:
-        model.load_state_dict(own)
+        model.load_state_dict(original)

@@ -1,8 +1,8 @@
-"""Checkpoints: all that a run needs to go on as if it had never stopped.
+"""Checkpoints: everything a run needs to resume as if it had never stopped.
 
-`checkpoints/step-000500/` holds model.safetensors, training.safetensors (optimizer, EMA) and state.json,
-which comes last and has the hashes of the other two. It is written aside and renamed: what bears the
-name is complete. Older ones keep their weights alone, for averaging.
+`checkpoints/step-000500/` holds model.safetensors, training.safetensors (optimizer, EMA) and state.json, which is
+written last and has the hashes of the other two. The folder is written under a temporary name and then renamed, so a
+folder of that name is complete. Older checkpoints keep only their weights, for averaging.
 """
 
 import json
@@ -20,15 +20,15 @@ from heed.files import atomic_folder, sha256, write_json
 from heed.models import folder as model_folder
 from heed.models.folder import write_weights
 from heed.training.average import EMA
-from heed.training.recurrent_state import Carried
-from heed.training.shards import like
+from heed.training.recurrent_state import RecurrentState
+from heed.training.shards import shard_like
 
 MODEL, TRAINING, STATE = "model.safetensors", "training.safetensors", "state.json"
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What was read back."""
+    """The contents of one checkpoint folder."""
 
     step: int
     model: dict[str, Tensor]
@@ -39,7 +39,7 @@ class Checkpoint:
 def write(
     folder: Path, step: int, model: Mapping[str, Tensor], training: Mapping[str, Tensor], state: Mapping[str, Any]
 ) -> Path:
-    """`folder`/step-N, complete or not there at all."""
+    """Write `folder`/step-N atomically."""
     path = folder / f"step-{step:06d}"
     _remove_partial(folder)
     with atomic_folder(path, "replace") as part:
@@ -50,8 +50,8 @@ def write(
     return path
 
 
-def found(folder: Path) -> list[Path]:
-    """The checkpoints of a run, oldest first, whole or thin."""
+def list_checkpoints(folder: Path) -> list[Path]:
+    """The checkpoints of a run, oldest first, including those that keep only their weights."""
     numbered = (path for path in folder.glob("step-*") if path.is_dir() and path.name[5:].isdigit())
     return sorted(numbered, key=step_of)
 
@@ -60,13 +60,13 @@ def step_of(path: Path) -> int:
     return int(path.name.removeprefix("step-"))
 
 
-def newest(folder: Path, tell: Callable[[str], None]) -> Checkpoint | None:
-    """The newest checkpoint that is whole. Of each that is not, `tell` is told in a sentence."""
-    for path in reversed(found(folder)):
+def read_newest(folder: Path, warn: Callable[[str], None]) -> Checkpoint | None:
+    """The newest intact checkpoint; `warn` gets one sentence for each damaged one that is skipped."""
+    for path in reversed(list_checkpoints(folder)):
         try:
             return read(path)
         except ValueError as error:
-            tell(f"{error}; going back to the checkpoint before it")
+            warn(f"{error}; going back to the checkpoint before it")
     return None
 
 
@@ -82,8 +82,8 @@ def read(path: Path) -> Checkpoint:
 
 
 def prune(folder: Path, keep: int, weights_of: Sequence[int]) -> None:
-    """Keep the newest `keep` whole, of the steps `weights_of` the weights alone, and nothing else."""
-    paths = found(folder)
+    """Keep the newest `keep` checkpoints whole and only the weights of the steps `weights_of`; delete the rest."""
+    paths = list_checkpoints(folder)
     for path in paths[:-keep]:
         if step_of(path) in weights_of:
             (path / TRAINING).unlink(missing_ok=True)
@@ -93,57 +93,59 @@ def prune(folder: Path, keep: int, weights_of: Sequence[int]) -> None:
 
 
 def _remove_partial(folder: Path) -> None:
-    """Remove what a killed process left half written."""
+    """Remove the temporary folders of a process that was killed while writing."""
     for part in folder.glob(".*.part"):
         shutil.rmtree(part, ignore_errors=True)
 
 
 def optimizer_tensors(optimizer: Optimizer, names: Sequence[str]) -> dict[str, Tensor]:
-    """The optimizer's memory under the names of the weights it belongs to."""
+    """The optimizer state under the names of the weights it belongs to."""
     state = optimizer.state_dict()["state"]
     return {f"optimizer.{key}.{names[i]}": value for i, entry in state.items() for key, value in entry.items()}
 
 
 def restore_optimizer(optimizer: Optimizer, tensors: Mapping[str, Tensor], names: Sequence[str]) -> None:
     state: dict[int, dict[str, Tensor]] = {}
-    place = {name: i for i, name in enumerate(names)}
+    index = {name: i for i, name in enumerate(names)}
     weights = [weight for group in optimizer.param_groups for weight in group["params"]]
     for full, value in tensors.items():
         if full.startswith("optimizer."):
             _, key, name = full.split(".", 2)
-            state.setdefault(place[name], {})[key] = like(value, weights[place[name]])
+            state.setdefault(index[name], {})[key] = shard_like(value, weights[index[name]])
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
 
 
 class TrainingState:
-    """What a checkpoint is of: a model, the optimizer's memory, and the moving average and what is carried, if any."""
+    """What a checkpoint saves: model, optimizer and, if any, the moving average and the objective's recurrent state."""
 
-    def __init__(self, model: nn.Module, optimizer: Optimizer, ema: EMA | None = None, carried: Carried | None = None):
-        self.model, self.optimizer, self.ema, self.carried = model, optimizer, ema, carried
+    def __init__(
+        self, model: nn.Module, optimizer: Optimizer, ema: EMA | None = None, recurrent: RecurrentState | None = None
+    ):
+        self.model, self.optimizer, self.ema, self.recurrent = model, optimizer, ema, recurrent
         self.names = [name for name, _ in model.named_parameters()]
 
     def tensors(self) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-        """The weights, and the rest."""
+        """The weights, and all other tensors."""
         rest = optimizer_tensors(self.optimizer, self.names)
         if self.ema is not None:
             rest |= {f"ema.{name}": weight for name, weight in self.ema.weights.items()}
-        if self.carried is not None:
-            rest |= self.carried.tensors()
+        if self.recurrent is not None:
+            rest |= self.recurrent.tensors()
         return self.model.state_dict(), rest
 
     def restore(self, weights: Mapping[str, Tensor], rest: Mapping[str, Tensor], folder: Path) -> list[str]:
-        """Be again what was written into `folder`; what to say about it."""
-        own = self.model.state_dict()
-        weights = {name: like(weight, own.get(name, weight)) for name, weight in weights.items()}
+        """Load what was saved in `folder`; return sentences to show the user."""
+        current = self.model.state_dict()
+        weights = {name: shard_like(weight, current.get(name, weight)) for name, weight in weights.items()}
         model_folder.put(self.model, weights, folder)
         restore_optimizer(self.optimizer, rest, self.names)
-        if self.carried is not None:
-            self.carried.restore(rest)
+        if self.recurrent is not None:
+            self.recurrent.restore(rest)
         if self.ema is None:
             return []
         if f"ema.{self.names[0]}" not in rest:
             self.ema = EMA(self.model, self.ema.decay)
             return ["The checkpoint has no moving average: it starts from the weights there."]
         for name, weight in self.ema.weights.items():
-            weight.copy_(like(rest[f"ema.{name}"], weight))
+            weight.copy_(shard_like(rest[f"ema.{name}"], weight))
         return []

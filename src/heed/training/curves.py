@@ -2,18 +2,16 @@
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-from heed.training.report import SCORES
 
 # Okabe and Ito's colours, told apart by all eyes.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#222222")
 _INK, _SOFT, _LINE = "#1d2126", "#626a73", "#e4e2dd"
 _WINDOW = 25
-# how each score is drawn; the loss has a panel of its own
-_STYLES = {"bleu": ("-", "o"), "chrf": ((0, (4, 2)), "s"), "rouge": ((0, (1, 1.5)), "^"), "accuracy": ("-", "D")}
+# of the scores, in turn; the loss has a panel of its own
+_STYLES = (("-", "o"), ((0, (4, 2)), "s"), ((0, (1, 1.5)), "^"), ("-", "D"))
 
 
 @dataclass(frozen=True)
@@ -54,8 +52,8 @@ def read_log(path: Path | str) -> list[dict]:
     return _latest(lines)
 
 
-def plot(folders: Sequence[Path | str], out: Path | str) -> None:
-    """Draw the curves of one or more runs into a .png or .svg picture."""
+def plot(folders: Sequence[Path | str], out: Path | str, labels: Mapping[str, str]) -> None:
+    """Draw the curves of one or more runs into a .png or .svg picture. `labels` are the names of the scores."""
     out = Path(out)
     if out.suffix not in (".png", ".svg"):
         raise ValueError(f"The picture {str(out)!r} ends in {out.suffix!r}; it must end in .png or .svg.")
@@ -68,7 +66,7 @@ def plot(folders: Sequence[Path | str], out: Path | str) -> None:
     ]
     if not any(line["kind"] in ("step", "valid") for run in runs for line in run.lines):
         raise ValueError(f"The logs of {', '.join(names)} hold no steps yet; there is nothing to draw.")
-    _save(_figure(runs), out)
+    _save(_figure(runs, labels), out)
 
 
 def _latest(lines: list[dict]) -> list[dict]:
@@ -83,7 +81,7 @@ def _latest(lines: list[dict]) -> list[dict]:
     return kept[::-1]
 
 
-def _figure(runs: Sequence[RunCurve]):
+def _figure(runs: Sequence[RunCurve], labels: Mapping[str, str]):
     """Return the four panels under the names of the runs."""
     from matplotlib.figure import Figure
 
@@ -91,7 +89,7 @@ def _figure(runs: Sequence[RunCurve]):
     figure.get_layout_engine().set(w_pad=0.12, h_pad=0.12, wspace=0.04, hspace=0.04)
     panels = figure.subplots(2, 2)
     _loss(panels[0, 0], runs)
-    _scores(panels[0, 1], runs)
+    _scores(panels[0, 1], runs, labels)
     _rate(panels[1, 0], runs)
     _speed(panels[1, 1], runs)
     validated = any(line["kind"] == "valid" for run in runs for line in run.lines)
@@ -113,20 +111,20 @@ def _loss(panel, runs: Sequence[RunCurve]) -> None:
     _key(panel, [_handle("training", linewidth=1.2), _handle("validation", linewidth=2.0, marker="o", markersize=4.5)])
 
 
-def _scores(panel, runs: Sequence[RunCurve]) -> None:
+def _scores(panel, runs: Sequence[RunCurve], labels: Mapping[str, str]) -> None:
     """Draw what scores there are of the validation set."""
-    there = [field for field in _STYLES if any(run.points("valid", field)[0] for run in runs)]
-    names = [SCORES[field] for field in there]
+    scored = [name for name in labels if name != "loss" and any(run.points("valid", name)[0] for run in runs)]
+    names = [labels[name] for name in scored]
+    styles = [_STYLES[number % len(_STYLES)] for number in range(len(scored))]
     panel.set_title(f"{names[0][0].upper()}{names[0][1:]}" if len(names) == 1 else "Scores")
-    for field in there:
-        dashes, marker = _STYLES[field]
+    for name, (dashes, marker) in zip(scored, styles, strict=True):
         for run in runs:
-            points = run.points("valid", field)
+            points = run.points("valid", name)
             panel.plot(*points, color=run.colour, linestyle=dashes, linewidth=2.0, marker=marker, markersize=4.5)
     panel.set_ylim(bottom=0)
-    styles = zip(names, (_STYLES[field] for field in there), strict=True)
     if len(names) > 1:
-        _key(panel, [_handle(name, linestyle=dashes, linewidth=2.0, marker=mark) for name, (dashes, mark) in styles])
+        each = zip(names, styles, strict=True)
+        _key(panel, [_handle(name, linestyle=dashes, linewidth=2.0, marker=mark) for name, (dashes, mark) in each])
 
 
 def _rate(panel, runs: Sequence[RunCurve]) -> None:

@@ -1,8 +1,8 @@
-"""A run on several processes: what they agree on, and torch's engines that make one gradient of theirs.
+"""Training on one process or several: collective calls, and torch's engines that sum the gradients.
 
-The loop is handed workers. `SingleProcess` is one process and has nothing to agree on. Those that torchrun starts are
-`Replicated` (DDP: each has the whole model) or `Sharded` (FSDP2: each has a part of every weight). The first one
-writes; what it makes or finds, the others are told.
+The loop is handed workers. `SingleProcess` is one process, so its collective calls do nothing. Processes that torchrun
+starts are `Replicated` (DDP: each has the whole model) or `Sharded` (FSDP2: each has a part of every weight). The first
+process writes files and broadcasts what it makes or finds.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -15,15 +15,13 @@ from torch import Tensor, nn
 
 from heed.nn.transformer import Layer
 from heed.training import shards, torchrun
-from heed.training.average import swapped
+from heed.training.average import temporary_weights
 from heed.training.loss import Loss
 
 T = TypeVar("T")
 Objective = Callable[[nn.Module, Any], Loss]
-STEP, ERRAND = (
-    timedelta(minutes=30),
-    timedelta(days=7),
-)  # how long the others may take: in a step, or over something long
+STEP_TIMEOUT = timedelta(minutes=30)
+LONG_TIMEOUT = timedelta(days=7)  # for what only the first process does, such as preparing data or validating
 
 
 class SingleProcess:
@@ -32,68 +30,68 @@ class SingleProcess:
     rank, world = 0, 1
 
     def __init__(self, device: torch.device = torch.device("cpu")):  # noqa: B008 (a constant)
-        self.device, self.asked = device, False
+        self.device, self.stop_requested = device, False
         if device.index is not None and device.type == "cuda":
-            torch.cuda.set_device(device)  # kernels are started on the current one, wherever their tensors are
+            torch.cuda.set_device(device)  # Triton launches kernels on the current device, wherever the tensors are
 
     @property
     def first(self) -> bool:
         return self.rank == 0
 
-    def wrap(self, model: nn.Module, objective: Objective, compiled: bool = False) -> Objective:
-        """Put the model on its device; the objective as the loop should call it."""
+    def wrap_objective(self, model: nn.Module, objective: Objective, compiled: bool = False) -> Objective:
+        """Move the model to its device, and return the objective as the loop should call it."""
         model.to(self.device)
         return torch.compile(objective, dynamic=True) if compiled else objective
 
-    def more(self, coming: bool) -> AbstractContextManager:
-        """Around a batch: whether more are to come before gradients are needed."""
+    def accumulating(self, more: bool) -> AbstractContextManager:
+        """Context of one batch; with `more` batches to come in this step, gradients need not be summed yet."""
         return nullcontext()
 
     def sum(self, nll: Any, count: int) -> tuple[Any, Any]:
-        """Both over all processes."""
+        """Both summed over all processes."""
         return nll, count
 
-    def add(self, gradients: Tensor) -> None:
-        """Gradients that no engine has summed over all processes."""
+    def sum_gradients(self, gradients: Tensor) -> None:
+        """Sum gradients over all processes, in place, where no engine has done so."""
 
-    def ask_to_leave(self) -> None:
-        self.asked = True
+    def request_stop(self) -> None:
+        self.stop_requested = True
 
-    def leaving(self) -> bool:
-        """Whether anyone has been asked to leave: the same answer at all, after the same step."""
-        return self.asked
+    def should_stop(self) -> bool:
+        """Whether any process was asked to stop: the same answer everywhere after the same step."""
+        return self.stop_requested
 
     def broadcast(self, make: Callable[[], T] = lambda: None) -> T:
-        """What the first process makes of it, at all. The others wait as long as it takes."""
+        """The result of calling `make` on the first process. The others wait as long as it takes."""
         return make()
 
-    def in_turn(self, make: Callable[[], T]) -> T:
-        """What each process makes; the first before the others, who may find what it has left in a cache."""
+    def first_before_others(self, make: Callable[[], T]) -> T:
+        """Call `make` everywhere, on the first process before the others, which may then use what it has cached."""
         return make()
 
     def broadcast_tensors(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """The tensors of the first process, at all."""
+        """The tensors of the first process."""
         return dict(tensors)
 
-    def rows(self, part: Tensor) -> Tensor:
-        """The rows of all processes, in order; each has as many."""
-        return part
+    def gather_rows(self, rows: Tensor) -> Tensor:
+        """The rows of all processes, ordered by rank; each process has the same number."""
+        return rows
 
     def errors_from_first(self) -> AbstractContextManager:
-        """Around what fails at all processes or at none: the first alone says why."""
+        """Context of something that fails on all processes or on none: only the first reports the error."""
         return nullcontext()
 
     @contextmanager
     def full_model(self, model: nn.Module, weights: Mapping[str, Tensor] | None = None) -> Iterator[nn.Module | None]:
-        """For the first process to look at: the model, whole, with these weights or its own."""
-        with nullcontext() if weights is None else swapped(model, dict(weights)):
+        """The unsharded model, with these weights or its own, on the first process."""
+        with nullcontext() if weights is None else temporary_weights(model, dict(weights)):
             yield model
 
-    def explain(self, error: RuntimeError) -> None:
-        """Raise a better error where this one came from the others."""
+    def raise_if_peer_died(self, error: RuntimeError) -> None:
+        """Raise a clearer error if this one means that another process has died."""
 
     def close(self) -> None:
-        """Part from the others."""
+        """Leave the process group."""
 
 
 class MultiProcess(SingleProcess):
@@ -109,65 +107,65 @@ class MultiProcess(SingleProcess):
             store=store,
             rank=rank,
             world_size=world,
-            timeout=STEP,
+            timeout=STEP_TIMEOUT,
             device_id=device if device.type == "cuda" else None,
         )
-        self.patient = dist.new_group(backend="gloo", timeout=ERRAND)
-        self.agreed: _Coming | None = None
-        self.coming: _Coming | None = None
+        self.long_group = dist.new_group(backend="gloo", timeout=LONG_TIMEOUT)
+        self.stops_before: _PendingNumber | None = None  # stop requests, as of the step before the last
+        self.stops: _PendingNumber | None = None  # as of the last step, perhaps not yet on the CPU
 
     def sum(self, nll: Any, count: int) -> tuple[Tensor, Tensor]:
-        """Both over all processes; who has been asked to leave is told along with them."""
-        sums = torch.tensor([0.0, count, self.asked], dtype=torch.float64).to(self.device, non_blocking=True)
+        """Both summed over all processes; the requests to stop are summed in the same message."""
+        sums = torch.tensor([0.0, count, self.stop_requested], dtype=torch.float64).to(self.device, non_blocking=True)
         sums[0] += nll
         self.dist.all_reduce(sums)
-        self.agreed, self.coming = self.coming, _Coming(sums[2])
+        self.stops_before, self.stops = self.stops, _PendingNumber(sums[2])
         return sums[0], sums[1]
 
-    def add(self, gradients: Tensor) -> None:
+    def sum_gradients(self, gradients: Tensor) -> None:
         self.dist.all_reduce(gradients)
 
-    def leaving(self) -> bool:
-        """By what was known one step before: to wait for that keeps no device waiting."""
-        return self.agreed is not None and self.agreed.read() > 0
+    def should_stop(self) -> bool:
+        """By the sums of one step before: reading those of the last would make the CPU wait for the device."""
+        return self.stops_before is not None and self.stops_before.read() > 0
 
     def broadcast(self, make: Callable[[], T] = lambda: None) -> T:
-        failed, kept = None, [None, False]
+        error, message = None, [None, False]  # the result, and whether there was an error instead
         if self.first:
             try:
-                kept = [make(), False]
-            except Exception as error:  # raised below, when the others know
-                failed, kept = error, [None, True]
+                message = [make(), False]
+            except Exception as raised:  # raised again below, once the others know
+                error, message = raised, [None, True]
         try:
-            self.dist.broadcast_object_list(kept, src=0, group=self.patient)
-        except FileNotFoundError as error:
+            self.dist.broadcast_object_list(message, src=0, group=self.long_group)
+        except FileNotFoundError as missing:
             raise ValueError(
-                f"{error.filename} is not on this machine, but the first process of the run has it: set HEED_CACHE to a folder "
+                f"{missing.filename} is not on this machine, but the first process of the run has it: set HEED_CACHE to a folder "
                 "that all machines share"
-            ) from error
-        if failed is not None:
-            raise failed
-        if kept[1]:
-            raise SystemExit(1)  # the first process says why
-        return kept[0]
+            ) from missing
+        if error is not None:
+            raise error
+        if message[1]:
+            raise SystemExit(1)  # the first process reports the error
+        return message[0]
 
-    def in_turn(self, make: Callable[[], T]) -> T:
+    def first_before_others(self, make: Callable[[], T]) -> T:
         made: list[T] = []
         self.broadcast(lambda: made.append(make()))
         return made[0] if made else make()
 
     def broadcast_tensors(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        kinds = self.broadcast(lambda: {name: (tuple(tensor.shape), tensor.dtype) for name, tensor in tensors.items()})
-        found = {}
-        for name, (shape, dtype) in kinds.items():
-            found[name] = tensors[name].contiguous() if self.first else torch.empty(shape, dtype=dtype)
-            self.dist.broadcast(found[name], src=0, group=self.patient)
-        return found
+        shapes = self.broadcast(lambda: {name: (tuple(tensor.shape), tensor.dtype) for name, tensor in tensors.items()})
+        received = {}
+        for name, (shape, dtype) in shapes.items():
+            received[name] = tensors[name].contiguous() if self.first else torch.empty(shape, dtype=dtype)
+            self.dist.broadcast(received[name], src=0, group=self.long_group)
+        return received
 
-    def rows(self, part: Tensor) -> Tensor:
-        every = [torch.empty_like(part, memory_format=torch.contiguous_format) for _ in range(self.world)]
-        self.dist.all_gather(every, part.contiguous())
-        return torch.cat(every)
+    def gather_rows(self, rows: Tensor) -> Tensor:
+        gathered = [torch.empty_like(rows, memory_format=torch.contiguous_format) for _ in range(self.world)]
+        self.dist.all_gather(gathered, rows.contiguous())
+        return torch.cat(gathered)
 
     @contextmanager
     def errors_from_first(self) -> Iterator[None]:
@@ -178,10 +176,10 @@ class MultiProcess(SingleProcess):
                 raise
             raise SystemExit(1) from None
 
-    def explain(self, error: RuntimeError) -> None:
+    def raise_if_peer_died(self, error: RuntimeError) -> None:
         if not isinstance(error, self.dist.DistError) and "gloo" not in str(error).lower():
             return
-        if self.rank > 1:  # two say it: one of them may be the dead one
+        if self.rank > 1:  # two processes report it, since one of the two may be the dead one
             raise SystemExit(1) from error
         raise ValueError(
             f"another process of this run has died, or cannot be reached any more (process {self.rank} of {self.world} "
@@ -196,47 +194,47 @@ class MultiProcess(SingleProcess):
 class Replicated(MultiProcess):
     """Each process has the whole model, and a share of the batch (DDP)."""
 
-    engine = None  # until one is asked for
+    engine = None  # until `wrap_objective`
 
-    def wrap(self, model: nn.Module, objective: Objective, compiled: bool = False) -> Objective:
+    def wrap_objective(self, model: nn.Module, objective: Objective, compiled: bool = False) -> Objective:
         from torch.nn.parallel import DistributedDataParallel
 
         model.to(self.device)
-        module = _Module(model, _nothing, self.world)
+        module = _ModelAndObjective(model, _zero_loss, self.world)
         self.engine = DistributedDataParallel(module, gradient_as_bucket_view=True)
-        self.engine.broadcast_buffers = False  # none of ours ever changes
-        # Gradients are summed in groups, which torch makes anew after the first step. Have that behind before a step
-        # counts: so a run that goes on sums in the same order, and to the same bits, as one that was never stopped.
+        self.engine.broadcast_buffers = False  # our buffers never change
+        # DDP sums gradients in buckets, which it rebuilds after the first backward pass. Do one here: then a resumed run
+        # sums in the same order, and to the same bits, as an uninterrupted one.
         self.engine(None).total.backward()
         self.engine.zero_grad()
-        module.objective = super().wrap(model, objective, compiled)
+        module.objective = super().wrap_objective(model, objective, compiled)
         return lambda _, batch: self.engine(batch)
 
-    def more(self, coming: bool) -> AbstractContextManager:
-        return self.engine.no_sync() if coming and self.engine is not None else nullcontext()
+    def accumulating(self, more: bool) -> AbstractContextManager:
+        return self.engine.no_sync() if more and self.engine is not None else nullcontext()
 
 
 class Sharded(MultiProcess):
-    """Each process has a part of every weight and of the optimizer's memory, and a share of the batch (FSDP2).
+    """Each process has a part of every weight and of the optimizer state, and a share of the batch (FSDP2).
 
-    The gradients of each batch are summed at once, also where several make a step: kept whole, they would not fit.
+    The gradients of each batch are summed at once, even when accumulating: unsharded gradients would not fit.
     """
 
-    def wrap(self, model: nn.Module, objective: Objective, compiled: bool = False) -> Objective:
+    def wrap_objective(self, model: nn.Module, objective: Objective, compiled: bool = False) -> Objective:
         from torch.distributed.device_mesh import init_device_mesh
         from torch.distributed.fsdp import fully_shard
 
         mesh = init_device_mesh(self.device.type, (self.world,))
         for layer in [module for module in model.modules() if isinstance(module, Layer)]:
             if compiled:
-                layer.compile(dynamic=True)  # the weights come and go between layers, not inside
+                layer.compile(dynamic=True)  # FSDP gathers weights between layers, never inside a compiled one
             fully_shard(layer, mesh=mesh)
-        engine = fully_shard(_Module(model, objective, self.world), mesh=mesh)
+        engine = fully_shard(_ModelAndObjective(model, objective, self.world), mesh=mesh)
         return lambda _, batch: engine(batch)
 
     @contextmanager
     def full_model(self, model: nn.Module, weights: Mapping[str, Tensor] | None = None) -> Iterator[nn.Module | None]:
-        full = shards.gathered(model.state_dict() if weights is None else weights, keep=self.first)
+        full = shards.gather(model.state_dict() if weights is None else weights, keep=self.first)
         copy = None
         if self.first:
             copy = type(model)(model.config)
@@ -245,8 +243,8 @@ class Sharded(MultiProcess):
         yield copy
 
 
-class _Module(nn.Module):
-    """A model and its objective as one module: what torch's engines take."""
+class _ModelAndObjective(nn.Module):
+    """A model and its objective as one module, as DDP and FSDP need it."""
 
     def __init__(self, model: nn.Module, objective: Objective, world: int):
         super().__init__()
@@ -254,19 +252,17 @@ class _Module(nn.Module):
 
     def forward(self, batch: Any) -> Loss:
         loss = self.objective(self.model, batch)
-        return loss._replace(
-            total=loss.total * self.world
-        )  # engines take the mean of the processes; the loop wants sums
+        return loss._replace(total=loss.total * self.world)  # the engines average over processes; the loop wants sums
 
 
-def _nothing(model: nn.Module, batch: None) -> Loss:
-    """A loss of zero in which every weight has its part."""
+def _zero_loss(model: nn.Module, batch: None) -> Loss:
+    """A loss of zero that depends on every weight."""
     total = sum(weight.sum() for weight in model.parameters() if weight.requires_grad) * 0
     return Loss(total, total.detach(), 0)
 
 
-class _Coming:
-    """A number on its way from a device."""
+class _PendingNumber:
+    """A number that is being copied from a device without waiting for it."""
 
     def __init__(self, number: Tensor):
         self.number = number.to("cpu", non_blocking=True)
@@ -281,9 +277,9 @@ class _Coming:
 
 
 def join(device: torch.device, parallel: Literal["ddp", "fsdp"]) -> SingleProcess:
-    """The workers of this process: with the others where torchrun has started some, else alone."""
-    if not torchrun.several():
+    """The workers of this process: one of several if torchrun has started it, else a single one."""
+    if not torchrun.is_distributed():
         return SingleProcess(device)
     kind = Replicated if parallel == "ddp" else Sharded
-    rank, world = torchrun.number()
-    return kind(device, rank, world, torchrun.meet(rank, world))
+    rank, world = torchrun.rank_and_world()
+    return kind(device, rank, world, torchrun.rendezvous_store(rank, world))

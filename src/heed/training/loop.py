@@ -1,4 +1,4 @@
-"""The training loop. There is one; what differs from task to task is handed to it."""
+"""The training loop. There is only one; everything that differs between tasks is passed in."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -13,29 +13,29 @@ from torch.optim import Optimizer
 from heed.training.distributed import SingleProcess
 from heed.training.loss import Loss
 from heed.training.schedule import Schedule
-from heed.training.shards import is_shared, local, whole
+from heed.training.shards import full, is_sharded, local
 
-APART = 2_654_435_761  # its multiples are far from each other, also in the 32 bits of a seed that the CPU minds
+RANK_STRIDE = 2_654_435_761  # keeps seeds of ranks far apart, also in the low 32 bits, which are all the CPU uses
 
 
 class Progress(NamedTuple):
-    """One update, of all processes. The tensors are still on the device: to look at one is to wait for it."""
+    """One update, summed over all processes. The tensors are still on the device: reading one waits for it."""
 
     step: int
-    place: Any
+    position: Any
     nll: Tensor
     count: int | Tensor
-    gradient: Tensor
+    gradient_norm: Tensor
     rate: float
 
 
 @runtime_checkable
-class Passes(Protocol):
-    """Who goes forward and back in the objective's stead, one batch after another.
+class ForwardBackward(Protocol):
+    """Runs the forward and backward passes of one batch, in place of the objective and autograd.
 
-    Whoever asks for `sum` has all gradients of the step end to end, and parts of it at the weights. One process needs
-    none of that: `step` may do the optimizer's work too and tell how large the gradient was. If it does not, gradients
-    are at the weights after it.
+    Reading `sum` gives all gradients of the step as one flat tensor, of which those of the weights are views. A single
+    process does not need that: `step` may do the optimizer's step as well, and return the norm of the gradient. If it
+    returns None instead, it has left the gradients at the weights.
     """
 
     @property
@@ -59,41 +59,41 @@ def train(  # noqa: PLR0913 (the parts of a loop, each by its name)
     seed: int = 0,
     workers: SingleProcess = SingleProcess(),  # noqa: B008 (it keeps nothing)
     context: Callable[[], AbstractContextManager] = nullcontext,
-    passes: Passes | None = None,
+    forward_backward: ForwardBackward | None = None,
     after_step: Sequence[Callable[[Progress], bool | None]] = (),
 ) -> None:
-    """An update for each of `steps`, from `accumulate` batches; `batches` gives each with the place after it.
+    """One update for each of `steps`, from `accumulate` batches; `batches` yields (position after the batch, batch).
 
-    The gradient is that of the mean over all tokens of the step, however they fall into batches and to
-    workers. Chance (dropout) is drawn from the seed, the step and the worker's number alone, so a step is
-    the same whenever it is run. `passes`, where given, goes forward and back in the objective's stead. After
-    each step whoever asked is told, in order; the loop ends when one of them says so.
+    The gradient is that of the mean over all tokens of the step, however they are split into batches and among workers.
+    Dropout is seeded by the seed, the step and the rank alone, so a step is the same whenever it is run.
+    `forward_backward`, if given, replaces the objective and its backward pass. After each step the callbacks
+    `after_step` are called in order; the loop ends when one returns True.
     """
     weights = [weight for weight in model.parameters() if weight.requires_grad]
     for step in steps:
         model.train()
-        torch.manual_seed(seed * 1_000_003 + step + workers.rank * APART)
-        rate = set_rate(optimizer, schedule(step))
-        nll, count, place = 0.0, 0, None
+        torch.manual_seed(seed * 1_000_003 + step + workers.rank * RANK_STRIDE)
+        rate = set_learning_rate(optimizer, schedule(step))
+        nll, count, position = 0.0, 0, None
         for done in range(1, accumulate + 1):
-            place, batch = next(batches)
-            with workers.more(coming=done < accumulate):
-                if passes is None:
+            position, batch = next(batches)
+            with workers.accumulating(more=done < accumulate):
+                if forward_backward is None:
                     with context():
                         loss = objective(model, batch)
                     loss.total.backward()
                 else:
-                    loss = passes(batch)
+                    loss = forward_backward(batch)
             nll, count = nll + loss.nll, count + loss.count
         nll, count = workers.sum(nll, count)
-        gradient = _update(weights, optimizer, count, clip, passes, workers)
+        gradient_norm = _update(weights, optimizer, count, clip, forward_backward, workers)
         optimizer.zero_grad()
-        progress = Progress(step, place, nll, count, gradient, rate)
-        if any([tell(progress) for tell in after_step]):  # a list: everyone is told
+        progress = Progress(step, position, nll, count, gradient_norm, rate)
+        if any([callback(progress) for callback in after_step]):  # a list, so that every callback is called
             return
 
 
-def set_rate(optimizer: Optimizer, rate: float) -> float:
+def set_learning_rate(optimizer: Optimizer, rate: float) -> float:
     for group in optimizer.param_groups:
         group["lr"] = rate
     return rate
@@ -104,30 +104,28 @@ def _update(
     optimizer: Optimizer,
     count: int | Tensor,
     clip: float,
-    passes: Passes | None,
+    forward_backward: ForwardBackward | None,
     workers: SingleProcess,
 ) -> Tensor:
-    """A step by gradients that are sums over `count`; how large their mean was."""
-    if passes is not None and workers.world > 1:
-        workers.add(passes.sum)
-    elif passes is not None:
-        size = passes.step(optimizer, count, clip)
-        if size is not None:
-            return size
-    size = settle([weight.grad for weight in weights if weight.grad is not None], count, clip)
+    """An optimizer step from gradients that are sums over `count` tokens; returns the norm of their mean."""
+    if forward_backward is not None and workers.world > 1:
+        workers.sum_gradients(forward_backward.sum)
+    elif forward_backward is not None:
+        norm = forward_backward.step(optimizer, count, clip)
+        if norm is not None:
+            return norm
+    norm = average_and_clip([weight.grad for weight in weights if weight.grad is not None], count, clip)
     optimizer.step()
-    increment_version(
-        [weight for weight in weights if not is_shared(weight)]
-    )  # torch's fused steps do not say what they write
-    return size
+    increment_version([w for w in weights if not is_sharded(w)])  # torch's fused optimizers do not do it themselves
+    return norm
 
 
-def settle(gradients: Sequence[Tensor], count: int | Tensor, clip: float) -> Tensor:
-    """Of sums make means, and of those no more than `clip` (0: as they are); how large they were.
+def average_and_clip(gradients: Sequence[Tensor], count: int | Tensor, clip: float) -> Tensor:
+    """Divide sums by `count` and clip their norm to `clip` (0: no clipping), in place; the norm before clipping.
 
-    In one pass over them, and without waiting for a count that is still on the device.
+    One pass over the gradients, without waiting for a count that is still on the device.
     """
-    size = whole(get_total_norm(gradients)) / count
-    factor = (clip / (size + 1e-6)).clamp(max=1) / count if clip else torch.ones_like(size) / count
+    norm = full(get_total_norm(gradients)) / count
+    factor = (clip / (norm + 1e-6)).clamp(max=1) / count if clip else torch.ones_like(norm) / count
     torch._foreach_mul_([local(gradient) for gradient in gradients], factor)
-    return size
+    return norm

@@ -1,4 +1,4 @@
-"""Loss and speed of a run at work."""
+"""Loss and speed of a running training run."""
 
 import math
 import time
@@ -8,7 +8,6 @@ from heed.training.loop import Progress
 
 
 def perplexity(loss: float) -> float:
-    """How many words it was as unsure among, on average."""
     return math.exp(min(loss, 50.0))
 
 
@@ -28,21 +27,21 @@ class Meter:
 
     def read(self, progress: Progress) -> dict[str, Any]:
         self.check(progress)
-        count, gradient = float(self.count), float(progress.gradient)
+        count, gradient = float(self.count), float(progress.gradient_norm)
         loss = float(self.nll) / count
         now = time.monotonic()
         speed = count / max(now - self.since - self.paused, 1e-9)
-        each = (now - self.began) / max(progress.step - self.first, 1)
+        seconds_per_step = (now - self.began) / max(progress.step - self.first, 1)
         self.nll, self.count, self.paused, self.since = 0.0, 0, 0.0, now
         return {
-            "step": progress.step, "epoch": progress.place.epoch, "loss": loss, "perplexity": perplexity(loss),
+            "step": progress.step, "epoch": progress.position.epoch, "loss": loss, "perplexity": perplexity(loss),
             "rate": progress.rate, "gradient": gradient, "tokens_per_second": speed, "seconds": now - self.began,
-            "seconds_left": each * (self.steps - progress.step),
+            "seconds_left": seconds_per_step * (self.steps - progress.step),
         }  # fmt: skip
 
     def check(self, progress: Progress) -> None:
-        """Refuse to go on, and to save, once the loss is not a number, or its gradient, which the weights have followed."""
-        wrong = [name for name in ("nll", "gradient") if not math.isfinite(float(getattr(progress, name)))]
+        """Raise when the loss or the gradient is not finite, before weights that are NaN as well are saved."""
+        wrong = [name for name in ("nll", "gradient_norm") if not math.isfinite(float(getattr(progress, name)))]
         if wrong:
             what = "loss" if wrong[0] == "nll" else "gradient"
             raise ValueError(

@@ -1,4 +1,4 @@
-"""What an objective carries from one batch to the next, as a checkpoint keeps it: the rows of all processes together."""
+"""The hidden state that an objective carries from batch to batch (truncated backpropagation), as a checkpoint saves it."""
 
 from collections.abc import Mapping
 from typing import Protocol, runtime_checkable
@@ -7,35 +7,35 @@ from torch import Tensor
 
 from heed.training.distributed import SingleProcess
 
-PREFIX = "carried."
+PREFIX = "carried."  # of the names in training.safetensors
 
 
 @runtime_checkable
-class Carries(Protocol):
-    """An objective with a memory, a row for each of the rows of its batches."""
+class HasRecurrentState(Protocol):
+    """An objective with a hidden state: tensors with one row for each row of its batches."""
 
-    def carried(self) -> dict[str, Tensor]: ...
+    def recurrent_state(self) -> dict[str, Tensor]: ...
 
-    def carry_on(self, tensors: Mapping[str, Tensor]) -> None: ...
+    def restore_recurrent_state(self, tensors: Mapping[str, Tensor]) -> None: ...
 
 
-class Carried:
-    """The memory of an objective, if it has one."""
+class RecurrentState:
+    """Saves and restores the hidden state of an objective, over all processes; empty if the objective has none."""
 
     def __init__(self, objective: object, workers: SingleProcess):
-        self.objective = objective if isinstance(objective, Carries) else None
+        self.objective = objective if isinstance(objective, HasRecurrentState) else None
         self.workers = workers
 
     def tensors(self) -> dict[str, Tensor]:
-        """All of it; every process must ask."""
-        own = self.objective.carried() if self.objective else {}
-        return {PREFIX + name: self.workers.rows(part) for name, part in own.items()}
+        """The rows of all processes. A collective call: every process must make it."""
+        state = self.objective.recurrent_state() if self.objective else {}
+        return {PREFIX + name: self.workers.gather_rows(rows) for name, rows in state.items()}
 
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
-        """To each process the rows that it goes on with."""
+        """Give this process its share of the saved rows."""
         if self.objective:
-            own = {name.removeprefix(PREFIX): part for name, part in tensors.items() if name.startswith(PREFIX)}
+            state = {name.removeprefix(PREFIX): rows for name, rows in tensors.items() if name.startswith(PREFIX)}
             rank, world = self.workers.rank, self.workers.world
-            self.objective.carry_on(
-                {name: part.chunk(world)[rank].to(self.workers.device) for name, part in own.items()}
+            self.objective.restore_recurrent_state(
+                {name: rows.chunk(world)[rank].to(self.workers.device) for name, rows in state.items()}
             )

@@ -3,7 +3,7 @@
 import importlib.util
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,6 @@ from rich.table import Table
 from heed.files import write_bytes
 
 WIDE = 110  # columns: with fewer the bar tells less, rather than not how much is left
-SCORES = {"loss": "loss", "bleu": "BLEU", "chrf": "chrF", "rouge": "ROUGE-L", "accuracy": "accuracy"}
 
 
 class Log:
@@ -95,13 +94,16 @@ class Report:
             left = facts["seconds_left"]
             self.say(f"step {facts['step']:,} of {self.steps:,} · {text} · {left / 60:.1f} min left")
 
-    def valid(self, facts: dict[str, Any], samples: Sequence[tuple[str, str, str]], best: bool) -> None:
+    def valid(
+        self, facts: dict[str, Any], samples: Sequence[tuple[str, str, str]], best: bool, labels: Mapping[str, str]
+    ) -> None:
+        """A validation: a table of the last ones, and samples. `labels` are the names of the scores."""
         if self.quiet:
             return
         self.table.append({**facts, "best": best})
         table = Table(title=None, header_style="dim", box=None, padding=(0, 1))  # all of it within 80 columns
-        scores = [name for name in SCORES if name in facts and name != "loss"]
-        for name in ("step", "epoch", "valid loss", "perplexity", *(SCORES[name] for name in scores), ""):
+        scores = [name for name in labels if name in facts and name != "loss"]
+        for name in ("step", "epoch", "valid loss", "perplexity", *(labels[name] for name in scores), ""):
             table.add_column(name, justify="right")
         for row in self.table[-5:]:
             table.add_row(

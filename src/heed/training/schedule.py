@@ -12,12 +12,12 @@ def noam(dim: int, warmup: int, factor: float = 1.0) -> Schedule:
 
 
 def inverse_root(peak: float, warmup: int) -> Schedule:
-    """Up to `peak` in `warmup` steps, then down with the root of the step."""
+    """Linear warm-up to `peak`, then decay with the inverse square root of the step."""
     return lambda step: peak * min(step / max(warmup, 1), math.sqrt(max(warmup, 1) / step))
 
 
 def cosine(peak: float, warmup: int, steps: int) -> Schedule:
-    """Up to `peak`, then down half a wave of the cosine to nothing at `steps`."""
+    """Linear warm-up to `peak`, then half a cosine down to zero at `steps`."""
 
     def rate(step: int) -> float:
         if step <= warmup:
@@ -29,5 +29,5 @@ def cosine(peak: float, warmup: int, steps: int) -> Schedule:
 
 
 def constant(peak: float, warmup: int) -> Schedule:
-    """Up to `peak`, and on."""
+    """Linear warm-up to `peak`, then constant."""
     return lambda step: peak * min(1.0, step / max(warmup, 1))

@@ -1,39 +1,39 @@
-"""Tensors of which each process may hold a part (torch's DTensor), and tensors that are whole, alike."""
+"""The same calls for sharded tensors (torch's DTensor, FSDP2) and for ordinary ones."""
 
 from collections.abc import Mapping
 
 from torch import Tensor
 
 
-def is_shared(tensor: Tensor) -> bool:
-    """Whether this process holds a part of it alone; asked without loading torch's tensors of many processes."""
+def is_sharded(tensor: Tensor) -> bool:
+    """Whether this process holds only a shard; tested by attribute, so that torch.distributed is not imported."""
     return hasattr(tensor, "full_tensor")
 
 
 def local(tensor: Tensor) -> Tensor:
-    """What this process holds of it."""
-    return tensor.to_local() if is_shared(tensor) else tensor
+    """The shard of this process, or the tensor itself."""
+    return tensor.to_local() if is_sharded(tensor) else tensor
 
 
-def whole(tensor: Tensor) -> Tensor:
-    """All of it. Every process must ask, in the same order."""
-    return tensor.full_tensor() if is_shared(tensor) else tensor
+def full(tensor: Tensor) -> Tensor:
+    """The full tensor. A collective call: every process must make it, in the same order."""
+    return tensor.full_tensor() if is_sharded(tensor) else tensor
 
 
-def gathered(tensors: Mapping[str, Tensor], keep: bool) -> dict[str, Tensor]:
-    """All of each; what was in parts comes one by one, and leaves the device at once. Who does not `keep` gets nothing."""
+def gather(tensors: Mapping[str, Tensor], keep: bool) -> dict[str, Tensor]:
+    """All tensors in full, sharded ones moved to the CPU one by one to save device memory; nothing unless `keep`."""
     kept = {}
     for name, tensor in tensors.items():
-        full = whole(tensor.detach())
+        gathered = full(tensor.detach())
         if keep:
-            kept[name] = full.cpu() if is_shared(tensor) else full
+            kept[name] = gathered.cpu() if is_sharded(tensor) else gathered
     return kept
 
 
-def like(full: Tensor, other: Tensor) -> Tensor:
-    """Of a tensor that is here whole, what this process should hold: laid out as `other` of the same shape is."""
-    if not is_shared(other) or full.shape != other.shape:
-        return full
+def shard_like(tensor: Tensor, other: Tensor) -> Tensor:
+    """Shard a full tensor as `other` is; as it is if `other` is not sharded or has another shape."""
+    if not is_sharded(other) or tensor.shape != other.shape:
+        return tensor
     from torch.distributed.tensor import distribute_tensor
 
-    return distribute_tensor(full.to(other.device), other.device_mesh, other.placements, src_data_rank=None)
+    return distribute_tensor(tensor.to(other.device), other.device_mesh, other.placements, src_data_rank=None)

@@ -1,4 +1,4 @@
-"""What torchrun, or anything that speaks as it does, tells a process that it starts."""
+"""What torchrun, or a launcher with the same interface, tells the processes that it starts."""
 
 import os
 import socket
@@ -9,23 +9,23 @@ from uuid import uuid4
 import torch
 
 
-def several() -> bool:
+def is_distributed() -> bool:
     """Whether this process is one of several."""
     return all(name in os.environ for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"))
 
 
-def number() -> tuple[int, int]:
-    """The number of this process, and how many there are."""
+def rank_and_world() -> tuple[int, int]:
+    """The rank of this process and the number of processes."""
     return int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 
 
 def is_first() -> bool:
-    return not several() or number()[0] == 0
+    return not is_distributed() or rank_and_world()[0] == 0
 
 
-def card(name: str) -> str:
-    """The device of this process, by that of the run: of several on a machine, each has the card of its number."""
-    if not several() or name == "cpu" or (name == "auto" and not torch.cuda.is_available()):
+def local_device(name: str) -> str:
+    """The device of this process, given that of the run: each of several processes has the GPU of its local rank."""
+    if not is_distributed() or name == "cpu" or (name == "auto" and not torch.cuda.is_available()):
         return name
     if name not in ("auto", "cuda"):
         raise ValueError(
@@ -34,34 +34,34 @@ def card(name: str) -> str:
     return f"cuda:{os.environ.get('LOCAL_RANK', '0')}"
 
 
-def job() -> str | None:
-    """A name for what torchrun was called for: the same after each restart, another after another call."""
+def job_id() -> str | None:
+    """An identifier of this call of torchrun: unchanged by its restarts, different for each call."""
     name = os.environ.get("TORCHELASTIC_RUN_ID")
-    return f"{socket.gethostname()} {os.getppid()}" if name == "none" else name  # "none": it was given no name
+    return f"{socket.gethostname()} {os.getppid()}" if name == "none" else name  # "none": no --rdzv-id was given
 
 
-def meet(rank: int, world: int) -> Any:
-    """The store through which the processes find each other, cleared of those that died before a restart.
+def rendezvous_store(rank: int, world: int) -> Any:
+    """The store through which the processes find each other, without the keys of those that died before a restart.
 
-    torchrun keeps one store for all its restarts, and the addresses of the dead are still in it (pytorch/pytorch#135712);
-    how often it has restarted is no name for the living, since each machine counts for itself. So the first process draws
-    a name, and tells it to each other one under a word that this one has drawn.
+    torchrun keeps one store for all its restarts, and the addresses of dead processes stay in it (pytorch/pytorch#135712).
+    The restart count cannot be used as a prefix, since each machine counts for itself. So the first process draws a
+    prefix at random, and answers it to each other process under a token that this process has drawn.
     """
     from torch.distributed import PrefixStore
     from torch.distributed.rendezvous import rendezvous
 
     store, _, _ = next(rendezvous("env://", rank, world))
     if rank:
-        word = uuid4().hex
-        store.set(f"heed/{rank}", word)
-        name = store.get(f"heed/{word}").decode()
-        store.add(f"heed/{name}", 1)
-        return PrefixStore(name, store)
-    name, answered = uuid4().hex, set()
-    while store.add(f"heed/{name}", 0) < world - 1:
+        token = uuid4().hex
+        store.set(f"heed/{rank}", token)
+        prefix = store.get(f"heed/{token}").decode()
+        store.add(f"heed/{prefix}", 1)
+        return PrefixStore(prefix, store)
+    prefix, answered = uuid4().hex, set()
+    while store.add(f"heed/{prefix}", 0) < world - 1:
         for other in range(1, world):
-            if store.check([f"heed/{other}"]) and (word := store.get(f"heed/{other}").decode()) not in answered:
-                store.set(f"heed/{word}", name)
-                answered.add(word)
+            if store.check([f"heed/{other}"]) and (token := store.get(f"heed/{other}").decode()) not in answered:
+                store.set(f"heed/{token}", prefix)
+                answered.add(token)
         time.sleep(0.02)
-    return PrefixStore(name, store)
+    return PrefixStore(prefix, store)

@@ -14,6 +14,7 @@ from heed.vocabularies.vocabulary import Pair, SpecialTokens
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
+SPECIAL_TOKENS = ("mask",)
 NAMES = {
     "bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>", "sep_token": "</s>", "pad_token": "<pad>",
     "cls_token": "<s>", "mask_token": "<mask>",

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from heed.vocabularies import byte_bpe, marian, pegasus, sentencepiece, words
 from heed.vocabularies.sentencepiece import Subwords
-from heed.vocabularies.vocabulary import Pair
+from heed.vocabularies.vocabulary import Pair, Vocabulary
 
 FAMILIES = {"marian": marian, "bart": byte_bpe, "pegasus": pegasus, "words": words}
 CLASSES = {
@@ -37,6 +37,15 @@ def write(folder: Path, pair: Pair) -> dict[str, str]:
     for name, part in zip(names.values(), pair, strict=True):
         part.save(folder / name)
     return names
+
+
+def kind_of(vocabulary: Vocabulary) -> str:
+    return CLASSES.get(type(vocabulary), "heed")
+
+
+def special_tokens(kind: str | None) -> set[str]:
+    """The special tokens, beyond those that all have, of a kind of vocabulary that is learned; None is heed's own."""
+    return set(getattr(FAMILIES[kind], "SPECIAL_TOKENS", ())) if kind else set()
 
 
 def learn(family: str, texts: Iterable[str], size: int) -> Pair:

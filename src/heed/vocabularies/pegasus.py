@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 OFFSET = 103  # how far the pieces are shifted: <mask_1>, <mask_2> and <unk_2> to <unk_102> stand before them
+SPECIAL_TOKENS = ("mask", "gap")
 NAMES = {
     "eos_token": "</s>",
     "unk_token": "<unk>",

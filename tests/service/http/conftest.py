@@ -6,19 +6,19 @@ import time
 import httpx
 import pytest
 
-from heed.service.http.app import create
+from heed.service.http.app import create_app
 from heed.service.http.limits import Limits
-from heed.service.http.models import Served
-from heed.service.http.server import Server, listening
+from heed.service.http.models import ServedModel
+from heed.service.http.server import Server, bind_socket
 from heed.service.http.service import Service, Settings
 
 
-class Running:
-    """A service in a thread, and where it is."""
+class RunningService:
+    """A service in a thread, and its address."""
 
     def __init__(self, service: Service):
         self.service = service
-        self.server, found = Server(create(service), service), listening("127.0.0.1", 0)
+        self.server, found = Server(create_app(service), service), bind_socket("127.0.0.1", 0)
         self.port = found.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
         self.thread = threading.Thread(target=self.server.run, args=([found],), daemon=True)
@@ -47,13 +47,13 @@ def en_de(make):
 
 @pytest.fixture(scope="session")
 def start(ko_en, en_de):
-    """Starts services; all are ended with the tests."""
+    """Starts services; all are stopped after the tests."""
     started = []
 
-    def begin(keys=None, both=True, limits=None, **settings) -> Running:
-        models = [Served("ko-en", "ko", "en", ko_en), *([Served("en-de", "en", "de", en_de)] if both else [])]
+    def begin(keys=None, both=True, limits=None, **settings) -> RunningService:
+        models = [ServedModel("ko-en", "ko", "en", ko_en), *([ServedModel("en-de", "en", "de", en_de)] if both else [])]
         settings = Settings(limits=Limits(**(limits or {})), **settings)
-        started.append(Running(Service(models, settings, keys)))
+        started.append(RunningService(Service(models, settings, keys)))
         return started[-1]
 
     yield begin

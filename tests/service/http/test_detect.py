@@ -1,4 +1,4 @@
-"""Languages by script and by words, with a confidence that can be believed."""
+"""Language detection by script and by words, with a calibrated confidence."""
 
 import pytest
 
@@ -15,7 +15,7 @@ SAID = {
 
 
 @pytest.mark.parametrize(("language", "text"), [(language, text) for language, own in SAID.items() for text in own])
-def test_sentences_are_known(language, text):
+def test_the_language_of_a_sentence_is_detected(language, text):
     best = detect(text, ALL)[0]
     assert best.language == language and best.confidence > 0.5
 
@@ -28,7 +28,7 @@ def test_confidences_are_shares(texts):
         assert all(one.confidence >= 0 for one in found)
 
 
-def test_what_may_be_anything_is_not_sure():
+def test_ambiguous_texts_have_low_confidence():
     assert detect("123 !?", ALL)[0].confidence == pytest.approx(0.2)
     assert detect("information", ALL)[0].confidence < 0.6
     assert detect("Ein Mann schläft auf der Straße.", ["en", "ko"])[0].confidence < 0.1  # neither of them

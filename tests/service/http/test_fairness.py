@@ -10,14 +10,14 @@ import pytest
 from heed.service.http import alternatives, bodies
 from heed.service.http.limits import read_keys
 from heed.text import glossary
-from tests.service.http.test_limits import until
+from tests.service.http.test_limits import wait_until
 
 HELLO = "한국어는 쉬웠어요."
 ASKED = {"text": HELLO, "source": "ko", "target": "en"}
 
 
 @pytest.fixture(scope="module")
-def alone(start):
+def single_model(start):
     """A service of one model."""
     running = start(both=False)
     with running.client(60) as client:
@@ -28,9 +28,9 @@ def alone(start):
     ("place", "more"), [("look", {}), ("look/numbers", {}), ("alternatives", {"word": 0, "translation": "a b"})]
 )
 @pytest.mark.parametrize("side", ["text", "translation"])
-def test_what_is_too_long_to_be_looked_into_is_refused(alone, place, more, side, monkeypatch):
+def test_a_sentence_too_long_to_be_inspected_is_refused(single_model, place, more, side, monkeypatch):
     """Before the model sees any of it."""
-    running, client = alone
+    running, client = single_model
     model = running.service.catalogue.models[0]
     monkeypatch.setattr(type(model.translator.model), "forward", None)
     monkeypatch.setattr(type(model.translator), "encode_pairs", None)
@@ -39,13 +39,13 @@ def test_what_is_too_long_to_be_looked_into_is_refused(alone, place, more, side,
     assert said.json()["error"].startswith(f"the {side} has ") and "of at most " in said.json()["error"]
 
 
-def test_many_other_words_are_found_for_an_ordinary_sentence_alone(alone, monkeypatch):
-    """Each is gone on from to the end: what that costs is their number times its length."""
-    _, client = alone
+def test_many_alternatives_are_found_for_an_ordinary_sentence_only(single_model, monkeypatch):
+    """Each is decoded to the end of the sentence: the cost is their number times its length."""
+    _, client = single_model
     asked = ASKED | {"translation": "a b c d", "word": 1}
     said = client.post("/v1/alternatives", json=asked | {"count": 20})
     assert said.status_code == 200 and len(said.json()["alternatives"]) > 5
-    monkeypatch.setattr("heed.service.http.alternatives.MOST_WRITTEN", 1_200)
+    monkeypatch.setattr("heed.service.http.alternatives.MAX_DECODED", 1_200)
     long = asked | {"text": "a b c " * 15}
     said = client.post("/v1/alternatives", json=long | {"count": 1})
     assert said.status_code == 200, said.text
@@ -55,14 +55,14 @@ def test_many_other_words_are_found_for_an_ordinary_sentence_alone(alone, monkey
     assert said.json()["error"] == sentence
 
 
-def test_a_sentence_of_sixty_subwords_may_have_twenty_other_words():
+def test_a_sentence_of_sixty_subwords_may_have_twenty_alternatives():
     alternatives._check_cost(60, 20)
     with pytest.raises(ValueError, match="the sentence has 67 subwords; where count is 20, one of at most 66"):
         alternatives._check_cost(67, 20)
 
 
-def promised(running, size, place="/translate_file", sent=b""):
-    """A connection that says how long its body is, and sends little of it."""
+def announce_body(running, size, place="/translate_file", sent=b""):
+    """A connection that announces a body of this size, and sends only `sent` of it."""
     connection = socket.create_connection(("127.0.0.1", running.port), timeout=20)
     head = f"POST {place} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: {size}\r\n\r\n"
     connection.sendall(head.encode() + sent)
@@ -74,42 +74,42 @@ def translated(client) -> int:
 
 
 @pytest.fixture
-def taken(monkeypatch):
-    """How many bodies have begun to be read, at any service."""
-    begun, read = [], bodies._read
+def bodies_started(monkeypatch):
+    """The requests whose bodies have begun to be read, at any service."""
+    begun, read = [], bodies._read_body
 
     async def noted(request, most):
         begun.append(request)
         return await read(request, most)
 
-    monkeypatch.setattr(bodies, "_read", noted)
+    monkeypatch.setattr(bodies, "_read_body", noted)
     return begun
 
 
-def test_a_body_that_is_only_promised_takes_no_room(alone, taken, monkeypatch):
-    running, client = alone
+def test_a_body_that_is_only_announced_takes_no_room(single_model, bodies_started, monkeypatch):
+    running, client = single_model
     with ExitStack() as stack:
         for _ in range(9):
-            stack.enter_context(promised(running, running.service.limits.bytes))
-        until(lambda: len(taken) >= 8)
+            stack.enter_context(announce_body(running, running.service.limits.bytes))
+        wait_until(lambda: len(bodies_started) >= 8)
         assert translated(client) == 200
 
 
-def test_a_body_that_stops_coming_is_given_up(alone, monkeypatch):
-    running, _ = alone
-    monkeypatch.setattr(bodies, "SILENCE", 0.2)
-    with promised(running, 1000, sent=b"{") as connection:
+def test_a_body_that_stops_arriving_times_out(single_model, monkeypatch):
+    running, _ = single_model
+    monkeypatch.setattr(bodies, "IDLE_SECONDS", 0.2)
+    with announce_body(running, 1000, sent=b"{") as connection:
         said = connection.makefile("rb").read()
     assert said.startswith(b"HTTP/1.1 408 ") and b"the body stopped coming for 0.2 seconds: send it again" in said
-    monkeypatch.setattr(bodies, "SECONDS", 0.1)
-    with promised(running, 1000, sent=b"{") as connection:
+    monkeypatch.setattr(bodies, "BODY_SECONDS", 0.1)
+    with announce_body(running, 1000, sent=b"{") as connection:
         said = connection.makefile("rb").read()
     assert b"the body did not come within 0.1 seconds" in said
 
 
-def test_bodies_that_do_come_have_the_room_that_there_is(start, taken, monkeypatch):
-    """Eight of the longest; the next is refused where it stands, and room is there again when they go."""
-    monkeypatch.setattr(bodies, "SILENCE", 30.0)
+def test_bodies_that_arrive_share_the_memory_limit(start, bodies_started, monkeypatch):
+    """There is room for eight of the longest; more is refused until they are gone."""
+    monkeypatch.setattr(bodies, "IDLE_SECONDS", 30.0)
     running = start(both=False, limits={"bytes": 30_000})
     with running.client() as client, ExitStack() as stack:
 
@@ -117,18 +117,18 @@ def test_bodies_that_do_come_have_the_room_that_there_is(start, taken, monkeypat
             said = client.post("/translate", content=b"x" * 11_000, headers={"Content-Type": "application/json"})
             return said.status_code
 
-        late = stack.enter_context(promised(running, 30_000))  # it has sent nothing: there is room for others
-        until(lambda: len(taken) == 1)
+        late = stack.enter_context(announce_body(running, 30_000))  # it has sent nothing: there is room for others
+        wait_until(lambda: len(bodies_started) == 1)
         assert sent() == 400
-        held = [stack.enter_context(promised(running, 30_000, sent=b"x" * 29_000)) for _ in range(8)]
-        until(lambda: sent() == 503)
+        held = [stack.enter_context(announce_body(running, 30_000, sent=b"x" * 29_000)) for _ in range(8)]
+        wait_until(lambda: sent() == 503)
         late.sendall(b"x" * 15_000)
         said = late.recv(2000)
         assert said.startswith(b"HTTP/1.1 503 ") and b"too much is being sent at once: come back later" in said
         assert translated(client) == 200  # a short one fits
         for connection in held:
             connection.close()
-        until(lambda: sent() == 400)
+        wait_until(lambda: sent() == 400)
 
 
 PLACES = {
@@ -154,16 +154,16 @@ LINES = "\n".join("\t".join(one) for one in MANY.items())
     ],
     ids=["object", "lines", "json", "again", "list", "names", "lines of names", "both"],
 )
-def test_too_many_terms_are_counted_before_they_are_read(alone, given, sentence, monkeypatch):
+def test_too_many_terms_are_counted_before_they_are_read(single_model, given, sentence, monkeypatch):
     monkeypatch.setattr("heed.text.glossary._checked", None)
     for place, asked in PLACES.items():
-        said = alone[1].post(place, json=asked | given)
+        said = single_model[1].post(place, json=asked | given)
         assert said.status_code == 400, said.text
         assert said.json()["error"] == f"{sentence}; one request may have 5,000"
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_a_long_glossary_is_read_once_and_not_by_the_thread_that_answers(alone, place, monkeypatch):
+def test_a_long_glossary_is_read_once_and_not_by_the_thread_that_answers(single_model, place, monkeypatch):
     threads, parse = [], glossary.parse
 
     def noted(*given, **more):
@@ -172,16 +172,16 @@ def test_a_long_glossary_is_read_once_and_not_by_the_thread_that_answers(alone, 
 
     monkeypatch.setattr(glossary, "parse", noted)
     lines = "".join(f"낱말 {i}\tword {i}\n" for i in range(1_000))
-    assert alone[1].post(place, json=PLACES[place] | {"glossary": lines}).status_code == 200
+    assert single_model[1].post(place, json=PLACES[place] | {"glossary": lines}).status_code == 200
     assert threads == ["heed-terms_0"]
 
 
 @pytest.mark.parametrize("given", [{"glossary": {"a": "b" * 5_000}}, {"keep": ["b" * 5_000]}])
-def test_a_long_term_is_not_read_by_the_thread_that_answers_either(alone, given, monkeypatch):
+def test_a_long_term_is_not_read_by_the_thread_that_answers_either(single_model, given, monkeypatch):
     threads, clean = set(), glossary._checked
     monkeypatch.setattr(glossary, "_checked", lambda *own: threads.add(threading.current_thread().name) or clean(*own))
     for place, asked in PLACES.items():
-        said = alone[1].post(place, json=asked | given)
+        said = single_model[1].post(place, json=asked | given)
         assert said.status_code == 400 and "has 5000 characters; a term has at most 200" in said.json()["error"]
     assert threads == {"heed-terms_0"}
 
@@ -195,7 +195,7 @@ def test_nothing_of_a_glossary_is_read_without_a_key(start, tmp_path, place):
         assert "1 columns" in client.post(place, json=asked | {"api_key": "known"}).json()["error"]
 
 
-def test_other_words_are_asked_for_once_by_a_key(start, tmp_path):
+def test_alternatives_are_charged_to_a_key_once(start, tmp_path):
     (tmp_path / "keys").write_text("one 1\n")
     asked = PLACES["/v1/alternatives"] | {"api_key": "one"}
     with start(both=False, keys=read_keys(tmp_path / "keys")).client() as client:

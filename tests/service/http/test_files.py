@@ -1,4 +1,4 @@
-"""Files that are sent: those that cannot be translated end with a clear refusal, and none is written anywhere but where it should."""
+"""Uploaded files: those that cannot be translated are clearly refused, and none is written outside the temporary folder."""
 
 import io
 import socket
@@ -8,8 +8,8 @@ import zipfile
 
 import pytest
 
-from heed.service.http.files import Files
-from tests.service.http.test_security import EVIL, EVILS, HELLO, harmless
+from heed.service.http.files import FileStore
+from tests.service.http.test_security import ATTACKS, HELLO, SCRIPT, assert_harmless
 
 
 def send(client, name, data, **fields):
@@ -25,8 +25,8 @@ def bomb() -> bytes:
 
 @pytest.mark.parametrize("field", ["source", "target", "column", "api_key", "glossary", "keep"])
 def test_every_field_beside_a_file_stays_text(client, field):
-    for evil in EVILS[:4]:
-        harmless(send(client, "a.txt", HELLO.encode(), **{field: evil}))
+    for evil in ATTACKS[:4]:
+        assert_harmless(send(client, "a.txt", HELLO.encode(), **{field: evil}))
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_no_file_and_too_many_files(client):
         "..\\..\\evil.txt",
         "C:\\evil.txt",
         "a\r\nX-Evil: 1.txt",
-        f"{EVIL}.txt",
+        f"{SCRIPT}.txt",
         "....txt",
         "\x00.txt",
     ],
@@ -137,22 +137,22 @@ def test_what_a_file_holds_is_counted_in_characters(client):
     assert said.status_code == 400 and "characters; one request may have 100,000" in said.json()["error"]
 
 
-def test_a_file_is_forgotten_in_time(monkeypatch):
-    files = Files()
+def test_a_file_is_removed_when_its_time_is_up(monkeypatch):
+    files = FileStore()
     token = files.put("a.txt", b"a")
     (path,) = files.folder.iterdir()
     assert files.get(token) == ("a.txt", b"a")
     assert path.stat().st_mode & 0o077 == 0 or path.parent.stat().st_mode & 0o077 == 0  # nobody else reads it
-    monkeypatch.setattr("heed.service.http.files.KEPT", -1.0)
-    files.tidy()
+    monkeypatch.setattr("heed.service.http.files.KEEP_SECONDS", -1.0)
+    files.remove_expired()
     assert not path.exists() and files.get(token) is None
     files.close()
     assert not path.parent.exists()
 
 
 @pytest.mark.parametrize("told", [True, False])
-def test_who_sends_a_gigabyte_reads_why_it_was_refused(running, tmp_path, told):
-    """With curl, which is told or must find out, and with a client that reads only after it has sent everything."""
+def test_a_client_that_sends_a_gigabyte_reads_why_it_was_refused(running, tmp_path, told):
+    """With curl, with and without an announced length, and with a client that reads only after it has sent everything."""
     large = tmp_path / "large.txt"
     with large.open("wb") as file:
         file.truncate(1 << 30)

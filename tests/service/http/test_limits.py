@@ -1,4 +1,4 @@
-"""Too much, too many, too late, and who is let in."""
+"""Limits of size, number and time, and API keys."""
 
 import hmac
 import socket
@@ -8,15 +8,15 @@ from contextlib import suppress
 
 import pytest
 
-from heed.service.http.limits import Gate, Keys, Limits, Refusal, read_keys
-from heed.service.http.server import listening
+from heed.service.http.limits import ApiKeys, Gate, Limits, Refusal, read_keys
+from heed.service.http.server import bind_socket
 
 HELLO = "한국어는 쉬웠어요."
 
 
 @pytest.fixture
-def asking(request, start):
-    """Starts a service and gives a client of it."""
+def start_with_client(request, start):
+    """Starts a service and returns it with a client."""
 
     def begin(**settings):
         running = start(both=False, **settings)
@@ -27,7 +27,7 @@ def asking(request, start):
     return begin
 
 
-def until(holds) -> None:
+def wait_until(holds) -> None:
     for _ in range(2000):
         if holds():
             return
@@ -39,8 +39,8 @@ def translate(client, q=HELLO, **more):
     return client.post("/translate", json={"q": q, "source": "ko", "target": "en", **more})
 
 
-def held(running, monkeypatch):
-    """Let the model wait until it is let go."""
+def block_model(running, monkeypatch):
+    """Block the model until `free` is set; `begun` is set when it is called."""
     free, begun = threading.Event(), threading.Event()
     model = running.service.catalogue.models[0]
     run = model.worker.run
@@ -54,15 +54,15 @@ def held(running, monkeypatch):
     return free, begun
 
 
-def test_a_full_queue_refuses_at_once_and_says_when_to_come_back(asking, monkeypatch, ko_en):
-    running, client = asking(limits={"requests": 2})
-    free, begun = held(running, monkeypatch)
+def test_a_full_queue_refuses_at_once_and_says_when_to_come_back(start_with_client, monkeypatch, ko_en):
+    running, client = start_with_client(limits={"requests": 2})
+    free, begun = block_model(running, monkeypatch)
     found = []
     threads = [threading.Thread(target=lambda: found.append(_post(running, HELLO))) for _ in range(2)]
     for thread in threads:
         thread.start()
     assert begun.wait(10)
-    while len(running.service.gate.inside) < 2:
+    while len(running.service.gate.active) < 2:
         time.sleep(0.005)
     refused = translate(client)
     assert refused.status_code == 503 and int(refused.headers["retry-after"]) >= 1
@@ -81,19 +81,19 @@ def _post(running, text):
         return translate(client, text).json()["translatedText"]
 
 
-def test_what_takes_too_long_is_given_up_and_its_work_taken_back(asking, monkeypatch):
-    running, client = asking(limits={"seconds": 0.3})
-    free, _begun = held(running, monkeypatch)
+def test_a_request_that_takes_too_long_is_cancelled_with_its_jobs(start_with_client, monkeypatch):
+    running, client = start_with_client(limits={"seconds": 0.3})
+    free, _begun = block_model(running, monkeypatch)
     late = translate(client, [HELLO, "나는 책을 읽어요.", "그는 학교에 가요."])
     assert late.status_code == 503 and "not done within 0.3 seconds" in late.json()["error"]
-    until(lambda: not running.service.gate.inside)  # though the model is still held
-    assert running.service.catalogue.models[0].worker.size == 0
+    wait_until(lambda: not running.service.gate.active)  # though the model is still held
+    assert running.service.catalogue.models[0].worker.waiting_tokens == 0
     free.set()
 
 
-def test_a_client_that_leaves_takes_its_work_with_it(asking, monkeypatch):
-    running, client = asking()
-    free, begun = held(running, monkeypatch)
+def test_a_client_that_disconnects_cancels_its_jobs(start_with_client, monkeypatch):
+    running, client = start_with_client()
+    free, begun = block_model(running, monkeypatch)
     asked = client.build_request(
         "POST", "/translate", json={"q": [f"{HELLO} {i}" for i in range(90)], "source": "ko", "target": "en"}
     )
@@ -101,16 +101,16 @@ def test_a_client_that_leaves_takes_its_work_with_it(asking, monkeypatch):
     with socket.create_connection(("127.0.0.1", running.port)) as leaving:
         leaving.sendall(f"POST /translate HTTP/1.1\r\n{head}\r\n".encode() + asked.content)
         assert begun.wait(20)
-    until(lambda: not running.service.gate.inside)  # though the model is still held
-    assert running.service.catalogue.models[0].worker.size == 0
+    wait_until(lambda: not running.service.gate.active)  # though the model is still held
+    assert running.service.catalogue.models[0].worker.waiting_tokens == 0
     free.set()
     with running.client() as other:
         assert translate(other).status_code == 200
         assert "heed_gone_total 1" in other.get("/metrics").text
 
 
-def test_sizes_are_limited(asking):
-    _, client = asking(limits={"characters": 20, "texts": 2, "bytes": 1000})
+def test_sizes_are_limited(start_with_client):
+    _, client = start_with_client(limits={"characters": 20, "texts": 2, "bytes": 1000})
     assert translate(client, "가" * 20).status_code == 200
     assert translate(client, "가" * 21).json()["error"] == "there are 21 characters; one request may have 20"
     assert translate(client, ["가"] * 3).json()["error"] == "there are 3 texts; one request may have 2"
@@ -125,13 +125,13 @@ def test_sizes_are_limited(asking):
     assert streamed.status_code == 413
 
 
-def test_a_long_text_of_one_request_does_not_hold_up_a_short_one(asking, monkeypatch):
-    running, _ = asking(budget=64)
+def test_a_long_text_of_one_request_does_not_hold_up_a_short_one(start_with_client, monkeypatch):
+    running, _ = start_with_client(batch_tokens=64)
     worker, ran, answered = running.service.catalogue.models[0].worker, [], threading.Event()
     begun, come, run = threading.Event(), threading.Event(), worker.run
 
     def wait(key, items):
-        """The first batch ends when the sentence has come; after four, none begins before it is answered."""
+        """The first batch ends when the sentence has been submitted; after four, none begins before it is answered."""
         ran.append(items)
         begun.set()
         assert come.wait(20) and (len(ran) < 5 or answered.wait(20))
@@ -143,20 +143,20 @@ def test_a_long_text_of_one_request_does_not_hold_up_a_short_one(asking, monkeyp
     )
     book.start()
     assert begun.wait(20)
-    waiting = worker.size
+    waiting = worker.waiting_tokens
     sentence = threading.Thread(target=lambda: _post(running, "나는 학교에 가요.") and answered.set())
     sentence.start()
-    until(lambda: worker.size > waiting)
+    wait_until(lambda: worker.waiting_tokens > waiting)
     come.set()
     sentence.join(60)
     book.join(60)
     assert answered.is_set() and len(ran) > 8
 
 
-def test_keys_are_needed_where_there_are_some(asking, tmp_path):
+def test_a_service_with_keys_refuses_requests_without_one(start_with_client, tmp_path):
     path = tmp_path / "keys"
     path.write_text("first-key\nsecond 2 1000  # a slow one\nthird - 12\n")
-    _, client = asking(keys=read_keys(path))
+    _, client = start_with_client(keys=read_keys(path))
     assert translate(client).json()["error"].startswith("this service needs an api_key")
     assert translate(client, api_key="first").status_code == 403
     assert translate(client, api_key="first-key").status_code == 200
@@ -176,7 +176,7 @@ def test_keys_are_needed_where_there_are_some(asking, tmp_path):
 
 
 def test_every_key_is_compared_in_constant_time(tmp_path, monkeypatch):
-    """Whichever is shown, known or not, the same comparisons are made, by the function that is made for it."""
+    """Whichever key is given, the same comparisons are made, with hmac.compare_digest."""
     path = tmp_path / "keys"
     path.write_text("first\nsecond\nthird\n")
     keys, compared = read_keys(path), []
@@ -185,7 +185,7 @@ def test_every_key_is_compared_in_constant_time(tmp_path, monkeypatch):
     for shown in ("first", "third", "x", "first" * 1000):
         compared.clear()
         with suppress(Refusal):
-            keys.of(shown)
+            keys.find(shown)
         assert compared == [(32, 32)] * 3
     assert b"first" not in b"".join(key.digest for key in keys.keys)  # keys themselves are not kept
 
@@ -206,7 +206,7 @@ def test_a_file_of_keys_is_checked(tmp_path, text, sentence):
         read_keys(path)
 
 
-def test_a_file_of_keys_that_cannot_be_read_is_told(tmp_path):
+def test_a_file_of_keys_that_cannot_be_read_is_an_error(tmp_path):
     with pytest.raises(ValueError, match="none: the keys cannot be read: No such file or directory"):
         read_keys(tmp_path / "none")
     (tmp_path / "keys").write_bytes(b"k\xff\n")
@@ -215,24 +215,24 @@ def test_a_file_of_keys_that_cannot_be_read_is_told(tmp_path):
 
 
 @pytest.mark.parametrize("port", [-1, 65536])
-def test_a_port_that_cannot_be_is_told(port):
+def test_a_port_out_of_range_is_an_error(port):
     with pytest.raises(ValueError, match=rf"there is no port {port}: --port is from 0 \(any that is free\) to 65535"):
-        listening("127.0.0.1", port)
+        bind_socket("127.0.0.1", port)
 
 
-def test_a_key_gets_its_minute_back(tmp_path):
+def test_the_quota_of_a_key_is_per_minute(tmp_path):
     path = tmp_path / "keys"
     path.write_text("k 1\n")
-    keys: Keys = read_keys(path)
-    key = keys.of("k")
-    key.spend(5, 100.0)
+    keys: ApiKeys = read_keys(path)
+    key = keys.find("k")
+    key.charge(5, 100.0)
     with pytest.raises(Refusal) as refused:
-        key.spend(5, 130.0)
+        key.charge(5, 130.0)
     assert refused.value.status == 429 and refused.value.retry_after == 30
-    key.spend(5, 160.0)
+    key.charge(5, 160.0)
 
 
-def test_all_threads_have_begun_before_the_first_rush(start):
+def test_all_threads_are_started_in_advance(start):
     service = start(both=False, limits={"requests": 5}).service
     service.warm()
     assert len(service.pool._threads) == 13

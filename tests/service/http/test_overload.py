@@ -31,9 +31,9 @@ def test_under_ten_times_its_load_every_answer_is_right_or_a_refusal(start, ko_e
     asyncio.run(everyone())
     assert found.count(200) >= 3 and found.count(503) >= 3
     assert len(found) == 90
-    assert not running.service.gate.inside and not running.service.gate.characters
+    assert not running.service.gate.active and not running.service.gate.characters
     worker = running.service.catalogue.models[0].worker
-    assert worker.size == 0 and not worker.waiting and not worker.used
+    assert worker.waiting_tokens == 0 and not worker.waiting and not worker.received
     figures = running.service.metrics.text()
     assert 'status="503"' in figures
-    assert sum(running.service.metrics.batches.values[(("model", "ko-en"),)][0][1:]) > 0  # some went together
+    assert sum(running.service.metrics.batch_sentences.values[(("model", "ko-en"),)][0][1:]) > 0  # some went together

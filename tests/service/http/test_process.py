@@ -1,4 +1,4 @@
-"""`heed serve` as a process: it starts, answers, is told to end, and says what is wrong."""
+"""`heed serve` as a process: it starts, answers, ends on a signal, and reports errors."""
 
 import json
 import os
@@ -16,7 +16,7 @@ import pytest
 from heed.cli.main import main
 from heed.loading import load, write_package
 from heed.models.package import Package
-from heed.service.http.models import Catalogue, Served, open_models
+from heed.service.http.models import Catalogue, ServedModel, open_models
 
 HELLO = "한국어는 쉬웠어요."
 
@@ -106,7 +106,7 @@ def test_what_is_wrong_is_said_before_it_starts(folder, monkeypatch, tmp_path, c
     assert sentence in " ".join(capsys.readouterr().err.split())
 
 
-def test_languages_can_be_told(folder, tmp_path):
+def test_languages_of_a_model_can_be_given(folder, tmp_path):
     nameless = tmp_path / "nameless"
     nameless.mkdir()
     for path in folder.iterdir():
@@ -119,8 +119,8 @@ def test_languages_can_be_told(folder, tmp_path):
     assert (model.source, model.target) == ("fr", "pt-BR")
 
 
-def test_ways_lead_through_one_or_two_models(ko_en):
-    catalogue = Catalogue([Served(f"{a}-{b}", a, b, ko_en) for a, b in ("ab", "bc", "ba", "cd")])
+def test_routes_go_through_one_or_two_models(ko_en):
+    catalogue = Catalogue([ServedModel(f"{a}-{b}", a, b, ko_en) for a, b in ("ab", "bc", "ba", "cd")])
     ways = {pair: [model.name for model in route] for pair, route in catalogue.pairs.items()}
     assert ways == {
         ("a", "b"): ["a-b"], ("b", "c"): ["b-c"], ("b", "a"): ["b-a"], ("c", "d"): ["c-d"],

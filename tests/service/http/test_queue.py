@@ -1,15 +1,15 @@
-"""Batches: what is gathered, in whose turn, and what is taken back."""
+"""Batches: what goes together, whose turn it is, and what is cancelled."""
 
 import threading
 import time
 
 import pytest
 
-from heed.service.http.queue import Cancelled, Ticket, Worker, gathered
+from heed.service.http.queue import BatchWorker, Cancelled, Ticket, wait_for_results
 
 
 class Model:
-    """Doubles what it is given; it can be held, and remembers its batches."""
+    """Doubles its items; it can be blocked, and records its batches."""
 
     def __init__(self):
         self.batches, self.free = [], threading.Event()
@@ -32,14 +32,14 @@ def model():
 
 @pytest.fixture
 def worker(model):
-    made = Worker("test", model, wait=0.0, budget=10, rows=4)
+    made = BatchWorker("test", model, max_wait=0.0, max_tokens=10, max_jobs=4)
     yield made
     model.free.set()
     made.close()
 
 
 def hold(worker, model):
-    """Let the worker be busy until it is let go."""
+    """Keep the worker busy until `model.free` is set."""
     model.free.clear()
     model.begun.clear()
     first = worker.submit(Ticket(), "a", [0], [1])
@@ -47,20 +47,20 @@ def hold(worker, model):
     return first
 
 
-def test_jobs_that_wait_share_batches_within_rows_and_tokens(worker, model):
+def test_waiting_jobs_share_batches_within_the_limits_of_jobs_and_tokens(worker, model):
     hold(worker, model)
     many = [worker.submit(Ticket(), "a", [i], [1])[0] for i in range(1, 6)]
     long = worker.submit(Ticket(), "a", [6, 7], [8, 8])
     model.free.set()
-    assert gathered([*many, *long]) == [2, 4, 6, 8, 10, 12, 14]
+    assert wait_for_results([*many, *long]) == [2, 4, 6, 8, 10, 12, 14]
     assert model.batches == [[0], [1, 2, 3, 4], [5, 6], [7]]
 
 
-def test_only_what_has_one_key_is_done_together(worker, model):
+def test_only_jobs_with_the_same_key_share_a_batch(worker, model):
     hold(worker, model)
     asked = [worker.submit(Ticket(), key, [i], [1])[0] for i, key in enumerate("abab", 1)]
     model.free.set()
-    assert gathered(asked) == [2, 4, 6, 8]
+    assert wait_for_results(asked) == [2, 4, 6, 8]
     assert model.batches == [[0], [1, 3], [2, 4]]
 
 
@@ -70,23 +70,23 @@ def test_a_sentence_overtakes_a_book_and_the_book_goes_on(worker, model):
     one = worker.submit(Ticket(), "a", [1], [5])
     two = worker.submit(Ticket(), "a", [2], [5])
     model.free.set()
-    assert gathered([*one, *two, *book])
+    assert wait_for_results([*one, *two, *book])
     place = {item: number for number, batch in enumerate(model.batches) for item in batch}
     assert place[1] <= 2 and place[2] <= 2 < place[119]
     assert place[100] <= 2
 
 
-def test_turns_are_counted_in_tokens_not_in_sentences(worker, model):
+def test_shares_are_counted_in_tokens_not_in_sentences(worker, model):
     hold(worker, model)
     long = worker.submit(Ticket(), "a", [10, 11, 12, 13], [3] * 4)
     short = worker.submit(Ticket(), "a", list(range(1, 7)), [1] * 6)
     model.free.set()
-    gathered([*long, *short])
+    wait_for_results([*long, *short])
     assert sorted(model.batches[1]) == [1, 2, 3, 10]
 
 
 def shared(steps: int, size: float) -> float:
-    """How many of its jobs a book would have done if all who wait were served at once, one more coming at each step."""
+    """The jobs of a book that ideal sharing among all waiting requests would have run, with a new request at each step."""
     done, others = 0.0, []
     for _ in range(steps):
         others.append(size)
@@ -107,44 +107,44 @@ def test_new_requests_do_not_starve_an_old_one(worker, model, steps):
     for number in range(steps):  # one comes for each that is done: more and more wait
         worker.submit(Ticket(), "a", [number], [9])
         with worker.changed:
-            order += [job.item for job in worker._take()]
+            order += [job.item for job in worker._take_batch()]
     assert len(order) == steps
     assert sum(item >= 1000 for item in order) >= shared(steps, 9.0) - 1
     others = [item for item in order if item < 1000]
     assert others == sorted(others)  # and among equals who came first is first
 
 
-def test_a_crowd_that_has_gone_does_not_hold_up_who_comes_then(worker, model):
+def test_finished_requests_do_not_delay_later_ones(worker, model):
     hold(worker, model)
     book = Ticket()
     worker.submit(book, "a", list(range(1000, 1400)), [3] * 400)
     for number in range(200):  # long ones, each with room for the book beside it
         worker.submit(Ticket(), "a", [number], [7])
         with worker.changed:
-            worker._take()
+            worker._take_batch()
     worker.submit(Ticket(), "a", [-1], [3])
     before = 0
-    while -1 not in (items := [job.item for job in worker._take()]):
+    while -1 not in (items := [job.item for job in worker._take_batch()]):
         before += len(items)
     assert before <= 6  # the book is not owed all that they were given
 
 
-def test_what_a_client_leaves_is_not_done(worker, model):
+def test_cancelled_jobs_are_not_run(worker, model):
     hold(worker, model)
     gone, stays = Ticket(), Ticket()
     left = worker.submit(gone, "a", list(range(50, 60)), [1] * 10)
     kept = worker.submit(stays, "a", [1], [1])
     gone.cancel()
     model.free.set()
-    assert gathered(kept) == [2]
+    assert wait_for_results(kept) == [2]
     with pytest.raises(Cancelled):
-        gathered(left)
+        wait_for_results(left)
     with pytest.raises(Cancelled):
         worker.submit(gone, "a", [1], [1])
-    assert model.batches == [[0], [1]] and worker.size == 0
+    assert model.batches == [[0], [1]] and worker.waiting_tokens == 0
 
 
-def test_one_that_cannot_be_done_does_not_spoil_the_others(worker, model):
+def test_a_job_that_fails_does_not_fail_its_batch(worker, model):
     hold(worker, model)
     good, bad, other = (worker.submit(Ticket(), "a", [item], [1])[0] for item in ("x", "bad", "y"))
     model.free.set()
@@ -153,8 +153,8 @@ def test_one_that_cannot_be_done_does_not_spoil_the_others(worker, model):
         bad.result(10)
 
 
-def test_halves_are_tried_not_each_alone(model):
-    worker = Worker("test", model, wait=0.0, budget=1000, rows=64)
+def test_a_failed_batch_is_retried_in_halves_not_one_by_one(model):
+    worker = BatchWorker("test", model, max_wait=0.0, max_tokens=1000, max_jobs=64)
     hold(worker, model)
     found = [worker.submit(Ticket(), "a", [item], [1])[0] for item in ("x",) * 20 + ("bad",) + ("x",) * 43]
     model.free.set()
@@ -163,39 +163,39 @@ def test_halves_are_tried_not_each_alone(model):
     worker.close()
 
 
-def test_who_leaves_between_batch_and_model_is_not_served(worker, model):
+def test_a_job_cancelled_before_its_batch_runs_is_not_run(worker, model):
     """Taken from the queue, not yet given to the model."""
     hold(worker, model)
     gone, stays = Ticket(), Ticket()
     left, kept = worker.submit(gone, "a", [5], [1]), worker.submit(stays, "a", [6], [1])
-    do = worker._do
+    do = worker._run_batch
 
     def late(jobs):
         gone.cancel()
         do(jobs)
 
-    worker._do = late
+    worker._run_batch = late
     model.free.set()
-    assert gathered(kept) == [12]
+    assert wait_for_results(kept) == [12]
     with pytest.raises(Cancelled):
-        gathered(left)
+        wait_for_results(left)
     assert model.batches == [[0], [6]]
 
 
-def test_who_leaves_while_the_model_works_is_told_at_once(worker, model):
+def test_a_job_cancelled_while_its_batch_runs_ends_at_once(worker, model):
     gone = Ticket()
     model.free.clear()
     left = worker.submit(gone, "a", [7], [1])
     assert model.begun.wait(10)
     gone.cancel()
     with pytest.raises(Cancelled):  # though the model is still held
-        gathered(left)
+        wait_for_results(left)
     other = worker.submit(Ticket(), "a", [1], [1])
     model.free.set()
-    assert gathered(other) == [2]
+    assert wait_for_results(other) == [2]
 
 
-def test_who_leaves_while_submitting_leaves_nothing(worker, model):
+def test_a_request_cancelled_while_submitting_leaves_no_jobs(worker, model):
     class Late(set):
         def add(self, own):
             if not ticket.cancelled:
@@ -206,55 +206,55 @@ def test_who_leaves_while_submitting_leaves_nothing(worker, model):
     ticket = Ticket(workers=Late())
     with pytest.raises(Cancelled):
         worker.submit(ticket, "a", [1], [1])
-    assert not worker.waiting and worker.size == worker.count == 0
+    assert not worker.waiting and worker.waiting_tokens == worker.waiting_jobs == 0
 
 
-def test_a_fault_beside_the_model_ends_nothing(model, caplog):
-    def watch(*_):
+def test_an_error_outside_the_model_does_not_end_the_worker(model, caplog):
+    def on_batch(*_):
         raise KeyError("secret")
 
-    worker = Worker("test", model, wait=0.0, budget=10, watch=watch)
-    assert gathered(worker.submit(Ticket(), "a", [1], [1])) == [2]
-    assert gathered(worker.submit(Ticket(), "a", [2], [1])) == [4]
+    worker = BatchWorker("test", model, max_wait=0.0, max_tokens=10, on_batch=on_batch)
+    assert wait_for_results(worker.submit(Ticket(), "a", [1], [1])) == [2]
+    assert wait_for_results(worker.submit(Ticket(), "a", [2], [1])) == [4]
 
     def leave(key, items):
         raise SystemExit(3)
 
-    worker.watch, worker.run = None, leave
+    worker.on_batch, worker.run = None, leave
     with pytest.raises(RuntimeError, match="SystemExit"):
-        gathered(worker.submit(Ticket(), "a", [1], [1]))
+        wait_for_results(worker.submit(Ticket(), "a", [1], [1]))
     worker.run = model
-    assert gathered(worker.submit(Ticket(), "a", [3], [1])) == [6]
+    assert wait_for_results(worker.submit(Ticket(), "a", [3], [1])) == [6]
     worker.close()
     assert "KeyError in the worker of test" in caplog.text and "secret" not in caplog.text
 
 
-def test_speeds_are_known_by_what_is_done(model):
-    worker = Worker("test", model, wait=0.0, budget=5000)
-    worker._learn(("align",), 1e6)
-    worker._learn(("translate", 1), 400.0)
-    worker._learn(("translate", 2), 800.0)
-    assert worker._budget(("align",)) == 5000
-    assert worker._budget(("translate", 3)) == pytest.approx(120.0)
-    assert worker._budget(("call",)) == 256
+def test_speed_is_measured_by_kind_of_job(model):
+    worker = BatchWorker("test", model, max_wait=0.0, max_tokens=5000)
+    worker._update_speed(("align",), 1e6)
+    worker._update_speed(("translate", 1), 400.0)
+    worker._update_speed(("translate", 2), 800.0)
+    assert worker._token_budget(("align",)) == 5000
+    assert worker._token_budget(("translate", 3)) == pytest.approx(120.0)
+    assert worker._token_budget(("call",)) == 256
     assert len(worker.speed) == 2
     worker.close()
 
 
-def test_a_sentence_waits_a_little_for_others(model):
-    worker = Worker("test", model, wait=5.0, budget=2, rows=4)
+def test_a_job_waits_a_little_for_others(model):
+    worker = BatchWorker("test", model, max_wait=5.0, max_tokens=2, max_jobs=4)
     first = worker.submit(Ticket(), "a", [1], [1])
     time.sleep(0.05)
     assert not model.batches
     second = worker.submit(Ticket(), "a", [2], [1])  # now there is enough for a batch
-    assert gathered([*first, *second]) == [2, 4] and model.batches == [[1, 2]]
+    assert wait_for_results([*first, *second]) == [2, 4] and model.batches == [[1, 2]]
     worker.close()
-    alone = Worker("test", model, wait=600.0, budget=100, rows=1)  # without batches nobody waits for others
-    assert alone.submit(Ticket(), "a", [3], [1])[0].result(10) == 6
-    alone.close()
+    unbatched = BatchWorker("test", model, max_wait=600.0, max_tokens=100, max_jobs=1)  # a batch of one is full
+    assert unbatched.submit(Ticket(), "a", [3], [1])[0].result(10) == 6
+    unbatched.close()
 
 
-def test_closing_takes_back_what_waits(worker, model):
+def test_closing_cancels_waiting_jobs(worker, model):
     hold(worker, model)
     waiting = worker.submit(Ticket(), "a", [1], [1])
 
@@ -266,5 +266,5 @@ def test_closing_takes_back_what_waits(worker, model):
     threading.Thread(target=let_go).start()
     worker.close()
     with pytest.raises(Cancelled):
-        gathered(waiting)
+        wait_for_results(waiting)
     assert worker.submit.__self__ is worker and not worker.thread.is_alive()

@@ -1,15 +1,15 @@
-"""What people send who mean no good: it stays text, and it ends with a clear refusal."""
+"""What an attacker may send: it stays text, and is clearly refused."""
 
 from pathlib import Path
 
 import pytest
 
-EVIL = '<script>alert(1)</script>"><img src=x onerror=alert(2)>'
+SCRIPT = '<script>alert(1)</script>"><img src=x onerror=alert(2)>'
 LINES = "en\r\nSet-Cookie: a=b\r\n\r\n<script>"
 HELLO = "한국어는 쉬웠어요."
 
 
-EVILS = [EVIL, LINES, "\x00", "‮", "a" * 200, "../../etc/passwd", "%0d%0aX: y", "{{7*7}}", "'; DROP TABLE x"]
+ATTACKS = [SCRIPT, LINES, "\x00", "‮", "a" * 200, "../../etc/passwd", "%0d%0aX: y", "{{7*7}}", "'; DROP TABLE x"]
 TRANSLATE = {
     "q": HELLO,
     "source": "ko",
@@ -31,7 +31,7 @@ PLACES = {
 }  # fmt: skip
 
 
-def harmless(said) -> None:
+def assert_harmless(said) -> None:
     """An answer that no browser takes for a page, with no header of the attacker's."""
     assert said.status_code in (200, 400), said.text
     assert said.headers["content-type"] == "application/json"
@@ -44,35 +44,35 @@ def harmless(said) -> None:
 def test_every_field_stays_text(client, place):
     asked = PLACES[place]
     for field in asked:
-        for evil in EVILS[:3]:
-            harmless(client.post(place, json=asked | {field: evil}))
-    for evil in EVILS:
-        harmless(client.post(place, json={evil: evil}))
-        harmless(client.post(place, json=asked | {evil: "x"}))
+        for evil in ATTACKS[:3]:
+            assert_harmless(client.post(place, json=asked | {field: evil}))
+    for evil in ATTACKS:
+        assert_harmless(client.post(place, json={evil: evil}))
+        assert_harmless(client.post(place, json=asked | {evil: "x"}))
 
 
 @pytest.mark.parametrize("place", ["/translate", "/detect"])
 def test_every_field_of_a_form_stays_text(client, place):
     plain = {name: value for name, value in PLACES[place].items() if isinstance(value, str) and value}
     for field in PLACES[place]:
-        for evil in EVILS[:2]:
-            harmless(client.post(place, data=plain | {field: evil}))
-            harmless(client.post(place, params={field: evil}, data=plain))
+        for evil in ATTACKS[:2]:
+            assert_harmless(client.post(place, data=plain | {field: evil}))
+            assert_harmless(client.post(place, params={field: evil}, data=plain))
 
 
 @pytest.mark.parametrize(
     "name", ["X-API-Key", "Authorization", "Origin", "Content-Type", "X-Forwarded-Proto", "Referer", "Cookie", "Accept"]
 )
 def test_every_header_stays_text(client, name):
-    for evil in (EVIL, "../../etc/passwd", "%0d%0aX: y", "a" * 5000, "Bearer " + EVIL):
+    for evil in (SCRIPT, "../../etc/passwd", "%0d%0aX: y", "a" * 5000, "Bearer " + SCRIPT):
         said = client.post("/translate", json={"q": "a", "source": "en", "target": "de"}, headers={name: evil})
         assert said.status_code in (200, 415)
         assert said.headers["content-type"] == "application/json" and "x" not in said.headers
         assert evil not in str(said.headers)
 
 
-def test_what_is_said_in_a_page_is_escaped(client, ko_en):
-    """Signs that were text stay text: those of the page, and those of a glossary."""
+def test_text_in_html_stays_escaped(client, ko_en):
+    """Both the text of the page and the terms of a glossary."""
     asked = {"source": "ko", "target": "en", "format": "html"}
     page = f"<p>{HELLO} &lt;script&gt;alert(1)&lt;/script&gt;</p>"
     said = client.post("/translate", json={"q": page, **asked}).json()["translatedText"]
@@ -87,11 +87,11 @@ def test_what_is_said_in_a_page_is_escaped(client, ko_en):
 
 def test_what_is_asked_for_does_not_become_markup_anywhere(client):
     for place in (
-        f"/{EVIL}",
-        f"/assets/{EVIL}",
-        f"/download_file/{EVIL}/{EVIL}",
-        f"/v1/runs/{EVIL}",
-        f"/docs?x={EVIL}",
+        f"/{SCRIPT}",
+        f"/assets/{SCRIPT}",
+        f"/download_file/{SCRIPT}/{SCRIPT}",
+        f"/v1/runs/{SCRIPT}",
+        f"/docs?x={SCRIPT}",
     ):
         said = client.get(place)
         assert "alert(1)" not in said.text or said.headers["content-type"] == "application/json"
@@ -120,19 +120,19 @@ def test_nothing_of_a_text_is_logged(start, caplog, monkeypatch):
         client.post("/translate", params={"q": secret, **asked})
         client.post("/v1/translate", json={"text": secret, "prefix": secret})
         client.post("/translate_file", files={"file": (f"{secret}.txt", secret.encode())}, data=asked)
-    assert "비밀" not in _told(caplog)
+    assert "비밀" not in _logged(caplog)
     caplog.clear()
     with start(both=False, log_texts=True).client() as client:
         client.post("/translate", json={"q": secret, **asked})
-    assert "비밀" in _told(caplog)
+    assert "비밀" in _logged(caplog)
 
 
-def _told(caplog) -> str:
-    """What the service said, not what the client that asks it did."""
+def _logged(caplog) -> str:
+    """The log of the service, without that of the client."""
     return "\n".join(one.getMessage() for one in caplog.records if not one.name.startswith(("httpx", "httpcore")))
 
 
-def test_a_fault_of_ours_is_told_without_the_text(start, caplog, monkeypatch):
+def test_an_internal_error_is_reported_without_the_text(start, caplog, monkeypatch):
     running = start(both=False)
     worker = running.service.catalogue.models[0].worker
 
@@ -145,7 +145,7 @@ def test_a_fault_of_ours_is_told_without_the_text(start, caplog, monkeypatch):
         assert said.status_code == 500
         assert said.json() == {"error": "something went wrong here, which is not your fault"}
         assert said.headers["x-content-type-options"] == "nosniff"
-        assert "RuntimeError at /translate" in _told(caplog) and "비밀" not in _told(caplog)
+        assert "RuntimeError at /translate" in _logged(caplog) and "비밀" not in _logged(caplog)
         assert "without starting response" not in caplog.text
         patch.undo()
         assert client.post("/translate", json={"q": HELLO, "source": "ko", "target": "en"}).status_code == 200
@@ -153,7 +153,7 @@ def test_a_fault_of_ours_is_told_without_the_text(start, caplog, monkeypatch):
 
 
 def test_only_files_of_the_page_are_served(client):
-    page = Path(__file__).parents[3] / "src/heed/serving/page"
+    page = Path(__file__).parents[3] / "src/heed/service/page"
     assert client.get("/").text == (page / "index.html").read_text("utf-8")
     for name in ("../http/app.py", "..%2fhttp%2fapp.py", "%2e%2e/http/app.py", "/etc/passwd"):
         assert client.get(f"/assets/{name}").status_code in (404, 405)

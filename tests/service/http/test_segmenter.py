@@ -1,4 +1,4 @@
-"""Texts around their sentences: here or in another process, the same; and what is made to be slow hurts nobody else."""
+"""Segmentation of texts: the same in this process and in another, and a text made to be slow delays nobody else."""
 
 import io
 import os
@@ -9,14 +9,13 @@ import zipfile
 import httpx
 import pytest
 
-from heed.service.http import segmenter
-from heed.service.http import segmenter_pool as readers_
+from heed.service.http import segmenter, segmenter_pool
 from heed.service.http.queue import Cancelled, Ticket
-from heed.service.http.segmenter import BEGUN, LINKS, Task
-from heed.service.http.segmenter_pool import Readers
+from heed.service.http.segmenter import ALIGN, TRANSLATE_WITH_PREFIX, TextTask
+from heed.service.http.segmenter_pool import SegmenterPool
 from heed.text import documents, layout, markup, protect
 from heed.text.inline import Translated
-from tests.service.http.test_limits import held, until
+from tests.service.http.test_limits import block_model, wait_until
 
 HELLO = "한국어는 쉬웠어요."
 TEXT = f"# {HELLO}\r\n\r\n  - {HELLO} https://a.example {{name}} 😀\n\t{HELLO}\n"
@@ -33,7 +32,7 @@ def docx() -> bytes:
 
 
 def said(text: str) -> str:
-    """A translator that turns words around and loses braces, so that texts with placeholders are tried in all ways."""
+    """A translation that reverses words and drops braces, so that all ways to protect placeholders are tried."""
     return " ".join(word[::-1].strip("{}") for word in reversed(text.split()))
 
 
@@ -42,18 +41,22 @@ def links(source: str, target: str) -> list:
     return [(i, most - 1 - i) for i in range(most) if most == len(target.split())]
 
 
-def answered(step, task):
-    """A task with the answers of this translator."""
+def run_task(step, task):
+    """The output of a task with the answers of this translation."""
     known, rounds = {}, 0
-    while (found := step(task, known)).wanted:
+    while (found := step(task, known)).missing:
         rounds += 1
-        assert rounds < 30 and not set(found.wanted) & set(known)
-        for key in found.wanted:
+        assert rounds < 30 and not set(found.missing) & set(known)
+        for key in found.missing:
             kind, source, target = key
             known[key] = (
-                links(source, target) if kind == LINKS else f"So {said(source)}" if kind == BEGUN else said(source)
+                links(source, target)
+                if kind == ALIGN
+                else f"So {said(source)}"
+                if kind == TRANSLATE_WITH_PREFIX
+                else said(source)
             )
-    return found.made
+    return found.output
 
 
 def aligned(texts):
@@ -62,54 +65,56 @@ def aligned(texts):
 
 
 TASKS = [
-    Task("plain", [TEXT, "", HELLO, "\n\n"], "ko", ["한국어는"]),
-    Task("passages", [TEXT, HELLO, ""], "ko"),
-    Task("passages", [TEXT, HELLO, ""], "ko", begun=True),
-    Task("pages", [PAGE, PAGE[:40]], "ko"),
-    Task("document", name="a.html", data=PAGE.encode(), language="ko"),
-    Task("document", name="a.md", data=TEXT.encode()),
-    Task("document", name="a.tsv", data=f"1\t{HELLO}\n".encode(), column=2),
-    Task("document", name="a.docx", data=docx(), language="ko"),
+    TextTask("plain", [TEXT, "", HELLO, "\n\n"], "ko", ["한국어는"]),
+    TextTask("passages", [TEXT, HELLO, ""], "ko"),
+    TextTask("passages", [TEXT, HELLO, ""], "ko", has_prefix=True),
+    TextTask("pages", [PAGE, PAGE[:40]], "ko"),
+    TextTask("document", name="a.html", data=PAGE.encode(), language="ko"),
+    TextTask("document", name="a.md", data=TEXT.encode()),
+    TextTask("document", name="a.tsv", data=f"1\t{HELLO}\n".encode(), column=2),
+    TextTask("document", name="a.docx", data=docx(), language="ko"),
 ]
 
 
 @pytest.fixture(scope="module")
-def readers():
-    made = Readers()
+def pool():
+    made = SegmenterPool()
     yield made
     made.close()
 
 
-@pytest.mark.parametrize("task", TASKS, ids=lambda task: f"{task.what} {task.name} {task.begun}")
-def test_a_process_says_what_is_said_here(readers, task):
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: f"{task.kind} {task.name} {task.has_prefix}")
+def test_a_process_gives_the_same_output_as_this_one(pool, task):
     ticket = Ticket()
 
     def elsewhere(task, known):
-        return readers._elsewhere(task, known, ticket)
+        return pool._run_in_process(task, known, ticket)
 
-    assert answered(elsewhere, task) == answered(segmenter.step, task)
-    assert len(readers.free) == 1 and not ticket.workers
+    assert run_task(elsewhere, task) == run_task(segmenter.run_step, task)
+    assert len(pool.idle) == 1 and not ticket.workers
 
 
-def test_steps_say_what_is_said_at_once():
+def test_steps_give_the_same_output_as_a_direct_translation():
     def plain(text, keep=()):
         return layout.translate(text, lambda own: protect.translate(own, lambda o: [said(t) for t in o], keep), "ko")
 
     plainly, _, begun, pages, html, *_ = TASKS
-    assert answered(segmenter.step, plainly) == [plain(text, ["한국어는"]) for text in plainly.texts]
-    assert answered(segmenter.step, pages) == [markup.translate(page, aligned, language="ko") for page in pages.texts]
-    assert answered(segmenter.step, begun)[1] == (f"So {said(HELLO)}", [(HELLO, 0, 10, f"So {said(HELLO)}", 0, 13)])
-    assert answered(segmenter.step, html) == documents.translate(html.data, "a.html", aligned, language="ko")
+    assert run_task(segmenter.run_step, plainly) == [plain(text, ["한국어는"]) for text in plainly.texts]
+    assert run_task(segmenter.run_step, pages) == [
+        markup.translate(page, aligned, language="ko") for page in pages.texts
+    ]
+    assert run_task(segmenter.run_step, begun)[1] == (f"So {said(HELLO)}", [(HELLO, 0, 10, f"So {said(HELLO)}", 0, 13)])
+    assert run_task(segmenter.run_step, html) == documents.translate(html.data, "a.html", aligned, language="ko")
 
 
-def test_faults_are_told(readers):
+def test_errors_in_a_process_are_reported(pool):
     with pytest.raises(ValueError, match=r"a\.exe ends in \.exe"):
-        readers._elsewhere(Task("document", name="a.exe"), {}, Ticket())
+        pool._run_in_process(TextTask("document", name="a.exe"), {}, Ticket())
     with pytest.raises(RuntimeError, match="TypeError"):
-        readers._elsewhere(
-            Task("document", name="a.txt", data=b"\xea\xb0\x80"), {(segmenter.TEXT, "가", ""): 5}, Ticket()
+        pool._run_in_process(
+            TextTask("document", name="a.txt", data=b"\xea\xb0\x80"), {(segmenter.TRANSLATE, "가", ""): 5}, Ticket()
         )
-    assert answered(lambda *both: readers._elsewhere(*both, Ticket()), TASKS[1])
+    assert run_task(lambda *both: pool._run_in_process(*both, Ticket()), TASKS[1])
 
 
 def alive(pid: int) -> bool:
@@ -122,45 +127,45 @@ def alive(pid: int) -> bool:
 
 @pytest.fixture
 def slow(monkeypatch):
-    """Processes that take for ever over everything."""
-    monkeypatch.setattr(readers_, "COMMAND", [sys.executable, "-c", "import time; time.sleep(600)"])
+    """Processes that never answer."""
+    monkeypatch.setattr(segmenter_pool, "COMMAND", [sys.executable, "-c", "import time; time.sleep(600)"])
 
 
-def test_what_takes_too_long_is_ended(slow, monkeypatch):
-    readers = Readers(seconds=0.5)
+def test_a_step_that_takes_too_long_is_killed(slow, monkeypatch):
+    pool = SegmenterPool(seconds=0.5)
     with pytest.raises(ValueError, match="takes too long, or too much, to be read: send less at once"):
-        readers.step(Task("document", name="a.html"), {}, Ticket())
-    assert not readers.free
-    readers.seconds = 20
+        pool.run_step(TextTask("document", name="a.html"), {}, Ticket())
+    assert not pool.idle
+    pool.seconds = 20
     monkeypatch.undo()
-    assert answered(lambda *both: readers._elsewhere(*both, Ticket()), TASKS[1])
-    (reader,) = readers.free
-    reader.drop(Ticket())  # who came too late to end it for what it did before
-    assert reader.process.poll() is None and not reader.ended
-    readers.close()
-    assert not alive(reader.process.pid)
+    assert run_task(lambda *both: pool._run_in_process(*both, Ticket()), TASKS[1])
+    (process,) = pool.idle
+    process.cancel(Ticket())  # too late: it no longer works for this ticket
+    assert process.process.poll() is None and not process.killed
+    pool.close()
+    assert not alive(process.process.pid)
 
 
-def test_one_that_ends_by_itself_is_replaced(monkeypatch):
-    readers = Readers()
-    monkeypatch.setattr(readers_, "COMMAND", [sys.executable, "-c", "raise SystemExit(3)"])
+def test_a_process_that_has_died_is_replaced(monkeypatch):
+    pool = SegmenterPool()
+    monkeypatch.setattr(segmenter_pool, "COMMAND", [sys.executable, "-c", "raise SystemExit(3)"])
     with pytest.raises(ValueError, match="too much, to be read"):
-        readers._elsewhere(TASKS[0], {}, Ticket())
-    assert not readers.free
+        pool._run_in_process(TASKS[0], {}, Ticket())
+    assert not pool.idle
     monkeypatch.undo()
-    made = answered(lambda *both: readers._elsewhere(*both, Ticket()), TASKS[0])
-    readers.free[0].process.kill()
-    readers.free[0].process.wait()
-    assert answered(lambda *both: readers._elsewhere(*both, Ticket()), TASKS[0]) == made
-    readers.close()
+    made = run_task(lambda *both: pool._run_in_process(*both, Ticket()), TASKS[0])
+    pool.idle[0].process.kill()
+    pool.idle[0].process.wait()
+    assert run_task(lambda *both: pool._run_in_process(*both, Ticket()), TASKS[0]) == made
+    pool.close()
 
 
-def test_who_leaves_while_waiting_for_a_process_goes_at_once(slow):
-    readers, first, second = Readers(most=1), Ticket(), Ticket()
-    busy = threading.Thread(target=_left, args=(readers, first))
+def test_a_request_cancelled_while_waiting_for_a_process_ends_at_once(slow):
+    pool, first, second = SegmenterPool(max_processes=1), Ticket(), Ticket()
+    busy = threading.Thread(target=_expect_cancelled, args=(pool, first))
     busy.start()
-    until(lambda: first.workers)
-    waits = threading.Thread(target=_left, args=(readers, second))
+    wait_until(lambda: first.workers)
+    waits = threading.Thread(target=_expect_cancelled, args=(pool, second))
     waits.start()
     second.cancel()
     waits.join(10)
@@ -170,40 +175,40 @@ def test_who_leaves_while_waiting_for_a_process_goes_at_once(slow):
     assert not busy.is_alive()
 
 
-def _left(readers, ticket):
-    with ticket.turns, pytest.raises(Cancelled):
-        readers.step(Task("document", name="a.html"), {}, ticket)
+def _expect_cancelled(pool, ticket):
+    with ticket.slots, pytest.raises(Cancelled):
+        pool.run_step(TextTask("document", name="a.html"), {}, ticket)
 
 
-def test_who_leaves_takes_its_process_with_it(slow):
-    readers, ticket, found = Readers(), Ticket(), []
+def test_a_cancelled_request_kills_its_process(slow):
+    pool, ticket, found = SegmenterPool(), Ticket(), []
 
     def work():
         try:
-            with ticket.turns:
-                readers.step(Task("document", name="a.html"), {}, ticket)
+            with ticket.slots:
+                pool.run_step(TextTask("document", name="a.html"), {}, ticket)
         except Cancelled:
             found.append("cancelled")
 
     thread = threading.Thread(target=work)
     thread.start()
-    until(lambda: ticket.workers)
-    (reader,) = ticket.workers
+    wait_until(lambda: ticket.workers)
+    (process,) = ticket.workers
     ticket.cancel()
     thread.join(10)
-    assert found == ["cancelled"] and not readers.free and not alive(reader.process.pid)
+    assert found == ["cancelled"] and not pool.idle and not alive(process.process.pid)
     with pytest.raises(Cancelled):
-        readers.step(Task("document", name="a.md"), {}, ticket)
+        pool.run_step(TextTask("document", name="a.md"), {}, ticket)
 
 
-def test_a_file_that_is_made_to_be_slow_holds_up_nobody(start, slow, ko_en):
+def test_a_file_made_to_be_slow_delays_nobody_else(start, slow, ko_en):
     running = start(both=False, limits={"seconds": 1.5})
     data = {"source": "ko", "target": "en"}
     with running.client() as client:
         late = client.post("/translate_file", files={"file": ("a.html", b"a")}, data=data)
         assert late.status_code == 503 and "not done within 1.5 seconds" in late.json()["error"]
-        until(lambda: not running.service.gate.inside)
-        assert not running.service.readers.free
+        wait_until(lambda: not running.service.gate.active)
+        assert not running.service.segmenters.idle
         one = client.post("/translate", json={"q": HELLO, **data}).json()
         assert one["translatedText"] == ko_en.translate(HELLO).text
 
@@ -213,12 +218,12 @@ def test_processes_end_with_the_service(start):
     with running.client() as client:
         sent = {"file": ("a.txt", HELLO.encode())}
         assert client.post("/translate_file", files=sent, data={"source": "ko", "target": "en"}).status_code == 200
-    (reader,) = running.service.readers.free
+    (process,) = running.service.segmenters.idle
     running.stop()
-    assert not alive(reader.process.pid)
+    assert not alive(process.process.pid)
 
 
-def test_short_ones_do_not_wait_for_the_turn_of_long_ones(start, monkeypatch, ko_en):
+def test_short_requests_do_not_wait_for_long_ones(start, monkeypatch, ko_en):
     running = start(both=False)
     held_up, free = threading.Event(), threading.Event()
     parts = ko_en.parts
@@ -231,13 +236,13 @@ def test_short_ones_do_not_wait_for_the_turn_of_long_ones(start, monkeypatch, ko
         return parts(text)
 
     monkeypatch.setattr(running.service.catalogue.models[0].translator, "parts", slow)
-    long = threading.Thread(target=_ignored, args=(running, "가" * 3000))
+    long = threading.Thread(target=_send, args=(running, "가" * 3000))
     long.start()
     assert held_up.wait(10)
-    others = [threading.Thread(target=_ignored, args=(running, "나" * 3000)) for _ in range(3)]
+    others = [threading.Thread(target=_send, args=(running, "나" * 3000)) for _ in range(3)]
     for other in others:
         other.start()
-    until(lambda: len(running.service.gate.inside) == 4)
+    wait_until(lambda: len(running.service.gate.active) == 4)
     with running.client() as client:
         said = client.post("/translate", json={"q": HELLO, "source": "ko", "target": "en"}).json()
     assert said["translatedText"] == ko_en.translate(HELLO).text
@@ -246,7 +251,7 @@ def test_short_ones_do_not_wait_for_the_turn_of_long_ones(start, monkeypatch, ko
         thread.join(30)
 
 
-def _ignored(running, text):
+def _send(running, text):
     httpx.post(f"{running.url}/translate", json={"q": text, "source": "ko", "target": "en"}, timeout=60)
 
 
@@ -254,8 +259,8 @@ def _ignored(running, text):
 def test_the_texts_of_a_list_share_their_batches(start, monkeypatch, ko_en, pairs, form):
     running = start(both=False)
     texts = list(dict.fromkeys(pair.source for pair in pairs))[:30]
-    free, begun = held(running, monkeypatch)
-    first = threading.Thread(target=_ignored, args=(running, HELLO))
+    free, begun = block_model(running, monkeypatch)
+    first = threading.Thread(target=_send, args=(running, HELLO))
     first.start()
     assert begun.wait(10)
     found = []
@@ -270,7 +275,7 @@ def test_the_texts_of_a_list_share_their_batches(start, monkeypatch, ko_en, pair
     )
     second.start()
     worker = running.service.catalogue.models[0].worker
-    until(lambda: worker.count == 30)  # all of them wait together
+    wait_until(lambda: worker.waiting_jobs == 30)  # all of them wait together
     free.set()
     for thread in (first, second):
         thread.join(30)

@@ -1,4 +1,4 @@
-"""Ours: what is told of a translation is what the translator says without a service."""
+"""/v1: its answers are what the translator itself gives."""
 
 import json
 
@@ -15,7 +15,7 @@ def ask(client, place, status=200, **fields):
     return said.json()
 
 
-def test_a_translation_tells_what_the_translator_knows(client, ko_en):
+def test_a_translation_has_the_scores_and_alignment_of_the_translator(client, ko_en):
     (said,) = ask(client, "translate", text=HELLO, target="en", nbest=3)["translations"]
     own = ko_en.translate(HELLO, nbest=3, beam=3)
     (sentence,) = said["sentences"]
@@ -28,7 +28,7 @@ def test_a_translation_tells_what_the_translator_knows(client, ko_en):
     assert links == own.alignment and links
 
 
-def test_places_are_those_in_the_whole_texts(client):
+def test_offsets_are_those_of_the_whole_texts(client):
     text = f"# {HELLO}\n\n  · {HELLO} {HELLO} https://a.example\n"
     (said,) = ask(client, "translate", text=text, target="en")["translations"]
     assert len(said["sentences"]) >= 3
@@ -42,7 +42,7 @@ def test_places_are_those_in_the_whole_texts(client):
     assert said["sentences"][0]["alignment"]
 
 
-def test_through_two_models_words_are_followed(client, ko_en, en_de):
+def test_word_links_are_composed_through_two_models(client, ko_en, en_de):
     (said,) = ask(client, "translate", text=HELLO, source="ko", target="de")["translations"]
     middle = ko_en.translate(HELLO)
     last = en_de.translate(middle.text)
@@ -64,7 +64,7 @@ def test_long_sentences_are_translated_in_parts(client, ko_en):
     assert said["text"] == ko_en.translate(text).text
 
 
-def test_other_words_begin_other_sentences(client, ko_en, texts):
+def test_alternatives_begin_other_sentences(client, ko_en, texts):
     text = max(texts, key=lambda text: len(ko_en.translate(text).text.split()))
     whole = ko_en.translate(text).text
     said = ask(client, "alternatives", text=text, source="ko", target="en", translation=whole, word=1, count=5)
@@ -85,7 +85,7 @@ def test_other_words_begin_other_sentences(client, ko_en, texts):
 
 
 @pytest.mark.parametrize(("text", "terms", "said"), [(HELLO, {"glossary": {"한국어": "Korean"}}, "Korean"), ("Heed 학생", {"keep": ["Heed"]}, "Heed")])  # fmt: skip
-def test_other_words_are_followed_by_the_terms(client, text, terms, said):
+def test_sentences_of_alternatives_contain_the_terms(client, text, terms, said):
     asked = {"text": text, "source": "ko", "target": "en", "word": 0, "count": 4}
     whole = "I am here."
     found = ask(client, "alternatives", translation=whole, **asked, **terms)["alternatives"]
@@ -104,9 +104,9 @@ def test_a_look_is_the_translators(client, ko_en):
     assert given["target_text"] == "Where is it?" and given["search"] == []
 
 
-def test_what_has_too_many_attentions_is_not_looked_into(client, monkeypatch):
+def test_a_sentence_with_too_many_attention_weights_is_refused(client, monkeypatch):
     monkeypatch.setattr(
-        "heed.service.http.models.MOST_SHOWN", 2 * (1 + 2 * 2) * 20**2
+        "heed.service.http.models.MAX_ATTENTION_WEIGHTS", 2 * (1 + 2 * 2) * 20**2
     )  # 20 subwords, by 2 heads in 1+2 layers
     asked = {"source": "ko", "target": "en", "beam": 2}
     assert "of at most 20" in ask(client, "look", 400, text="한국어는 " * 10, **asked)["error"]

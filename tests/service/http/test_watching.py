@@ -15,15 +15,15 @@ def test_only_logs_that_have_changed_are_read_again(tmp_path, monkeypatch):
     step = {"kind": "step", "step": 1, "seconds_left": 5.0}
     written(tmp_path, "done", [step, {"kind": "end", "step": 600}])
     written(tmp_path, "busy", [step])
-    read, lines = [], runs._lines
-    monkeypatch.setattr(runs, "_lines", lambda path: read.append(path.name) or lines(path))
-    first = {one["name"]: one for one in runs.listed(tmp_path)}
+    read, read_log = [], runs._read_log
+    monkeypatch.setattr(runs, "_read_log", lambda path: read.append(path.name) or read_log(path))
+    first = {one["name"]: one for one in runs.list_runs(tmp_path)}
     assert sorted(read) == ["busy", "done"]
     assert (first["done"]["finished"], first["busy"]["step"], first["busy"]["seconds_left"]) == (True, 1, 5.0)
     first["done"]["step"] = "another's"  # what one is given is its own
     with (tmp_path / "busy" / "log.jsonl").open("a") as log:
         log.write(json.dumps(step | {"step": 2, "seconds_left": 4.0}) + "\n")
-    again = {one["name"]: one for one in runs.listed(tmp_path)}
+    again = {one["name"]: one for one in runs.list_runs(tmp_path)}
     assert sorted(read) == ["busy", "busy", "done"]
     assert (again["done"]["step"], again["busy"]["step"], again["busy"]["seconds_left"]) == (600, 2, 4.0)
 
@@ -31,7 +31,7 @@ def test_only_logs_that_have_changed_are_read_again(tmp_path, monkeypatch):
 def test_a_list_says_of_a_run_what_following_it_does(tmp_path):
     valid = {"kind": "valid", "step": 2, "loss": 1.0, "bleu": 3.5}
     written(tmp_path, "one", [{"kind": "step", "step": 1}, valid])
-    (listed,) = runs.listed(tmp_path)
-    assert listed == {name: runs.followed(tmp_path, "one", 0)[name] for name in listed}
+    (listed,) = runs.list_runs(tmp_path)
+    assert listed == {name: runs.read_run(tmp_path, "one", 0)[name] for name in listed}
     written(tmp_path, "one", [{"kind": "step", "step": 1}])  # begun anew
-    assert runs.listed(tmp_path)[0]["valid"] is None
+    assert runs.list_runs(tmp_path)[0]["valid"] is None

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from heed.service.http.models import Served
+from heed.service.http.models import ServedModel
 from heed.service.http.service import Service, Settings
 from tests.chromium import chromium
-from tests.service.http.conftest import Running
+from tests.service.http.conftest import RunningService
 from tests.service.page.fake import Fake
 from tests.service.page.recurrent import recurrent
 
@@ -53,12 +53,12 @@ def runs(tmp_path_factory):
 def service(make, subwords, runs):
     """Korean to English and back, and recurrent ones to German and back; they say different things, and know nothing."""
     models = [
-        Served("ko-en", "ko", "en", make(16, max_source=48)),
-        Served("en-ko", "en", "ko", make(17, max_source=48)),
-        Served("en-de", "en", "de", recurrent(subwords)),
-        Served("de-en", "de", "en", recurrent(subwords, "off")),
+        ServedModel("ko-en", "ko", "en", make(16, max_source=48)),
+        ServedModel("en-ko", "en", "ko", make(17, max_source=48)),
+        ServedModel("en-de", "en", "de", recurrent(subwords)),
+        ServedModel("de-en", "de", "en", recurrent(subwords, "off")),
     ]
-    running = Running(Service(models, Settings(runs=runs)))
+    running = RunningService(Service(models, Settings(runs=runs)))
     yield running
     running.stop()
 
@@ -81,7 +81,7 @@ REST = "() => { localStorage.clear(); window.stop(); for (let i = setTimeout(() 
 
 
 class Tab:
-    """A page that one test after another uses, and what went wrong on it."""
+    """A page that tests use one after another, and what went wrong on it."""
 
     def __init__(self, window):
         self.page, self.troubles, self.url, self.quiet, self.number = window.new_page(), [], "", True, 0
@@ -104,7 +104,7 @@ class Tab:
         return self.page
 
     def leave(self):
-        """What went wrong. The page is made to rest and not left: for a blank one the browser would start a process anew."""
+        """What went wrong. The page is stopped but not left: for a blank page the browser would start a new process."""
         self.page.unroute_all()
         self.page.evaluate(REST)
         return self.troubles
@@ -117,7 +117,7 @@ def first(window):
 
 @pytest.fixture
 def visit(window, first, service):
-    """Opens the page as a new guest; at the end nothing may have gone wrong, or to another host."""
+    """Opens the page as a new visitor; at the end there must be no errors, and no requests to other hosts."""
     used = []
 
     def open_page(address="", width=1280, scheme="light", url=None, quiet=True):

@@ -1,4 +1,4 @@
-"""A service that answers as docs/serving.md says, with what it was told to say."""
+"""A service that answers as docs/serving.md says, with given answers."""
 
 import json
 import threading
@@ -30,7 +30,7 @@ MODELS = {
 
 
 class Fake:
-    """Serves the page, and for each path of the API what `answers[path](body)` gives; `asked` is what came."""
+    """Serves the page, and for each path of the API what `answers[path](body)` returns; `asked` records the requests."""
 
     def __init__(self):
         self.answers, self.asked, self.wait = {"/v1/models": lambda body: MODELS}, [], 0.0

@@ -15,6 +15,8 @@ from heed.decoding.config import DecodingConfig
 from heed.decoding.ensemble import Ensemble
 from heed.decoding.steps import Hypothesis
 from heed.lab.attention import Look
+from heed.models.package import Package
+from heed.products.product import Product
 from heed.products.translator import attention_trace, lazy_scores
 from heed.products.translator.alignment import first_words
 from heed.products.translator.engines.cuda import CudaEngine
@@ -26,8 +28,10 @@ from heed.text.glossary import Glossary, merged
 from heed.vocabularies.vocabulary import Pair, SpecialTokens
 
 
-class Translator:
+class Translator(Product):
     """One model, or several as one, ready to be given text."""
+
+    noun, verbs = "a translator", ("translate", "evaluate", "score", "look", "serve", "distill")
 
     def __init__(
         self,
@@ -53,6 +57,29 @@ class Translator:
         self.spelling = Spelling(subwords, self.model.config.vocab_size, self.longest)
         last = attention_trace.AlignmentRows(self.model.config.decoder_layers - 1, after=False)
         self.alignment_rows = attention_trace.AlignmentRows(**self.facts.get("alignment", last._asdict()))
+
+    @classmethod
+    def open(cls, packages: Sequence[Package], names: Sequence[str], *, engine: str = "auto") -> Any:
+        first = packages[0]
+        for name, package in zip(names[1:], packages[1:], strict=True):
+            if [part.key() for part in package.vocabularies] != [part.key() for part in first.vocabularies]:
+                raise ValueError(f"{names[0]} and {name} have different subwords: an ensemble needs the same in all")
+        sizes = [package.model.config.vocab_size for package in packages]
+        if len(set(sizes)) > 1:
+            raise ValueError(
+                f"{', '.join(names)} have room for {', '.join(map(str, sizes))} subwords: an ensemble needs the same in all"
+            )
+        facts = first.facts
+        translator = cls(
+            [package.model for package in packages],
+            first.vocabularies,
+            decoding=settings.read(DecodingConfig, facts.get("decoding", {}), f"{names[0]}/config.json: decoding."),
+            max_source=facts.get("max_source"),
+            facts=facts,
+            shortlist=first.shortlist,
+        )
+        translator.use(engine)
+        return translator
 
     @property
     def device(self) -> torch.device:

@@ -1,4 +1,4 @@
-"""Other words at one place of a translation, each with the sentence as it goes on from there."""
+"""Alternatives to one word of a translation, each with the sentence completed from there."""
 
 import dataclasses
 import math
@@ -14,14 +14,14 @@ from heed.products.translator.term_tokens import Wanted
 from heed.products.translator.translator import Translator
 from heed.text.glossary import Glossary
 
-OPENS = ("▁", "Ġ", " ")  # what pieces that begin a word begin with
+WORD_STARTS = ("▁", "Ġ", " ")  # how a piece begins that begins a word
 NO_TERMS = Glossary()
-MORE = 3  # times as many beginnings are tried as words are wanted: some are of one word
-MOST_WRITTEN = 4_000  # subwords of a sentence, times the beginnings that are gone on from: a model has one worker
+CANDIDATES = 3  # first tokens tried for each alternative asked for: several may lead to the same word
+MAX_DECODED = 4_000  # subwords of the sentence times first tokens: a model has only one worker for everyone
 
 
-class Other(NamedTuple):
-    """A word, how likely it is there, and the sentence with it; `score` is the sentence's."""
+class Alternative(NamedTuple):
+    """A word with its probability there, and the whole sentence with that word and its score."""
 
     word: str
     probability: float
@@ -33,7 +33,7 @@ class Other(NamedTuple):
 def alternatives(
     translator: Translator, text: str, translation: str, word: int, count: int, terms: Glossary = NO_TERMS
 ) -> dict[str, Any]:
-    """The likeliest words at a place; "" is that the sentence ends there. Sentences that go on say the terms."""
+    """The likeliest words at a position; "" means that the sentence ends there. Completed sentences contain the terms."""
     words = translation.split()
     if not 0 <= word <= len(words):
         raise ValueError(f"word is {word}; the translation has {len(words)} words, counted from 0")
@@ -43,95 +43,92 @@ def alternatives(
     if not source:
         raise ValueError("the text has no words")
     _check_cost(max(len(source), len(target)), count)
-    before = translator.target.encode([prefix])[0] if prefix else []
-    chances = _next(translator, source, before)
-    starts = [[*before, token] for token in _beginnings(translator, chances, before, MORE * count)]
-    others: dict[str, Other] = {}
+    prefix_ids = translator.target.encode([prefix])[0] if prefix else []
+    probs = _next_token_probs(translator, source, prefix_ids)
+    starts = [[*prefix_ids, token] for token in _first_tokens(translator, probs, prefix_ids, CANDIDATES * count)]
+    found: dict[str, Alternative] = {}
     wanted = translator.spelling.wanted([text], terms, translator.decoding)[0]
-    for said, scores in _decoded(translator, source, starts, wanted):
-        whole = " ".join(translator.target.decode(said.tokens).split())
-        own = whole.split()
-        if own[:word] != words[:word] or len(own) <= word:
+    for hypothesis, scores in _decode(translator, source, starts, wanted):
+        sentence = " ".join(translator.target.decode(hypothesis.tokens).split())
+        new_words = sentence.split()
+        if new_words[:word] != words[:word] or len(new_words) <= word:
             continue
-        chance = math.exp(sum(scores[len(before) : _last(translator, said.tokens, len(before))]))
-        if own[word] not in others or others[own[word]].probability < chance:
-            others[own[word]] = Other(own[word], chance, whole, said.score, False)
-    ends = float(chances[translator.marks[1].last])
-    if not current or (word and ends > 0.01):
-        others[""] = Other("", ends, prefix, math.log(max(ends, 1e-30)), not current)
+        new = new_words[word]
+        end = _word_end(translator, hypothesis.tokens, len(prefix_ids))
+        probability = math.exp(sum(scores[len(prefix_ids) : end]))
+        if new not in found or found[new].probability < probability:
+            found[new] = Alternative(new, probability, sentence, hypothesis.score, False)
+    end_prob = float(probs[translator.marks[1].last])
+    if not current or (word and end_prob > 0.01):
+        found[""] = Alternative("", end_prob, prefix, math.log(max(end_prob, 1e-30)), not current)
     if current:
-        others[current] = _current(translator, source, target, word, (current, " ".join(words)))
-    best = sorted(others.values(), key=lambda one: -one.probability)
-    kept = best[:count] + [one for one in best[count:] if one.current]
-    return {"prefix": prefix, "word": current, "alternatives": [one._asdict() for one in kept]}
+        found[current] = _current(translator, source, target, word, (current, " ".join(words)))
+    best = sorted(found.values(), key=lambda one: -one.probability)
+    shown = best[:count] + [one for one in best[count:] if one.current]
+    return {"prefix": prefix, "word": current, "alternatives": [one._asdict() for one in shown]}
 
 
 def _check_cost(length: int, count: int) -> None:
-    """Refuse what would keep others waiting: each beginning is gone on from to the end of the sentence."""
-    if length > (most := MOST_WRITTEN // (MORE * count)):
+    """Refuse what would keep others waiting: every first token is decoded to the end of the sentence."""
+    if length > (most := MAX_DECODED // (CANDIDATES * count)):
         raise ValueError(
             f"the sentence has {length} subwords; where count is {count}, one of at most {most} is gone on from"
         )
 
 
-def _current(translator: Translator, source: list[int], target: list[int], word: int, shown: tuple[str, str]) -> Other:
-    """The word that stands there, with the sentence as it is."""
-    free = len(translator.marks[1].before)
-    scores = translator.forced_scores([(source, target)])[0][free:]
-    own = [
-        score
-        for score, number in zip(scores, words_of(translator.target.pieces(target)), strict=False)
-        if number == word
-    ]
+def _current(
+    translator: Translator, source: list[int], target: list[int], word: int, shown: tuple[str, str]
+) -> Alternative:
+    """The word of the translation itself, with its sentence; both are given as they are shown."""
+    marks = len(translator.marks[1].before)
+    scores = translator.forced_scores([(source, target)])[0][marks:]
+    numbers = words_of(translator.target.pieces(target))
+    word_scores = [score for score, number in zip(scores, numbers, strict=False) if number == word]
     config = translator.decoding
-    whole = sum(scores) / PENALTIES[config.penalty](len(scores), config.length_penalty)
-    return Other(shown[0], math.exp(sum(own)), shown[1], float(whole), True)
+    sentence_score = sum(scores) / PENALTIES[config.penalty](len(scores), config.length_penalty)
+    return Alternative(shown[0], math.exp(sum(word_scores)), shown[1], float(sentence_score), True)
 
 
-def _next(translator: Translator, source: list[int], before: list[int]) -> Tensor:
-    """The probabilities of each token after what was said."""
+def _next_token_probs(translator: Translator, source: list[int], prefix: list[int]) -> Tensor:
     marks = translator.marks
-    logp = attention_trace.stacked(translator.model, (source, before), marks).logp
-    return logp[len(marks[1].before) + len(before)].exp()
+    logp = attention_trace.stacked(translator.model, (source, prefix), marks).logp
+    return logp[len(marks[1].before) + len(prefix)].exp()
 
 
-def _beginnings(translator: Translator, chances: Tensor, before: list[int], count: int) -> list[int]:
-    """The likeliest tokens that go on with a new word."""
-    tokens = chances.topk(min(chances.shape[-1], 4 * count)).indices.tolist()
+def _first_tokens(translator: Translator, probs: Tensor, prefix: list[int], count: int) -> list[int]:
+    """The likeliest tokens that begin a new word."""
+    tokens = probs.topk(min(probs.shape[-1], 4 * count)).indices.tolist()
     own = translator.marks[1]
     marks = {own.pad, own.unknown, own.first, own.last, *own.before, *own.never}
     pieces = translator.target.pieces(tokens)
-    new = [
-        t for t, piece in zip(tokens, pieces, strict=True) if t not in marks and (not before or piece.startswith(OPENS))
-    ]
-    return new[:count]
+    both = zip(tokens, pieces, strict=True)
+    return [t for t, piece in both if t not in marks and (not prefix or piece.startswith(WORD_STARTS))][:count]
 
 
-def _decoded(
+def _decode(
     translator: Translator, source: list[int], starts: list[list[int]], wanted: Wanted
 ) -> list[tuple[Hypothesis, list[float]]]:
-    """The best sentence for each beginning, with the log probability of each token."""
+    """The best hypothesis for each beginning, with the log-probability of each token; without special tokens before it."""
     if not starts:
         return []
-    config = dataclasses.replace(
-        translator.decoding, nbest=1, beam=min(2, translator.decoding.beam), sample=False, renormalize=False
-    )
+    beam = min(2, translator.decoding.beam)
+    config = dataclasses.replace(translator.decoding, nbest=1, beam=beam, sample=False, renormalize=False)
     sources = [source] * len(starts)
     found = translator.search_ids(sources, config, starts, wanted=[wanted] * len(starts))
     scores = lazy_scores.scores(translator, sources, found, 4096)
-    free = len(translator.marks[1].before)
-    each = []
-    for own, score in zip(found, scores, strict=True):
-        values = score[0]() if callable(score[0]) else score[0]
-        skip = free if tuple(own[0].tokens[:free]) == translator.marks[1].before else 0
-        each.append((own[0]._replace(tokens=own[0].tokens[skip:]), list(values)[skip:]))
-    return each
+    before = translator.marks[1].before
+    decoded = []
+    for (best, *_), (score, *_) in zip(found, scores, strict=True):
+        values = score() if callable(score) else score
+        skip = len(before) if tuple(best.tokens[: len(before)]) == before else 0
+        decoded.append((best._replace(tokens=best.tokens[skip:]), list(values)[skip:]))
+    return decoded
 
 
-def _last(translator: Translator, tokens: list[int], start: int) -> int:
-    """Where the word that begins at a token ends."""
+def _word_end(translator: Translator, tokens: list[int], start: int) -> int:
+    """The position after the last token of the word that begins at `start`."""
     pieces = translator.target.pieces(tokens)
-    for place in range(start + 1, len(tokens)):
-        if pieces[place].startswith(OPENS) or tokens[place] == translator.marks[1].last:
-            return place
+    for position in range(start + 1, len(tokens)):
+        if pieces[position].startswith(WORD_STARTS) or tokens[position] == translator.marks[1].last:
+            return position
     return len(tokens)

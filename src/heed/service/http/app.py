@@ -1,4 +1,4 @@
-"""The application: its addresses, what every answer carries, and what becomes of errors."""
+"""The application: its routes, the headers of every response, limits of bodies, and error handling."""
 
 import asyncio
 import hashlib
@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from heed.service import page
 from heed.service.http import libretranslate, reference, v1
 from heed.service.http.limits import Refusal
-from heed.service.http.service import Gone, Service
+from heed.service.http.service import ClientDisconnected, Service
 from heed.version import __version__
 
 POLICY = "default-src 'self'; img-src 'self' data: blob:; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
@@ -31,28 +31,28 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-LINGER, SILENCE = 30.0, 1.0  # seconds that an unwanted body may come for, and may not
-BROKEN = "something went wrong here, which is not your fault"
+DRAIN_SECONDS, DRAIN_IDLE_SECONDS = 30.0, 1.0  # for the rest of a refused body, and between two chunks of it
+INTERNAL_ERROR = "something went wrong here, which is not your fault"
 log = logging.getLogger("heed.service")
 
 
-def create(service: Service) -> FastAPI:
-    """The application of a service; at its end the service is closed."""
+def create_app(service: Service) -> FastAPI:
+    """The application of a service, which is closed with it."""
 
     @asynccontextmanager
-    async def life(_: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
         service.close()
 
     app = FastAPI(
-        title="Heed", version=__version__, docs_url=None, redoc_url=None, lifespan=life,
+        title="Heed", version=__version__, docs_url=None, redoc_url=None, lifespan=lifespan,
         description="Translates, and lets you look inside. Compatible with LibreTranslate's API.",
     )  # fmt: skip
     app.include_router(libretranslate.router(service))
     app.include_router(v1.router(service))
     _add_pages(app, service)
-    _add_errors(app)
-    app.add_middleware(Watch, service=service)
+    _add_error_handlers(app)
+    app.add_middleware(ServiceMiddleware, service=service)
     if service.settings.cors:
         app.add_middleware(
             CORSMiddleware, allow_origins=list(service.settings.cors), allow_methods=["GET", "POST"],
@@ -72,7 +72,7 @@ def _add_pages(app: FastAPI, service: Service) -> None:
 
     @app.get("/docs", include_in_schema=False)
     async def docs() -> HTMLResponse:
-        return HTMLResponse(reference.page(app.openapi()))
+        return HTMLResponse(reference.render(app.openapi()))
 
     @app.get("/docs.css", include_in_schema=False)
     async def style() -> Response:
@@ -83,55 +83,57 @@ def _add_pages(app: FastAPI, service: Service) -> None:
         return PlainTextResponse(service.metrics.text(), media_type="text/plain; version=0.0.4")
 
 
-def _asset(name: str, known: str) -> Response:
-    """A file of the page; `known` are the tags of what the browser has of it."""
-    found = page.asset(name)
-    if found is None:
+def _asset(name: str, cached_tags: str) -> Response:
+    """A file of the page, unless the browser has it already, as its If-None-Match header says."""
+    asset = page.asset(name)
+    if asset is None:
         raise Refusal(404, "there is no such page")
-    kept = "max-age=86400" if name.endswith(".ttf") else "no-cache"  # a font is large and does not change
-    tag = f'"{hashlib.sha256(found[0]).hexdigest()[:32]}"'
-    headers = {"Cache-Control": kept, "ETag": tag}
-    if tag in (own.strip().removeprefix("W/") for own in known.split(",")):
+    data, media_type = asset
+    caching = "max-age=86400" if name.endswith(".ttf") else "no-cache"  # a font is large and does not change
+    tag = f'"{hashlib.sha256(data).hexdigest()[:32]}"'
+    headers = {"Cache-Control": caching, "ETag": tag}
+    if tag in (cached.strip().removeprefix("W/") for cached in cached_tags.split(",")):
         return Response(status_code=304, headers=headers)
-    return Response(found[0], media_type=found[1], headers=headers)
+    return Response(data, media_type=media_type, headers=headers)
 
 
-class Crowded(Refusal):
-    """There is no room for a body that is still coming."""
+class TooManyBytes(Refusal):
+    """The bodies of all requests take up the memory that they may."""
 
     def __init__(self):
         super().__init__(503, "too much is being sent at once: come back later", 1)
 
 
-def refused(error: Refusal) -> JSONResponse:
+def error_response(error: Refusal) -> JSONResponse:
     headers = {"Retry-After": str(error.retry_after)} if error.retry_after is not None else {}
-    kind = Unwanted if error.status in (408, 413) or isinstance(error, Crowded) else JSONResponse
-    return kind({"error": error.sentence}, error.status, headers)
+    unread = error.status in (408, 413) or isinstance(error, TooManyBytes)
+    kind = DrainingResponse if unread else JSONResponse
+    return kind({"error": error.message}, error.status, headers)
 
 
-class Unwanted(JSONResponse):
-    """An answer while the body still comes. Who sends it may read the answer only afterwards: so it is let come for a while, and forgotten."""
+class DrainingResponse(JSONResponse):
+    """An answer before the body has been read. Some clients read it only after sending all: so the rest is received and dropped."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = [*self.raw_headers, (b"connection", b"close")]
         await send({"type": "http.response.start", "status": self.status_code, "headers": headers})
         await send({"type": "http.response.body", "body": self.body, "more_body": True})
-        end = time.monotonic() + LINGER
+        end = time.monotonic() + DRAIN_SECONDS
         with suppress(TimeoutError):
             while (left := end - time.monotonic()) > 0:
-                message = await asyncio.wait_for(receive(), min(left, SILENCE))
+                message = await asyncio.wait_for(receive(), min(left, DRAIN_IDLE_SECONDS))
                 if message["type"] != "http.request" or not message.get("more_body"):
                     break
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-def _add_errors(app: FastAPI) -> None:
+def _add_error_handlers(app: FastAPI) -> None:
     @app.exception_handler(Refusal)
     async def refusal(_: Request, error: Refusal) -> JSONResponse:
-        return refused(error)
+        return error_response(error)
 
-    @app.exception_handler(Gone)
-    async def gone(_: Request, error: Gone) -> Response:
+    @app.exception_handler(ClientDisconnected)
+    async def disconnected(_: Request, error: ClientDisconnected) -> Response:
         return Response(status_code=499)  # nobody reads it
 
     @app.exception_handler(RequestValidationError)
@@ -141,21 +143,21 @@ def _add_errors(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def other(_: Request, error: HTTPException) -> JSONResponse:
-        words = {
+        messages = {
             404: "there is nothing at this address; /docs tells what there is",
             405: "this address does not take this method",
         }
         return JSONResponse(
-            {"error": words.get(error.status_code, str(error.detail))}, error.status_code, error.headers
+            {"error": messages.get(error.status_code, str(error.detail))}, error.status_code, error.headers
         )
 
 
-class Watch:
-    """Around everything: counts and times answers, gives them their headers, and stops bodies that are too much."""
+class ServiceMiddleware:
+    """Counts and times responses, adds their headers, and refuses bodies that are too large."""
 
     def __init__(self, app: ASGIApp, service: Service):
         self.app, self.service = app, service
-        self.bytes = 0  # of all bodies that are in work, as they came: what is only promised takes no room
+        self.bytes = 0  # received of all bodies in progress: an announced length takes no memory yet
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -163,7 +165,7 @@ class Watch:
             return
         start, status = time.monotonic(), 0
 
-        async def answer(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -172,66 +174,66 @@ class Watch:
                     headers.setdefault(name, value)
             await send(message)
 
-        body = _Body(self, receive)
+        body = _CountedBody(self, receive)
         try:
-            self._check(scope, self._size(scope))
-            await self.app(scope, body if scope["method"] == "POST" else receive, answer)
+            self._check(scope, self._declared_size(scope))
+            await self.app(scope, body if scope["method"] == "POST" else receive, send_with_headers)
         except Refusal as error:
-            await refused(error)(scope, receive, answer)
-        except Exception as error:  # its message may hold texts: what is said is its kind, and where it was
-            where = "".join(traceback.format_tb(error.__traceback__))
-            log.error("%s at %s\n%s", type(error).__name__, self._place(scope), where)
+            await error_response(error)(scope, receive, send_with_headers)
+        except Exception as error:  # its message may contain texts: only its type and its place are logged
+            trace = "".join(traceback.format_tb(error.__traceback__))
+            log.error("%s at %s\n%s", type(error).__name__, self._route_path(scope), trace)
             if not status:
-                await JSONResponse({"error": BROKEN}, 500)(scope, receive, answer)
+                await JSONResponse({"error": INTERNAL_ERROR}, 500)(scope, receive, send_with_headers)
         finally:
-            body.forget()
-            labels = (("path", self._place(scope)), ("status", str(status)))
+            body.release()
+            labels = (("path", self._route_path(scope)), ("status", str(status)))
             self.service.metrics.requests.add(1, labels)
             self.service.metrics.seconds.add(time.monotonic() - start, labels[:1])
 
     def _check(self, scope: Scope, size: int) -> None:
-        """Before a body is read: whether it is too long, and whether there is room for it and for its work."""
-        limits = self.service.limits
-        most = limits.bytes if scope["path"] == "/translate_file" else limits.text_bytes
-        if size > most:
+        """Before a body is read: refuse it if it is too long, or if there is no room for it or for its work."""
+        if size > (most := self._max_size(scope)):
             raise Refusal(413, f"the body has more than {most:,} bytes, which is all that is taken here")
         if scope["method"] == "POST" and scope["path"] != "/detect":
             self.service.gate.check()
-        if self.bytes and self.bytes + size > limits.all_bytes:
-            raise Crowded
+        if self.bytes and self.bytes + size > self.service.limits.all_bytes:
+            raise TooManyBytes
 
-    def _size(self, scope: Scope) -> int:
-        """How long a body says it is, or may become where it does not say."""
+    def _max_size(self, scope: Scope) -> int:
+        limits = self.service.limits
+        return limits.bytes if scope["path"] == "/translate_file" else limits.text_bytes
+
+    def _declared_size(self, scope: Scope) -> int:
+        """The length of a body by its headers, or the most it may have if they do not say."""
         headers = dict(scope["headers"])
         length = headers.get(b"content-length", b"")
         if length.isdigit():
             return int(length[:20])
-        limits = self.service.limits
-        most = limits.bytes if scope["path"] == "/translate_file" else limits.text_bytes
-        return most if b"transfer-encoding" in headers else 0
+        return self._max_size(scope) if b"transfer-encoding" in headers else 0
 
-    def _place(self, scope: Scope) -> str:
-        """The address as it is written in the code: what is asked for can be anything."""
+    def _route_path(self, scope: Scope) -> str:
+        """The path of the route, not that of the request, which can be anything."""
         return getattr(scope.get("route"), "path", "other")
 
 
-class _Body:
-    """Counts the bytes of one body as they come; one for which there is no room is refused, and counted no more."""
+class _CountedBody:
+    """Counts the bytes of one body as they arrive; if there is no room for them it is refused, and no longer counted."""
 
-    def __init__(self, watch: Watch, receive: Receive):
-        self.watch, self.receive = watch, receive
-        self.size, self.wanted = 0, True
+    def __init__(self, middleware: ServiceMiddleware, receive: Receive):
+        self.middleware, self.receive = middleware, receive
+        self.size, self.counting = 0, True
 
     async def __call__(self) -> Message:
         message = await self.receive()
-        if self.wanted and (size := len(message.get("body", b""))):
-            if self.watch.bytes + size > self.watch.service.limits.all_bytes:
-                self.forget()
-                raise Crowded
+        if self.counting and (size := len(message.get("body", b""))):
+            if self.middleware.bytes + size > self.middleware.service.limits.all_bytes:
+                self.release()
+                raise TooManyBytes
             self.size += size
-            self.watch.bytes += size
+            self.middleware.bytes += size
         return message
 
-    def forget(self) -> None:
-        self.watch.bytes -= self.size
-        self.size, self.wanted = 0, False
+    def release(self) -> None:
+        self.middleware.bytes -= self.size
+        self.size, self.counting = 0, False

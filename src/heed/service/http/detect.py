@@ -1,6 +1,6 @@
-"""Which language a text is in, among those that are served: by script, by common words, by runs of three letters.
+"""Language identification among the served languages: by script, by common words, by letter trigrams.
 
-Languages that are not served are weighed too where they are known: a text in one of them is not surely in any of those that are.
+Known languages that are not served compete too: a text in one of them must not be attributed to a served one with confidence.
 """
 
 import math
@@ -13,63 +13,66 @@ from typing import NamedTuple
 from heed.service.http.profiles import WORDS
 from heed.text.languages import SCRIPTS, base, script, scripts
 
-READ = 600  # characters: more make no difference, and who asks waits
-CARE = 2.0  # letters of a word are no independent witnesses: their weight is divided by this
-FOREIGN, BORROWED = -3.0, -0.7  # a letter of another script; a Latin one, as other scripts borrow names
-HAN = {"zh": 0.0, "ja": -0.3, "ko": -1.5}  # Chinese signs, which three languages write
-ALPHABET = 60  # letters that a word may be made of, about
-RARE = 0.6  # how often letters that were never seen together are taken to have been
-NEVER = -math.log(ALPHABET)  # after two that were never seen, each is as likely
-MOST_KNOWN = 1 << 12  # words that are remembered: the same ones come again and again
+MAX_CHARACTERS = 600  # more make no difference, and the client waits
+TEMPERATURE = 2.0  # the letters of a word are not independent evidence: their log-probabilities are divided by this
+OTHER_SCRIPT, LATIN_LETTER = -3.0, -0.7  # for a letter of a foreign script; Latin costs less, since others borrow names
+HAN = {"zh": 0.0, "ja": -0.3, "ko": -1.5}  # for a Chinese character, which three languages use
+ALPHABET_SIZE = 60  # letters that a word may be made of, about
+PSEUDO_COUNT = 0.6  # of every trigram (additive smoothing)
+UNSEEN_CONTEXT = -math.log(ALPHABET_SIZE)  # after two letters that never occur together, all are equally likely
+WORD_CACHE_SIZE = 1 << 12  # the same words come again and again
 _WORD = re.compile(r"[^\W\d_]+")
 _NOISE = re.compile(r"https?://\S+|\S+@\S+|\{[^{}]*\}|<[^<>]*>|%\w")
 
 
-class Detected(NamedTuple):
+class Detection(NamedTuple):
     language: str
     confidence: float
 
 
-def detect(text: str, served: Iterable[str]) -> list[Detected]:
-    """The languages served, the likeliest first. Confidences sum to one together with those of languages that are not."""
+def detect(text: str, served: Iterable[str]) -> list[Detection]:
+    """The served languages, the likeliest first. Their confidences and those of other languages sum to one."""
     served = list(dict.fromkeys(served))
-    words = _WORD.findall(_NOISE.sub(" ", text[:READ]).lower())
-    letters = Counter()
+    words = _WORD.findall(_NOISE.sub(" ", text[:MAX_CHARACTERS]).lower())
+    script_counts = Counter()
     for char, times in Counter("".join(words)).items():
-        letters[script(char)] += times
-    latin = Counter(word for word in words if script(word[0]) == "latin")
-    known = {base(code) for code in served}
-    others = [code for code in {**WORDS, **SCRIPTS} if code not in known]
-    scores = {code: _score(base(code), latin, letters) for code in [*served, *others]}
+        script_counts[script(char)] += times
+    latin_words = Counter(word for word in words if script(word[0]) == "latin")
+    served_bases = {base(code) for code in served}
+    others = [code for code in {**WORDS, **SCRIPTS} if code not in served_bases]
+    scores = {code: _score(base(code), latin_words, script_counts) for code in [*served, *others]}
     if not words:
-        return [Detected(code, 1 / len(served)) for code in served]
+        return [Detection(code, 1 / len(served)) for code in served]
     best = max(scores.values())
     shares = {code: math.exp(score - best) for code, score in scores.items()}
-    total = sum(shares.values()) + math.exp(-3 - 0.15 * sum(letters.values())) + 0.002  # the doubt that is left
-    found = [Detected(code, shares[code] / total) for code in served]
-    return sorted(found, key=lambda one: -one.confidence)
+    doubt = math.exp(-3 - 0.15 * sum(script_counts.values()))  # less, the longer the text is
+    total = sum(shares.values()) + doubt + 0.002
+    detections = [Detection(code, shares[code] / total) for code in served]
+    return sorted(detections, key=lambda one: -one.confidence)
 
 
-def _score(code: str, latin: Counter, letters: Counter) -> float:
-    own = scripts(code)
+def _score(code: str, latin_words: Counter, script_counts: Counter) -> float:
+    """The log-likelihood of a text in a language, up to a constant."""
+    own_scripts = scripts(code)
     score = 0.0
-    for name, count in letters.items():
-        if name == "han" and "han" in own:
+    for name, count in script_counts.items():
+        if name == "han" and "han" in own_scripts:
             score += HAN.get(code, 0.0) * count
-        elif name == "latin" and "latin" not in own:
-            score += BORROWED * count
-        elif name not in own:
-            score += FOREIGN * count
-    if "latin" in own:
-        score += sum(times * (_word(code, word) - _word("", word)) for word, times in latin.items()) / CARE
+        elif name == "latin" and "latin" not in own_scripts:
+            score += LATIN_LETTER * count
+        elif name not in own_scripts:
+            score += OTHER_SCRIPT * count
+    if "latin" in own_scripts:
+        ratios = (times * (_word_logp(code, word) - _word_logp("", word)) for word, times in latin_words.items())
+        score += sum(ratios) / TEMPERATURE
     return score
 
 
 class Profile(NamedTuple):
-    """How common words are; the log probabilities of a letter after two others, and of one that was never seen after these two."""
+    """Probabilities of common words; log-probabilities of trigrams given two letters, and of an unseen letter after these."""
 
-    common: dict[str, float]
-    seen: dict[str, float]
+    words: dict[str, float]
+    trigrams: dict[str, float]
     unseen: dict[str, float]
 
 
@@ -77,24 +80,28 @@ class Profile(NamedTuple):
 def _profile(code: str) -> Profile:
     words = list(dict.fromkeys(WORDS.get(code, "").split()))
     weights = [1 / (rank + 8) for rank in range(len(words))]
-    common = {word: 0.5 * weight / sum(weights) for word, weight in zip(words, weights, strict=True)}
-    triples: Counter = Counter()
-    pairs: Counter = Counter()
+    word_probs = {word: 0.5 * weight / sum(weights) for word, weight in zip(words, weights, strict=True)}
+    trigrams: Counter = Counter()
+    bigrams: Counter = Counter()
     for word in words:
-        marked = f"  {word} "
-        for place in range(len(marked) - 2):
-            triples[marked[place : place + 3]] += 1
-            pairs[marked[place : place + 2]] += 1
-    seen = {own: math.log((times + RARE) / (pairs[own[:2]] + RARE * ALPHABET)) for own, times in triples.items()}
-    return Profile(common, seen, {own: math.log(RARE / (times + RARE * ALPHABET)) for own, times in pairs.items()})
+        for trigram in _trigrams(word):
+            trigrams[trigram] += 1
+            bigrams[trigram[:2]] += 1
+    totals = {bigram: times + PSEUDO_COUNT * ALPHABET_SIZE for bigram, times in bigrams.items()}
+    seen = {own: math.log((times + PSEUDO_COUNT) / totals[own[:2]]) for own, times in trigrams.items()}
+    return Profile(word_probs, seen, {own: math.log(PSEUDO_COUNT / total) for own, total in totals.items()})
 
 
-@lru_cache(MOST_KNOWN)
-def _word(code: str, word: str) -> float:
-    """The log probability of a word: as a common one, or spelled letter by letter."""
-    common, seen, unseen = _profile(code)
-    spelled, marked = 0.0, f"  {word[:30]} "
-    for place in range(len(marked) - 2):
-        three = marked[place : place + 3]
-        spelled += seen[three] if three in seen else unseen.get(three[:2], NEVER)
-    return math.log(common.get(word, 0.0) + 0.5 * math.exp(max(spelled, -600.0)))
+@lru_cache(WORD_CACHE_SIZE)
+def _word_logp(code: str, word: str) -> float:
+    """The log-probability of a word: half as a common word, half as a sequence of letters."""
+    word_probs, trigrams, unseen = _profile(code)
+    spelled = 0.0
+    for trigram in _trigrams(word[:30]):
+        spelled += trigrams[trigram] if trigram in trigrams else unseen.get(trigram[:2], UNSEEN_CONTEXT)
+    return math.log(word_probs.get(word, 0.0) + 0.5 * math.exp(max(spelled, -600.0)))
+
+
+def _trigrams(word: str) -> list[str]:
+    padded = f"  {word} "
+    return [padded[i : i + 3] for i in range(len(padded) - 2)]

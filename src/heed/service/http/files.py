@@ -1,4 +1,4 @@
-"""Translated files until they are fetched: in one temporary folder, under names of our own."""
+"""Translated files until they are downloaded: in one temporary folder, under random names."""
 
 import re
 import secrets
@@ -9,66 +9,66 @@ import time
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-KEPT = 600.0  # seconds
-MOST = 64 << 20  # bytes of all files; the oldest go first
-_SAFE = re.compile(r"[^\w.\- ]+")
+KEEP_SECONDS = 600.0
+MAX_TOTAL_BYTES = 64 << 20  # the oldest files are removed first
+_UNSAFE = re.compile(r"[^\w.\- ]+")
 
 
-class Kept(NamedTuple):
+class StoredFile(NamedTuple):
     name: str
     path: Path
     size: int
     since: float
 
 
-class Files:
-    """Files that wait to be fetched. The folder is made with the first of them."""
+class FileStore:
+    """Files that can be downloaded with a secret token. The folder is made with the first of them."""
 
     def __init__(self):
         self.folder: Path | None = None
-        self.known: dict[str, Kept] = {}
+        self.files: dict[str, StoredFile] = {}
         self.lock = threading.Lock()
 
     def put(self, name: str, data: bytes) -> str:
-        """Keep a file for a while; what it can be asked for with."""
+        """Store a file for a while; returns its token."""
         with self.lock:
             self.folder = self.folder or Path(tempfile.mkdtemp(prefix="heed-serve-"))
-            self._tidy(len(data))
+            self._remove_expired(len(data))
             token = secrets.token_urlsafe(24)
             path = self.folder / secrets.token_hex(16)
             path.write_bytes(data)
-            self.known[token] = Kept(name, path, len(data), time.monotonic())
+            self.files[token] = StoredFile(name, path, len(data), time.monotonic())
             return token
 
     def get(self, token: str) -> tuple[str, bytes] | None:
         with self.lock:
-            self._tidy(0)
-            kept = self.known.get(token)
-            return (kept.name, kept.path.read_bytes()) if kept else None
+            self._remove_expired()
+            file = self.files.get(token)
+            return (file.name, file.path.read_bytes()) if file else None
 
-    def tidy(self) -> None:
-        """Remove what has been kept long enough."""
+    def remove_expired(self) -> None:
         with self.lock:
-            self._tidy(0)
+            self._remove_expired()
 
-    def _tidy(self, room: int) -> None:
-        for token, kept in sorted(self.known.items(), key=lambda both: both[1].since):
-            full = sum(own.size for own in self.known.values()) + room > MOST
-            if full or time.monotonic() - kept.since > KEPT:
-                kept.path.unlink(missing_ok=True)
-                del self.known[token]
+    def _remove_expired(self, needed: int = 0) -> None:
+        """Also removes the oldest files until `needed` bytes are free."""
+        for token, file in sorted(self.files.items(), key=lambda item: item[1].since):
+            full = sum(other.size for other in self.files.values()) + needed > MAX_TOTAL_BYTES
+            if full or time.monotonic() - file.since > KEEP_SECONDS:
+                file.path.unlink(missing_ok=True)
+                del self.files[token]
 
     def close(self) -> None:
         with self.lock:
-            self.known = {}
+            self.files = {}
             if self.folder is not None:
                 shutil.rmtree(self.folder, ignore_errors=True)
                 self.folder = None
 
 
 def safe_name(name: str, target: str = "") -> str:
-    """What a file is called: no path, no signs that mean something. With a target, letter.de.docx of letter.docx."""
+    """A file name without path and special characters; with a target language, letter.docx becomes letter.de.docx."""
     path = PurePosixPath(name.replace("\\", "/").split("/")[-1])
-    stem, suffix = _SAFE.sub("_", path.stem).strip(". ")[:80] or "file", _SAFE.sub("", path.suffix)[:10]
-    into = _SAFE.sub("", target)[:20]
-    return f"{stem}.{into}{suffix}" if into else f"{stem}{suffix}"
+    stem, suffix = _UNSAFE.sub("_", path.stem).strip(". ")[:80] or "file", _UNSAFE.sub("", path.suffix)[:10]
+    language = _UNSAFE.sub("", target)[:20]
+    return f"{stem}.{language}{suffix}" if language else f"{stem}{suffix}"

@@ -1,4 +1,4 @@
-"""LibreTranslate's API: what its clients ask, in their words."""
+"""LibreTranslate's API, as its clients expect it."""
 
 import asyncio
 from dataclasses import replace
@@ -9,30 +9,30 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from heed.service.http.bodies import Upload, checked, fields
-from heed.service.http.detect import Detected
-from heed.service.http.files import KEPT, safe_name
+from heed.service.http.bodies import Upload, read_fields, validate
+from heed.service.http.detect import Detection
+from heed.service.http.files import KEEP_SECONDS, safe_name
 from heed.service.http.limits import Refusal
-from heed.service.http.openapi import FORMS, answers, body, example
-from heed.service.http.options import MOST_BEST, glossary_of, wish_of
-from heed.service.http.request import Asker
-from heed.service.http.segmenter import TEXT, Task
+from heed.service.http.openapi import FORMS, example, request_body, responses
+from heed.service.http.options import MAX_NBEST, read_glossary, translation_options
+from heed.service.http.request import RouteTranslator
+from heed.service.http.segmenter import TRANSLATE, TextTask
 from heed.service.http.service import Service
 from heed.text import documents
 from heed.text.glossary import Glossary
 
-Code = Annotated[str, StringConstraints(min_length=1, max_length=40)]
+LanguageCode = Annotated[str, StringConstraints(min_length=1, max_length=40)]
 
 
-class Translate(BaseModel):
+class TranslateRequest(BaseModel):
     """A text, or several."""
 
     model_config = ConfigDict(json_schema_extra=example({"q": "나는 학생이에요.", "source": "auto", "target": "en"}))
     q: str | list[str] = Field(description="a text, or a list of texts")
-    source: Code = Field(description="the code of its language, or auto")
-    target: Code = Field(description="the code of the language it is to be in")
+    source: LanguageCode = Field(description="the code of its language, or auto")
+    target: LanguageCode = Field(description="the code of the language it is to be in")
     format: Literal["text", "html"] = Field("text", description="what it is written in")
-    alternatives: int = Field(0, ge=0, le=MOST_BEST - 1, description="how many other translations are wanted")
+    alternatives: int = Field(0, ge=0, le=MAX_NBEST - 1, description="how many other translations are wanted")
     api_key: str | None = None
     glossary: dict[str, str] | str | None = Field(
         None, description="terms and their translations, or lines of both with a tab"
@@ -40,7 +40,7 @@ class Translate(BaseModel):
     keep: list[str] | str | None = Field(None, description="names that stay as they are")
 
 
-class Detect(BaseModel):
+class DetectRequest(BaseModel):
     """A text whose language is asked for."""
 
     model_config = ConfigDict(json_schema_extra=example({"q": "나는 학생이에요."}))
@@ -48,13 +48,13 @@ class Detect(BaseModel):
     api_key: str | None = None
 
 
-class File(BaseModel):
+class FileRequest(BaseModel):
     """A document; only in a form of parts."""
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
     file: Annotated[Any, Field(description="the file", json_schema_extra={"type": "string", "format": "binary"})]
-    source: Code
-    target: Code
+    source: LanguageCode
+    target: LanguageCode
     column: int | None = Field(None, description="of a .tsv, from 1")
     api_key: str | None = None
     glossary: str | None = None
@@ -62,177 +62,177 @@ class File(BaseModel):
 
 
 def router(service: Service) -> APIRouter:
-    own, codes = APIRouter(tags=["LibreTranslate's"]), service.catalogue.codes
+    routes, codes = APIRouter(tags=["LibreTranslate's"]), service.catalogue.language_codes
 
-    @own.post(
+    @routes.post(
         "/translate",
-        openapi_extra=body(Translate, *FORMS, codes=codes),
-        responses=answers({"translatedText": "I am a student."}),
+        openapi_extra=request_body(TranslateRequest, *FORMS, codes=codes),
+        responses=responses({"translatedText": "I am a student."}),
     )
     async def translate(request: Request) -> JSONResponse:
         """Translate a text, or several."""
-        found = await fields(request, service.limits.text_bytes)
-        return JSONResponse(await _translated(service, request, found))
+        fields = await read_fields(request, service.limits.text_bytes)
+        return JSONResponse(await _translate(service, request, fields))
 
-    @own.post(
+    @routes.post(
         "/detect",
-        openapi_extra=body(Detect, *FORMS, codes=codes),
-        responses=answers([{"language": "ko", "confidence": 98.0}]),
+        openapi_extra=request_body(DetectRequest, *FORMS, codes=codes),
+        responses=responses([{"language": "ko", "confidence": 98.0}]),
     )
     async def detect(request: Request) -> JSONResponse:
         """Tell the language of a text, with a confidence from 0 to 100 for each that is served."""
-        found = await fields(request, service.limits.text_bytes)
-        asked = checked(Detect, found)
-        service.admit(request, found, service.limits.check([asked.q]))
-        return JSONResponse([_percent(one) for one in service.detected(asked.q)])
+        fields = await read_fields(request, service.limits.text_bytes)
+        body = validate(DetectRequest, fields)
+        service.check_key(request, fields, service.limits.check([body.q]))
+        return JSONResponse([_in_percent(one) for one in service.detect_language(body.q)])
 
-    @own.get("/languages", responses=answers([{"code": "ko", "name": "Korean", "targets": ["en"]}]))
+    @routes.get("/languages", responses=responses([{"code": "ko", "name": "Korean", "targets": ["en"]}]))
     async def languages() -> JSONResponse:
         """The languages that are served, and what each can become."""
         return JSONResponse(service.catalogue.languages)
 
-    @own.post(
+    @routes.post(
         "/translate_file",
-        openapi_extra=body(File, "multipart/form-data", codes=codes),
-        responses=answers({"translatedFileUrl": "http://…"}),
+        openapi_extra=request_body(FileRequest, "multipart/form-data", codes=codes),
+        responses=responses({"translatedFileUrl": "http://…"}),
     )
     async def translate_file(request: Request) -> JSONResponse:
         """Translate a document; the answer says where it can be fetched, for ten minutes."""
-        found = await fields(request, service.limits.bytes)
-        token, name = await _file(service, request, found)
-        asyncio.get_running_loop().call_later(KEPT + 1, service.files.tidy)
-        place = f"download_file/{token}/{quote(name)}"
-        return JSONResponse({"translatedFileUrl": f"{_root(request)}/{place}"})
+        fields = await read_fields(request, service.limits.bytes)
+        token, name = await _translate_file(service, request, fields)
+        asyncio.get_running_loop().call_later(KEEP_SECONDS + 1, service.files.remove_expired)
+        return JSONResponse({"translatedFileUrl": f"{_base_url(request)}/download_file/{token}/{quote(name)}"})
 
-    @own.get("/download_file/{token}/{name}", responses=answers("the file", kind="application/octet-stream"))
+    @routes.get("/download_file/{token}/{name}", responses=responses("the file", "application/octet-stream"))
     async def download_file(token: str, name: str) -> Response:
         """A translated document."""
-        kept = service.files.get(token)
-        if kept is None:
+        file = service.files.get(token)
+        if file is None:
             raise Refusal(404, "there is no such file, or no longer: a file can be fetched for ten minutes")
         headers = {
-            "Content-Disposition": f"attachment; filename*=UTF-8''{quote(kept[0], safe='')}",
+            "Content-Disposition": f"attachment; filename*=UTF-8''{quote(file[0], safe='')}",
             "Content-Security-Policy": "sandbox; default-src 'none'",
         }
-        return Response(kept[1], media_type="application/octet-stream", headers=headers)
+        return Response(file[1], media_type="application/octet-stream", headers=headers)
 
-    @own.get("/frontend/settings", responses=answers({"charLimit": 100000, "keyRequired": False}))
+    @routes.get("/frontend/settings", responses=responses({"charLimit": 100000, "keyRequired": False}))
     async def settings() -> JSONResponse:
         """Limits and defaults, for pages."""
-        return JSONResponse(_settings(service))
+        return JSONResponse(_frontend_settings(service))
 
-    @own.get("/health", responses=answers({"status": "ok"}))
+    @routes.get("/health", responses=responses({"status": "ok"}))
     async def health() -> JSONResponse:
         """Whether the service is there."""
         if service.gate.closing:
             raise Refusal(503, "the service is closing", 5)
         return JSONResponse({"status": "ok"})
 
-    return own
+    return routes
 
 
-async def _translated(service: Service, request: Request, found: dict[str, Any]) -> dict[str, Any]:
-    asked = checked(Translate, found)
-    texts = [asked.q] if isinstance(asked.q, str) else asked.q
+async def _translate(service: Service, request: Request, fields: dict[str, Any]) -> dict[str, Any]:
+    body = validate(TranslateRequest, fields)
+    texts = [body.q] if isinstance(body.q, str) else body.q
     size = service.limits.check(texts)
-    service.admit(request, found, size)
-    service.note(texts)
-    terms = await glossary_of(service.clerk, asked.glossary, asked.keep)
+    service.check_key(request, fields, size)
+    service.log_texts(texts)
+    terms = await read_glossary(service.glossary_pool, body.glossary, body.keep)
     glossary, keep = terms if terms.terms else None, terms.keep
-    _served(service, asked, glossary)
-    ranks = 1 + (asked.alternatives if asked.format == "text" else 0)
+    _check_languages(service, body, glossary)
+    ranks = 1 + (body.alternatives if body.format == "text" else 0)
 
-    def done(ticket) -> tuple[list[list[str]], list[Detected | None]]:
-        detected = [service.detected(text, asked.target)[0] if asked.source == "auto" else None for text in texts]
-        sources = [own.language if own else asked.source for own in detected]
-        said: list[list[str]] = [[] for _ in texts]
+    def work(ticket) -> tuple[list[list[str]], list[Detection | None]]:
+        auto = body.source == "auto"
+        detections = [service.detect_language(text, body.target)[0] if auto else None for text in texts]
+        sources = [one.language if one else body.source for one in detections]
+        ranked: list[list[str]] = [[] for _ in texts]  # the translations of each text, the best first
         for source in dict.fromkeys(sources):
-            route = service.catalogue.route(source, asked.target)
-            wish = wish_of(route, nbest=ranks, glossary=glossary)
-            asker = Asker(ticket, service.readers, route, wish)
+            route = service.catalogue.route(source, body.target)
+            options = translation_options(route, nbest=ranks, glossary=glossary)
+            translator = RouteTranslator(ticket, service.segmenters, route, options)
             own = [i for i, other in enumerate(sources) if other == source]
-            what = "plain" if asked.format == "text" else "pages"
-            task = Task(what, texts=[texts[i] for i in own], language=source, keep=keep)
+            kind = "plain" if body.format == "text" else "pages"
+            task = TextTask(kind, texts=[texts[i] for i in own], language=source, keep=keep)
             for rank in range(ranks):
-                for i, one in zip(own, asker.done(task, rank), strict=True):
-                    said[i].append(one)
-        return said, detected
+                for i, translation in zip(own, translator.run(task, rank), strict=True):
+                    ranked[i].append(translation)
+        return ranked, detections
 
-    said, detected = await service.perform(request, size, done) if texts else ([], [])
-    return _answer(asked, said, detected)
+    ranked, detections = await service.run(request, size, work) if texts else ([], [])
+    return _answer(body, ranked, detections)
 
 
-def _served(service: Service, asked: "Translate | File", glossary: Glossary | None) -> None:
-    """Say what is wrong with languages before anything waits for them, also where there are no texts."""
-    if asked.source == "auto":
-        service.catalogue.sources(asked.target)
+def _check_languages(service: Service, body: "TranslateRequest | FileRequest", glossary: Glossary | None) -> None:
+    """Refuse languages that are not served before any work, also if there are no texts."""
+    if body.source == "auto":
+        service.catalogue.sources(body.target)
     else:
-        wish_of(service.catalogue.route(asked.source, asked.target), glossary=glossary)
+        translation_options(service.catalogue.route(body.source, body.target), glossary=glossary)
 
 
-def _answer(asked: Translate, said: list[list[str]], detected: list[Detected | None]) -> dict[str, Any]:
-    one = isinstance(asked.q, str)
-    answer: dict[str, Any] = {"translatedText": said[0][0] if one else [own[0] for own in said]}
-    if asked.source == "auto":
-        known = [_percent(own) for own in detected]
-        answer["detectedLanguage"] = known[0] if one else known
-    if asked.alternatives:
-        others = [list(dict.fromkeys(other for other in own[1:] if other != own[0])) for own in said]
-        answer["alternatives"] = others[0] if one else others
+def _answer(body: TranslateRequest, ranked: list[list[str]], detections: list[Detection | None]) -> dict[str, Any]:
+    single = isinstance(body.q, str)
+    answer: dict[str, Any] = {"translatedText": ranked[0][0] if single else [own[0] for own in ranked]}
+    if body.source == "auto":
+        detected = [_in_percent(one) for one in detections]
+        answer["detectedLanguage"] = detected[0] if single else detected
+    if body.alternatives:
+        others = [list(dict.fromkeys(other for other in own[1:] if other != own[0])) for own in ranked]
+        answer["alternatives"] = others[0] if single else others
     return answer
 
 
-async def _file(service: Service, request: Request, found: dict[str, Any]) -> tuple[str, str]:
-    asked = checked(File, {name: value for name, value in found.items() if value != ""})
-    if not isinstance(asked.file, Upload):
+async def _translate_file(service: Service, request: Request, fields: dict[str, Any]) -> tuple[str, str]:
+    body = validate(FileRequest, {name: value for name, value in fields.items() if value != ""})
+    if not isinstance(body.file, Upload):
         raise Refusal(400, "file is missing: send it as a part of a form (multipart/form-data), with its name")
-    data, name = asked.file.data, safe_name(asked.file.name, asked.target)
-    shown = safe_name(asked.file.name)
-    service.admit(request, found, len(data))
-    terms = await glossary_of(service.clerk, asked.glossary, asked.keep)
+    data, name = body.file.data, safe_name(body.file.name)
+    translated_name = safe_name(body.file.name, body.target)
+    service.check_key(request, fields, len(data))
+    terms = await read_glossary(service.glossary_pool, body.glossary, body.keep)
     glossary, keep = terms if terms.terms else None, terms.keep
-    _served(service, asked, glossary)
+    _check_languages(service, body, glossary)
 
-    def done(ticket) -> str:
-        documents.kind_of(shown)
-        task = Task("document", keep=keep, name=shown, column=asked.column, data=data)
-        source = asked.source
+    def work(ticket) -> str:
+        documents.kind_of(name)
+        task = TextTask("document", keep=keep, name=name, column=body.column, data=data)
+        source = body.source
         if source == "auto":
-            first = service.readers.step(task, {}, ticket)
-            texts = [text for kind, text, _ in first.wanted if kind == TEXT]
-            source = service.detected(" ".join(texts[:50]), asked.target)[0].language
-        route = service.catalogue.route(source, asked.target)
-        asker = Asker(ticket, service.readers, route, wish_of(route, glossary=glossary))
-        made = asker.done(replace(task, language=source), check=service.limits.check_size)
-        return service.files.put(name, made)
+            first = service.segmenters.run_step(task, {}, ticket)
+            texts = [text for kind, text, _ in first.missing if kind == TRANSLATE]
+            source = service.detect_language(" ".join(texts[:50]), body.target)[0].language
+        route = service.catalogue.route(source, body.target)
+        options = translation_options(route, glossary=glossary)
+        translator = RouteTranslator(ticket, service.segmenters, route, options)
+        translated = translator.run(replace(task, language=source), check=service.limits.check_size)
+        return service.files.put(translated_name, translated)
 
     size = min(len(data), service.limits.characters)
-    return await service.perform(request, size, done, long=True), name
+    return await service.run(request, size, work, long=True), translated_name
 
 
-def _percent(one) -> dict[str, Any]:
-    return {"language": one.language, "confidence": round(100 * one.confidence, 1)}
+def _in_percent(detection: Detection) -> dict[str, Any]:
+    return {"language": detection.language, "confidence": round(100 * detection.confidence, 1)}
 
 
-def _root(request: Request) -> str:
-    """Where the client found us, if what it says is an address at all."""
+def _base_url(request: Request) -> str:
+    """Our address as the client wrote it, if its Host header is an address at all."""
     host = request.headers.get("host", "")
-    plain = host and all(char.isascii() and (char.isalnum() or char in ".-:[]_") for char in host)
-    return f"{request.url.scheme}://{host}" if plain else ""
+    valid = host and all(char.isascii() and (char.isalnum() or char in ".-:[]_") for char in host)
+    return f"{request.url.scheme}://{host}" if valid else ""
 
 
-def _settings(service: Service) -> dict[str, Any]:
-    known = {one["code"]: one for one in service.catalogue.languages}
+def _frontend_settings(service: Service) -> dict[str, Any]:
+    names = {one["code"]: one["name"] for one in service.catalogue.languages}
     first = service.catalogue.models[0]
-    named = {side: {"code": code, "name": known[code]["name"]}
-             for side, code in (("source", first.source), ("target", first.target))}  # fmt: skip
+    sides = {"source": first.source, "target": first.target}
     return {
         "apiKeys": service.keys is not None,
         "keyRequired": service.keys is not None,
         "charLimit": service.limits.characters,
         "filesTranslation": True,
         "frontendTimeout": 500,
-        "language": named,
+        "language": {side: {"code": code, "name": names[code]} for side, code in sides.items()},
         "suggestions": False,
         "supportedFilesFormat": list(documents.KINDS),
     }

@@ -1,4 +1,4 @@
-"""Who may come in, and with how much: sizes, the number of requests at once, keys."""
+"""Limits of requests: their sizes, how many run at once, and API keys with their quotas."""
 
 import hashlib
 import hmac
@@ -12,23 +12,21 @@ from pathlib import Path
 
 from heed.service.http.queue import Ticket
 
-TURNS = 1  # threads that work at short texts at once: each more keeps the event loop longer from its turn
-LONG = (
-    2_000  # characters: a request that has more takes its turns among its like, so that short ones do not wait for it
-)
+SHORT_SLOTS = 1  # threads that process short texts at once: each more delays the event loop
+LONG_REQUEST = 2_000  # characters: longer requests have a slot of their own, so that short ones do not wait for them
 
 
 class Refusal(Exception):
-    """An answer that is no success: a status, a sentence, and after how many seconds it is worth trying again."""
+    """An error answer: a status, a message for the user, and the seconds after which to try again."""
 
-    def __init__(self, status: int, sentence: str, retry_after: int | None = None):
-        super().__init__(sentence)
-        self.status, self.sentence, self.retry_after = status, sentence, retry_after
+    def __init__(self, status: int, message: str, retry_after: int | None = None):
+        super().__init__(message)
+        self.status, self.message, self.retry_after = status, message, retry_after
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Of one request (characters, texts, bytes, seconds), and of all at once (requests, and the characters in them)."""
+    """Of one request: characters, texts, bytes, seconds. Of all at once: `requests`, and `waiting` characters in them."""
 
     characters: int = 100_000
     texts: int = 500
@@ -39,12 +37,12 @@ class Limits:
 
     @property
     def text_bytes(self) -> int:
-        """Of a body that is no file: as long as the characters can be written, and room for a glossary."""
+        """Bytes of a body without a file: enough for the characters in any encoding, and for a glossary."""
         return min(self.bytes, 12 * self.characters + (1 << 20))
 
     @property
     def all_bytes(self) -> int:
-        """Of the bodies of all requests at once."""
+        """Bytes of the bodies of all requests at once."""
         return 8 * self.bytes
 
     def __post_init__(self):
@@ -53,7 +51,7 @@ class Limits:
                 raise ValueError(f"the limit of {name} is {getattr(self, name)}; it must be above 0")
 
     def check(self, texts: Iterable[str]) -> int:
-        """How many characters these are; too many are refused."""
+        """The number of characters; too many texts or characters are refused."""
         texts = list(texts)
         if len(texts) > self.texts:
             raise Refusal(400, f"there are {len(texts):,} texts; one request may have {self.texts:,}")
@@ -66,81 +64,81 @@ class Limits:
 
 
 class Gate:
-    """Counts who is in. Asked by the event loop alone, so it needs no lock."""
+    """Admission control of requests. Used by the event loop only, so it needs no lock."""
 
     def __init__(self, limits: Limits):
         self.limits = limits
-        self.inside: dict[Ticket, int] = {}
+        self.active: dict[Ticket, int] = {}  # the characters of each admitted request
         self.characters = 0
-        self.done: deque[tuple[float, int]] = deque(maxlen=50)  # when requests ended, and how long they were
+        self.finished: deque[tuple[float, int]] = deque(maxlen=50)  # when the last requests ended, and their characters
         self.closing = False
-        self.turns, self.long_turns = threading.Semaphore(TURNS), threading.Semaphore(1)
+        self.short_slots, self.long_slots = threading.Semaphore(SHORT_SLOTS), threading.Semaphore(1)
 
     def check(self, characters: int = 0) -> None:
-        """A refusal at once, if there is no room."""
+        """Refuse a request that there is no room for."""
         if self.closing:
             raise Refusal(503, "the service is closing: come back when it is there again", 5)
-        full = self.inside and self.characters + characters > self.limits.waiting
-        room = self.limits.requests
-        if characters > LONG:  # half of the room is left for short ones
-            full = full or sum(size > LONG for size in self.inside.values()) >= max(1, room // 2)
-        if len(self.inside) >= room or full:
-            raise Refusal(503, "more is waiting than the service can take: come back later", self._seconds())
+        full = self.active and self.characters + characters > self.limits.waiting
+        most = self.limits.requests
+        if characters > LONG_REQUEST:  # half of the room is left for short ones
+            full = full or sum(size > LONG_REQUEST for size in self.active.values()) >= max(1, most // 2)
+        if len(self.active) >= most or full:
+            raise Refusal(503, "more is waiting than the service can take: come back later", self._retry_after())
 
     def enter(self, characters: int, long: bool = False) -> Ticket:
-        """A ticket, as long as there is room. Who is long takes its turns among its like."""
+        """Admit a request, or refuse it; `long` ones never take the slots of short ones."""
         self.check(characters)
-        ticket = Ticket(self.long_turns if long or characters > LONG else self.turns)
-        self.inside[ticket] = characters
+        ticket = Ticket(self.long_slots if long or characters > LONG_REQUEST else self.short_slots)
+        self.active[ticket] = characters
         self.characters += characters
         return ticket
 
     def leave(self, ticket: Ticket) -> None:
-        self.characters -= self.inside[ticket]
-        self.done.append((time.monotonic(), self.inside.pop(ticket)))
+        self.characters -= self.active[ticket]
+        self.finished.append((time.monotonic(), self.active.pop(ticket)))
 
-    def _seconds(self) -> int:
-        """In how long what is inside may be done, as fast as the last ones were."""
-        if len(self.done) < 2:
+    def _retry_after(self) -> int:
+        """Seconds until the active requests may be done, at the speed of the last ones."""
+        if len(self.finished) < 2:
             return 1
-        speed = sum(size for _, size in self.done) / max(1e-3, time.monotonic() - self.done[0][0])
+        speed = sum(size for _, size in self.finished) / max(1e-3, time.monotonic() - self.finished[0][0])
         return min(60, max(1, math.ceil(self.characters / max(speed, 1.0))))
 
 
 @dataclass(eq=False)
-class Key:
-    """What one key may ask for in a minute; None is as much as it likes."""
+class ApiKey:
+    """A key, by its digest, and its quota of requests and characters per minute; None is unlimited."""
 
     digest: bytes
     requests: int | None
     characters: int | None
 
     def __post_init__(self):
-        self.used: deque[tuple[float, int]] = deque()
+        self.recent: deque[tuple[float, int]] = deque()  # times and characters of the last minute's requests
 
-    def spend(self, characters: int, now: float) -> None:
-        """Note a request; one that is too much is refused."""
-        while self.used and self.used[0][0] <= now - 60:
-            self.used.popleft()
-        retry = max(1, math.ceil(self.used[0][0] + 60 - now)) if self.used else 1
-        if self.requests is not None and len(self.used) >= self.requests:
+    def charge(self, characters: int, now: float) -> None:
+        """Count a request; one over the quota is refused."""
+        while self.recent and self.recent[0][0] <= now - 60:
+            self.recent.popleft()
+        retry = max(1, math.ceil(self.recent[0][0] + 60 - now)) if self.recent else 1
+        if self.requests is not None and len(self.recent) >= self.requests:
             raise Refusal(429, f"this key may ask {self.requests:,} times a minute: come back later", retry)
-        if self.characters is not None and sum(size for _, size in self.used) + characters > self.characters:
+        if self.characters is not None and sum(size for _, size in self.recent) + characters > self.characters:
             raise Refusal(429, f"this key may send {self.characters:,} characters a minute: come back later", retry)
         if self.requests is not None or self.characters is not None:
-            self.used.append((now, characters))
+            self.recent.append((now, characters))
 
 
-class Keys:
-    """The keys of a file. Of a key that is shown, digests are compared, all of them and in constant time."""
+class ApiKeys:
+    """The keys of a file. A given key is compared by digest with all of them, in constant time."""
 
-    def __init__(self, keys: list[Key]):
+    def __init__(self, keys: list[ApiKey]):
         self.keys = keys
 
-    def of(self, shown: str | None) -> Key:
-        if not shown:
+    def find(self, given: str | None) -> ApiKey:
+        if not given:
             raise Refusal(403, "this service needs an api_key: send one with the request")
-        digest, found = _digest(shown), None
+        digest, found = _digest(given), None
         for key in self.keys:
             if hmac.compare_digest(key.digest, digest):
                 found = key
@@ -149,8 +147,8 @@ class Keys:
         return found
 
 
-def read_keys(path: Path) -> Keys:
-    """A key a line; after it, if wanted, requests a minute and characters a minute ("-" is no limit). # begins a comment."""
+def read_keys(path: Path) -> ApiKeys:
+    """One key per line, optionally followed by requests and characters per minute ("-" is no limit). # begins a comment."""
     try:
         text = path.read_text("utf-8")
     except OSError as error:
@@ -162,19 +160,19 @@ def read_keys(path: Path) -> Keys:
         words = line.split("#")[0].split()
         if not words:
             continue
-        numbers = [None if word == "-" else int(word) if word.isdecimal() else -1 for word in words[1:]]
-        if len(words) > 3 or any(value is not None and value < 1 for value in numbers):
+        quotas = [None if word == "-" else int(word) if word.isdecimal() else -1 for word in words[1:]]
+        if len(words) > 3 or any(value is not None and value < 1 for value in quotas):
             raise ValueError(
                 f"{path}, line {number}: a line is a key and, if wanted, requests and characters a minute, as in 'KEY 60 10000'"
             )
-        key = Key(_digest(words[0]), *[*numbers, None, None][:2])
+        key = ApiKey(_digest(words[0]), *[*quotas, None, None][:2])
         if key.digest in seen:
             raise ValueError(f"{path}, line {number}: this key stands there twice")
         seen.add(key.digest)
         keys.append(key)
     if not keys:
         raise ValueError(f"{path} has no keys: write one a line")
-    return Keys(keys)
+    return ApiKeys(keys)
 
 
 def _digest(key: str) -> bytes:

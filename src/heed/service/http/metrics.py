@@ -1,10 +1,10 @@
-"""Figures in the text format of Prometheus."""
+"""Metrics in the text format of Prometheus."""
 
 import threading
 from collections.abc import Callable
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
-SIZES = (1, 2, 4, 8, 16, 32, 64)
+BATCH_SIZES = (1, 2, 4, 8, 16, 32, 64)
 Number = int | float
 Labels = tuple[tuple[str, str], ...]
 
@@ -27,7 +27,7 @@ class Counter:
 
 
 class Gauge:
-    """A number as it is when it is asked for."""
+    """A number that is read when the metrics are."""
 
     kind = "gauge"
 
@@ -39,7 +39,7 @@ class Gauge:
 
 
 class Histogram:
-    """How often a value was at most so large."""
+    """How many values were at most as large as each edge."""
 
     kind = "histogram"
 
@@ -53,20 +53,20 @@ class Histogram:
             self.values[labels] = counts, total + value
 
     def lines(self) -> list[str]:
-        found = []
+        lines = []
         with self.lock:
             for labels, (counts, total) in self.values.items():
-                sofar = 0
-                for edge, own in zip([*map(_number, self.edges), "+Inf"], counts, strict=True):
-                    sofar += own
-                    found.append(f"{self.name}_bucket{_labels((*labels, ('le', edge)))} {sofar}")
-                found.append(f"{self.name}_sum{_labels(labels)} {_number(total)}")
-                found.append(f"{self.name}_count{_labels(labels)} {sofar}")
-        return found
+                cumulative = 0
+                for edge, count in zip([*map(_number, self.edges), "+Inf"], counts, strict=True):
+                    cumulative += count
+                    lines.append(f"{self.name}_bucket{_labels((*labels, ('le', edge)))} {cumulative}")
+                lines.append(f"{self.name}_sum{_labels(labels)} {_number(total)}")
+                lines.append(f"{self.name}_count{_labels(labels)} {cumulative}")
+        return lines
 
 
 class Metrics:
-    """All figures of a service."""
+    """All metrics of a service."""
 
     def __init__(self):
         self.requests = Counter("heed_requests_total", "Requests that were answered.")
@@ -74,31 +74,31 @@ class Metrics:
         self.characters = Counter("heed_characters_total", "Characters that were taken in.")
         self.sentences = Counter("heed_sentences_total", "Sentences that a model was given.")
         self.tokens = Counter("heed_tokens_total", "Source subwords that a model was given.")
-        self.batches = Histogram("heed_batch_sentences", "Sentences in a batch.", SIZES)
-        self.work = Histogram("heed_batch_seconds", "Time for a batch.", SECONDS)
-        self.gone = Counter("heed_gone_total", "Requests whose client left before the answer.")
-        self.all = [self.requests, self.seconds, self.characters, self.sentences, self.tokens, self.batches, self.work, self.gone]  # fmt: skip
+        self.batch_sentences = Histogram("heed_batch_sentences", "Sentences in a batch.", BATCH_SIZES)
+        self.batch_seconds = Histogram("heed_batch_seconds", "Time for a batch.", SECONDS)
+        self.disconnects = Counter("heed_gone_total", "Requests whose client left before the answer.")
+        self.all: list[Counter | Gauge | Histogram] = [*vars(self).values()]
 
     def gauge(self, name: str, help: str, read: Callable[[], dict[Labels, Number]]) -> None:
         self.all.append(Gauge(name, help, read))
 
-    def watcher(self, model: str) -> Callable:
-        """What a model's worker tells of its batches."""
+    def batch_observer(self, model: str) -> Callable[[tuple, int, int, float], None]:
+        """What a model's worker calls after each batch."""
         labels = (("model", model),)
 
-        def watch(key: tuple, jobs: int, tokens: int, seconds: float) -> None:
+        def observe(key: tuple, jobs: int, tokens: int, seconds: float) -> None:
             if key[0] == "translate":
                 self.sentences.add(jobs, labels)
                 self.tokens.add(tokens, labels)
-                self.batches.add(jobs, labels)
-            self.work.add(seconds, (*labels, ("kind", key[0])))
+                self.batch_sentences.add(jobs, labels)
+            self.batch_seconds.add(seconds, (*labels, ("kind", key[0])))
 
-        return watch
+        return observe
 
     def text(self) -> str:
         lines = []
-        for one in self.all:
-            lines += [f"# HELP {one.name} {one.help}", f"# TYPE {one.name} {one.kind}", *one.lines()]
+        for metric in self.all:
+            lines += [f"# HELP {metric.name} {metric.help}", f"# TYPE {metric.name} {metric.kind}", *metric.lines()]
         return "\n".join(lines) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""The models that are served, and the ways from language to language through them."""
+"""The models that are served, and the routes from language to language through them."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -9,15 +9,15 @@ from typing import Any, NamedTuple
 from heed.loading import find_model, load
 from heed.products.translator.translator import Translator
 from heed.service.http.limits import Refusal
-from heed.service.http.queue import Worker
+from heed.service.http.queue import BatchWorker, OnBatch
 from heed.text import languages
 
-MOST_SHOWN = 2_000_000  # attentions of a sentence that is looked into
-PLAIN_FACTS = ("encoder_layers", "decoder_layers", "heads", "dim")
+MAX_ATTENTION_WEIGHTS = 2_000_000  # of a sentence that is inspected
+SIZE_FIELDS = ("encoder_layers", "decoder_layers", "heads", "dim")
 
 
-class Said(NamedTuple):
-    """What a model made of a sentence."""
+class TranslatedSentence(NamedTuple):
+    """A model's translation of a sentence; tokens and nbest with their scores."""
 
     text: str
     score: float
@@ -25,51 +25,51 @@ class Said(NamedTuple):
     nbest: list[tuple[str, float]]
 
 
-class Wish(NamedTuple):
-    """How sentences are to be translated: settings of the search, a glossary, and whether each token's score is wanted."""
+class TranslationOptions(NamedTuple):
+    """Decoding settings, whether token scores are wanted, and a glossary."""
 
-    options: tuple[tuple[str, Any], ...] = ()
+    decoding: tuple[tuple[str, Any], ...] = ()
     tokens: bool = False
     glossary: Any = None
 
-    def key(self, forced: bool) -> tuple:
-        """What may share a batch with what; `forced`: beginnings are given."""
+    def batch_key(self, has_prefix: bool) -> tuple:
+        """Sentences with equal keys may share a batch."""
         terms = (tuple(self.glossary.terms.items()), self.glossary.keep) if self.glossary else None
-        return ("translate", self.options, self.tokens, forced, terms)
+        return ("translate", self.decoding, self.tokens, has_prefix, terms)
 
 
 @dataclass(eq=False)
-class Served:
+class ServedModel:
     """One model with its languages and the worker that runs it."""
 
     name: str
     source: str
     target: str
     translator: Translator
-    worker: Worker | None = None
+    worker: BatchWorker | None = None
 
-    def start(self, *, wait: int | float, budget: int, rows: int, watch: Callable | None) -> None:
-        self.worker = Worker(self.name, self.run, wait=wait, budget=budget, rows=rows, watch=watch)
+    def start(self, *, max_wait: int | float, max_tokens: int, max_jobs: int, on_batch: OnBatch | None) -> None:
+        sizes = {"max_wait": max_wait, "max_tokens": max_tokens, "max_jobs": max_jobs}
+        self.worker = BatchWorker(self.name, self.run, **sizes, on_batch=on_batch)
 
     def run(self, key: tuple, items: list[Any]) -> Sequence[Any]:
         """A batch, in the worker's thread."""
         return {"translate": self._translate, "align": self._align, "call": self._call}[key[0]](items)
 
-    def _translate(self, items: list[tuple[str, str, Wish]]) -> list[Said]:
-        wish = items[0][2]
-        glossary = {"glossary": wish.glossary} if wish.glossary else {}
-        prefix = [prefix for _, prefix, _ in items] if any(prefix for _, prefix, _ in items) else None
-        found = self.translator.translate(
-            [text for text, _, _ in items], prefix=prefix, **glossary, **dict(wish.options)
-        )
+    def _translate(self, items: list[tuple[str, str, TranslationOptions]]) -> list[TranslatedSentence]:
+        options = items[0][2]  # the same for all, since they have the same key
+        glossary = {"glossary": options.glossary} if options.glossary else {}
+        texts, prefixes, _ = map(list, zip(*items, strict=True))
+        prefix = prefixes if any(prefixes) else None
+        translations = self.translator.translate(texts, prefix=prefix, **glossary, **dict(options.decoding))
         return [
-            Said(
+            TranslatedSentence(
                 one.text,
                 float(one.score),
-                list(zip(one.tokens, map(float, one.token_scores), strict=True)) if wish.tokens else [],
+                list(zip(one.tokens, map(float, one.token_scores), strict=True)) if options.tokens else [],
                 [(other.text, float(other.score)) for other in one.nbest],
             )
-            for one in found
+            for one in translations
         ]
 
     def _align(self, items: list[tuple[str, str]]) -> list[list[tuple[int, int]]]:
@@ -78,19 +78,20 @@ class Served:
     def _call(self, items: list[Callable[[], Any]]) -> list[Any]:
         return [item() for item in items]
 
-    def check_look(self, text: str, translation: str | None) -> None:
-        """Refuse what has too many attentions to be shown: they grow with the square of a sentence."""
+    def check_inspectable(self, text: str, translation: str | None) -> None:
+        """Refuse a sentence with too many attention weights to show: they grow with the square of its length."""
         config = self.translator.model.config
-        encoder, decoder, heads, _ = (getattr(config, name, None) or 1 for name in PLAIN_FACTS)
-        most = min(4 * self.translator.max_source, math.isqrt(MOST_SHOWN // (heads * (encoder + 2 * decoder))))
+        encoder, decoder, heads, _ = (getattr(config, name, None) or 1 for name in SIZE_FIELDS)
+        longest = math.isqrt(MAX_ATTENTION_WEIGHTS // (heads * (encoder + 2 * decoder)))
+        most = min(4 * self.translator.max_source, longest)
         sides = ("text", self.translator.source, text), ("translation", self.translator.target, translation or "")
-        for name, vocabulary, own in sides:
-            size = len(vocabulary.encode([own])[0])
+        for name, vocabulary, sentence in sides:
+            size = len(vocabulary.encode([sentence])[0])
             if size > most or (name == "text" and not size):
                 raise ValueError(f"the {name} has {size} subwords; one sentence is looked into, of at most {most}")
 
     def facts(self) -> dict[str, Any]:
-        """What there is to know of it."""
+        """What /v1/models says of it."""
         translator, config = self.translator, self.translator.model.config
         trained = {k: v for k, v in translator.facts.get("trained", {}).items() if isinstance(v, int | float | str)}
         return {
@@ -101,15 +102,15 @@ class Served:
             "target_name": languages.name(self.target),
             "kind": type(translator.model).__name__.lower(),
             "weights": sum(weight.numel() for weight in translator.model.parameters()),
-            **{name: getattr(config, name, None) for name in PLAIN_FACTS},
+            **{name: getattr(config, name, None) for name in SIZE_FIELDS},
             "longest": translator.max_source,
             "engine": translator.engine(),
             "attention": getattr(config, "attention", None) != "off",
             "trained": trained,
         }
 
-    def line(self) -> str:
-        """It in a line, as pictures are signed."""
+    def caption(self) -> str:
+        """One line that describes it, for pictures."""
         facts = self.facts()
         heads = f" · {facts['heads']} heads" if facts["heads"] else ""
         layers = f"{facts['encoder_layers']}+{facts['decoder_layers']} layers"
@@ -117,11 +118,11 @@ class Served:
 
 
 class Catalogue:
-    """All models, and which way leads from a language to another: one model, or two."""
+    """All models, and the route from each language to each other: one model, or two through a third language."""
 
-    def __init__(self, models: Sequence[Served]):
+    def __init__(self, models: Sequence[ServedModel]):
         self.models = list(models)
-        self.pairs: dict[tuple[str, str], list[Served]] = {}
+        self.pairs: dict[tuple[str, str], list[ServedModel]] = {}
         for model in models:
             other = self.pairs.setdefault((model.source, model.target), [model])[0]
             if other is not model:
@@ -129,70 +130,69 @@ class Catalogue:
                     f"{other.name} and {model.name} both translate {model.source} to {model.target}: serve one of them, or both as "
                     "one with a comma between them"
                 )
-        for one in models:
-            for two in models:
-                if one.target == two.source and one.source != two.target:
-                    self.pairs.setdefault((one.source, two.target), [one, two])
+        for first in models:
+            for second in models:
+                if first.target == second.source and first.source != second.target:
+                    self.pairs.setdefault((first.source, second.target), [first, second])
 
     @property
     def languages(self) -> list[dict[str, Any]]:
         codes = list(dict.fromkeys(code for pair in self.pairs for code in pair))
-        found = [(code, [target for source, target in self.pairs if source == code]) for code in codes]
-        return [{"code": code, "name": languages.name(code), "targets": targets} for code, targets in found]
+        targets = {code: [target for source, target in self.pairs if source == code] for code in codes}
+        return [{"code": code, "name": languages.name(code), "targets": targets[code]} for code in codes]
 
     def sources(self, target: str | None = None) -> list[str]:
-        """The languages that can be translated, into `target` if there is one."""
-        found = list(dict.fromkeys(source for source, own in self.pairs if target in (None, own)))
-        if not found:
+        """The languages that can be translated, into `target` if given."""
+        sources = list(dict.fromkeys(source for source, own in self.pairs if target in (None, own)))
+        if not sources:
             known = ", ".join(self.targets)
             raise Refusal(
                 400, f"target is {target[:40]!r}, into which nothing is translated here; it is one of {known}"
             )
-        return found
+        return sources
 
-    def target(self, source: str) -> str:
-        """The one language that a source can become."""
-        own = [target for start, target in self.pairs if source in ("auto", start)]
-        own = list(dict.fromkeys(own))
-        if len(own) != 1:
-            raise Refusal(400, f"target is missing; it is one of {', '.join(own) or ', '.join(self.targets)}")
-        return own[0]
+    def only_target(self, source: str) -> str:
+        """The target language where a source has only one."""
+        targets = list(dict.fromkeys(target for own, target in self.pairs if source in ("auto", own)))
+        if len(targets) != 1:
+            raise Refusal(400, f"target is missing; it is one of {', '.join(targets) or ', '.join(self.targets)}")
+        return targets[0]
 
     @property
     def targets(self) -> list[str]:
         return list(dict.fromkeys(target for _, target in self.pairs))
 
     @property
-    def codes(self) -> tuple[list[str], list[str]]:
-        """Of the languages that can be translated, and of those that they can become."""
+    def language_codes(self) -> tuple[list[str], list[str]]:
+        """Of all sources, and of all targets."""
         return self.sources(), self.targets
 
-    def route(self, source: str, target: str) -> list[Served]:
-        """The models from a language to another; of a language to itself none."""
+    def route(self, source: str, target: str) -> list[ServedModel]:
+        """The models from one language to another; none from a language to itself."""
         for name, code, known in (("source", source, self.sources()), ("target", target, self.targets)):
             if code not in {*self.sources(), *self.targets}:
                 raise Refusal(400, f"{name} is {code[:40]!r}, which is not served; it is one of {', '.join(known)}")
         if source == target:
             return []
         if (source, target) not in self.pairs:
-            ways = ", ".join(f"{one} to {two}" for one, two in self.pairs)
-            raise Refusal(400, f"{source} to {target} is not served; there is {ways}")
+            pairs = ", ".join(f"{one} to {two}" for one, two in self.pairs)
+            raise Refusal(400, f"{source} to {target} is not served; there is {pairs}")
         return self.pairs[source, target]
 
 
-def open_models(folders: Sequence[str], device: str, engine: str) -> list[Served]:
-    """Models of folders; `ko-en=FOLDER` tells the languages of one that does not know them, commas make an ensemble."""
-    found = []
+def open_models(folders: Sequence[str], device: str, engine: str) -> list[ServedModel]:
+    """Models of folders; `ko-en=FOLDER` gives the languages of one that does not know them, commas make an ensemble."""
+    models = []
     for given in folders:
-        pair, mark, rest = given.partition("=")
-        folder = rest if mark and not Path(given).is_dir() else given
+        pair, equals, rest = given.partition("=")
+        folder = rest if equals and not Path(given).is_dir() else given
         names = folder.split(",")
         translator = load(names, device, engine)
         source, target = _languages(pair if folder is rest else None, folder, translator)
         name = _name(names[0])
-        name = name if name not in [one.name for one in found] else f"{name}-{len(found) + 1}"
-        found.append(Served(name, source, target, translator))
-    return found
+        name = name if name not in [one.name for one in models] else f"{name}-{len(models) + 1}"
+        models.append(ServedModel(name, source, target, translator))
+    return models
 
 
 def _name(folder: str) -> str:
@@ -204,8 +204,8 @@ def _name(folder: str) -> str:
 
 
 def _languages(pair: str | None, folder: str, translator: Translator) -> tuple[str, str]:
-    told = translator.facts.get("languages") or {}
-    source, target = pair.split("-", 1) if pair and "-" in pair else (told.get("source"), told.get("target"))
+    known = translator.facts.get("languages") or {}
+    source, target = pair.split("-", 1) if pair and "-" in pair else (known.get("source"), known.get("target"))
     if not source or not target:
         raise ValueError(f"{folder} does not say which languages it is for: write them before it, as in ko-en={folder}")
     return source, target

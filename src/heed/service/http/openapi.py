@@ -1,4 +1,4 @@
-"""What the OpenAPI document says of bodies and answers that are read and written by hand."""
+"""The OpenAPI descriptions of request bodies and responses, which are not left to FastAPI's own parsing."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ ERROR = {
     "required": ["error"],
     "example": {"error": "q is missing"},
 }
-STATUS = {
+ERROR_STATUSES = {
     400: "something is missing or wrong",
     403: "a key is needed, or not known",
     404: "there is no such thing",
@@ -27,40 +27,40 @@ def example(value: dict[str, Any]) -> dict[str, Any]:
     return {"example": value}
 
 
-def body(model: type[BaseModel], *kinds: str, codes: tuple[list[str], list[str]]) -> dict[str, Any]:
-    """A body that is one of these kinds; `codes` are those of the languages that can be its source and its target."""
-    schema = _plain(model.model_json_schema())
-    for name, own in zip(("source", "target"), (["auto", *codes[0]], codes[1]), strict=True):
-        if name in schema["properties"]:
-            schema["properties"][name]["enum"] = [*own, *([None] if "anyOf" in schema["properties"][name] else [])]
-    content = {kind: {"schema": schema} for kind in kinds or ("application/json",)}
+def request_body(model: type[BaseModel], *content_types: str, codes: tuple[list[str], list[str]]) -> dict[str, Any]:
+    """A body of one of these content types; `codes` are those of the source and target languages."""
+    schema = _inlined(model.model_json_schema())
+    for name, allowed in zip(("source", "target"), (["auto", *codes[0]], codes[1]), strict=True):
+        if field := schema["properties"].get(name):
+            field["enum"] = [*allowed, *([None] if "anyOf" in field else [])]
+    content = {kind: {"schema": schema} for kind in content_types or ("application/json",)}
     return {"requestBody": {"required": True, "content": content}}
 
 
-def answers(shown: Any, kind: str = "application/json") -> dict[int | str, dict[str, Any]]:
-    """A success that looks like this, and what may go wrong."""
-    if kind == "application/json":
-        schema: dict[str, Any] = {"type": "array" if isinstance(shown, list) else "object", "example": shown}
-        if isinstance(shown, list):
+def responses(example: Any, content_type: str = "application/json") -> dict[int | str, dict[str, Any]]:
+    """A success with an example, and all errors."""
+    if content_type == "application/json":
+        schema: dict[str, Any] = {"type": "array" if isinstance(example, list) else "object", "example": example}
+        if isinstance(example, list):
             schema["items"] = {}
     else:
         schema = {"type": "string", "format": "binary"}
-    wrong = {
+    errors = {
         status: {"description": why, "content": {"application/json": {"schema": ERROR}}}
-        for status, why in STATUS.items()
+        for status, why in ERROR_STATUSES.items()
     }
-    return {200: {"description": "as it was asked for", "content": {kind: {"schema": schema}}}, **wrong}
+    return {200: {"description": "as it was asked for", "content": {content_type: {"schema": schema}}}, **errors}
 
 
-def _plain(schema: dict[str, Any]) -> dict[str, Any]:
-    """Without titles, which say names twice, and with all that it is made of in its place."""
-    known = schema.pop("$defs", {})
+def _inlined(schema: dict[str, Any]) -> dict[str, Any]:
+    """A schema without titles, which only repeat names, and with its definitions in place of references."""
+    definitions = schema.pop("$defs", {})
 
-    def put(value: Any) -> Any:
+    def inline(value: Any) -> Any:
         if isinstance(value, dict) and "$ref" in value:
-            return put(known[value["$ref"].split("/")[-1]])
+            return inline(definitions[value["$ref"].split("/")[-1]])
         if isinstance(value, dict):
-            return {name: put(own) for name, own in value.items() if name != "title" or not isinstance(own, str)}
-        return [put(own) for own in value] if isinstance(value, list) else value
+            return {name: inline(own) for name, own in value.items() if name != "title" or not isinstance(own, str)}
+        return [inline(own) for own in value] if isinstance(value, list) else value
 
-    return put(schema)
+    return inline(schema)

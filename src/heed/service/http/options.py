@@ -1,4 +1,4 @@
-"""How a request wants its texts translated, from the fields in which it says so."""
+"""How a request wants its texts translated, from the fields of its body."""
 
 import asyncio
 import json
@@ -7,49 +7,46 @@ from concurrent.futures import Executor
 from typing import Any
 
 from heed.service.http.limits import Refusal
-from heed.service.http.models import Served, Wish
+from heed.service.http.models import ServedModel, TranslationOptions
 from heed.text import glossary as glossaries
 
-MOST_BEST, MOST_BEAMS, MOST_TERMS = 10, 16, 5_000
-AT_ONCE = 4_000  # characters of terms that are read where they come in
+MAX_NBEST, MAX_BEAM, MAX_TERMS = 10, 16, 5_000
+MAX_SENTENCE = 2_000  # characters of a sentence that is inspected
+SHORT_GLOSSARY = 4_000  # characters: a longer one would block the event loop
 
 
-async def glossary_of(
+async def read_glossary(
     pool: Executor, terms: dict[str, str] | str | None, keep: list[str] | str | None
 ) -> glossaries.Glossary:
-    """The terms of a request and the names that stay. Many are read in a thread of `pool`, so that nobody waits for them."""
-    if sum(map(_weight, (terms, keep))) <= AT_ONCE:
-        return _read(terms, keep)
-    return await asyncio.get_running_loop().run_in_executor(pool, _read, terms, keep)
+    """The terms of a request and the names that stay; long ones are parsed in a thread of `pool`."""
+    if sum(map(_count_characters, (terms, keep))) <= SHORT_GLOSSARY:
+        return _parse(terms, keep)
+    return await asyncio.get_running_loop().run_in_executor(pool, _parse, terms, keep)
 
 
-def _weight(given: dict[str, str] | list[str] | str | None) -> int:
-    """How many characters these are."""
+def _count_characters(given: dict[str, str] | list[str] | str | None) -> int:
     if isinstance(given, str):
         return len(given)
     return sum(map(len, [*given, *given.values()] if isinstance(given, dict) else given or ()))
 
 
-def _read(terms: dict[str, str] | str | None, keep: list[str] | str | None) -> glossaries.Glossary:
-    """They are counted before they are looked at: that takes far less time."""
-    names = [one.strip() for one in (keep.splitlines() if isinstance(keep, str) else keep or [])]
-    names = [one for one in names if one]
-    size = _lines(terms) if isinstance(terms, str) else len(terms or {})
-    for who, many in (
-        ("the glossary has", size),
-        ("keep has", len(names)),
-        ("the glossary and keep have", size + len(names)),
-    ):
-        if many > MOST_TERMS:
-            raise Refusal(400, f"{who} {many:,} terms; one request may have {MOST_TERMS:,}")
+def _parse(terms: dict[str, str] | str | None, keep: list[str] | str | None) -> glossaries.Glossary:
+    """Terms are counted first, since parsing takes far longer."""
+    names = [name.strip() for name in (keep.splitlines() if isinstance(keep, str) else keep or [])]
+    names = [name for name in names if name]
+    size = _count_terms(terms) if isinstance(terms, str) else len(terms or {})
+    counts = {"the glossary has": size, "keep has": len(names), "the glossary and keep have": size + len(names)}
+    for subject, number in counts.items():
+        if number > MAX_TERMS:
+            raise Refusal(400, f"{subject} {number:,} terms; one request may have {MAX_TERMS:,}")
     try:
         return glossaries.parse(terms, keep=names) if isinstance(terms, str) else glossaries.Glossary(terms, names)
     except ValueError as error:
         raise Refusal(400, str(error)) from None
 
 
-def _lines(text: str) -> int:
-    """How many terms a glossary has that is JSON, or lines."""
+def _count_terms(text: str) -> int:
+    """The number of terms of a glossary written as JSON or as lines."""
     size = 0
 
     def count(pairs: list[tuple[str, Any]]) -> None:
@@ -58,20 +55,20 @@ def _lines(text: str) -> int:
 
     try:
         json.loads(text.removeprefix("\ufeff"), object_pairs_hook=count)
-    except (ValueError, RecursionError):  # what is wrong with it is told when it is read
+    except (ValueError, RecursionError):  # errors are reported when it is parsed
         return max(size, sum(1 for line in text.split("\n") if line.strip()))
     return size
 
 
-def wish_of(
-    route: Sequence[Served], *, nbest: int = 1, glossary: Any = None, tokens: bool = False, **search: Any
-) -> Wish:
-    """Settings of a search as the model of a route is asked for them; those that are None are the model's own."""
+def translation_options(
+    route: Sequence[ServedModel], *, nbest: int = 1, glossary: Any = None, tokens: bool = False, **decoding: Any
+) -> TranslationOptions:
+    """Options for the last model of a route; decoding settings that are None are the model's defaults."""
     if glossary and len(route) > 1:
         through = route[0].target
         raise Refusal(400, f"a glossary needs a model for the pair itself, and this one goes through {through}")
-    options = {name: value for name, value in search.items() if value is not None}
+    decoding = {name: value for name, value in decoding.items() if value is not None}
     if nbest > 1:
-        own = route[-1].translator.decoding.beam if route else 1
-        options |= {"nbest": nbest, "beam": max(nbest, options.get("beam", own))}
-    return Wish(tuple(sorted(options.items())), tokens, glossary)
+        beam = route[-1].translator.decoding.beam if route else 1
+        decoding |= {"nbest": nbest, "beam": max(nbest, decoding.get("beam", beam))}
+    return TranslationOptions(tuple(sorted(decoding.items())), tokens, glossary)

@@ -1,7 +1,8 @@
-"""The way of all sentences to one model: gathered into batches, in turns among the requests that wait.
+"""The queue of one model: jobs of all requests are gathered into batches, with a fair share for each request.
 
-Each request has a clock of the tokens that it was given, and who has had least comes first. Who comes new begins at the share of one who
-was always there (fair queueing: Demers et al., 1989): so a sentence overtakes a book, and a book goes on while sentences keep coming.
+Every request has a count of the tokens that it has been given, and the one with the fewest comes first. A new request starts at the
+virtual time, the share of one that was always there (fair queueing: Demers et al., 1989): so a sentence overtakes a book, and the
+book still makes progress while sentences keep coming.
 """
 
 import heapq
@@ -15,37 +16,38 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-MOST_ROWS = 64  # jobs of a batch
-MOST_SECONDS = 0.25  # of a batch, by what batches took so far: small requests wait for one of them
-FEWEST = 64  # tokens of a batch, however slow the machine is
-UNKNOWN = 256  # tokens of a batch while it is not known how fast the machine is
+MAX_BATCH_JOBS = 64
+TARGET_BATCH_SECONDS = 0.25  # by the measured speed: a small request waits for at most one batch
+MIN_BATCH_TOKENS = 64  # however slow the machine is
+INITIAL_BATCH_TOKENS = 256  # until the speed of the machine is known
 log = logging.getLogger("heed.service")
 
-Run = Callable[[Hashable, list[Any]], Sequence[Any]]
+RunBatch = Callable[[Hashable, list[Any]], Sequence[Any]]
+OnBatch = Callable[[Any, int, int, float], None]  # key, jobs, tokens, seconds
 
 
 class Cancelled(Exception):
-    """Nobody waits for this any more."""
+    """Nobody waits for this result any more."""
 
 
 @dataclass(eq=False)
 class Ticket:
-    """One request, as long as someone waits for it. Only as many as `turns` has room for work at their texts at once."""
+    """An admitted request, and the means to cancel its work. It holds one of `slots` while its thread computes, not while it waits."""
 
-    turns: threading.Semaphore = field(default_factory=threading.Semaphore)
+    slots: threading.Semaphore = field(default_factory=threading.Semaphore)
     cancelled: bool = False
-    workers: set["Worker"] = field(default_factory=set)
+    workers: set[Any] = field(default_factory=set)  # whatever works for it, and has `cancel(ticket)`
 
     def cancel(self) -> None:
-        """Take back all that has not begun; whoever waits for it is told."""
+        """Cancel all its jobs; whoever waits for one gets `Cancelled`."""
         self.cancelled = True
         for worker in tuple(self.workers):
-            worker.drop(self)
+            worker.cancel(self)
 
 
 @dataclass(eq=False)
 class Job:
-    """One thing to do for a request. Jobs of one `key` may be done together."""
+    """One item to process for a request. Only jobs with the same `key` share a batch; `size` is in tokens."""
 
     ticket: Ticket
     key: Hashable
@@ -55,62 +57,57 @@ class Job:
     since: float
 
 
-class Worker:
-    """A thread that does what waits, batch by batch. `run(key, items)` gives a result for each item.
+class BatchWorker:
+    """A thread that processes the queue batch by batch. `run(key, items)` returns a result for each item.
 
-    `watch(key, jobs, tokens, seconds)` is told of each batch.
+    A batch has at most `max_tokens` and `max_jobs`; a job waits up to `max_wait` seconds for others. `on_batch` is called after each.
     """
 
     def __init__(
-        self,
-        name: str,
-        run: Run,
-        *,
-        wait: int | float,
-        budget: int,
-        rows: int = MOST_ROWS,
-        watch: Callable | None = None,
-    ):
-        self.name, self.run, self.wait, self.budget, self.rows, self.watch = name, run, wait, budget, rows, watch
+        self, name: str, run: RunBatch, *, max_wait: int | float, max_tokens: int, max_jobs: int = MAX_BATCH_JOBS,
+        on_batch: OnBatch | None = None,
+    ):  # fmt: skip
+        self.name, self.run, self.on_batch = name, run, on_batch
+        self.max_wait, self.max_tokens, self.max_jobs = max_wait, max_tokens, max_jobs
         self.waiting: dict[Ticket, deque[Job]] = {}
-        self.used: dict[Ticket, int | float] = {}
-        self.clock = 0.0  # what a request would have had that was always there: work done over those it was shared by
+        self.received: dict[Ticket, int | float] = {}  # tokens that each waiting request has been given
+        self.virtual_time = 0.0  # tokens that a request would have been given that was always there
         self.running: list[Job] = []
-        self.speed: dict[Any, float] = {}  # tokens a second, by what is done
-        self.size, self.count = 0, 0  # tokens and jobs that wait
+        self.speed: dict[Any, float] = {}  # tokens per second, by kind of job
+        self.waiting_tokens, self.waiting_jobs = 0, 0
         self.closed = False
         self.changed = threading.Condition()
-        self.thread = threading.Thread(target=self._work, name=f"heed-{name}", daemon=True)
+        self.thread = threading.Thread(target=self._run_batches, name=f"heed-{name}", daemon=True)
         self.thread.start()
 
     def submit(self, ticket: Ticket, key: Hashable, items: Sequence[Any], sizes: Sequence[int]) -> list[Future]:
-        """Put jobs of a request in; their results come as futures."""
+        """Add jobs of a request to the queue."""
         now = time.monotonic()
         jobs = [Job(ticket, key, item, max(1, size), Future(), now) for item, size in zip(items, sizes, strict=True)]
         with self.changed:
-            ticket.workers.add(self)  # first: who cancels from now on finds us, and who did before is seen below
+            ticket.workers.add(self)  # before the check below: a cancellation is seen there, or finds us in the set
             if ticket.cancelled or self.closed:
                 raise Cancelled
             if not jobs:
                 return []
-            self.used[ticket] = max(self.used.get(ticket, 0.0), self.clock)
+            self.received[ticket] = max(self.received.get(ticket, 0.0), self.virtual_time)
             self.waiting.setdefault(ticket, deque()).extend(jobs)
             self._count(jobs, 1)
             self.changed.notify_all()
         return [job.future for job in jobs]
 
-    def drop(self, ticket: Ticket) -> None:
-        """Forget a request."""
+    def cancel(self, ticket: Ticket) -> None:
+        """Remove the jobs of a request, and give up those that are running."""
         with self.changed:
             jobs = self.waiting.pop(ticket, ())
-            self.used.pop(ticket, None)
+            self.received.pop(ticket, None)
             self._count(jobs, -1)
             for job in (*jobs, *(job for job in self.running if job.ticket is ticket)):
                 if not job.future.done():
                     job.future.set_exception(Cancelled())
 
     def close(self) -> None:
-        """End the thread when its batch is done; what still waits is taken back."""
+        """End the thread after its current batch; waiting requests are cancelled."""
         with self.changed:
             self.closed = True
             tickets = list(self.waiting)
@@ -121,73 +118,74 @@ class Worker:
 
     def _count(self, jobs: Iterable[Job], sign: int) -> None:
         for job in jobs:
-            self.size += sign * job.size
-            self.count += sign
+            self.waiting_tokens += sign * job.size
+            self.waiting_jobs += sign
 
-    def _work(self) -> None:
-        while (batch := self._next()) is not None:
+    def _run_batches(self) -> None:
+        while (batch := self._next_batch()) is not None:
             try:
-                self._do(batch)
-            except BaseException as error:  # this thread must not end: whoever comes would wait for ever
+                self._run_batch(batch)
+            except BaseException as error:  # this thread must not end: all later requests would wait for ever
                 log.error("%s in the worker of %s", type(error).__name__, self.name)
                 for job in batch:
-                    self._tell(job, error=RuntimeError(type(error).__name__))
+                    self._resolve(job, error=RuntimeError(type(error).__name__))
             self.running = []
 
-    def _next(self) -> list[Job] | None:
-        """The next batch: after a little time for others to come, unless enough are there."""
+    def _next_batch(self) -> list[Job] | None:
+        """Wait for jobs, and a little longer for more of them unless a batch is full; None once closed."""
         with self.changed:
             while not self.waiting and not self.closed:
                 self.changed.wait()
-            while not self.closed and self.waiting and not self._enough():
+            while not self.closed and self.waiting and not self._is_full():
                 first = min(jobs[0].since for jobs in self.waiting.values())
-                left = first + self.wait - time.monotonic()
+                left = first + self.max_wait - time.monotonic()
                 if left <= 0:
                     break
                 self.changed.wait(left)
             if self.closed:
                 return None
-            self.running = self._take()
+            self.running = self._take_batch()
             return self.running
 
-    def _enough(self) -> bool:
-        """Whether a batch would be full."""
-        return self.count >= self.rows or self.size >= self._budget(next(iter(self.waiting.values()))[0].key)
+    def _is_full(self) -> bool:
+        """Whether the waiting jobs fill a batch."""
+        first = next(iter(self.waiting.values()))[0]
+        return self.waiting_jobs >= self.max_jobs or self.waiting_tokens >= self._token_budget(first.key)
 
-    def _budget(self, key: Hashable) -> int | float:
-        """Tokens of a batch of what this key is for."""
+    def _token_budget(self, key: Hashable) -> int | float:
         speed = self.speed.get(_kind(key))
-        return min(self.budget, UNKNOWN if speed is None else max(FEWEST, speed * MOST_SECONDS))
+        budget = INITIAL_BATCH_TOKENS if speed is None else max(MIN_BATCH_TOKENS, speed * TARGET_BATCH_SECONDS)
+        return min(self.max_tokens, budget)
 
-    def _take(self) -> list[Job]:
-        """Jobs of one key, each time from the request that has had least."""
+    def _take_batch(self) -> list[Job]:
+        """Jobs of one key, each from the request that has been given the fewest tokens so far."""
         if not self.waiting:
             return []
         order, sharing = count(), len(self.waiting)
-        line = [(self.used[ticket], next(order), ticket) for ticket in self.waiting]
-        heapq.heapify(line)
-        key = self.waiting[line[0][2]][0].key
-        batch, left = [], self._budget(key)
-        while line and len(batch) < self.rows:
-            _, _, ticket = heapq.heappop(line)
+        heap = [(self.received[ticket], next(order), ticket) for ticket in self.waiting]
+        heapq.heapify(heap)
+        key = self.waiting[heap[0][2]][0].key
+        batch, left = [], self._token_budget(key)
+        while heap and len(batch) < self.max_jobs:
+            _, _, ticket = heapq.heappop(heap)
             jobs = self.waiting[ticket]
             if jobs[0].key != key or (batch and jobs[0].size > left):
                 continue
             job = jobs.popleft()
             batch.append(job)
             left -= job.size
-            self.used[ticket] += job.size
+            self.received[ticket] += job.size
             if jobs:
-                heapq.heappush(line, (self.used[ticket], next(order), ticket))
+                heapq.heappush(heap, (self.received[ticket], next(order), ticket))
             else:
-                del self.waiting[ticket], self.used[ticket]
+                del self.waiting[ticket], self.received[ticket]
         self._count(batch, -1)
-        self.clock += sum(job.size for job in batch) / sharing
+        self.virtual_time += sum(job.size for job in batch) / sharing
         return batch
 
-    def _do(self, jobs: list[Job]) -> None:
-        """Run a batch and tell its results. If that fails, its halves: one that cannot be done does not spoil the others."""
-        jobs = [job for job in jobs if not job.future.done()]  # a request may have been taken back meanwhile
+    def _run_batch(self, jobs: list[Job]) -> None:
+        """Run a batch and deliver its results. If it fails its halves are tried, so that one bad job does not fail the others."""
+        jobs = [job for job in jobs if not job.future.done()]  # a request may have been cancelled meanwhile
         if not jobs:
             return
         start = time.monotonic()
@@ -197,26 +195,26 @@ class Worker:
                 raise RuntimeError(f"{len(results)} results for {len(jobs)} jobs")
         except Exception as error:
             if len(jobs) == 1:
-                self._tell(jobs[0], error=error)
+                self._resolve(jobs[0], error=error)
                 return
             middle = len(jobs) // 2
-            self._do(jobs[:middle])
-            self._do(jobs[middle:])
+            self._run_batch(jobs[:middle])
+            self._run_batch(jobs[middle:])
             return
         seconds, tokens = time.monotonic() - start, sum(job.size for job in jobs)
         for job, result in zip(jobs, results, strict=True):
-            self._tell(job, result)
-        self._learn(jobs[0].key, tokens / max(seconds, 1e-6))
-        if self.watch:
-            self.watch(jobs[0].key, len(jobs), tokens, seconds)
+            self._resolve(job, result)
+        self._update_speed(jobs[0].key, tokens / max(seconds, 1e-6))
+        if self.on_batch:
+            self.on_batch(jobs[0].key, len(jobs), tokens, seconds)
 
-    def _learn(self, key: Hashable, speed: float) -> None:
-        before = self.speed.get(_kind(key), speed)
-        self.speed[_kind(key)] = 0.8 * before + 0.2 * speed
+    def _update_speed(self, key: Hashable, speed: float) -> None:
+        average = self.speed.get(_kind(key), speed)
+        self.speed[_kind(key)] = 0.8 * average + 0.2 * speed
 
-    def _tell(self, job: Job, result: Any = None, error: Exception | None = None) -> None:
+    def _resolve(self, job: Job, result: Any = None, error: Exception | None = None) -> None:
         with self.changed:
-            if job.future.done():  # the request was taken back meanwhile
+            if job.future.done():  # cancelled meanwhile
                 return
             if error is None:
                 job.future.set_result(result)
@@ -225,16 +223,16 @@ class Worker:
 
 
 def _kind(key: Hashable) -> Any:
-    """What a key is for: aligning is faster than translating. Keys themselves are too many to remember each."""
+    """What speeds are measured by: alignment is faster than translation, but there are too many different keys to store."""
     return key[0] if isinstance(key, tuple) else key
 
 
-def gathered(futures: Sequence[Future], ticket: Ticket | None = None) -> list[Any]:
-    """The results, in order; `Cancelled` if the request was taken back. Who waits lets others have their turn."""
+def wait_for_results(futures: Sequence[Future], ticket: Ticket | None = None) -> list[Any]:
+    """Results in order, or `Cancelled`. The ticket gives up its slot while it waits."""
     if ticket is not None:
-        ticket.turns.release()
+        ticket.slots.release()
     try:
         return [future.result() for future in futures]
     finally:
         if ticket is not None:
-            ticket.turns.acquire()
+            ticket.slots.acquire()

@@ -1,4 +1,4 @@
-"""/docs: the OpenAPI document as a page that needs no script and nothing from elsewhere."""
+"""/docs: the OpenAPI document as a page without scripts and without anything from other hosts."""
 
 import json
 from html import escape
@@ -15,30 +15,30 @@ vertical-align:top;border-bottom:1px solid #8883}pre{overflow:auto;padding:.6rem
 code{font-family:ui-monospace,monospace}"""
 
 
-def page(document: dict[str, Any]) -> str:
-    """All that can be asked, with its fields and examples."""
+def render(document: dict[str, Any]) -> str:
+    """All endpoints with their fields and examples."""
     parts = [HEAD]
     for path, methods in document["paths"].items():
-        for method, one in methods.items():
-            parts.append(_section(path, method, one))
+        for method, operation in methods.items():
+            parts.append(_section(path, method, operation))
     return "".join([*parts, "</main>"])
 
 
-def _section(path: str, method: str, one: dict[str, Any]) -> str:
-    text = (
-        f"<section><h2><b>{escape(method.upper())}</b> {escape(path)}</h2><p>{escape(one.get('description', ''))}</p>"
-    )
-    content = one.get("requestBody", {}).get("content", {})
-    rows = [(p["name"], p["schema"], p.get("required", False)) for p in one.get("parameters", [])]
+def _section(path: str, method: str, operation: dict[str, Any]) -> str:
+    text = f"<section><h2><b>{escape(method.upper())}</b> {escape(path)}</h2><p>{escape(operation.get('description', ''))}</p>"
+    content = operation.get("requestBody", {}).get("content", {})
+    rows = [(p["name"], p["schema"], p.get("required", False)) for p in operation.get("parameters", [])]
     if content:
         schema = next(iter(content.values()))["schema"]
-        rows += [(name, own, name in schema.get("required", ())) for name, own in schema.get("properties", {}).items()]
+        rows += [
+            (name, field, name in schema.get("required", ())) for name, field in schema.get("properties", {}).items()
+        ]
         text += f"<p>A body of {escape(' or '.join(content))}:</p>"
     if rows:
         text += "<table><tr><th>field<th>what<th>unless said</tr>" + "".join(map(_row, rows)) + "</table>"
     if content and "example" in schema:
         text += f"<p>For example:</p><pre><code>{escape(json.dumps(schema['example'], ensure_ascii=False, indent=1))}</code></pre>"
-    answer = next(iter(one["responses"].get("200", {}).get("content", {}).values()), {}).get("schema", {})
+    answer = next(iter(operation["responses"].get("200", {}).get("content", {}).values()), {}).get("schema", {})
     if "example" in answer:
         text += f"<p>Answers</p><pre><code>{escape(json.dumps(answer['example'], ensure_ascii=False, indent=1))}</code></pre>"
     return text + "</section>"

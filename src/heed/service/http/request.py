@@ -1,137 +1,127 @@
-"""What a request has done with its texts, in a thread of its own; the models run elsewhere, and it waits for them."""
+"""The translations of one request, in a thread of its own; the models run in theirs, and it waits for them."""
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
-from heed.service.http.models import Said, Served, Wish
-from heed.service.http.queue import Ticket, gathered
-from heed.service.http.segmenter import BEGUN, LINKS, TEXT, Key, Passage, Task
-from heed.service.http.segmenter_pool import Readers
-
-Links = list[tuple[int, int]]
-_WORDS = re.compile(r"\S+")
+from heed.products.translator.word_links import WordLinks, word_links
+from heed.service.http.models import ServedModel, TranslatedSentence, TranslationOptions
+from heed.service.http.queue import Ticket, wait_for_results
+from heed.service.http.segmenter import ALIGN, TRANSLATE, TRANSLATE_WITH_PREFIX, Answers, ModelQuery, Passage, TextTask
+from heed.service.http.segmenter_pool import SegmenterPool
 
 
 @dataclass
-class Asker:
-    """Sentences of one request on their way through the models of a route. A sentence is asked for once."""
+class RouteTranslator:
+    """Translates the sentences of one request through the models of a route, each distinct one once."""
 
     ticket: Ticket
-    readers: Readers
-    route: Sequence[Served]
-    wish: Wish
+    segmenters: SegmenterPool
+    route: Sequence[ServedModel]
+    options: TranslationOptions
     prefix: str = ""
-    known: dict[tuple[str, str], list[Said]] = field(default_factory=dict)  # what each model of the route said
+    # by sentence and prefix, the output of each model of the route
+    outputs: dict[tuple[str, str], list[TranslatedSentence]] = field(default_factory=dict)
 
-    def ask(self, texts: Sequence[str], prefix: str = "") -> list[Said]:
-        """What the last model says to each text, and each begins with the prefix."""
-        new = [text for text in dict.fromkeys(texts) if (text, prefix) not in self.known]
-        steps: list[list[Said]] = [[] for _ in new]
-        now = new
+    def translate(self, texts: Sequence[str], prefix: str = "") -> list[TranslatedSentence]:
+        """The last model's translation of each text, beginning with the prefix."""
+        new = [text for text in dict.fromkeys(texts) if (text, prefix) not in self.outputs]
+        by_text: list[list[TranslatedSentence]] = [[] for _ in new]
+        inputs = new
         for number, model in enumerate(self.route):
             last = number == len(self.route) - 1
-            said = self._through(model, self.wish if last else Wish(), now, prefix if last else "")
-            for own, one in zip(steps, said, strict=True):
-                own.append(one)
-            now = [one.text for one in said]
-        self.known |= {(text, prefix): own for text, own in zip(new, steps, strict=True)}
-        own = [self.known[text, prefix] for text in texts]
-        return [one[-1] if one else Said(text, 0.0, [], [(text, 0.0)]) for text, one in zip(texts, own, strict=True)]
+            options = self.options if last else TranslationOptions()
+            translated = self._translate_with(model, options, inputs, prefix if last else "")
+            for outputs, one in zip(by_text, translated, strict=True):
+                outputs.append(one)
+            inputs = [one.text for one in translated]
+        self.outputs |= {(text, prefix): outputs for text, outputs in zip(new, by_text, strict=True)}
+        if not self.route:
+            return [TranslatedSentence(text, 0.0, [], [(text, 0.0)]) for text in texts]
+        return [self.outputs[text, prefix][-1] for text in texts]
 
-    def _through(self, model: Served, wish: Wish, texts: Sequence[str], prefix: str) -> list[Said]:
-        """One model. A text that is longer than it allows goes in parts, of which the first has the prefix."""
+    def _translate_with(
+        self, model: ServedModel, options: TranslationOptions, texts: Sequence[str], prefix: str
+    ) -> list[TranslatedSentence]:
+        """One model. A text longer than it allows is translated in parts, of which the first has the prefix."""
         parts = [model.translator.parts(text) for text in texts]
         flat = [(part, "" if i else prefix) for own in parts for i, part in enumerate(own)]
         sizes = [len(ids) + 1 for ids in model.translator.source.encode([part for part, _ in flat])]
         futures: list[Any] = []
-        for forced, group in groupby(zip(flat, sizes, strict=True), lambda both: bool(both[0][1])):
-            own = list(group)
-            items = [(part, begins, wish) for (part, begins), _ in own]
-            futures += model.worker.submit(self.ticket, wish.key(forced), items, [size for _, size in own])
-        said = iter(gathered(futures, self.ticket))
-        return [_joined([next(said) for _ in own]) for own in parts]
+        for has_prefix, group in groupby(zip(flat, sizes, strict=True), lambda both: bool(both[0][1])):
+            jobs = list(group)
+            items = [(part, own_prefix, options) for (part, own_prefix), _ in jobs]
+            key = options.batch_key(has_prefix)
+            futures += model.worker.submit(self.ticket, key, items, [size for _, size in jobs])
+        results = iter(wait_for_results(futures, self.ticket))
+        return [_join([next(results) for _ in own]) for own in parts]
 
-    def aligned(self, sources: Sequence[str], targets: Sequence[str]) -> list[Links]:
-        """Which words go with which; none where that cannot be told."""
+    def align(self, sources: Sequence[str], targets: Sequence[str]) -> list[WordLinks]:
+        """The word links of each pair; none where they cannot be known."""
         if not self.route:
             return [[(i, i) for i in range(len(text.split()))] for text in sources]
         if len(self.route) == 1:
-            return self._links(self.route[0], sources, targets)
-        middles = [self._middle(source, target) for source, target in zip(sources, targets, strict=True)]
-        told = [i for i, middle in enumerate(middles) if middle is not None]
-        one = self._links(self.route[0], [sources[i] for i in told], [middles[i] for i in told])
-        two = self._links(self.route[1], [middles[i] for i in told], [targets[i] for i in told])
-        found: list[Links] = [[] for _ in sources]
-        for i, first, second in zip(told, one, two, strict=True):
-            found[i] = sorted({(s, t) for s, m in first for n, t in second if m == n})
-        return found
+            return self._align_with(self.route[0], sources, targets)
+        pivots = [self._pivot(source, target) for source, target in zip(sources, targets, strict=True)]
+        known = [i for i, pivot in enumerate(pivots) if pivot is not None]
+        to_pivot = self._align_with(self.route[0], [sources[i] for i in known], [pivots[i] for i in known])
+        from_pivot = self._align_with(self.route[1], [pivots[i] for i in known], [targets[i] for i in known])
+        links: list[WordLinks] = [[] for _ in sources]
+        for i, first, second in zip(known, to_pivot, from_pivot, strict=True):
+            links[i] = sorted({(s, t) for s, m in first for n, t in second if m == n})
+        return links
 
-    def _middle(self, source: str, target: str) -> str | None:
-        """What the first of two models said; None where the translation is not the second's own."""
-        said = self.known.get((source, "")) or self.known.get((source, self.prefix))
-        return said[0].text if said and said[-1].text == target else None
+    def _pivot(self, source: str, target: str) -> str | None:
+        """The output of the first of two models; None if the target is not what the second made of it."""
+        outputs = self.outputs.get((source, "")) or self.outputs.get((source, self.prefix))
+        return outputs[0].text if outputs and outputs[-1].text == target else None
 
-    def _links(self, model: Served, sources: Sequence[str], targets: Sequence[str]) -> list[Links]:
-        if getattr(model.translator.model.config, "attention", None) == "off":
-            return [[] for _ in sources]
-        pieces = model.translator.source.encode(list(sources)), model.translator.target.encode(list(targets))
-        most = model.translator.most - 2
-        fits = [i for i, (s, t) in enumerate(zip(*pieces, strict=True)) if 0 < len(s) < most and 0 < len(t) < most]
-        pairs = [(sources[i], targets[i]) for i in fits]
-        sizes = [len(pieces[0][i]) + len(pieces[1][i]) for i in fits]
-        found: list[Links] = [[] for _ in sources]
-        said = gathered(model.worker.submit(self.ticket, ("align",), pairs, sizes), self.ticket)
-        for i, own in zip(fits, said, strict=True):
-            found[i] = own
-        return found
+    def _align_with(self, model: ServedModel, sources: Sequence[str], targets: Sequence[str]) -> list[WordLinks]:
+        def align(sources: list[str], targets: list[str], sizes: list[int]) -> list[WordLinks]:
+            pairs = list(zip(sources, targets, strict=True))
+            return wait_for_results(model.worker.submit(self.ticket, ("align",), pairs, sizes), self.ticket)
 
-    def done(self, task: Task, rank: int = 0, check: Callable[[int], Any] | None = None) -> Any:
-        """A task with all its sentences; of each, the best translation (`rank` 0) or one of the next.
+        return word_links(model.translator, sources, targets, align)
 
-        `check` is told how many characters were asked for.
+    def run(self, task: TextTask, rank: int = 0, check: Callable[[int], Any] | None = None) -> Any:
+        """The output of a task; of each sentence, the best translation (`rank` 0) or one of the next.
+
+        `check` is called with the number of characters to translate.
         """
-        known: dict[Key, Any] = {}
-        while (step := self.readers.step(task, known, self.ticket)).wanted:
+        answers: Answers = {}
+        while (step := self.segmenters.run_step(task, answers, self.ticket)).missing:
             if check:
                 check(step.characters)
-            known |= self._found(step.wanted, rank)
-        return step.made
+            answers |= self._answer(step.missing, rank)
+        return step.output
 
-    def _found(self, wanted: Sequence[Key], rank: int) -> dict[Key, Any]:
-        """What is wanted, each kind of it in one go."""
-        found: dict[Key, Any] = {}
-        for kind in (TEXT, BEGUN, LINKS):
-            keys = [key for key in wanted if key[0] == kind]
-            sources, targets = [key[1] for key in keys], [key[2] for key in keys]
-            if not keys:
+    def _answer(self, queries: Sequence[ModelQuery], rank: int) -> Answers:
+        """All queries of one kind at once."""
+        answers: Answers = {}
+        for kind in (TRANSLATE, TRANSLATE_WITH_PREFIX, ALIGN):
+            own = [query for query in queries if query[0] == kind]
+            sources, targets = [query[1] for query in own], [query[2] for query in own]
+            if not own:
                 continue
-            if kind == LINKS:
-                said = self.aligned(sources, targets)
+            if kind == ALIGN:
+                results = self.align(sources, targets)
             else:
-                each = self.ask(sources, self.prefix if kind == BEGUN else "")
-                said = [one.nbest[min(rank, len(one.nbest) - 1)][0] for one in each]
-            found |= dict(zip(keys, said, strict=True))
-        return found
+                translated = self.translate(sources, self.prefix if kind == TRANSLATE_WITH_PREFIX else "")
+                results = [one.nbest[min(rank, len(one.nbest) - 1)][0] for one in translated]
+            answers |= dict(zip(own, results, strict=True))
+        return answers
 
-    def said(self, passage: Passage, first: bool) -> Said | None:
-        """A passage as a model said it; None where parts of it were put back afterwards."""
-        own = self.known.get((passage.source, self.prefix if first else ""))
-        return own[-1] if own and own[-1].text == passage.target else None
+    def output_of(self, passage: Passage, first: bool) -> TranslatedSentence | None:
+        """The model's output for a passage; None if its text was changed afterwards, by putting protected parts back."""
+        outputs = self.outputs.get((passage.source, self.prefix if first else ""))
+        return outputs[-1] if outputs and outputs[-1].text == passage.target else None
 
 
-def _joined(parts: list[Said]) -> Said:
+def _join(parts: list[TranslatedSentence]) -> TranslatedSentence:
     if len(parts) == 1:
         return parts[0]
     ranks = range(max((len(part.nbest) for part in parts), default=0))
-    each = [[part.nbest[min(rank, len(part.nbest) - 1)] for part in parts] for rank in ranks]
-    nbest = [(" ".join(text for text, _ in own), sum(score for _, score in own)) for own in each] or [("", 0.0)]
-    return Said(*nbest[0], [token for part in parts for token in part.tokens], nbest)
-
-
-def word_spans(text: str, start: int, end: int, words: int) -> list[tuple[int, int]]:
-    """Where the words of a part of a text stand; none where there are not as many as there should be."""
-    found = [(start + match.start(), start + match.end()) for match in _WORDS.finditer(text[start:end])]
-    return found if len(found) == words else []
+    by_rank = [[part.nbest[min(rank, len(part.nbest) - 1)] for part in parts] for rank in ranks]
+    nbest = [(" ".join(text for text, _ in own), sum(score for _, score in own)) for own in by_rank] or [("", 0.0)]
+    return TranslatedSentence(*nbest[0], [token for part in parts for token in part.tokens], nbest)

@@ -1,4 +1,4 @@
-"""Runs as they train: what their logs say, line by line."""
+"""Training runs as the page follows them: summaries, log lines and samples."""
 
 import json
 import math
@@ -8,63 +8,68 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-MOST_LINES = 2_000
-MOST_SAMPLES = 200
-SCORES = ("step", "loss", "bleu", "chrf", "rouge", "accuracy", "perplexity")
+from heed.tasks import metric_labels
+
+MAX_LINES = 2_000
+MAX_SAMPLES = 200
 _STEP = re.compile(r"step-(\d+)\.txt")
 
 
-def listed(folder: Path) -> list[dict[str, Any]]:
-    """All runs of a folder, the latest first."""
-    found = []
+def list_runs(folder: Path) -> list[dict[str, Any]]:
+    """The summaries of all runs of a folder, the latest first."""
+    summaries = []
     for path in folder.iterdir():
         if (log := path / "log.jsonl").is_file():
-            now = log.stat()
-            found.append({**_known(path, now.st_mtime_ns, now.st_size), "steps": _steps(path)})
-    return sorted(found, key=lambda run: -run["updated"])
+            stat = log.stat()
+            summaries.append({**_cached_summary(path, stat.st_mtime_ns, stat.st_size), "steps": _planned_steps(path)})
+    return sorted(summaries, key=lambda run: -run["updated"])
 
 
 @lru_cache(maxsize=1_000)
-def _known(path: Path, changed: int, size: int) -> dict[str, Any]:
-    """What a log says that was last changed then and has this size: a page asks every few seconds, and most runs are over."""
-    return _summary(path, _lines(path))
+def _cached_summary(path: Path, modified: int, size: int) -> dict[str, Any]:
+    """Until the log changes: the page asks every few seconds, and most runs are over."""
+    return _summary(path, _read_log(path))
 
 
-def followed(folder: Path, name: str, after: int) -> dict[str, Any] | None:
-    """A run from line `after` of its log on; None where there is no such run."""
-    names = {path.name: path for path in folder.iterdir() if (path / "log.jsonl").is_file()}
-    if name not in names:  # a name is never made a path
+def read_run(folder: Path, name: str, after: int) -> dict[str, Any] | None:
+    """A run with its log from line `after` on; None if there is no such run."""
+    path = _run_path(folder, name)
+    if path is None:
         return None
-    path = names[name]
-    lines = _lines(path)
+    lines = _read_log(path)
     restarted = after > len(lines)
     start = 0 if restarted else after
-    end = min(len(lines), start + MOST_LINES)
+    end = min(len(lines), start + MAX_LINES)
     return {
         **_summary(path, lines),
         "lines": lines[start:end],
         "next": end,
         "more": end < len(lines),
         "restarted": restarted,
-        "samples": _samples(path / "samples"),
+        "samples": _latest_samples(path / "samples"),
     }
 
 
-def _lines(path: Path) -> list[dict[str, Any]]:
-    """What is logged; the half line of a run at work, or of one that was killed, is left out."""
-    found = []
+def _run_path(folder: Path, name: str) -> Path | None:
+    """Found by listing the folder: a name from outside is never made a path."""
+    return next((path for path in folder.iterdir() if path.name == name and (path / "log.jsonl").is_file()), None)
+
+
+def _read_log(path: Path) -> list[dict[str, Any]]:
+    """The lines of a log, without an incomplete one of a run that is writing or was killed."""
+    lines = []
     for raw in (path / "log.jsonl").read_bytes().splitlines():
         try:
             line = json.loads(raw)
         except ValueError:
             continue
         if isinstance(line, dict) and isinstance(line.get("kind"), str):
-            found.append({name: _finite(value) for name, value in line.items()})
-    return found
+            lines.append({name: _finite(value) for name, value in line.items()})
+    return lines
 
 
 def _finite(value: Any) -> Any:
-    """JSON has no infinities; a loss can be one."""
+    """JSON has no infinity, but a loss can be infinite."""
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -76,16 +81,18 @@ def _summary(path: Path, lines: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "name": path.name,
         "step": last.get("step", 0),
-        "steps": _steps(path),
+        "steps": _planned_steps(path),
         "finished": finished,
         "updated": (path / "log.jsonl").stat().st_mtime,
         "seconds_left": None if finished else step.get("seconds_left"),
-        "valid": None if valid is None else {name: valid[name] for name in SCORES if name in valid},
+        "valid": None
+        if valid is None
+        else {name: valid[name] for name in ("step", *metric_labels(), "perplexity") if name in valid},
     }
 
 
-def _steps(path: Path) -> int | None:
-    """How many steps the run is to have, by its recipe."""
+def _planned_steps(path: Path) -> int | None:
+    """The number of steps in the recipe."""
     try:
         steps = tomllib.loads((path / "recipe.toml").read_text("utf-8")).get("training", {}).get("steps")
     except (OSError, ValueError):
@@ -93,19 +100,18 @@ def _steps(path: Path) -> int | None:
     return steps if isinstance(steps, int) else None
 
 
-def sampled(folder: Path, name: str) -> list[dict[str, Any]] | None:
-    """The samples of every validation, the latest `MOST_SAMPLES` of them; None where there is no such run."""
-    path = next((path for path in folder.iterdir() if path.name == name and (path / "log.jsonl").is_file()), None)
+def read_samples(folder: Path, name: str) -> list[dict[str, Any]] | None:
+    """The samples of the latest `MAX_SAMPLES` validations; None if there is no such run."""
+    path = _run_path(folder, name)
     if path is None:
         return None
     files = _sample_files(path / "samples")
-    return [{"step": step, "of": _sample(files[step])} for step in sorted(files)[-MOST_SAMPLES:]]
+    return [{"step": step, "of": _parse_samples(files[step])} for step in sorted(files)[-MAX_SAMPLES:]]
 
 
-def _samples(folder: Path) -> dict[str, Any] | None:
-    """The translations of the latest validation."""
+def _latest_samples(folder: Path) -> dict[str, Any] | None:
     files = _sample_files(folder)
-    return {"step": max(files), "of": _sample(files[max(files)])} if files else None
+    return {"step": max(files), "of": _parse_samples(files[max(files)])} if files else None
 
 
 def _sample_files(folder: Path) -> dict[int, Path]:
@@ -114,11 +120,11 @@ def _sample_files(folder: Path) -> dict[int, Path]:
     return {int(match[1]): path for path in paths if (match := _STEP.fullmatch(path.name))}
 
 
-def _sample(path: Path) -> list[dict[str, str]]:
-    found = []
+def _parse_samples(path: Path) -> list[dict[str, str]]:
+    samples = []
     for block in path.read_text("utf-8").split("\n\n"):
         parts = block.split("\n= ", 1)
         if len(parts) == 2 and "\n> " in parts[1]:
-            reference, said = parts[1].split("\n> ", 1)
-            found.append({"source": parts[0], "reference": reference, "translation": said})
-    return found
+            reference, translation = parts[1].split("\n> ", 1)
+            samples.append({"source": parts[0], "reference": reference, "translation": translation})
+    return samples

@@ -1,7 +1,7 @@
-"""Who takes texts apart: short ones where they are asked for, long ones and documents in a process of their own.
+"""Where texts are segmented: short ones in the request's own thread, long ones and documents in a separate process.
 
-A rule for text can take minutes over what was made to be hard for it, and holds up every thread meanwhile. A process does not, and it
-can be ended: when its time is up, and when nobody waits for it any more.
+A regular expression can take minutes on a text made to be hard for it, and blocks every thread meanwhile. A process does not, and it
+can be killed: when its time is up, and when nobody waits for it any more.
 """
 
 import subprocess
@@ -10,51 +10,51 @@ import threading
 from contextlib import suppress
 
 from heed.service.http import segmenter
-from heed.service.http.limits import LONG
+from heed.service.http.limits import LONG_REQUEST
 from heed.service.http.queue import Cancelled, Ticket
-from heed.service.http.segmenter import Known, Step, Task
+from heed.service.http.segmenter import Answers, StepResult, TextTask
 
 COMMAND = [sys.executable, "-P", "-m", "heed.service.http.segmenter"]
-SECONDS = 20.0  # for one step
-MOST = 2  # processes
+STEP_SECONDS = 20.0
+MAX_PROCESSES = 2
 
 
-class Reader:
-    """One process. It works for one ticket at a time, and is ended with it."""
+class SegmenterProcess:
+    """One process. It works for one ticket at a time, and is killed when that is cancelled."""
 
     def __init__(self):
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-        self.process = subprocess.Popen(COMMAND, **pipes, start_new_session=True)  # a Ctrl-C is not for it
+        self.process = subprocess.Popen(COMMAND, **pipes, start_new_session=True)  # Ctrl-C must not reach it
         self.ticket: Ticket | None = None
-        self.ended, self.lock = False, threading.Lock()
+        self.killed, self.lock = False, threading.Lock()
 
-    def step(self, task: Task, known: Known, ticket: Ticket, seconds: int | float) -> Step:
-        late = threading.Timer(seconds, self.drop, [ticket])
-        late.daemon = True
+    def run_step(self, task: TextTask, answers: Answers, ticket: Ticket, seconds: int | float) -> StepResult:
+        timer = threading.Timer(seconds, self.cancel, [ticket])
+        timer.daemon = True
         self.ticket = ticket
         ticket.workers.add(self)
-        late.start()
+        timer.start()
         try:
             if ticket.cancelled:
                 raise Cancelled
-            segmenter.ask_for(self.process.stdin, task, known)
-            return segmenter.answer_of(self.process.stdout)
+            segmenter.send_step(self.process.stdin, task, answers)
+            return segmenter.receive_result(self.process.stdout)
         except (EOFError, OSError):
-            self.drop(ticket)
+            self.cancel(ticket)
             if ticket.cancelled:
                 raise Cancelled from None
             raise ValueError("this takes too long, or too much, to be read: send less at once") from None
         finally:
-            late.cancel()
+            timer.cancel()
             ticket.workers.discard(self)
             with self.lock:
                 self.ticket = None
 
-    def drop(self, ticket: Ticket) -> None:
-        """Nobody waits any more, or has waited too long."""
+    def cancel(self, ticket: Ticket) -> None:
+        """Kill the process if it still works for this ticket."""
         with self.lock:
             if self.ticket is ticket:
-                self.ended = True
+                self.killed = True
                 self.process.kill()
 
     def close(self) -> None:
@@ -65,49 +65,50 @@ class Reader:
         self.process.wait()
 
 
-class Readers:
-    """As many processes as are needed, but few; they begin with the first long text."""
+class SegmenterPool:
+    """A few processes, started when long texts need them."""
 
-    def __init__(self, most: int = MOST, seconds: int | float = SECONDS):
-        self.seconds, self.room, self.lock = seconds, threading.Semaphore(most), threading.Lock()
-        self.free: list[Reader] = []
+    def __init__(self, max_processes: int = MAX_PROCESSES, seconds: int | float = STEP_SECONDS):
+        self.seconds, self.lock = seconds, threading.Lock()
+        self.available = threading.Semaphore(max_processes)
+        self.idle: list[SegmenterProcess] = []
 
-    def step(self, task: Task, known: Known, ticket: Ticket) -> Step:
-        """A step of a task, here or elsewhere. Who waits lets others have their turn."""
-        if task.size <= LONG and task.what != "document":
-            return segmenter.step(task, known)
-        ticket.turns.release()
+    def run_step(self, task: TextTask, answers: Answers, ticket: Ticket) -> StepResult:
+        """A step of a task, here or in a process. The ticket gives up its slot while it waits."""
+        if task.size <= LONG_REQUEST and task.kind != "document":
+            return segmenter.run_step(task, answers)
+        ticket.slots.release()
         try:
-            while not self.room.acquire(timeout=0.1):
+            while not self.available.acquire(timeout=0.1):
                 if ticket.cancelled:
                     raise Cancelled
             try:
-                return self._elsewhere(task, known, ticket)
+                return self._run_in_process(task, answers, ticket)
             finally:
-                self.room.release()
+                self.available.release()
         finally:
-            ticket.turns.acquire()
+            ticket.slots.acquire()
 
-    def _elsewhere(self, task: Task, known: Known, ticket: Ticket) -> Step:
+    def _run_in_process(self, task: TextTask, answers: Answers, ticket: Ticket) -> StepResult:
         if ticket.cancelled:
             raise Cancelled
         with self.lock:
-            reader = self.free.pop() if self.free else None
-        if reader and reader.process.poll() is not None:
-            reader.close()
-            reader = None
-        reader = reader or Reader()
+            worker = self.idle.pop() if self.idle else None
+        if worker and worker.process.poll() is not None:
+            worker.close()
+            worker = None
+        worker = worker or SegmenterProcess()
         try:
-            return reader.step(task, known, ticket, self.seconds)
+            return worker.run_step(task, answers, ticket, self.seconds)
         finally:
-            if reader.ended:
-                reader.close()
+            if worker.killed:
+                worker.close()
             else:
                 with self.lock:
-                    self.free.append(reader)
+                    self.idle.append(worker)
 
     def close(self) -> None:
-        """End those that nobody uses; the others end with their tickets."""
+        """End the idle processes; the others end with their tickets."""
         with self.lock:
-            while self.free:
-                self.free.pop().close()
+            while self.idle:
+                self.idle.pop().close()

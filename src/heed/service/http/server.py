@@ -1,4 +1,4 @@
-"""A server that ends well: on SIGTERM it finishes what it has, refuses what comes, and leaves with 0."""
+"""A server that shuts down gracefully: on SIGTERM it finishes running requests, refuses new ones and exits with 0."""
 
 import signal
 import socket
@@ -15,7 +15,7 @@ BACKLOG = 1024
 
 
 class Server(uvicorn.Server):
-    """Uvicorn's, but a signal that was obeyed is not sent again."""
+    """Uvicorn's, except that a handled signal is not raised again."""
 
     def __init__(self, app: FastAPI, service: Service):
         config = uvicorn.Config(
@@ -30,31 +30,31 @@ class Server(uvicorn.Server):
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        before = {sig: signal.signal(sig, self.handle_exit) for sig in (signal.SIGINT, signal.SIGTERM)}
+        previous = {sig: signal.signal(sig, self.handle_exit) for sig in (signal.SIGINT, signal.SIGTERM)}
         try:
             yield
         finally:
-            for sig, own in before.items():
-                signal.signal(sig, own)
+            for sig, handler in previous.items():
+                signal.signal(sig, handler)
 
     def handle_exit(self, sig: int, frame) -> None:
         self.service.gate.closing = True
         super().handle_exit(sig, frame)
 
 
-def listening(host: str, port: int) -> socket.socket:
-    """A socket at an address; port 0 is any that is free."""
+def bind_socket(host: str, port: int) -> socket.socket:
+    """A listening socket; port 0 is any free one."""
     if not 0 <= port <= 65535:
         raise ValueError(f"there is no port {port}: --port is from 0 (any that is free) to 65535")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    found = socket.socket(family, socket.SOCK_STREAM)
-    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        found.bind((host, port))
-        found.listen(BACKLOG)  # who is told the address may come at once
+        bound.bind((host, port))
+        bound.listen(BACKLOG)  # already now: a client may connect as soon as the address is printed
     except OSError as error:
-        found.close()
+        bound.close()
         reason = getattr(error, "strerror", None) or str(error)
         raise ValueError(f"{host}, port {port}: {reason}; choose others with --host and --port") from None
-    found.set_inheritable(True)
-    return found
+    bound.set_inheritable(True)
+    return bound

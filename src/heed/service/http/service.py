@@ -1,4 +1,4 @@
-"""All that the answers need: models, limits, keys, figures, and how work is waited for."""
+"""What all routes share: models, limits, API keys, metrics, and how work is run and waited for."""
 
 import asyncio
 import logging
@@ -12,28 +12,28 @@ from typing import Any
 
 from starlette.requests import Request
 
-from heed.service.http.detect import Detected, detect
-from heed.service.http.files import Files
-from heed.service.http.limits import Gate, Keys, Limits, Refusal
+from heed.service.http.detect import Detection, detect
+from heed.service.http.files import FileStore
+from heed.service.http.limits import ApiKeys, Gate, Limits, Refusal
 from heed.service.http.metrics import Metrics
-from heed.service.http.models import Catalogue, Served
-from heed.service.http.queue import MOST_ROWS, Cancelled, Ticket
-from heed.service.http.segmenter_pool import Readers
+from heed.service.http.models import Catalogue, ServedModel
+from heed.service.http.queue import MAX_BATCH_JOBS, Cancelled, Ticket
+from heed.service.http.segmenter_pool import SegmenterPool
 
 log = logging.getLogger("heed.service")
 
 
-class Gone(Exception):
-    """The client has left."""
+class ClientDisconnected(Exception):
+    """The client has left: nobody reads the answer."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """`wait` in seconds, `budget` in subwords of a batch, `rows` in sentences of one; `cors` are sites, `runs` a folder."""
+    """`max_wait` is how many seconds a sentence waits for others in its batch; `cors` are allowed origins, `runs` a folder."""
 
-    wait: int | float = 0.003
-    budget: int = 1024
-    rows: int = MOST_ROWS
+    max_wait: int | float = 0.003
+    batch_tokens: int = 1024
+    batch_sentences: int = MAX_BATCH_JOBS
     cors: tuple[str, ...] = ()
     runs: Path | None = None
     log_texts: bool = False
@@ -43,95 +43,91 @@ class Settings:
 class Service:
     """One running service; `close` ends its threads and removes its files."""
 
-    def __init__(self, models: Sequence[Served], settings: Settings | None = None, keys: Keys | None = None):
+    def __init__(self, models: Sequence[ServedModel], settings: Settings | None = None, keys: ApiKeys | None = None):
         self.settings, self.keys = settings or Settings(), keys
         self.limits = self.settings.limits
-        self.catalogue, self.gate, self.metrics, self.files = Catalogue(models), Gate(self.limits), Metrics(), Files()
-        self.readers = Readers()
+        self.catalogue, self.gate, self.metrics = Catalogue(models), Gate(self.limits), Metrics()
+        self.files, self.segmenters = FileStore(), SegmenterPool()
         self.threads = self.limits.requests + 8
         self.pool = ThreadPoolExecutor(self.threads, thread_name_prefix="heed-request")
-        self.clerk = ThreadPoolExecutor(
-            1, thread_name_prefix="heed-terms"
-        )  # reads long glossaries, one after the other
+        self.glossary_pool = ThreadPoolExecutor(1, thread_name_prefix="heed-terms")  # parses long glossaries one by one
+        batches = {"max_tokens": self.settings.batch_tokens, "max_jobs": self.settings.batch_sentences}
         for model in models:
-            watch = self.metrics.watcher(model.name)
-            model.start(wait=self.settings.wait, budget=self.settings.budget, rows=self.settings.rows, watch=watch)
-        own = [((("model", model.name),), model) for model in models]
-        self.metrics.gauge("heed_inside", "Requests in work.", lambda: {(): len(self.gate.inside)})
+            on_batch = self.metrics.batch_observer(model.name)
+            model.start(max_wait=self.settings.max_wait, **batches, on_batch=on_batch)
+        self.metrics.gauge("heed_inside", "Requests in work.", lambda: {(): len(self.gate.active)})
         self.metrics.gauge(
-            "heed_waiting_tokens", "Source subwords that wait.", lambda: {key: model.worker.size for key, model in own}
-        )
+            "heed_waiting_tokens", "Source subwords that wait.",
+            lambda: {(("model", model.name),): model.worker.waiting_tokens for model in models},
+        )  # fmt: skip
 
     def warm(self) -> None:
-        """Begin all threads now: each keeps the event loop waiting until it has begun, and many would begin with the first rush."""
-        everyone = threading.Barrier(self.threads + 1)
+        """Start all threads now: starting one blocks the event loop, and the first burst of requests would start many."""
+        barrier = threading.Barrier(self.threads + 1)
         for _ in range(self.threads):
-            self.pool.submit(everyone.wait)
-        everyone.wait()
+            self.pool.submit(barrier.wait)
+        barrier.wait()
 
     def close(self) -> None:
         self.gate.closing = True
-        for ticket in list(self.gate.inside):
+        for ticket in list(self.gate.active):
             ticket.cancel()
         for model in self.catalogue.models:
             model.worker.close()
         self.pool.shutdown(wait=True, cancel_futures=True)
-        self.clerk.shutdown(wait=True, cancel_futures=True)
-        self.readers.close()
+        self.glossary_pool.shutdown(wait=True, cancel_futures=True)
+        self.segmenters.close()
         self.files.close()
 
-    def admit(self, request: Request, found: dict[str, Any] | None, characters: int = 0) -> None:
-        """Whether a request may be answered: its key is known, and has not spent its minute."""
+    def check_key(self, request: Request, fields: dict[str, Any] | None, characters: int = 0) -> None:
+        """Refuse a request without a known API key, or over the quota of its key."""
         if self.keys is None:
             return
-        shown = (found or {}).get("api_key") or request.query_params.get("api_key") or request.headers.get("x-api-key")
+        key = (fields or {}).get("api_key") or request.query_params.get("api_key") or request.headers.get("x-api-key")
         header = request.headers.get("authorization", "")
-        if not shown and header.lower().startswith("bearer "):
-            shown = header[7:].strip()
-        self.keys.of(shown if isinstance(shown, str) else None).spend(characters, time.monotonic())
+        if not key and header.lower().startswith("bearer "):
+            key = header[7:].strip()
+        self.keys.find(key if isinstance(key, str) else None).charge(characters, time.monotonic())
 
-    async def perform(
-        self, request: Request, characters: int, work: Callable[[Ticket], Any], long: bool = False
-    ) -> Any:
-        """What `work` gives, done in a thread; if the client leaves or the time is up, it is taken back.
+    async def run(self, request: Request, characters: int, work: Callable[[Ticket], Any], long: bool = False) -> Any:
+        """The result of `work`, run in a thread; it is cancelled if the client leaves or the time is up.
 
         `long`: it may take a while however few characters there are.
         """
         ticket = self.gate.enter(characters, long)
         self.metrics.characters.add(characters)
-        task = asyncio.get_running_loop().run_in_executor(self.pool, _in_turn, work, ticket)
+        task = asyncio.get_running_loop().run_in_executor(self.pool, _run_in_slot, work, ticket)
         task.add_done_callback(lambda _: self.gate.leave(ticket))
-        left = asyncio.ensure_future(_left(request))
+        disconnect = asyncio.ensure_future(_wait_for_disconnect(request))
         try:
-            await asyncio.wait({task, left}, timeout=self.limits.seconds, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({task, disconnect}, timeout=self.limits.seconds, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            left.cancel()
+            disconnect.cancel()
             if not task.done():
                 ticket.cancel()
-                task.add_done_callback(_forgotten)
+                task.add_done_callback(_retrieve_exception)
         if task.done():
             return _result(task)
-        if left.done() and not left.cancelled():
-            self.metrics.gone.add()
-            raise Gone
-        sentence = f"this was not done within {self.limits.seconds:g} seconds: send less at once, or come back later"
-        raise Refusal(503, sentence, 5)
+        if disconnect.done() and not disconnect.cancelled():
+            self.metrics.disconnects.add()
+            raise ClientDisconnected
+        message = f"this was not done within {self.limits.seconds:g} seconds: send less at once, or come back later"
+        raise Refusal(503, message, 5)
 
-    def detected(self, text: str, target: str | None = None) -> list[Detected]:
-        """Which language a text is in, among those that can be translated."""
-        return detect(
-            text, self.catalogue.sources(target) if target else [one["code"] for one in self.catalogue.languages]
-        )
+    def detect_language(self, text: str, target: str | None = None) -> list[Detection]:
+        """The likely languages of a text; with a target, only those that can be translated into it."""
+        languages = [one["code"] for one in self.catalogue.languages]
+        return detect(text, self.catalogue.sources(target) if target else languages)
 
-    def note(self, texts: Sequence[str]) -> None:
-        """Texts go to the log only where that was asked for."""
+    def log_texts(self, texts: Sequence[str]) -> None:
+        """Texts are logged only if the settings ask for it."""
         if self.settings.log_texts:
             for text in texts:
                 log.info("text %r", text[:200])
 
 
-def _in_turn(work: Callable[[Ticket], Any], ticket: Ticket) -> Any:
-    with ticket.turns:
+def _run_in_slot(work: Callable[[Ticket], Any], ticket: Ticket) -> Any:
+    with ticket.slots:
         return work(ticket)
 
 
@@ -144,13 +140,12 @@ def _result(task: asyncio.Future) -> Any:
         raise Refusal(400, " ".join(str(error).split())) from None
 
 
-def _forgotten(task: asyncio.Future) -> None:
-    """Look at what became of it, so that nobody complains that no one did."""
+def _retrieve_exception(task: asyncio.Future) -> None:
+    """Otherwise asyncio logs that it was never retrieved."""
     if not task.cancelled():
         task.exception()
 
 
-async def _left(request: Request) -> None:
-    """Wait until the client has gone."""
+async def _wait_for_disconnect(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass

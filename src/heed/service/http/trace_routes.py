@@ -1,4 +1,4 @@
-"""What happens inside, as numbers: a sentence on its way through the model, for the page."""
+"""/v1/look/numbers: the numbers of a forward pass, for the page."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, Literal
@@ -8,14 +8,13 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from heed.products.translator import forward_trace
-from heed.service.http.bodies import checked, fields
-from heed.service.http.models import Served
-from heed.service.http.openapi import answers, body, example
-from heed.service.http.options import MOST_BEAMS
+from heed.service.http.bodies import read_fields, validate
+from heed.service.http.models import ServedModel
+from heed.service.http.openapi import example, request_body, responses
+from heed.service.http.options import MAX_BEAM, MAX_SENTENCE
 from heed.service.http.service import Service
 
-SENTENCE = 2_000  # characters of a sentence that is looked into
-Inside = Callable[[Service, Request, Any, Callable[[Served], Any]], Awaitable[Any]]
+AskModel = Callable[[Service, Request, Any, Callable[[ServedModel], Any]], Awaitable[Any]]
 
 
 class Query(BaseModel):
@@ -38,41 +37,36 @@ class Choice(BaseModel):
     top_p: float = Field(1.0, gt=0, le=1)
 
 
-class Numbers(BaseModel):
+class TraceRequest(BaseModel):
     """A sentence and its translation."""
 
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra=example({"text": "나는 학생이에요.", "target": "en"}),
-    )
-    text: str = Field(min_length=1, max_length=SENTENCE)
+    model_config = ConfigDict(extra="forbid", json_schema_extra=example({"text": "나는 학생이에요.", "target": "en"}))
+    text: str = Field(min_length=1, max_length=MAX_SENTENCE)
     source: str = Field("auto", max_length=40)
     target: str | None = Field(None, max_length=40)
-    translation: str | None = Field(None, max_length=SENTENCE, description="walked with instead of the model's own")
-    beam: int | None = Field(None, ge=1, le=MOST_BEAMS)
+    translation: str | None = Field(None, max_length=MAX_SENTENCE, description="walked with instead of the model's own")
+    beam: int | None = Field(None, ge=1, le=MAX_BEAM)
     query: Query | None = None
     choice: Choice | None = None
     api_key: str | None = None
 
 
-def add(own: APIRouter, service: Service, inside: Inside) -> None:
-    codes = service.catalogue.codes
-
-    @own.post(
+def add_routes(router: APIRouter, service: Service, ask_model: AskModel) -> None:
+    @router.post(
         "/look/numbers",
-        openapi_extra=body(Numbers, codes=codes),
-        responses=answers({"encoder": {}, "decoder": {}, "dim": 128}),
+        openapi_extra=request_body(TraceRequest, codes=service.catalogue.language_codes),
+        responses=responses({"encoder": {}, "decoder": {}, "dim": 128}),
     )
     async def numbers(request: Request) -> JSONResponse:
         """Embeddings, positions and layers; with `query`, one query of one head; with `choice`, the likely tokens of a step."""
-        asked = checked(Numbers, await fields(request, service.limits.text_bytes, forms=False))
-        query = forward_trace.Query(**asked.query.model_dump()) if asked.query else None
-        choice = forward_trace.Choice(**asked.choice.model_dump()) if asked.choice else None
+        body = validate(TraceRequest, await read_fields(request, service.limits.text_bytes, forms=False))
+        query = forward_trace.Query(**body.query.model_dump()) if body.query else None
+        choice = forward_trace.Choice(**body.choice.model_dump()) if body.choice else None
 
-        def call(model: Served) -> dict[str, Any]:
-            model.check_look(asked.text, asked.translation)
+        def trace(model: ServedModel) -> dict[str, Any]:
+            model.check_inspectable(body.text, body.translation)
             return forward_trace.walk(
-                model.translator, asked.text, asked.translation, beam=asked.beam, query=query, choice=choice
+                model.translator, body.text, body.translation, beam=body.beam, query=query, choice=choice
             )
 
-        return JSONResponse(await inside(service, request, asked, call))
+        return JSONResponse(await ask_model(service, request, body, trace))

@@ -10,7 +10,7 @@ from pathlib import Path
 from heed.lab.colors import DARK_RAMP, LIGHT_RAMP
 from heed.lab.fonts import bundled_korean
 
-KINDS = {
+CONTENT_TYPES = {
     "html": "text/html; charset=utf-8",
     "css": "text/css; charset=utf-8",
     "js": "text/javascript; charset=utf-8",
@@ -18,32 +18,30 @@ KINDS = {
     "json": "application/json",
     "ttf": "font/ttf",
 }
-SHARED = {
-    f"lab-{name}": name for name in ("theme.js", "shapes.js", "beam.js", "states.js", "parts.css")
-}  # of `heed look`
+SHARED = {f"lab-{name}": name for name in ("theme.js", "shapes.js", "beam.js", "states.js", "parts.css")}
 
 
 def asset(name: str) -> tuple[bytes, str] | None:
-    """A file of the page and its kind; None if there is none of that name."""
-    kind = KINDS.get(name.rpartition(".")[2])
-    data = _read(name) if kind and re.fullmatch(r"[\w.-]+", name) else None
-    return None if data is None else (data, kind)
+    """A file of the page and its content type; None if there is no such file."""
+    content_type = CONTENT_TYPES.get(name.rpartition(".")[2])
+    data = _read(name) if content_type and re.fullmatch(r"[\w.-]+", name) else None
+    return None if data is None else (data, content_type)
 
 
 def _read(name: str) -> bytes | None:
     if name == "ramps.json":
         return json.dumps({"light": LIGHT_RAMP, "dark": DARK_RAMP}).encode()
     if name == "korean.ttf":
-        return next((_plain(path) for path in bundled_korean()), None)
+        return next((_without_hinting_sources(path) for path in bundled_korean()), None)
     if name in SHARED:
         return (files("heed.lab") / "page" / SHARED[name]).read_bytes()
-    place = files("heed.service.page") / name
-    return place.read_bytes() if place.is_file() else None
+    file = files("heed.service.page") / name
+    return file.read_bytes() if file.is_file() else None
 
 
 @cache
-def _plain(path: Path) -> bytes:
-    """A font without what browsers refuse: the empty tables that the sources of hints left."""
+def _without_hinting_sources(path: Path) -> bytes:
+    """A font without the tables of its hinting tools, which are empty and which browsers reject."""
     from fontTools.ttLib import TTFont
 
     out = io.BytesIO()

@@ -175,7 +175,7 @@ class CTranslate2:
 
     def _opened(self, workers: int, threads: int) -> Any:
         opened, t = ctranslate2_import.ctranslate2().Translator, self.translator
-        package = Package(t.model, (t.source, t.target), {}, t.shortlist)
+        package = Package(t.model, "translation", {"source": t.source, "target": t.target}, {}, t.shortlist)
         how = {"device": "cpu", "compute_type": self.kind, "inter_threads": workers, "intra_threads": threads}
         return cache.with_folder(package, self.kind, lambda folder: opened(str(folder), **how))
 

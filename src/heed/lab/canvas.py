@@ -1,4 +1,4 @@
-"""A sheet of paper to draw on, measured in inches from the top left."""
+"""A canvas to draw on, with coordinates in inches from the top left."""
 
 from pathlib import Path
 
@@ -10,15 +10,15 @@ from matplotlib.patches import Rectangle
 
 from heed.lab.colors import FAINT, INK, LIGHT_RAMP
 from heed.lab.fonts import Fonts, families
-from heed.lab.words import plain
+from heed.lab.words import one_line
 
 COLORS = LinearSegmentedColormap.from_list("heed", LIGHT_RAMP)
 DPI = 150
 Inches = int | float
 
 
-class Sheet:
-    """One figure with one pair of axes that cover it, so that every place is in inches."""
+class Canvas:
+    """A figure with axes that cover it, so that all coordinates are in inches."""
 
     def __init__(self, width: Inches, height: Inches, fonts: Fonts):
         self.figure = Figure(figsize=(width, height), facecolor="white")
@@ -29,10 +29,10 @@ class Sheet:
         self.width, self.height = width, height
 
     def text(
-        self, x: Inches, y: Inches, text: str, size: Inches, color: str = INK, *, anchor: str = "left", turn: Inches = 0
+        self, x: Inches, y: Inches, text: str, size: Inches, color: str = INK, *, anchor: str = "left", tilt: Inches = 0
     ):
-        """Write text as it is (no mathematics); `anchor` is left, center or right."""
-        clean = plain(text).translate(self.squares)
+        """Write text literally (no math mode); `anchor` is left, center or right; `tilt` in degrees."""
+        clean = one_line(text).translate(self.squares)
         self.axes.text(
             x,
             y,
@@ -40,9 +40,9 @@ class Sheet:
             fontsize=size,
             color=color,
             ha=anchor,
-            va="center" if not turn else ("bottom" if turn == 90 else "baseline"),
-            rotation=turn,
-            rotation_mode="default" if turn == 90 else "anchor",
+            va="center" if not tilt else ("bottom" if tilt == 90 else "baseline"),
+            rotation=tilt,
+            rotation_mode="default" if tilt == 90 else "anchor",
             family=self.families,
             parse_math=False,
         )
@@ -56,7 +56,7 @@ class Sheet:
         self.axes.add_patch(Rectangle((x, y), width, height, fill=False, edgecolor=color, linewidth=thickness))
 
     def cells(self, x: Inches, y: Inches, cell: Inches, weights: np.ndarray, top: Inches):
-        """Draw a map of square cells as vectors."""
+        """Draw a map of square cells as vector graphics."""
         rows, columns = weights.shape
         across, down = x + cell * np.arange(columns + 1), y + cell * np.arange(rows + 1)
         norm = Normalize(0, top, clip=True)
@@ -69,10 +69,10 @@ class Sheet:
         self.axes.imshow(weights, extent=extent, cmap=COLORS, norm=norm, interpolation="none", aspect="auto")
 
     def save(self, path: Path):
-        """Write the sheet as what the suffix says; the same sheet gives the same bytes."""
+        """Write PNG or SVG by the suffix; the same drawing gives the same bytes."""
         self.axes.set_xlim(0, self.width)
         self.axes.set_ylim(self.height, 0)
-        kind = path.suffix[1:].lower()
-        nothing = {"Date": None, "Creator": "heed look"} if kind == "svg" else {"Software": "heed look"}
+        format = path.suffix[1:].lower()
+        metadata = {"Date": None, "Creator": "heed look"} if format == "svg" else {"Software": "heed look"}
         with rc_context({"svg.fonttype": "path", "svg.hashsalt": "heed", "svg.image_inline": True}):
-            self.figure.savefig(path, format=kind, dpi=DPI, metadata=nothing, facecolor="white")
+            self.figure.savefig(path, format=format, dpi=DPI, metadata=metadata, facecolor="white")

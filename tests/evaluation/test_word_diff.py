@@ -1,7 +1,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heed.evaluation.marks import marked, split
+from heed.evaluation.word_diff import diff, split
 
 FEW = settings(deadline=None, max_examples=50)
 TEXT = st.text(st.sampled_from("ab c.,'猫犬 か\n¿éनी"), max_size=30)
@@ -19,44 +19,44 @@ def test_the_pieces_of_a_text_are_the_text(text):
 
 @FEW
 @given(TEXT, TEXT, TEXT)
-def test_marked_texts_are_the_texts(reference, first, second):
-    runs = marked(reference, first, second)
+def test_the_runs_of_a_text_are_the_text(reference, first, second):
+    runs = diff(reference, first, second)
     assert ["".join(text for _, text in side) for side in runs] == [reference, first, second]
 
 
 @FEW
 @given(TEXT)
-def test_equal_texts_have_no_marks(text):
-    assert all(kind == 0 for side in marked(text, text, text) for kind, _ in side)
+def test_equal_texts_have_no_differences(text):
+    assert all(kind == 0 for side in diff(text, text, text) for kind, _ in side)
 
 
 @FEW
 @given(TEXT, TEXT)
 def test_the_unmarked_words_of_both_sides_are_the_same(reference, hypothesis):
-    sides = marked(reference, hypothesis)
+    sides = diff(reference, hypothesis)
     kept = ["".join("".join(words(side, 0)).split()) for side in sides]
     assert kept[0] == kept[1]
 
 
 def test_missed_and_added_words_are_marked():
-    reference, hypothesis = marked("The old man walks home.", "The man walks home slowly.")
+    reference, hypothesis = diff("The old man walks home.", "The man walks home slowly.")
     assert reference == [(0, "The "), (1, "old"), (0, " man walks home.")]
     assert hypothesis == [(0, "The man walks home "), (4, "slowly"), (0, ".")]
 
 
 def test_words_missed_by_one_system_are_told_from_those_missed_by_both():
-    reference, first, second = marked("one two three four", "one two", "one three")
+    reference, first, second = diff("one two three four", "one two", "one three")
     assert reference == [(0, "one "), (2, "two"), (0, " "), (1, "three"), (0, " "), (3, "four")]
     assert first == [(0, "one two")]
     assert second == [(0, "one three")]
 
 
 def test_neighbouring_marked_words_are_one_run_with_their_space():
-    assert words(marked("a red small cat", "a cat")[0], 1) == ["red small"]
+    assert words(diff("a red small cat", "a cat")[0], 1) == ["red small"]
 
 
 def test_scripts_without_spaces_are_compared_by_character():
-    reference, hypothesis = marked("猫が好きです", "犬が好きです")
+    reference, hypothesis = diff("猫が好きです", "犬が好きです")
     assert (words(reference, 1), words(hypothesis, 4)) == (["猫"], ["犬"])
 
 

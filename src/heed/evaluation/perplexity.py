@@ -1,4 +1,4 @@
-"""How well a language model foresees a text: perplexity, a word or a byte at a time."""
+"""Perplexity of a language model on a text: per token, per word and in bits per byte."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -14,13 +14,13 @@ from heed.version import __version__
 from heed.vocabularies.vocabulary import Vocabulary
 from heed.vocabularies.words import Words
 
-ROWS = 2048  # of the output that are there at one time
-LENGTH = 512  # of the windows in which a text is read; what was read before is remembered, so it does not matter
+CHUNK = 2048  # positions whose logits are in memory at one time
+WINDOW = 512  # tokens; the state is carried from window to window, so the length does not change the result
 
 
 @dataclass(frozen=True)
 class Perplexity:
-    """`nll` is -log p of the whole text, in nats; `tokens` and `words` count the end of each line as one."""
+    """`nll` is -log p of the whole text in nats; `tokens` and `words` count each end of a line as one."""
 
     nll: float
     tokens: int
@@ -41,7 +41,7 @@ class Perplexity:
 
     @property
     def per_word(self) -> float:
-        """Can be compared between vocabularies: what it took to say all words, shared among them."""
+        """The nll of the whole text over its words: comparable between vocabularies."""
         return _exp(self.nll / self.words)
 
     @property
@@ -50,7 +50,6 @@ class Perplexity:
 
     @property
     def signature(self) -> str:
-        """What was counted, and how."""
         ends, state = "line-ends:counted", f"state:carried|rows:{self.rows}"
         return f"unit:{self.unit}|tokens:{self.tokens}|unknown:{self.unknown}|{ends}|{state}|heed:{__version__}"
 
@@ -59,10 +58,10 @@ def _exp(loss: float) -> float:
     return math.exp(loss) if loss < 700 else math.inf
 
 
-def measure(model: nn.Module, subwords: Vocabulary, lines: Sequence[str], rows: int = 1) -> Perplexity:
-    """The perplexity of a text that is read from its beginning to its end; with more `rows`, in so many parts at once.
+def measure_perplexity(model: nn.Module, subwords: Vocabulary, lines: Sequence[str], rows: int = 1) -> Perplexity:
+    """The perplexity of a text read from start to end; with more `rows`, it is cut into that many parts, read in parallel.
 
-    Each part but the first begins with nothing remembered but the token before it, so it is a little higher then.
+    Each part but the first starts from the token before it and an empty state, so the result is then a little higher.
     """
     ids = flat(subwords.encode(lines), subwords.marks.last)
     if not len(ids):
@@ -70,9 +69,9 @@ def measure(model: nn.Module, subwords: Vocabulary, lines: Sequence[str], rows: 
     if rows < 1:
         raise ValueError(f"rows is {rows}; it must be at least 1")
     rows = min(rows, len(ids))
-    windows = Windows(ids, subwords.marks.last, rows=rows, length=max(1, LENGTH * 4 // rows) if rows > 4 else LENGTH)
+    windows = Windows(ids, subwords.marks.last, rows=rows, length=max(1, WINDOW * 4 // rows) if rows > 4 else WINDOW)
     return Perplexity(
-        nll=total(model, windows),
+        nll=total_nll(model, windows),
         tokens=len(ids),
         words=sum(len(line.split()) + 1 for line in lines),
         bytes=sum(len(line.encode()) + 1 for line in lines),
@@ -83,29 +82,29 @@ def measure(model: nn.Module, subwords: Vocabulary, lines: Sequence[str], rows: 
     )
 
 
-def total(model: nn.Module, windows: Windows) -> float:
-    """-log p of all of a text."""
-    return sum(float(parts.double().sum()) for parts in token_nll(model, windows))
+def total_nll(model: nn.Module, windows: Windows) -> float:
+    """-log p of a whole text."""
+    return sum(float(nll.double().sum()) for nll in window_nll(model, windows))
 
 
-def token_nll(model: nn.Module, windows: Windows) -> Iterator[Float[Tensor, "b t"]]:
-    """-log p of each token, window after window; nothing is learned, and nothing left out. Where none is due, 0."""
+def window_nll(model: nn.Module, windows: Windows) -> Iterator[Float[Tensor, "b t"]]:
+    """-log p of each token, window after window; 0 at padding."""
     device = next(model.parameters()).device
     model.eval()
     state = model.start(windows.rows)
     for index in range(len(windows)):
         window = windows.make(DataPosition(0, index)).to(device)
-        with torch.inference_mode():  # not around what is given out: whoever takes it goes on as he was
-            found = told(model, model.hidden_states(window.tokens, state), window.expected)
-        yield found
+        with torch.inference_mode():  # not around the yield, which would put the caller into inference mode too
+            nll = token_nll(model, model.hidden_states(window.tokens, state), window.expected)
+        yield nll
 
 
-def told(model: nn.Module, states: Float[Tensor, "b t width"], expected: Int[Tensor, "b t"]) -> Float[Tensor, "b t"]:
-    """-log p of what is expected after each place, a part of the places at a time."""
-    found = []
-    for rows, due in zip(states.flatten(0, 1).split(ROWS), expected.flatten().split(ROWS), strict=True):
-        logits = model.project(rows)
+def token_nll(model: nn.Module, states: Float[Tensor, "b t dim"], expected: Int[Tensor, "b t"]) -> Float[Tensor, "b t"]:
+    """-log p of the expected token at each position, computed in chunks; 0 where none is expected."""
+    chunks = []
+    for hidden, targets in zip(states.flatten(0, 1).split(CHUNK), expected.flatten().split(CHUNK), strict=True):
+        logits = model.project(hidden)
         logp = (logits.float() if logits.dtype.itemsize < 4 else logits).log_softmax(dim=-1)
-        hit = -logp.gather(1, due.clamp(min=0)[:, None])[:, 0]
-        found.append(hit.masked_fill(due == NOTHING, 0.0))
-    return torch.cat(found).view(expected.shape)
+        nll = -logp.gather(1, targets.clamp(min=0)[:, None])[:, 0]
+        chunks.append(nll.masked_fill(targets == NOTHING, 0.0))
+    return torch.cat(chunks).view(expected.shape)

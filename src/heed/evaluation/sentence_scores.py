@@ -1,4 +1,4 @@
-"""One row a sentence: what was to be translated, what came out, and how good it is."""
+"""Scores of single sentences: source, reference, hypothesis, chrF and BLEU."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -7,8 +7,8 @@ from heed.evaluation.translation import check, metrics
 
 
 @dataclass(frozen=True)
-class Row:
-    """One sentence; `second` and what follows is there when two systems are compared."""
+class SentenceScore:
+    """One sentence; `second` and the fields after it are set when two systems are compared."""
 
     line: int
     source: str
@@ -21,7 +21,7 @@ class Row:
     difference: float | None = None
 
 
-def rows(
+def score_sentences(
     hypotheses: Sequence[str],
     references: Sequence[Sequence[str]],
     *,
@@ -29,8 +29,8 @@ def rows(
     second: Sequence[str] | None = None,
     lowercase: bool = False,
     tokenize: str = "13a",
-) -> list[Row]:
-    """Return a row for every sentence, lowest chrF first; of several references the closest is shown."""
+) -> list[SentenceScore]:
+    """Return the scores of every sentence, lowest chrF first, each with the closest of several references."""
     check(hypotheses, references)
     for name, others in (("sources", sources), ("second", second)):
         if others is not None and len(others) != len(hypotheses):
@@ -38,28 +38,28 @@ def rows(
                 f"{name} has {len(others)} sentences and hypotheses has {len(hypotheses)}; they must be as many."
             )
     bleu, chrf, _ = metrics(lowercase, tokenize, sentences=True)
-    table = []
-    for at, (hypothesis, gold) in enumerate(zip(hypotheses, zip(*references, strict=True), strict=True)):
+    scores = []
+    for i, (hypothesis, gold) in enumerate(zip(hypotheses, zip(*references, strict=True), strict=True)):
         value = chrf.sentence_score(hypothesis, gold).score
-        row = Row(
-            at + 1,
-            sources[at] if sources is not None else "",
+        one = SentenceScore(
+            i + 1,
+            sources[i] if sources is not None else "",
             _closest(hypothesis, gold, chrf),
             hypothesis,
             value,
             bleu.sentence_score(hypothesis, gold).score,
         )
-        table.append(row if second is None else _with_second(row, second[at], chrf.sentence_score(second[at], gold)))
-    return sorted(table, key=lambda row: (row.chrf, row.line))
+        scores.append(one if second is None else _with_second(one, second[i], chrf.sentence_score(second[i], gold)))
+    return sorted(scores, key=lambda score: (score.chrf, score.line))
 
 
-def _with_second(row: Row, second: str, score) -> Row:
-    """Add a second system's hypothesis to a row."""
-    return replace(row, second=second, second_chrf=score.score, difference=score.score - row.chrf)
+def _with_second(first: SentenceScore, second: str, chrf) -> SentenceScore:
+    """Add a second system's hypothesis and its chrF."""
+    return replace(first, second=second, second_chrf=chrf.score, difference=chrf.score - first.chrf)
 
 
 def _closest(hypothesis: str, references: Sequence[str], chrf) -> str:
-    """Return the reference that a hypothesis comes closest to."""
+    """Return the reference with the highest chrF."""
     if len(references) == 1:
         return references[0]
     return max(references, key=lambda reference: chrf.sentence_score(hypothesis, [reference]).score)

@@ -1,11 +1,11 @@
-"""Which of the maps of a look is meant, and how it is called."""
+"""One attention map of a look, chosen by part, layer and head: its weights, title and caption."""
 
 import numpy as np
 
 from heed.lab.attention import PARTS, Look
 
 TITLES = {"encoder": "Encoder self-attention", "decoder": "Decoder self-attention", "cross": "Cross attention"}
-READING = {
+CAPTIONS = {
     "encoder": "Each row is a source token; the stronger a cell, the more it looks at the token above.",
     "decoder": "Each row is a token the decoder reads; the stronger a cell, the more it looks at the token above.",
     "cross": "Each row is a token of the translation; the stronger a cell, the more it looks at the source above.",
@@ -13,14 +13,14 @@ READING = {
 
 
 def check(look: Look, part: str, layer: int | None, head: int | None):
-    """Refuse a part, layer or head that is not there; layers and heads are counted from 1."""
+    """Refuse a part, layer or head that the model does not have; layers and heads are counted from 1."""
     if part not in PARTS:
         raise ValueError(f"The part is {part!r}; it should be one of {', '.join(PARTS)}.")
     layers, heads = getattr(look, part).shape[:2]
     if not layers and (layer is not None or any(getattr(look, other).size for other in PARTS)):
-        there = [name for name in PARTS if getattr(look, name).size]
+        available = [name for name in PARTS if getattr(look, name).size]
         raise ValueError(
-            f"This model has no {TITLES[part].lower()}; it has {', '.join(there) or 'no attention at all'}."
+            f"This model has no {TITLES[part].lower()}; it has {', '.join(available) or 'no attention at all'}."
         )
     for name, value, count in (("layer", layer, layers), ("head", head, heads)):
         if value is not None and not 1 <= value <= count:
@@ -32,7 +32,7 @@ def check(look: Look, part: str, layer: int | None, head: int | None):
 
 
 def weights(look: Look, part: str, layer: int | None, head: int | None) -> np.ndarray:
-    """Return one map: of a head, the mean of a layer's heads, or the mean of all."""
+    """Return the map of one head, the mean over a layer's heads, or the mean over all heads."""
     maps = getattr(look, part)
     if layer is None:
         return maps.mean((0, 1))
@@ -40,7 +40,7 @@ def weights(look: Look, part: str, layer: int | None, head: int | None) -> np.nd
 
 
 def title(look: Look, part: str, layer: int | None, head: int | None) -> str:
-    """Name one map."""
+    """Return the title of a map."""
     layers, heads = getattr(look, part).shape[:2]
     if layers * heads == 1:
         return TITLES[part]

@@ -1,4 +1,4 @@
-"""Words on a plane: the two directions in which their vectors differ most (principal components)."""
+"""A map of word vectors: their first two principal components."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,25 +8,26 @@ from jaxtyping import Float
 
 from heed.lab.colors import ACCENT, FAINT, INK, MUTED, WARM
 from heed.lab.fonts import families, find_fonts
-from heed.lab.words import plain
+from heed.lab.words import one_line
 
 SUFFIXES = (".png", ".svg")
-AROUND = [(1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, 1), (1, -1), (-1, -1)]  # where a name may stand at its point
-LEAST = 3
+# Where a label may be, relative to its point.
+OFFSETS = [(1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, 1), (1, -1), (-1, -1)]
+MIN_WORDS = 3
 
 
-def plane(matrix: Float[np.ndarray, "words dim"]) -> tuple[Float[np.ndarray, "words 2"], Float[np.ndarray, " 2"]]:
-    """Where each word stands, and what share of all differences each of the two directions shows."""
+def project(matrix: Float[np.ndarray, "words dim"]) -> tuple[Float[np.ndarray, "words 2"], Float[np.ndarray, " 2"]]:
+    """The points of all words, and the share of the variance that each of the two components explains."""
     lengths = np.linalg.norm(matrix.astype(np.float64), axis=1, keepdims=True)
     rows = matrix / np.where(lengths > 0, lengths, 1)
     rows = rows - rows.mean(axis=0)
     _, sizes, directions = np.linalg.svd(rows, full_matrices=False)
-    first = directions[:2]
-    first = first * np.sign(np.take_along_axis(first, np.abs(first).argmax(axis=1)[:, None], axis=1))  # one of two ways
+    axes = directions[:2]  # of which SVD leaves the signs open
+    axes = axes * np.sign(np.take_along_axis(axes, np.abs(axes).argmax(axis=1)[:, None], axis=1))
     points = np.zeros((len(rows), 2))
-    points[:, : len(first)] = rows @ first.T
+    points[:, : len(axes)] = rows @ axes.T
     shares = np.zeros(2)
-    shares[: len(first)] = (sizes**2 / max(float((sizes**2).sum()), 1e-30))[:2]
+    shares[: len(axes)] = (sizes**2 / max(float((sizes**2).sum()), 1e-30))[:2]
     return points, shares
 
 
@@ -37,33 +38,33 @@ def draw(
     arrows: Sequence[tuple[int, int]] = (),
     title: str = "",
 ) -> str:
-    """Write a map to a file, with arrows from word to word; the characters that no font could show."""
+    """Write a map to a file, with arrows between words; return the characters that no font has."""
     if path.suffix.lower() not in SUFFIXES:
         raise ValueError(f"The file {path.name!r} should end in {' or '.join(SUFFIXES)}: that says what to draw.")
-    if len(words) < LEAST:
-        raise ValueError(f"A map needs {LEAST} words at least, and there are {len(words)}: name more with --words.")
+    if len(words) < MIN_WORDS:
+        raise ValueError(f"A map needs {MIN_WORDS} words at least, and there are {len(words)}: name more with --words.")
     import matplotlib
     from matplotlib.figure import Figure
 
-    points, shares = plane(matrix)
+    points, shares = project(matrix)
     fonts = find_fonts("".join(words) + title)
     with matplotlib.rc_context({"font.family": families(fonts), "axes.unicode_minus": False, "svg.fonttype": "path"}):
         figure = Figure(figsize=(8.6, 7.2), dpi=130, facecolor="white")
         panel = figure.add_axes((0.05, 0.06, 0.92, 0.87))
-        _dress(panel, title, shares)
+        _style_axes(panel, title, shares)
         panel.scatter(*points.T, s=18, color=ACCENT, zorder=3)
         panel.margins(0.12)
         for start, end in arrows:
             panel.annotate("", points[end], points[start], arrowprops={"arrowstyle": "->", "color": WARM, "lw": 1.3,
                            "shrinkA": 5, "shrinkB": 5}, zorder=2)  # fmt: skip
-        _names(figure, panel, [plain(word) for word in words], points, arrows)
+        _label_points(figure, panel, [one_line(word) for word in words], points, arrows)
         path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path)
     return fonts.missing
 
 
-def _dress(panel, title: str, shares: Float[np.ndarray, " 2"]) -> None:
-    panel.set_title(plain(title), loc="left", fontsize=12, color=INK, pad=10)
+def _style_axes(panel, title: str, shares: Float[np.ndarray, " 2"]) -> None:
+    panel.set_title(one_line(title), loc="left", fontsize=12, color=INK, pad=10)
     for axis, share, side in ((panel.xaxis, shares[0], "first"), (panel.yaxis, shares[1], "second")):
         axis.set_label_text(f"{side} direction: {100 * share:.0f} % of the differences", fontsize=9, color=MUTED)
         axis.set_ticks([])
@@ -71,9 +72,9 @@ def _dress(panel, title: str, shares: Float[np.ndarray, " 2"]) -> None:
         spine.set_color(FAINT)
 
 
-def _names(figure, panel, words: Sequence[str], points: Float[np.ndarray, "words 2"], arrows) -> None:
-    """Write each word beside its point, on the side where it covers least of what is written already."""
-    figure.draw_without_rendering()  # so that places are known
+def _label_points(figure, panel, words: Sequence[str], points: Float[np.ndarray, "words 2"], arrows) -> None:
+    """Write each word beside its point, on the side where it overlaps least with what is drawn already."""
+    figure.draw_without_rendering()  # so that coordinates are known
     on_arrows = [
         points[start] + part * (points[end] - points[start]) for start, end in arrows for part in np.arange(0.1, 1, 0.1)
     ]
@@ -84,12 +85,12 @@ def _names(figure, panel, words: Sequence[str], points: Float[np.ndarray, "words
     for word, point in zip(words, points, strict=True):
         text = panel.annotate(word, point, (0, 0), textcoords="offset points", fontsize=size, color=INK, zorder=4)
         best = None
-        for right, up in AROUND:
+        for right, up in OFFSETS:
             text.set_position((6 * right, 6 * up))
             text.set_ha({1: "left", 0: "center", -1: "right"}[right])
             text.set_va({1: "bottom", 0: "center", -1: "top"}[up])
             box = tuple(text.get_window_extent().extents)
-            cover = sum(_shared(box, other) for other in taken) + _shared(box, box) - _shared(box, inside)
+            cover = sum(_overlap(box, other) for other in taken) + _overlap(box, box) - _overlap(box, inside)
             if best is None or cover < best[0]:
                 best = cover, text.get_position(), text.get_ha(), text.get_va(), box
         text.set_position(best[1])
@@ -98,8 +99,8 @@ def _names(figure, panel, words: Sequence[str], points: Float[np.ndarray, "words
         taken.append(best[4])
 
 
-def _shared(one: tuple[float, ...], other: tuple[float, ...]) -> float:
-    """The area that two boxes share."""
+def _overlap(one: tuple[float, ...], other: tuple[float, ...]) -> float:
+    """The area of the intersection of two boxes."""
     across = min(one[2], other[2]) - max(one[0], other[0])
     up = min(one[3], other[3]) - max(one[1], other[1])
     return max(0.0, float(across)) * max(0.0, float(up))
