@@ -15,8 +15,11 @@ from heed import config as settings
 from heed.convert import generation, huggingface, labels, model_card
 from heed.data.batching import pad
 from heed.decoding.config import DecodingConfig
+from heed.models import MODELS
 from heed.models.package import Package
 from heed.products.translator.translator import Translator
+from heed.tasks import TASKS
+from heed.vocabularies.folder import FAMILIES
 from heed.vocabularies.labels import Labels
 from heed.vocabularies.vocabulary import SpecialTokens
 from tests.convert.small import ENDS, OTHERS, SIZES, classifier, package, pairs, speaking, vocabularies
@@ -347,6 +350,16 @@ def test_the_task_of_a_folder_is_known_without_its_weights(tmp_path, kind, task)
         huggingface.task_of(tmp_path, {"architectures": ["T5Model"]})
     with pytest.raises(ValueError, match=r"config\.json names no architecture"):
         huggingface.task_of(tmp_path, {})
+
+
+@pytest.mark.parametrize("architecture", huggingface.ARCHITECTURES, ids=lambda each: f"{each.name} {each.task}")
+def test_an_architecture_names_what_there_is(architecture):
+    import transformers
+
+    assert architecture.task in TASKS
+    assert architecture.vocabulary in FAMILIES
+    assert architecture.model in [system.model for system in MODELS.values()]
+    assert hasattr(transformers, architecture.name) and hasattr(transformers, architecture.auto_class)
 
 
 @pytest.mark.parametrize("kind", ["one", *OTHERS])
