@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from heed.data.synthetic import phrasebook
-from heed.models.bart import Bart, BartClassifier, BartClassifierConfig, BartConfig
+from heed.models.bart import Bart, BartConfig
 from heed.models.marian import Marian, MarianConfig
 from heed.models.package import Package
 from heed.models.pegasus import Pegasus, PegasusConfig
@@ -14,9 +14,11 @@ from heed.models.transformer import Transformer, TransformerConfig
 from heed.vocabularies import byte_bpe as bart_files
 from heed.vocabularies import marian as marian_files
 from heed.vocabularies import pegasus as pegasus_files
+from heed.vocabularies.labels import Labels
 from heed.vocabularies.sentencepiece import SubwordsConfig, learn
 
 SIZES = {"dim": 32, "heads": 4, "hidden": 48, "encoder_layers": 1, "decoder_layers": 2, "max_length": 64}
+TASKS = {"pegasus": "gap-sentences"}
 OTHERS = {"marian": (Marian, MarianConfig), "bart": (Bart, BartConfig), "pegasus": (Pegasus, PegasusConfig)}
 # how much likelier the end is made, so that sentences have different lengths
 ENDS = {"one": 2.5, "two": 2.1, "marian": 3.3, "bart": 2.2, "pegasus": 2.0}
@@ -29,7 +31,7 @@ def pairs():
 
 @cache
 def vocabularies(kind):
-    """Those of source and target: "one" or "two" of heed's own, or of another family."""
+    """Those of source and target: heed's own, "one" for both or "two", or those of another system."""
     texts = [text for pair in pairs() for text in pair]
     if kind == "one":
         return (learn(texts, SubwordsConfig(), 600),) * 2
@@ -50,21 +52,21 @@ def drawn(model, seed=0):
 
 
 def package(kind, room=0, **shape):
-    """A model for these vocabularies; `room` is for more than they have."""
-    own = vocabularies(kind)
-    shape = {"vocab_size": len(own[1]) + room, **SIZES, **shape}
-    if kind in OTHERS:
-        model, config = OTHERS[kind]
-        return Package(drawn(model(config(**shape))), own, {})
+    """A model for these vocabularies, with `room` ids more than they have."""
+    source, target = vocabularies(kind)
+    shape = {"vocab_size": len(target) + room, **SIZES, **shape}
     if kind == "two":
-        shape = {"tied": "target", "source_vocab_size": len(own[0]), **shape}
-    return Package(drawn(Transformer(TransformerConfig(**shape))), own, {})
+        shape = {"tied": "target", "source_vocab_size": len(source), **shape}
+    model, config = OTHERS.get(kind, (Transformer, TransformerConfig))
+    return Package(
+        drawn(model(config(**shape))), TASKS.get(kind, "translation"), {"source": source, "target": target}, {}
+    )
 
 
 def classifier(labels=("no", "perhaps", "yes")):
-    own = vocabularies("bart")
-    config = BartClassifierConfig(vocab_size=len(own[1]), labels=len(labels), **SIZES)
-    return Package(drawn(BartClassifier(config)), own, {"labels": list(labels)})
+    text, _ = vocabularies("bart")
+    model = Bart(BartConfig(vocab_size=len(text), labels=len(labels), **SIZES))
+    return Package(drawn(model), "classification", {"text": text, "labels": Labels(labels)}, {})
 
 
 def speaking(package, ends=1.0):
@@ -75,5 +77,5 @@ def speaking(package, ends=1.0):
     for layer in package.model.decoder.layers:
         for part in (layer.attention.body.out, layer.cross.body.out, layer.mlp.body.down):
             part.weight *= 4
-    package.model.bias[package.subwords[1].marks.last] += ends
+    package.model.bias[package.vocabularies[1].marks.last] += ends
     return package

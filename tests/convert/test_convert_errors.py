@@ -124,7 +124,7 @@ def test_a_classifier(convert, saved, tmp_path):
     code, err = convert(saved / "classifier")
     assert code == 0
     assert err.endswith(f"is a model folder of heed (BART as a classifier): heed classify {tmp_path}/out < text")
-    assert open_package(tmp_path / "out").facts["labels"] == ["no", "perhaps", "yes"]
+    assert open_package(tmp_path / "out").processors["labels"].names == ["no", "perhaps", "yes"]
     code, err = convert(tmp_path / "out", out=tmp_path / "again")
     assert err.endswith(f'AutoModelForSequenceClassification.from_pretrained("{tmp_path}/again")')
 
@@ -185,7 +185,7 @@ def test_a_classifier_of_another_kind(refused, saved, tmp_path, kind):
     folder = shutil.copytree(saved / "classifier", tmp_path / "classifier")
     edited(folder, "config.json", problem_type=kind)
     assert refused(folder) == (
-        f"{folder}/config.json: problem_type is {kind!r}; heed's BartClassifier is made for 'single_label_classification' alone"
+        f"{folder}/config.json: problem_type is {kind!r}; heed's classifiers are made for 'single_label_classification' alone"
     )
 
 
@@ -199,7 +199,7 @@ def test_a_classifier_that_says_its_kind(convert, saved, tmp_path, kind):
 def test_a_classifier_of_one_label(refused, saved, tmp_path):
     folder = shutil.copytree(saved / "classifier", tmp_path / "classifier")
     edited(folder, "config.json", id2label={"0": "a"}, label2id={"a": 0})
-    says = "heed's BartClassifier tells labels apart, so there must be at least two"
+    says = "heed's classifiers tell labels apart, so there must be at least two"
     assert refused(folder) == f"{folder}/config.json: id2label is {{'0': 'a'}}; {says}"
     edited(folder, "config.json", id2label=None, num_labels=1)
     assert refused(folder) == f"{folder}/config.json: num_labels is 1; {says}"

@@ -16,10 +16,11 @@ from heed.decoding.beam import beam_search
 from heed.decoding.config import DecodingConfig
 from heed.decoding.limits import ban_tokens
 from heed.decoding.ranking import length_power, stop_exact, stop_first
-from heed.loading import write_package
+from heed.models import folder as model_folder
 from heed.models.marian import Marian
 from heed.models.transformer import Transformer, TransformerConfig
 from heed.products.translator.model_bundle import ModelBundle
+from heed.products.translator.translator import Translator
 from tests.convert.small import ENDS, OTHERS, SIZES, classifier, package, pairs, speaking
 
 MOST = 16
@@ -44,7 +45,7 @@ def opened(package, folder, quantization=None):
 
 def logp(package, source, target, banned=()):
     """What heed's model says of each token of a target, its end included; `banned` are out of the question."""
-    marks = package.subwords[1].marks
+    marks = package.vocabularies[1].marks
     logits = package.model(
         torch.tensor([[*marks.before, *source, marks.last]]), torch.tensor([[marks.first, *marks.before, *target]])
     )[0]
@@ -56,9 +57,9 @@ def logp(package, source, target, banned=()):
 def scores_agree(package, folder, pairs, banned=()):
     """The log probability of each token of given targets, in one batch, so that there is padding."""
     theirs = opened(package, folder)
-    sides = [own.encode([pair[i] for pair in pairs]) for i, own in enumerate(package.subwords)]
-    named = [out.names(own) for own in package.subwords]
-    before = package.subwords[1].marks.before
+    sides = [own.encode([pair[i] for pair in pairs]) for i, own in enumerate(package.vocabularies)]
+    named = [out.names(own) for own in package.vocabularies]
+    before = package.vocabularies[1].marks.before
     found = theirs.score_batch(
         [[named[0][i] for i in ids] for ids in sides[0]], [[named[1][i] for i in (*before, *ids)] for ids in sides[1]]
     )
@@ -89,7 +90,7 @@ def test_weights_in_float64(tmp_path):
 @pytest.mark.parametrize("shape", [{}, {"activation": "relu"}, {"activation": "gelu", "scaled": False}])
 def test_marian_gives_the_same_scores_but_never_says_the_pad(tmp_path, shape):
     own = package("marian", **shape)
-    scores_agree(own, tmp_path / "out", pairs()[:6], banned=[own.subwords[1].marks.pad])
+    scores_agree(own, tmp_path / "out", pairs()[:6], banned=[own.vocabularies[1].marks.pad])
 
 
 @pytest.mark.parametrize("kind", ["bart", "pegasus"])
@@ -101,15 +102,15 @@ def test_bart_and_pegasus_give_the_same_scores(tmp_path, kind, shape):
 def test_a_model_with_room_for_more_than_its_vocabulary(tmp_path):
     own = package("bart", room=7)
     scores_agree(own, tmp_path / "out", pairs()[:3])
-    size = len(own.subwords[0])
+    size = len(own.vocabularies[0])
     names = json.loads((tmp_path / "out" / "shared_vocabulary.json").read_text("utf-8"))
     assert names[size:] == [f"<unused_{i}>" for i in range(size, size + 7)]
 
 
 def searched(package, ids, **how):
     """Heed's search on ids, with the part of each rule that CTranslate2 has too."""
-    marks = package.subwords[1].marks
-    state, longest = ModelBundle([package.model], package.subwords).start(ids), torch.full((len(ids),), MOST)
+    marks = package.vocabularies[1].marks
+    state, longest = ModelBundle([package.model], package.vocabularies).start(ids), torch.full((len(ids),), MOST)
     rules = [ban_tokens(marks.never)] if isinstance(package.model, Marian) else []
     common = {"first": marks.first, "last": marks.last, "rules": rules, "renormalize": True, "penalty": length_power}
     return [own[0] for own in beam_search(package.model, state, longest, **common, **how)]
@@ -129,14 +130,14 @@ def both(request, tmp_path_factory):
 def test_a_search_finds_the_same(both, beams, alpha, stop):
     """CTranslate2 stops at as many sequences as it has beams; with patience it looks at all that a beam finds."""
     own, theirs = both
-    ids = own.subwords[0].encode([source for source, _ in pairs()[:12]])
-    named = [out.names(side) for side in own.subwords]
+    ids = own.vocabularies[0].encode([source for source, _ in pairs()[:12]])
+    named = [out.names(side) for side in own.vocabularies]
     found = theirs.translate_batch(
         [[named[0][i] for i in text] for text in ids], beam_size=beams, length_penalty=alpha, max_decoding_length=MOST,
         min_decoding_length=0, patience=100 if stop is stop_exact else 1, return_scores=True,
     )  # fmt: skip
     ours = searched(own, ids, beams=beams, alpha=alpha, stop=stop)
-    last = own.subwords[1].marks.last
+    last = own.vocabularies[1].marks.last
     assert [f.hypotheses[0] for f in found] == [[named[1][i] for i in h.tokens if i != last] for h in ours]
     assert [f.scores[0] for f in found] == pytest.approx([h.score for h in ours], abs=1e-4)
     assert len({tuple(h.tokens) for h in ours}) > 1
@@ -147,7 +148,7 @@ def test_every_kind_of_weights_runs(tmp_path, quantization):
     own = speaking(package("one", output_bias=True))
     out.write(own, tmp_path / "out", quantization)
     theirs = ctranslate2.Translator(str(tmp_path / "out"), intra_threads=1)
-    pieces = [own.subwords[0].pieces(ids) for ids in own.subwords[0].encode([s for s, _ in pairs()[:3]])]
+    pieces = [own.vocabularies[0].pieces(ids) for ids in own.vocabularies[0].encode([s for s, _ in pairs()[:3]])]
     assert all(found.hypotheses[0] for found in theirs.translate_batch(pieces, max_decoding_length=MOST))
 
 
@@ -157,8 +158,8 @@ def test_int8_is_smaller_and_near(tmp_path):
         out.write(own, tmp_path / str(name), name)
     sizes = [(tmp_path / name / "model.bin").stat().st_size for name in ("None", "int8")]
     assert sizes[1] < 0.4 * sizes[0]
-    source, target = own.subwords[0].encode(pairs()[0])
-    pieces = own.subwords[0].pieces
+    source, target = own.vocabularies[0].encode(pairs()[0])
+    pieces = own.vocabularies[0].pieces
     theirs = ctranslate2.Translator(str(tmp_path / "int8"), compute_type="int8", intra_threads=1)
     [score] = theirs.score_batch([pieces(source)], [pieces(target)])
     torch.testing.assert_close(torch.tensor(score.log_probs), logp(own, source, target), rtol=0, atol=0.05)
@@ -178,7 +179,7 @@ def test_what_is_tied_is_stored_once(tmp_path):
         own = package("one", tied=tied)
         out.write(own, tmp_path / tied)
         sizes[tied] = (tmp_path / tied / "model.bin").stat().st_size
-    matrix = 4 * len(own.subwords[0]) * SIZES["dim"]
+    matrix = 4 * len(own.vocabularies[0]) * SIZES["dim"]
     assert sizes["target"] - sizes["all"] == pytest.approx(matrix, abs=200)
     assert sizes["none"] - sizes["target"] == pytest.approx(matrix, abs=200)
 
@@ -195,7 +196,7 @@ def test_the_program_in_the_readme_says_what_heed_says(tmp_path, capsys, monkeyp
     monkeypatch.chdir(tmp_path / "out")
     text = pairs()[0][0].replace(" ", "\u3000") + "\u1112\u1161\u11ab"  # another space, and a syllable in its parts
     exec(code.replace("A text.", text), {})
-    ours = Translator([own.model], own.subwords, decoding=DecodingConfig(**decoding)).translate(text)
+    ours = Translator([own.model], own.vocabularies, decoding=DecodingConfig(**decoding)).translate(text)
     assert " ".join(capsys.readouterr().out.split()) == ours.text
     assert ours.text
 
@@ -215,6 +216,21 @@ def test_a_classifier_is_refused(tmp_path):
     assert not any(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("kind", ["one", *OTHERS])
+def test_a_subclass_that_computes_something_else_is_refused(tmp_path, kind):
+    own = package(kind)
+
+    class Other(type(own.model)):
+        def forward(self, *args):
+            return -super().forward(*args)
+
+    other = Other(own.model.config)
+    with pytest.raises(ValueError, match="CTranslate2 cannot compute what a Other does: it stays with heed"):
+        out.write(own._replace(model=other), tmp_path / "out")
+    assert not any(tmp_path.iterdir())
+    assert [out.able(model) for model in (own.model, other, classifier().model)] == [True, False, False]
+
+
 def test_weights_that_ctranslate2_does_not_know(tmp_path):
     with pytest.raises(ValueError, match=r"quantization is 'int4'; CTranslate2 has int8, .*float32"):
         out.write(package("one"), tmp_path / "out", "int4")
@@ -229,7 +245,7 @@ def test_without_the_package_a_sentence_says_how_to_get_it(tmp_path, monkeypatch
 
 
 def test_a_failure_on_the_way_leaves_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr(out.card, "ctranslate2", lambda *args: 1 / 0)
+    monkeypatch.setattr(out.model_card, "ctranslate2", lambda *args: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         out.write(package("one"), tmp_path / "out")
     assert not any(tmp_path.iterdir())
@@ -261,7 +277,7 @@ def test_an_encoder_that_sees_its_neighbours_alone_is_refused(tmp_path, encoder)
 
 def test_a_folder_of_ctranslate2_is_told_from_others(tmp_path):
     out.write(package("marian"), tmp_path / "fast")
-    write_package(package("marian"), tmp_path / "heeds")
+    model_folder.save(tmp_path / "heeds", package("marian").model, {})
     huggingface.write(package("marian"), tmp_path / "theirs")
     assert out.is_one(tmp_path / "fast")
     for other in ("heeds", "theirs"):

@@ -12,11 +12,15 @@ import torch
 from safetensors import safe_open
 
 from heed import config as settings
-from heed.convert import generation, huggingface, model_card
+from heed.convert import generation, huggingface, labels, model_card
 from heed.data.batching import pad
 from heed.decoding.config import DecodingConfig
+from heed.models import MODELS
 from heed.models.package import Package
 from heed.products.translator.translator import Translator
+from heed.tasks import TASKS
+from heed.vocabularies.folder import FAMILIES
+from heed.vocabularies.labels import Labels
 from heed.vocabularies.vocabulary import SpecialTokens
 from tests.convert.small import ENDS, OTHERS, SIZES, classifier, package, pairs, speaking, vocabularies
 
@@ -77,8 +81,8 @@ def batch(tokenizer, count=6):
 @torch.no_grad()
 def same_logits(own: Package, model, tokenizer):
     inputs = batch(tokenizer)
-    marks, valid = own.subwords[0].marks, inputs["attention_mask"].bool()
-    read = [[*marks.before, *ids, marks.last] for ids in own.subwords[0].encode(texts())]
+    marks, valid = own.vocabularies[0].marks, inputs["attention_mask"].bool()
+    read = [[*marks.before, *ids, marks.last] for ids in own.vocabularies[0].encode(texts())]
     assert [ids[there].tolist() for ids, there in zip(inputs["input_ids"], valid, strict=True)] == read
     target = torch.randint(own.model.config.vocab_size, (6, 7), generator=torch.Generator().manual_seed(1))
     theirs = model(**inputs, decoder_input_ids=target).logits
@@ -124,22 +128,24 @@ def test_a_classifier_goes_out_and_comes_back(tmp_path):
     inputs = batch(tokenizer)
     theirs = model(**inputs).logits
     torch.testing.assert_close(
-        own.model(inputs["input_ids"], inputs["attention_mask"].bool()), theirs, rtol=0, atol=1e-10
+        own.model.classify_text(inputs["input_ids"], inputs["attention_mask"].bool()), theirs, rtol=0, atol=1e-10
     )
     back = huggingface.read(tmp_path / "out")
-    assert back.facts["labels"] == ["no", "perhaps", "yes"]
+    assert (back.task, list(back.processors)) == ("classification", ["text", "labels"])
+    assert back.processors["labels"].names == ["no", "perhaps", "yes"]
     assert "decoding" not in back.facts
 
 
 def test_labels_stand_in_the_order_of_their_numbers():
-    assert huggingface._labels({"id2label": {"10": "k", "2": "c", "0": "a"}}, 3) == ["a", "c", "k"]
-    assert huggingface._labels({}, 2) == ["LABEL_0", "LABEL_1"]
+    assert labels.names({"id2label": {"10": "k", "2": "c", "0": "a"}}) == ["a", "c", "k"]
+    assert labels.names({"num_labels": 2}) == ["LABEL_0", "LABEL_1"]
 
 
-@pytest.mark.parametrize("labels", [["a", "b"], list("abcd")])
-def test_other_labels_than_the_model_has(tmp_path, labels):
-    with pytest.raises(ValueError, match=f"the model has 3 labels, but the folder names {len(labels)}"):
-        huggingface.write(classifier()._replace(facts={"labels": labels}), tmp_path / "out")
+@pytest.mark.parametrize("names", [["a", "b"], list("abcd")])
+def test_other_labels_than_the_model_has(tmp_path, names):
+    own = classifier()
+    with pytest.raises(ValueError, match=f"the model has 3 labels, but the folder names {len(names)}"):
+        huggingface.write(own._replace(processors={**own.processors, "labels": Labels(names)}), tmp_path / "out")
     assert not any(tmp_path.iterdir())
 
 
@@ -153,11 +159,13 @@ def test_there_and_back(tmp_path, kind):
     assert not back.model.training
     assert back.model.config == own.model.config
     assert all(torch.equal(weight, own.model.state_dict()[name]) for name, weight in back.model.state_dict().items())
-    assert [side.key() for side in back.subwords] == [side.key() for side in own.subwords]
+    assert [side.key() for side in back.vocabularies] == [side.key() for side in own.vocabularies]
     given = settings.read(DecodingConfig, back.facts["decoding"])
     assert given == settings.read(DecodingConfig, own.facts["decoding"])
     assert back.facts["max_source"] == SIZES["max_length"]
-    assert back.facts["subwords"] == {"kind": kind}
+    assert back.task == own.task
+    assert list(back.processors) == ["source", "target"]
+    assert "subwords" not in back.facts
     if kind == "marian":
         assert back.facts["languages"] == own.facts["languages"]
     huggingface.write(back, tmp_path / "again")
@@ -173,8 +181,8 @@ def test_our_transformer_comes_back_as_a_marian_that_computes_the_same(tmp_path,
     back.model.double()
     source, target = torch.randint(5, 300, (2, 9)), torch.randint(5, 300, (2, 6))
     torch.testing.assert_close(back.model(source, target).float(), own.model(source, target).float())
-    assert back.subwords[1].marks[:4] == own.subwords[1].marks[:4]
-    assert [side.encode(texts()) for side in back.subwords] == [side.encode(texts()) for side in own.subwords]
+    assert back.vocabularies[1].marks[:4] == own.vocabularies[1].marks[:4]
+    assert [side.encode(texts()) for side in back.vocabularies] == [side.encode(texts()) for side in own.vocabularies]
 
 
 SEARCHES = {
@@ -198,11 +206,11 @@ def test_translations_are_the_same(tmp_path, kind):
     inputs, said = batch(tokenizer), set()
     for name, changes in SEARCHES.items():
         decoding = {**SEARCH, **changes}
-        theirs = GenerationConfig(**generation.to_theirs(decoding, own.subwords[1].marks, SIZES["max_length"]))
+        theirs = GenerationConfig(**generation.to_theirs(decoding, own.vocabularies[1].marks, SIZES["max_length"]))
         if changes:
             model.generation_config = theirs
         found = tokenizer.batch_decode(model.generate(**inputs), skip_special_tokens=True)
-        translator = Translator([own.model], own.subwords, decoding=settings.read(DecodingConfig, decoding))
+        translator = Translator([own.model], own.vocabularies, decoding=settings.read(DecodingConfig, decoding))
         ours = [each.text.split() for each in translator.translate(texts())]
         assert [text.split() for text in found] == ours, name
         said |= set(map(tuple, ours))
@@ -218,15 +226,15 @@ def test_two_hundred_texts_become_the_tokens_of_generate(tmp_path, kind, changes
     own, decoding = made(kind), {**SEARCH, "no_repeat": 2, **changes}
     huggingface.write(own, tmp_path / "out")
     model, _ = opened(tmp_path / "out")
-    marks, chance = own.subwords[1].marks, random.Random(1)
-    words = [i for i in range(len(own.subwords[0])) if i not in (*marks[:4], *marks.before)]
+    marks, chance = own.vocabularies[1].marks, random.Random(1)
+    words = [i for i in range(len(own.vocabularies[0])) if i not in (*marks[:4], *marks.before)]
     ids = [chance.choices(words, k=chance.randint(1, 12)) for _ in range(200)]
     tokens, valid = (torch.from_numpy(part) for part in pad(ids, marks))
     theirs = GenerationConfig(**generation.to_theirs(decoding, marks, SIZES["max_length"]))
     found = model.generate(tokens, attention_mask=valid.long(), generation_config=theirs)[:, 1:].tolist()
     found = [row[: row.index(marks.last) + 1] for row in found]  # what comes after the end is padding, or more ends
     search = settings.read(DecodingConfig, decoding)
-    hypotheses = Translator([own.model], own.subwords).search_ids(ids, search, [[] for _ in ids])
+    hypotheses = Translator([own.model], own.vocabularies).search_ids(ids, search, [[] for _ in ids])
     assert [best[0].tokens for best in hypotheses] == found
     assert len(set(map(tuple, found))) > 40 and len(set(map(len, found))) > 3
 
@@ -249,7 +257,7 @@ def test_a_bart_that_is_not_made_to_begin_says_what_it_says_with_transformers(tm
     generated = model.generate(**batch(tokenizer))[:, 1:].tolist()
     found = [row[: row.index(2) + 1] for row in generated]  # what comes after the end is padding, or more ends
     decoding = settings.read(DecodingConfig, back.facts["decoding"])
-    translator = Translator([back.model], back.subwords, decoding=decoding)
+    translator = Translator([back.model], back.vocabularies, decoding=decoding)
     said = translator.translate(texts())
     assert [one.ids for one in said] == found
     assert [one.text.split() for one in said] == [
@@ -280,7 +288,7 @@ def test_what_transformers_saves_is_read(tmp_path, kind, way):
     back = huggingface.read(folder)
     expected = own.model.float().state_dict()
     assert all(torch.equal(weight, expected[name]) for name, weight in back.model.state_dict().items())
-    assert [side.encode(texts()) for side in back.subwords] == [side.encode(texts()) for side in own.subwords]
+    assert [side.encode(texts()) for side in back.vocabularies] == [side.encode(texts()) for side in own.vocabularies]
     assert settings.read(DecodingConfig, back.facts["decoding"]) == settings.read(DecodingConfig, SEARCH)
 
 
@@ -306,8 +314,8 @@ def test_an_old_bart_says_otherwise_what_a_text_begins_with(tmp_path):
     huggingface.write(made("bart"), tmp_path / "out")
     (tmp_path / "out" / "generation_config.json").unlink()
     facts = huggingface.read(tmp_path / "out").facts
-    assert facts["decoding"]["force_begin"] is False, "unless said, it is not"
-    assert facts["decoding"]["force_end"], "unless said, it is"
+    assert facts["decoding"]["force_begin"] is False, "by default, it is not"
+    assert facts["decoding"]["force_end"], "by default, it is"
     for said in ({"force_bos_token_to_be_generated": True}, {"forced_bos_token_id": 0}):
         folder = shutil.copytree(tmp_path / "out", tmp_path / next(iter(said)))
         edited(folder, "config.json", **said)
@@ -321,6 +329,50 @@ def test_a_model_that_does_not_name_its_head(tmp_path, name):
     huggingface.write(made("bart"), tmp_path / "out")
     edited(tmp_path / "out", "config.json", architectures=name and [name])
     assert huggingface.read(tmp_path / "out").facts["origin"]["architecture"] == "BartForConditionalGeneration"
+
+
+@pytest.mark.parametrize(
+    ("kind", "task"),
+    [
+        ("marian", "translation"),
+        ("bart", "translation"),
+        ("pegasus", "gap-sentences"),
+        ("classifier", "classification"),
+        ("one", "translation"),
+    ],
+)
+def test_the_task_of_a_folder_is_known_without_its_weights(tmp_path, kind, task):
+    huggingface.write(classifier() if kind == "classifier" else made(kind), tmp_path / "out")
+    (tmp_path / "out" / "model.safetensors").unlink()
+    said = json.loads((tmp_path / "out" / "config.json").read_text("utf-8"))
+    assert huggingface.task_of(tmp_path / "out", said) == task
+    with pytest.raises(ValueError, match="holds a T5Model; heed reads MarianMTModel, "):
+        huggingface.task_of(tmp_path, {"architectures": ["T5Model"]})
+    with pytest.raises(ValueError, match=r"config\.json names no architecture"):
+        huggingface.task_of(tmp_path, {})
+
+
+@pytest.mark.parametrize("architecture", huggingface.ARCHITECTURES, ids=lambda each: f"{each.name} {each.task}")
+def test_an_architecture_names_what_there_is(architecture):
+    import transformers
+
+    assert architecture.task in TASKS
+    assert architecture.vocabulary in FAMILIES
+    assert architecture.model in [system.model for system in MODELS.values()]
+    assert hasattr(transformers, architecture.name) and hasattr(transformers, architecture.auto_class)
+
+
+@pytest.mark.parametrize("kind", ["one", *OTHERS])
+def test_a_subclass_of_a_model_is_not_written(tmp_path, kind):
+    own = made(kind)
+
+    class Other(type(own.model)):
+        def forward(self, *args):
+            return -super().forward(*args)
+
+    with pytest.raises(ValueError, match="transformers has no model that computes what a Other does: it stays with"):
+        huggingface.write(own._replace(model=Other(own.model.config)), tmp_path / "out")
+    assert not any(tmp_path.iterdir())
 
 
 def test_the_commit_of_a_model_from_the_hub_is_pinned(tmp_path):
@@ -393,7 +445,7 @@ def test_the_program_on_the_card_runs(tmp_path, capsys, monkeypatch, kind):
     exec(code, {})
     said = capsys.readouterr().out
     assert re.fullmatch(r"\[('.*')\]\n", said)
-    assert kind != "classifier" or said[2:-3] in own.facts["labels"]
+    assert kind != "classifier" or said[2:-3] in own.processors["labels"].names
 
 
 def test_the_card_of_a_model_that_was_tuned_here_says_what_it_began_with():
@@ -428,7 +480,7 @@ def test_an_empty_folder_is_written_to(tmp_path):
 
 
 def test_a_failure_on_the_way_leaves_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr(huggingface.card, "huggingface", lambda *args: 1 / 0)
+    monkeypatch.setattr(huggingface.model_card, "huggingface", lambda *args: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         huggingface.write(made("one"), tmp_path / "out")
     assert not any(tmp_path.iterdir())
@@ -442,19 +494,19 @@ BANNED = {"bad_words_ids": [[9]]}
 
 def test_what_heed_takes_for_granted_is_what_a_search_has():
     own = dataclasses.asdict(DecodingConfig())
-    assert {name: own[name] for name in generation.OURS} == generation.OURS
-    assert set(own) - set(generation.OURS) == {"max_growth", "seed"}
+    assert {name: own[name] for name in generation.OUR_DEFAULTS} == generation.OUR_DEFAULTS
+    assert set(own) - set(generation.OUR_DEFAULTS) == {"max_growth", "seed"}
 
 
 def test_what_transformers_takes_for_granted_is_what_we_think():
     from transformers import GenerationConfig
 
     defaults = GenerationConfig._get_default_generation_params()
-    for name, value in (generation.THEIRS | generation.WITHOUT | generation.WITHOUT_DRAWING).items():
+    for name, value in (generation.THEIR_DEFAULTS | generation.UNSUPPORTED | generation.UNSUPPORTED_SAMPLING).items():
         if name in defaults and name != "max_length":
             assert value == defaults[name], name
     names = set(GenerationConfig().to_dict()) - {"transformers_version"}
-    looked_at = {*generation.THEIRS, *generation.WITHOUT, *generation.WITHOUT_DRAWING, *generation.IDS}
+    looked_at = {*generation.THEIR_DEFAULTS, *generation.UNSUPPORTED, *generation.UNSUPPORTED_SAMPLING, *generation.IDS}
     assert looked_at - names <= {"forced_bos_token_id"}, "they have it no longer"
 
 
@@ -537,7 +589,7 @@ def test_what_well_known_models_say(marks, theirs, ours):
     assert left == []
 
 
-def test_unless_said_a_text_is_as_long_as_heed_lets_it():
+def test_by_default_a_text_is_as_long_as_heed_lets_it():
     assert "max_length" not in generation.to_ours(BANNED, MARIAN)[0]
     assert generation.to_theirs({}, MARIAN, 100)["max_length"] == 100
 
@@ -598,7 +650,9 @@ def test_what_a_folder_does_not_ban_is_not_left_aside(none):
 def test_what_is_nothing_of_a_search_is_not_listed():
     from transformers import GenerationConfig
 
-    theirs = {name: value for name, value in GenerationConfig().to_dict().items() if name not in generation.THEIRS}
+    theirs = {
+        name: value for name, value in GenerationConfig().to_dict().items() if name not in generation.THEIR_DEFAULTS
+    }
     theirs |= {
         "output_attentions": False,
         "output_hidden_states": False,
@@ -608,11 +662,11 @@ def test_what_is_nothing_of_a_search_is_not_listed():
     assert generation.to_ours({**BANNED, **theirs}, MARIAN)[1] == []
     every = set(GenerationConfig().to_dict())
     looked_at = {
-        *generation.THEIRS,
-        *generation.WITHOUT,
-        *generation.WITHOUT_DRAWING,
+        *generation.THEIR_DEFAULTS,
+        *generation.UNSUPPORTED,
+        *generation.UNSUPPORTED_SAMPLING,
         *generation.IDS,
-        *generation.IDLE,
+        *generation.NO_EFFECT,
     }
     assert every - looked_at == {"num_return_sequences"}
 

@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from heed.convert import bart, marian, pegasus
-from heed.models.bart import Bart, BartClassifier
+from heed.models.bart import Bart
 from heed.models.marian import Marian
 from heed.models.pegasus import Pegasus
 from heed.nn.attention import record
@@ -39,10 +39,12 @@ OPUS = {"activation_function": "swish", "scale_embedding": True, "dropout": 0.3}
 OTHER = {"encoder_layers": 3, "decoder_layers": 1, "d_model": 18, "encoder_attention_heads": 3,
          "decoder_attention_heads": 3, "encoder_ffn_dim": 30, "decoder_ffn_dim": 30}  # fmt: skip
 TWO = {"decoder_vocab_size": 71, "share_encoder_decoder_embeddings": False}
-MARIAN = (hf.MarianMTModel, hf.MarianConfig, Marian, marian.FIELDS, marian.table)
-BART = (hf.BartForConditionalGeneration, hf.BartConfig, Bart, bart.FIELDS, bart.table)
-PEGASUS = (hf.PegasusForConditionalGeneration, hf.PegasusConfig, Pegasus, pegasus.FIELDS, pegasus.table)
-CLASSIFIER = (hf.BartForSequenceClassification, hf.BartConfig, BartClassifier, bart.CLASSIFIER_FIELDS, bart.table)
+MARIAN = (hf.MarianMTModel, hf.MarianConfig, Marian, marian.CONFIG_TABLE, marian.weight_table)
+BART = (hf.BartForConditionalGeneration, hf.BartConfig, Bart, bart.CONFIG_TABLE, bart.weight_table)
+PEGASUS = (hf.PegasusForConditionalGeneration, hf.PegasusConfig, Pegasus, pegasus.CONFIG_TABLE, pegasus.weight_table)
+CLASSIFIER = (
+    hf.BartForSequenceClassification, hf.BartConfig, Bart, bart.CLASSIFIER_CONFIG_TABLE, bart.classifier_weight_table,
+)  # fmt: skip
 WRITERS = {
     "marian": (MARIAN, OPUS),
     "marian with two vocabularies": (MARIAN, OPUS | TWO),
@@ -74,16 +76,16 @@ def drawn(name):
 
 def ours_of(name, weights, settings):
     """Our model of the weights and the settings of theirs."""
-    (_, _, kind, fields, table), _ = CASES[name]
-    model = kind(fields.to_ours(settings)).eval()
+    (_, _, kind, config_table, table), _ = CASES[name]
+    model = kind(config_table.to_ours(settings)).eval()
     model.load_state_dict(table(model.config).to_ours(weights, model.state_dict()))
     return model
 
 
 def theirs_of(name, model):
     """The weights and the settings of theirs, out of our model."""
-    (_, _, _, fields, table), _ = CASES[name]
-    return table(model.config).to_theirs(model.state_dict()), fields.to_theirs(model.config)
+    (_, _, _, config_table, table), _ = CASES[name]
+    return table(model.config).to_theirs(model.state_dict()), config_table.to_theirs(model.config)
 
 
 def pair(name):
@@ -161,7 +163,7 @@ def test_a_classifier_gives_their_scores_and_attentions(name, padding):
     last = torch.where(valid, torch.arange(valid.shape[1]), -1).amax(dim=1)
     source[torch.arange(len(source)), last] = 2
     with record(ours) as maps:
-        scores = ours(source, valid)
+        scores = ours.classify_text(source, valid)
     seen = theirs(source, attention_mask=valid.long(), output_attentions=True)
     same(scores, seen.logits)
     for weights, expected in zip(maps[len(seen.encoder_attentions) + 1 :: 2], seen.cross_attentions, strict=True):
@@ -172,7 +174,7 @@ def test_a_classifier_gives_their_scores_and_attentions(name, padding):
 def test_a_classifier_looks_at_the_last_of_several_end_marks():
     theirs, ours = pair("classifier")
     source = torch.tensor([[5, 2, 2, 8, 2, 1], [2, 6, 2, 9, 10, 2]])
-    same(ours(source), theirs(source).logits)
+    same(ours.classify_text(source), theirs(source).logits)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -188,8 +190,8 @@ def test_a_file_of_theirs_comes_back_to_the_bit(name, tmp_path):
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_model_of_ours_comes_back_to_the_bit(name):
-    (_, _, kind, fields, _), changes = CASES[name]
-    model = kind(fields.to_ours({**SHAPE, **changes, **fields.always}))
+    (_, _, kind, config_table, _), changes = CASES[name]
+    model = kind(config_table.to_ours({**SHAPE, **changes, **config_table.constants}))
     torch.nn.init.normal_(next(model.parameters()), std=0.2)
     back = ours_of(name, *theirs_of(name, model))
     assert back.config == model.config

@@ -72,9 +72,10 @@ def _heed(package, args: argparse.Namespace) -> str:
 def _huggingface(package, args: argparse.Namespace) -> str:
     from heed.convert import huggingface, model_card
 
-    architecture = huggingface.write(package, args.out)
-    auto = model_card.auto(architecture)
-    return f'a {architecture} of transformers ({model_card.title(package)}): {auto}.from_pretrained("{args.out}")'
+    made = huggingface.write(package, args.out)
+    return (
+        f'a {made.name} of transformers ({model_card.title(package)}): {made.auto_class}.from_pretrained("{args.out}")'
+    )
 
 
 def _ctranslate2(package, args: argparse.Namespace) -> str:

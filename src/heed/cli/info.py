@@ -55,15 +55,15 @@ def _package(name: str, package) -> dict[str, dict]:
     """What there is to know of a model, wherever it came from."""
     from dataclasses import asdict
 
-    from heed.convert import model_card
     from heed.loading import find_model
+    from heed.models import name_of
     from heed.vocabularies.folder import kind_of
 
     said, weights = package.facts, package.model.state_dict().values()
     facts: dict[str, dict] = {}
     facts["model"] = {
         "folder": str(find_model(Path(name))) if Path(name).is_dir() else name,
-        "name": model_card.kind(package),
+        "name": name_of(package.model),
         **asdict(package.model.config),
         "weights": f"{sum(weight.numel() for weight in weights):,}",
         "megabytes": round(sum(weight.numel() * weight.element_size() for weight in weights) / 1e6, 1),

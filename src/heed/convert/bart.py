@@ -1,14 +1,13 @@
-"""Hugging Face's BartForConditionalGeneration and BartForSequenceClassification.
+"""BartForConditionalGeneration and BartForSequenceClassification of Hugging Face's transformers.
 
-Its Marian and Pegasus came from the same file, and share most of the names.
+Its Marian and Pegasus are copies of this code there, and share most of the names.
 """
 
-from collections.abc import Sequence
-from typing import Any
-
-from heed.convert.fields import ConfigTable, Rule, Settings, agreed
-from heed.convert.table import WeightTable, row
-from heed.models.bart import BartClassifierConfig, BartConfig
+from heed.convert import labels
+from heed.convert.architecture import Architecture
+from heed.convert.config_table import ConfigTable
+from heed.convert.weight_table import WeightTable, one_row
+from heed.models.bart import Bart, BartConfig
 
 # fmt: off
 LAYER = (
@@ -31,10 +30,10 @@ LAYERS = tuple(
     (f"{side}.layers.{{}}.{ours}", f"model.{side}.layers.{{}}.{theirs}")
     for side in ("encoder", "decoder") for ours, theirs in LAYER
 )
-ONE_MATRIX = ("tokens", ("model.shared", "model.encoder.embed_tokens", "model.decoder.embed_tokens", "lm_head"))
+TIED_TOKENS = ("tokens", ("model.shared", "model.encoder.embed_tokens", "model.decoder.embed_tokens", "lm_head"))
 
-SHAPE = (
-    # ours                theirs                                                theirs where it is not said
+SETTINGS = (
+    # ours                theirs                                                their default
     ("dim",               ("d_model", "hidden_size"),                           1024),
     ("heads",             ("encoder_attention_heads", "num_attention_heads"),   16),
     ("heads",             "decoder_attention_heads",                            16),
@@ -51,8 +50,8 @@ SHAPE = (
     ("hidden_dropout",    "activation_dropout",                                 0.0),
     ("init_std",          "init_std",                                           0.02),
 )
-ALWAYS = {"is_encoder_decoder": True, "is_decoder": False}
-FORMERLY = {
+ENCODER_DECODER = {"is_encoder_decoder": True, "is_decoder": False}
+LEGACY = {
     "normalize_before": False,
     "normalize_embedding": True,
     "add_final_layer_norm": False,
@@ -60,69 +59,65 @@ FORMERLY = {
     "static_position_embeddings": False,
     "extra_pos_embeddings": 2,
 }
-FIELDS = ConfigTable(
-    BartConfig,
-    ("vocab_size", "vocab_size", 50265),
-    *SHAPE,
-    always={"model_type": "bart", "tie_word_embeddings": True, **ALWAYS},
-    formerly=FORMERLY,
-)
+CONSTANTS = {"model_type": "bart", "tie_word_embeddings": True, **ENCODER_DECODER}
+ROWS = (("vocab_size", "vocab_size", 50265), *SETTINGS)
 # fmt: on
-ONE_LABEL = "single_label_classification"
-
-
-def _labels(settings: Settings) -> dict[str, Any]:
-    names, kind = settings.get("id2label"), settings.get("problem_type")
-    if kind not in (None, ONE_LABEL):
-        raise ValueError(f"problem_type is {kind!r}; heed's BartClassifier is made for {ONE_LABEL!r} alone")
-    labels = agreed(settings, ("num_labels", "_num_labels"), 3) if names is None else len(names)
-    if labels < 2:
-        said = f"num_labels is {labels}" if names is None else f"id2label is {names}"
-        raise ValueError(f"{said}; heed's BartClassifier tells labels apart, so there must be at least two")
-    return {"labels": labels}
-
-
-def label_names(labels: int) -> list[str]:
-    """Those that transformers gives to labels without names."""
-    return [f"LABEL_{i}" for i in range(labels)]
-
-
-def their_labels(names: Sequence[str]) -> dict[str, Any]:
-    """What config.json says of labels with these names."""
-    return {
-        "id2label": {str(i): name for i, name in enumerate(names)},
-        "label2id": {name: i for i, name in enumerate(names)},
-    }
-
-
-CLASSIFIER_FIELDS = ConfigTable(
-    BartClassifierConfig,
-    ("vocab_size", "vocab_size", 50265),
-    *SHAPE,
+CONFIG_TABLE = ConfigTable(BartConfig, *ROWS, constants=CONSTANTS, legacy=LEGACY)
+CLASSIFIER_CONFIG_TABLE = ConfigTable(
+    BartConfig,
+    *ROWS,
     ("classifier_dropout", "classifier_dropout", 0.0),
     ("first", "decoder_start_token_id", 2),
     ("last", "eos_token_id", 2),
-    always={"model_type": "bart", "tie_word_embeddings": True, **ALWAYS},
-    formerly=FORMERLY,
-    rules=(Rule(_labels, lambda config: their_labels(label_names(config.labels))),),
+    constants=CONSTANTS,
+    legacy=LEGACY,
+    rules=(labels.RULE,),
+    name="Bart classifier",
 )
+BODY = (
+    TIED_TOKENS,
+    ("source_positions.places", "model.encoder.embed_positions"),
+    ("positions.places", "model.decoder.embed_positions"),
+    ("source_norm", "model.encoder.layernorm_embedding"),
+    ("norm", "model.decoder.layernorm_embedding"),
+    *LAYERS,
+)
+IGNORED = ("*encoder.version", "*decoder.version")
 
 
-def table(config: BartConfig) -> WeightTable:
-    """The table of a Bart, or of a BartClassifier."""
-    if isinstance(config, BartClassifierConfig):
-        top, absent = [("head.dense", "classification_head.dense"), ("head.out", "classification_head.out_proj")], {}
-    else:
-        top, absent = [("bias", "final_logits_bias", row)], {"bias": "tokens.weight"}
-    return WeightTable(
-        ONE_MATRIX,
-        ("source_positions.places", "model.encoder.embed_positions"),
-        ("positions.places", "model.decoder.embed_positions"),
-        ("source_norm", "model.encoder.layernorm_embedding"),
-        ("norm", "model.decoder.layernorm_embedding"),
-        *LAYERS,
-        *top,
-        prefix="model.",
-        ignore=("*encoder.version", "*decoder.version"),
-        absent=absent,
-    )
+def weight_table(config: BartConfig) -> WeightTable:
+    bias = ("bias", "final_logits_bias", one_row)
+    return WeightTable(*BODY, bias, prefix="model.", ignore=IGNORED, absent={"bias": "tokens.weight"})
+
+
+def classifier_weight_table(config: BartConfig) -> WeightTable:
+    head = (("head.dense", "classification_head.dense"), ("head.out", "classification_head.out_proj"))
+    return WeightTable(*BODY, *head, prefix="model.", ignore=IGNORED)
+
+
+ARCHITECTURES = (
+    Architecture(
+        "BartForConditionalGeneration",
+        Bart,
+        CONFIG_TABLE,
+        weight_table,
+        vocabulary="bart",
+        task="translation",
+        aliases=("BartModel", "bart"),
+        fits=lambda config: not config.labels,
+    ),
+    Architecture(
+        "BartForSequenceClassification",
+        Bart,
+        CLASSIFIER_CONFIG_TABLE,
+        classifier_weight_table,
+        vocabulary="bart",
+        task="classification",
+        auto_class="AutoModelForSequenceClassification",
+        pipeline_tag="text-classification",
+        generates=False,
+        fits=lambda config: config.labels > 0,
+        processors=labels.text_and_labels,
+        settings=labels.settings_of,
+    ),
+)

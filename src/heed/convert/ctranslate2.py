@@ -1,4 +1,4 @@
-"""Models for CTranslate2, which translates fast without torch. Out only."""
+"""Models for CTranslate2, which translates fast without torch. Written, never read."""
 
 import json
 from collections.abc import Sequence
@@ -11,12 +11,12 @@ from torch import Tensor, nn
 
 from heed.convert import ctranslate2_import, model_card, tokenizers
 from heed.files import atomic_folder, write_text
-from heed.models.bart import BartClassifier
 from heed.models.encoder_decoder import EncoderDecoder
 from heed.models.folder import CONFIG
 from heed.models.marian import Marian
 from heed.models.package import Package
 from heed.nn.attention import Attention
+from heed.nn.capabilities import declares
 from heed.nn.transformer import Layer, PreNorm, Stack
 from heed.vocabularies.vocabulary import Vocabulary
 
@@ -24,54 +24,54 @@ QUANTIZATIONS = (
     "int8", "int8_float32", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16", "float32",
 )  # fmt: skip
 ACTIVATIONS = {F.relu: "RELU", F.gelu: "GELU", F.silu: "SWISH"}
-NEVER = -1e4  # what is added to the score of a token that must not be said; float16 can still hold it
+BANNED = -1e4  # the output bias of a token that must not be generated; float16 can still hold it
 
 
 def write(package: Package, folder: Path, quantization: str | None = None) -> None:
-    """A folder that ctranslate2.Translator opens, with the files that cut text into subwords and a README."""
+    """A folder that ctranslate2.Translator opens, with tokenizer files and a README."""
     if quantization not in (None, *QUANTIZATIONS):
         raise ValueError(f"quantization is {quantization!r}; CTranslate2 has {', '.join(QUANTIZATIONS)}")
-    if isinstance(package.model, BartClassifier):
-        raise ValueError("a classifier writes no text, which is all that CTranslate2 is for: it stays with heed")
-    _refuse_others(package.model)
-    _specs()  # before there is a folder
+    _refuse_unsupported(package.model)
+    _specs()  # fails before there is a folder
     with atomic_folder(folder) as part:
         write_model(package, part, quantization)
-        tokenizers.write(package.subwords, part, package.model.config.max_length)
-        if tokenizer := getattr(package.subwords[0], "tokenizer", None):
+        tokenizers.write(package.vocabularies, part, package.model.config.max_length)
+        if tokenizer := getattr(package.vocabularies[0], "tokenizer", None):
             write_text(part / "tokenizer.json", tokenizer.to_str(pretty=True))
         write_text(part / "README.md", model_card.ctranslate2(package, quantization))
 
 
 def write_model(package: Package, folder: Path, quantization: str | None = None) -> None:
-    """What ctranslate2.Translator itself needs, into a folder that is there: weights, settings, names of subwords."""
+    """What ctranslate2.Translator itself needs, into an existing folder: weights, settings, vocabularies."""
     spec = _spec(package, _specs())
     spec.validate()
     spec.optimize(quantization)
     spec.save(str(folder))
     if package.shortlist is not None:
-        write_text(folder / "vmap.txt", package.shortlist)  # used where translate_batch is told use_vmap=True
+        write_text(folder / "vmap.txt", package.shortlist)  # used by translate_batch(use_vmap=True)
 
 
 def able(model: nn.Module) -> bool:
     """Whether CTranslate2 can compute what a model does."""
     try:
-        _refuse_others(model)
+        _refuse_unsupported(model)
     except ValueError:
         return False
-    return not isinstance(model, BartClassifier)
+    return True
 
 
-def _refuse_others(model: nn.Module) -> None:
-    """CTranslate2 has Transformers, whose encoders attend to all of the source."""
+def _refuse_unsupported(model: nn.Module) -> None:
+    """CTranslate2 computes Transformers whose encoders attend to the whole source, and that write text."""
     encoder = getattr(model.config, "encoder", "attention")
-    if not isinstance(model, EncoderDecoder) or encoder != "attention":
+    if not declares(model, "ctranslate2") or encoder != "attention":
         how = "" if encoder == "attention" else f" with encoder = {encoder!r}"
         raise ValueError(f"CTranslate2 cannot compute what a {type(model).__name__}{how} does: it stays with heed")
+    if getattr(model.config, "labels", 0):
+        raise ValueError("a classifier writes no text, which is all that CTranslate2 is for: it stays with heed")
 
 
 def is_one(folder: Path) -> bool:
-    """Whether a folder is one of CTranslate2's, which heed cannot read."""
+    """Whether a folder is in the format of CTranslate2, which heed cannot read."""
     if not ((folder / "model.bin").is_file() and (folder / CONFIG).is_file()):
         return False
     try:
@@ -91,7 +91,7 @@ def _specs() -> Any:
 
 
 def _spec(package: Package, specs: Any) -> Any:
-    model, (source, target) = package.model, package.subwords
+    model, (source, target) = package.model, package.vocabularies
     layer = model.decoder.layers[0]
     spec = specs.TransformerSpec.from_config(
         (len(model.encoder.layers), len(model.decoder.layers)),
@@ -108,7 +108,7 @@ def _spec(package: Package, specs: Any) -> Any:
     _fill_stack(spec.encoder, model.encoder)
     _fill_embeddings(spec.decoder, spec.decoder.embeddings, model, model.tokens, model.positions, model.norm)
     _fill_stack(spec.decoder, model.decoder)
-    _fill_output(spec.decoder.projection, model, target.marks.never if isinstance(model, Marian) else ())
+    _fill_output(spec.decoder.projection, model, target.marks.never if type(model) is Marian else ())
     spec.register_source_vocabulary(names(source, tokens.num_embeddings))
     spec.register_target_vocabulary(names(target, model.tokens.num_embeddings))
     _fill_config(spec.config, target, layer.mlp.norm.eps)
@@ -128,7 +128,7 @@ def _fill_output(spec: Any, model: EncoderDecoder, banned: Sequence[int]) -> Non
     if model.bias is None and not banned:
         return
     bias = spec.weight.new_zeros(len(spec.weight)) if model.bias is None else _plain(model.bias)
-    bias[list(banned)] = NEVER
+    bias[list(banned)] = BANNED
     spec.bias = bias
 
 
@@ -140,9 +140,9 @@ def _fill_stack(spec: Any, stack: Stack) -> None:
 
 
 def _fill_layer(spec: Any, layer: Layer) -> None:
-    own: Attention = layer.attention.body
-    _fill_linear(spec.self_attention.linear[0], own.q, own.k, own.v)
-    _fill_linear(spec.self_attention.linear[1], own.out)
+    attention: Attention = layer.attention.body
+    _fill_linear(spec.self_attention.linear[0], attention.q, attention.k, attention.v)
+    _fill_linear(spec.self_attention.linear[1], attention.out)
     _fill_norm(spec.self_attention.layer_norm, layer.attention.norm)
     if layer.cross is not None:
         cross: Attention = layer.cross.body
@@ -156,7 +156,7 @@ def _fill_layer(spec: Any, layer: Layer) -> None:
 
 
 def _fill_linear(spec: Any, *parts: nn.Linear) -> None:
-    """One matrix of several, one below the other."""
+    """Several layers as one: their outputs one after another."""
     spec.weight = torch.cat([_plain(part.weight) for part in parts])
     spec.bias = torch.cat([_plain(part.bias) for part in parts])
 
@@ -166,28 +166,28 @@ def _fill_norm(spec: Any, norm: nn.LayerNorm) -> None:
 
 
 def _fill_config(config: Any, vocabulary: Vocabulary, eps: float) -> None:
-    """CTranslate2 puts the marks around a source itself, so that it takes what the cutting of a text gives."""
-    marks, each = vocabulary.marks, names(vocabulary)
+    """CTranslate2 itself puts the special tokens around a source: it takes the tokens of the text alone."""
+    marks, tokens = vocabulary.marks, names(vocabulary)
     if len(marks.before) > 1:
         raise ValueError(f"a text begins with {len(marks.before)} marks; CTranslate2 can put one there")
-    config.unk_token, config.eos_token = each[marks.unknown], each[marks.last]
-    config.decoder_start_token = each[marks.first]
-    config.bos_token = each[marks.before[0] if marks.before else marks.first]
+    config.unk_token, config.eos_token = tokens[marks.unknown], tokens[marks.last]
+    config.decoder_start_token = tokens[marks.first]
+    config.bos_token = tokens[marks.before[0] if marks.before else marks.first]
     config.add_source_bos, config.add_source_eos = bool(marks.before), True
     config.layer_norm_epsilon = eps
 
 
 def names(vocabulary: Vocabulary, size: int | None = None) -> list[str]:
-    """The name of each id as its files have it, all different; a model may have room for more than there are."""
-    own = range(len(vocabulary))
+    """The token of each id, all different. A model may have more ids than its vocabulary has tokens: up to `size`."""
+    ids = range(len(vocabulary))
     tokenizer = getattr(vocabulary, "tokenizer", None)
-    pieces = [tokenizer.id_to_token(i) for i in own] if tokenizer else vocabulary.pieces(own)
-    found: dict[str, int] = {}
+    pieces = [tokenizer.id_to_token(i) for i in ids] if tokenizer else vocabulary.pieces(ids)
+    tokens: dict[str, int] = {}
     for i, piece in enumerate(pieces):
-        found[f"<unused_{i}>" if piece is None or piece in found else piece] = i
-    return [*found, *(f"<unused_{i}>" for i in range(len(own), size or 0))]
+        tokens[f"<unused_{i}>" if piece is None or piece in tokens else piece] = i
+    return [*tokens, *(f"<unused_{i}>" for i in range(len(ids), size or 0))]
 
 
 def _plain(weight: Tensor) -> Tensor:
-    """A copy: CTranslate2 rounds weights where they lie."""
+    """A copy, because CTranslate2 quantizes in place."""
     return weight.detach().to("cpu", torch.float32, copy=True)

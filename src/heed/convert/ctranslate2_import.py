@@ -1,4 +1,4 @@
-"""CTranslate2's package, imported so that its threads sleep while they wait for each other."""
+"""Imports CTranslate2 so that its threads sleep while they wait for each other."""
 
 import importlib
 import os
@@ -10,11 +10,11 @@ POLICY = "OMP_WAIT_POLICY"
 
 
 def ctranslate2() -> ModuleType:
-    """The package. Where it computes with two kinds of threads (on ARM: Ruy's and OpenMP's) those that wait would otherwise take
-    the cores from those that work, and a sentence take three times as long. OpenMP reads this once, when it is loaded.
+    """The package. On ARM it computes with two thread pools (Ruy's and OpenMP's): threads that spin while they wait would take
+    the cores from those that work, and a sentence would take three times as long. OpenMP reads the policy when it is loaded.
     """
-    told = POLICY in os.environ or "ctranslate2" in sys.modules
-    if told or platform.machine().lower() not in ("aarch64", "arm64"):
+    decided = POLICY in os.environ or "ctranslate2" in sys.modules
+    if decided or platform.machine().lower() not in ("aarch64", "arm64"):
         return importlib.import_module("ctranslate2")
     os.environ[POLICY] = "passive"
     try:

@@ -4,32 +4,32 @@ import os
 import re
 from pathlib import Path
 
-PLAIN = [
+TEXT_FILES = [
     "config.json", "generation_config.json", "tokenizer_config.json", "tokenizer.json", "special_tokens_map.json",
     "added_tokens.json", "vocab.json", "target_vocab.json", "merges.txt", "source.spm", "target.spm", "spiece.model",
     "README.md",
 ]  # fmt: skip
-SAFE = ["model.safetensors", "model.safetensors.index.json", "model-*-of-*.safetensors"]
-OLD = ["pytorch_model.bin", "pytorch_model.bin.index.json", "pytorch_model-*-of-*.bin"]
+SAFETENSORS = ["model.safetensors", "model.safetensors.index.json", "model-*-of-*.safetensors"]
+PICKLES = ["pytorch_model.bin", "pytorch_model.bin.index.json", "pytorch_model-*-of-*.bin"]
 
 
 def is_name(text: str) -> bool:
-    """Whether a text looks like owner/name. A folder may look so too: ask first whether there is one."""
+    """Whether a text looks like owner/name. A folder may look like it too: ask first whether there is one."""
     part = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?"
     whole = re.fullmatch(f"{part}/{part}", text) and len(text) <= 96
     return bool(whole) and ".." not in text and "--" not in text and not text.endswith(".git")
 
 
 def fetch(name: str, revision: str | None = None) -> Path:
-    """The folder in the cache that holds what heed reads of a model; old pickles only where there are no safetensors."""
-    folder = _snapshot(name, revision, PLAIN + SAFE)
-    if any((folder / file).is_file() for file in SAFE[:2]):
+    """The folder in the cache with the files that heed reads. Pickles are fetched only if there are no safetensors."""
+    folder = _snapshot(name, revision, TEXT_FILES + SAFETENSORS)
+    if any((folder / file).is_file() for file in SAFETENSORS[:2]):
         return folder
-    return _snapshot(name, folder.name, PLAIN + OLD)
+    return _snapshot(name, folder.name, TEXT_FILES + PICKLES)
 
 
 def origin(folder: Path) -> tuple[str, str] | None:
-    """Name and commit, where a folder is a snapshot in the cache of the hub."""
+    """The name and the commit of a folder, if it is a snapshot in the cache of the hub."""
     folder = folder.absolute()
     repository = folder.parent.parent.name
     if folder.parent.name != "snapshots" or not repository.startswith("models--"):
@@ -60,12 +60,12 @@ def _snapshot(name: str, revision: str | None, files: list[str]) -> Path:
         raise ValueError(f"{name} has no revision {revision!r} on the hub; without one, it is main") from error
     except errors.LocalEntryNotFoundError as error:
         raise ValueError(_unreached(name, revision, error)) from error
-    except Exception as error:  # what a network may raise differs from version to version of the library
+    except Exception as error:  # which errors a network raises differs between versions of the library
         raise ValueError(f"{name} could not be fetched from the hub: {_line(error)}") from error
 
 
 def _unreached(name: str, revision: str | None, error: Exception) -> str:
-    """Why neither the hub nor the cache has given a model."""
+    """Why neither the hub nor the cache gave a model."""
     from huggingface_hub import constants, errors
 
     what = f"{name} at {revision!r}" if revision else name

@@ -1,40 +1,40 @@
-"""Hugging Face's MarianMTModel."""
+"""MarianMTModel of Hugging Face's transformers."""
 
 from typing import Any
 
-from heed.convert.bart import ALWAYS, LAYERS, ONE_MATRIX, SHAPE
-from heed.convert.fields import ConfigTable, Rule, Settings, agreed
-from heed.convert.table import WeightTable, row
-from heed.models.marian import MarianConfig
+from heed.convert.architecture import Architecture
+from heed.convert.bart import ENCODER_DECODER, LAYERS, SETTINGS, TIED_TOKENS
+from heed.convert.config_table import ConfigTable, Rule, Settings, read_setting
+from heed.convert.weight_table import WeightTable, one_row
+from heed.models.marian import Marian, MarianConfig
 from heed.nn.positions import sinusoids_in_halves
 
 
-def _vocabularies(settings: Settings) -> dict[str, Any]:
-    """Their vocab_size is the source's; the target's, if it is another, is decoder_vocab_size."""
-    sources = agreed(settings, ("vocab_size",), 58101)
-    target = (
-        sources if settings.get("decoder_vocab_size") is None else agreed(settings, ("decoder_vocab_size",), sources)
-    )
-    shared = agreed(settings, ("share_encoder_decoder_embeddings",), True)
-    tied = agreed(settings, ("tie_word_embeddings",), True)
+def _vocabulary_sizes(settings: Settings) -> dict[str, Any]:
+    """Their vocab_size is that of the source; if the target has another, it is decoder_vocab_size."""
+    target = source = read_setting(settings, ("vocab_size",), 58101)
+    if settings.get("decoder_vocab_size") is not None:
+        target = read_setting(settings, ("decoder_vocab_size",), source)
+    shared = read_setting(settings, ("share_encoder_decoder_embeddings",), True)
+    tied = read_setting(settings, ("tie_word_embeddings",), True)
     if shared and not tied:
         raise ValueError(
             "tie_word_embeddings is False, but share_encoder_decoder_embeddings is True: "
             "heed's Marian has an output matrix of its own only where source and target have theirs too"
         )
-    if shared and target != sources:
+    if shared and target != source:
         raise ValueError(
-            f"decoder_vocab_size is {target} and vocab_size {sources}, but share_encoder_decoder_embeddings is True: "
+            f"decoder_vocab_size is {target} and vocab_size {source}, but share_encoder_decoder_embeddings is True: "
             "one matrix cannot have two sizes"
         )
     return {
         "vocab_size": target,
-        "source_vocab_size": None if sources == target else sources,
+        "source_vocab_size": None if source == target else source,
         "tied": "all" if shared else "target" if tied else "none",
     }
 
 
-def _their_vocabularies(config: MarianConfig) -> dict[str, Any]:
+def _their_vocabulary_sizes(config: MarianConfig) -> dict[str, Any]:
     return {
         "vocab_size": config.source_vocab_size or config.vocab_size,
         "decoder_vocab_size": config.vocab_size,
@@ -43,34 +43,48 @@ def _their_vocabularies(config: MarianConfig) -> dict[str, Any]:
     }
 
 
-FIELDS = ConfigTable(
+CONFIG_TABLE = ConfigTable(
     MarianConfig,
-    *SHAPE,
-    always={"model_type": "marian", **ALWAYS},
-    formerly={
+    *SETTINGS,
+    constants={"model_type": "marian", **ENCODER_DECODER},
+    legacy={
         "normalize_before": False,
         "normalize_embedding": False,
         "add_final_layer_norm": False,
         "static_position_embeddings": True,
     },
-    rules=(Rule(_vocabularies, _their_vocabularies),),
+    rules=(Rule(_vocabulary_sizes, _their_vocabulary_sizes),),
 )
 
 SOURCE = ("source_tokens", "model.encoder.embed_tokens")
 TOKENS = {
-    "all": [ONE_MATRIX],
+    "all": [TIED_TOKENS],
     "target": [SOURCE, ("tokens", ("model.decoder.embed_tokens", "lm_head"))],
     "none": [SOURCE, ("tokens", "model.decoder.embed_tokens"), ("output", "lm_head")],
 }
 
 
-def table(config: MarianConfig) -> WeightTable:
-    waves = sinusoids_in_halves(config.max_length, config.dim)
+def weight_table(config: MarianConfig) -> WeightTable:
+    sinusoids = sinusoids_in_halves(config.max_length, config.dim)
     return WeightTable(
         *TOKENS[config.tied],
-        ("bias", "final_logits_bias", row),
+        ("bias", "final_logits_bias", one_row),
         *LAYERS,
         prefix="model.",
-        formerly={f"model.{side}.embed_positions.weight": waves for side in ("encoder", "decoder")},
+        legacy={f"model.{side}.embed_positions.weight": sinusoids for side in ("encoder", "decoder")},
         absent={"bias": "tokens.weight"},
     )
+
+
+ARCHITECTURES = (
+    Architecture(
+        "MarianMTModel",
+        Marian,
+        CONFIG_TABLE,
+        weight_table,
+        vocabulary="marian",
+        task="translation",
+        aliases=("MarianModel", "marian"),
+        pipeline_tag="translation",
+    ),
+)

@@ -1,4 +1,4 @@
-"""README.md of the folders that go out."""
+"""README.md of converted folders: for transformers, for CTranslate2, and for heed itself."""
 
 import json
 import re
@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from heed.convert import generation
-from heed.models import LANGUAGE_MODELS, MODELS
-from heed.models.bart import BartClassifier
+from heed.convert.architecture import Architecture
+from heed.models import name_of
 from heed.models.package import Package
 from heed.version import __version__
 
@@ -35,102 +35,88 @@ found = model.translate_batch([pieces], OPTIONS)
 print(vocabulary.decode([vocabulary.token_to_id(piece) for piece in found[0].hypotheses[0]]))
 """
 TRANSFORMERS = """\
-from transformers import {auto}, AutoTokenizer
+from transformers import {auto_class}, AutoTokenizer
 
 folder = "."  # the folder of this file
-model, tokenizer = {auto}.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
+model, tokenizer = {auto_class}.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
 texts = tokenizer(["A text."], return_tensors="pt")
-{last}
+{use}
 """
-WRITES = "print(tokenizer.batch_decode(model.generate(**texts), skip_special_tokens=True))"
-CLASSIFIES = "print([model.config.id2label[i] for i in model(**texts).logits.argmax(dim=1).tolist()])"
-NAMES = {
-    "transformer": "Transformer", "marian": "Marian", "bart": "BART", "bart-classifier": "BART as a classifier",
-    "pegasus": "Pegasus", "seq2seq": "Recurrent translator", "rnn-lm": "Recurrent language model",
+GENERATE = "print(tokenizer.batch_decode(model.generate(**texts), skip_special_tokens=True))"
+CLASSIFY = "print([model.config.id2label[i] for i in model(**texts).logits.argmax(dim=1).tolist()])"
+TITLES = {
+    "transformer": "Transformer", "marian": "Marian", "bart": "BART", "pegasus": "Pegasus",
+    "seq2seq": "Recurrent translator", "rnn-lm": "Recurrent language model",
 }  # fmt: skip
-TAGS = {
-    "transformer": "translation", "marian": "translation", "pegasus": "summarization",
-    "bart-classifier": "text-classification",
-}  # fmt: skip
+SUMMARIZERS = ("bart", "pegasus")  # models that summarize if they have no languages
+COMMANDS = {"classification": "heed classify {} < text", "language": "heed generate {}"}  # other tasks write text
 
 
-def huggingface(package: Package, architecture: str) -> str:
-    """What a model is, how to run it with transformers, and whence it came."""
-    last = CLASSIFIES if isinstance(package.model, BartClassifier) else WRITES
-    code = TRANSFORMERS.format(auto=auto(architecture), last=last)
+def huggingface(package: Package, architecture: Architecture) -> str:
+    """What a model is, how to run it with transformers, and where it came from."""
+    code = TRANSFORMERS.format(auto_class=architecture.auto_class, use=GENERATE if architecture.generates else CLASSIFY)
+    search = _search(package) if architecture.generates else ""
     return f"""---
-{_front(package, architecture)}
+{_front_matter(package, architecture)}
 ---
 
 # {title(package)}
 
-Written by heed {__version__} as a {architecture}. `pip install transformers torch sentencepiece`, and:
+Written by heed {__version__} as a {architecture.name}. `pip install transformers torch sentencepiece`, and:
 
 ```python
 {code}```
 
 {_table(package)}
-{_search(package)}{origin(package.facts)}"""
+{search}{origin(package.facts)}"""
 
 
 def heed(package: Package) -> str:
-    """A model that came from elsewhere, and how to run it here."""
-    said = package.facts.get("origin", {})
-    left = (
-        f"\nHeed does not follow these settings of its search: {', '.join(said['left'])}.\n" if said.get("left") else ""
-    )
+    """What a model from elsewhere is, and how to run it with heed."""
+    ignored = package.facts.get("origin", {}).get("left")
+    note = f"\nHeed does not follow these settings of its search: {', '.join(ignored)}.\n" if ignored else ""
     return f"""# {title(package)}
 
 Made a folder of heed {__version__}. Use it with `{use(package, "FOLDER")}`.
 
-{_table(package)}{origin(package.facts)}{left}"""
+{_table(package)}{origin(package.facts)}{note}"""
 
 
 def use(package: Package, folder: Path | str) -> str:
-    """The command that a model is for."""
-    if isinstance(package.model, BartClassifier):
-        return f"heed classify {folder} < text"
-    if isinstance(package.model, LANGUAGE_MODELS):
-        return f"heed generate {folder}"
-    translates = all(_languages(package)) or kind(package) in ("transformer", "marian", "seq2seq")
-    return f"heed {'translate' if translates else 'summarize'} {folder} < text"
-
-
-def auto(architecture: str) -> str:
-    """The class of transformers that opens a model."""
-    classifies = architecture == "BartForSequenceClassification"
-    return "AutoModelForSequenceClassification" if classifies else "AutoModelForSeq2SeqLM"
+    """The command that runs a model."""
+    summarizes = name_of(package.model) in SUMMARIZERS and not all(_languages(package))
+    usual = "heed summarize {} < text" if summarizes else "heed translate {} < text"
+    return COMMANDS.get(package.task, usual).format(folder)
 
 
 def licence(folder: Path) -> str | None:
-    """What the card of a folder says of its licence."""
+    """The licence that the card of a folder names."""
     card = folder / "README.md"
     text = card.read_text("utf-8", errors="replace") if card.is_file() else ""
     front = re.match(r"---\s*\n(.*?)\n---", text, re.DOTALL)
-    found = re.search(r"^license:[ \t]*[\"']?([\w.+-]+)", front[1], re.MULTILINE) if front else None
-    return found[1] if found else None
+    match = re.search(r"^license:[ \t]*[\"']?([\w.+-]+)", front[1], re.MULTILINE) if front else None
+    return match[1] if match else None
 
 
-def _front(package: Package, architecture: str) -> str:
-    """Front matter, each value as JSON, which is YAML too: the language `no` must not become a denial."""
-    facts, name = package.facts, kind(package)
-    languages = [code for code in _languages(package) if code]
-    came = facts.get("origin", {})
-    said = {
-        "language": list(dict.fromkeys(languages)),
-        "license": came.get("licence"),
+def _front_matter(package: Package, architecture: Architecture) -> str:
+    """Each value as JSON, which is YAML too: the language `no` must not be read as false."""
+    source = package.facts.get("origin", {})
+    entries = {
+        "language": list(dict.fromkeys(code for code in _languages(package) if code)),
+        "license": source.get("licence"),
         "library_name": "transformers",
-        "pipeline_tag": TAGS.get(name),
-        "tags": ["heed", architecture.removesuffix("MTModel").split("For")[0].lower()],
-        "base_model": came["name"] if "/" in came.get("name", "") else None,
+        "pipeline_tag": architecture.pipeline_tag,
+        "tags": ["heed", architecture.config_table.constants["model_type"]],
+        "base_model": source["name"] if "/" in source.get("name", "") else None,
     }
-    return "\n".join(f"{key}: {json.dumps(value)}" for key, value in said.items() if value)
+    return "\n".join(f"{key}: {json.dumps(value)}" for key, value in entries.items() if value)
 
 
 def _table(package: Package) -> str:
     c = package.model.config
+    layers = f"{c.encoder_layers} + {c.decoder_layers}" if hasattr(c, "encoder_layers") else c.layers
     rows = {
-        "layers": f"{c.encoder_layers} + {c.decoder_layers}, width {c.dim}, {c.heads} heads",
+        "layers": f"{layers}, width {c.dim}, {c.heads} heads",
         "weights": f"{sum(weight.numel() for weight in package.model.parameters()):,}",
         "subwords": f"{c.vocab_size:,}",
         "licence": package.facts.get("origin", {}).get("licence") or "not stated",
@@ -142,12 +128,11 @@ def _table(package: Package) -> str:
 
 
 def _search(package: Package) -> str:
-    """Where the two searches do not agree."""
-    said = {**generation.OURS, **package.facts.get("decoding", {})}
-    same = said["penalty"] == "length" or said["beam"] == 1 or not said["length_penalty"]
-    if same or isinstance(package.model, BartClassifier):
+    """How the length penalty of transformers differs from heed's, if it does."""
+    decoding = _decoding(package)
+    alpha = decoding["length_penalty"]
+    if decoding["penalty"] == "length" or decoding["beam"] == 1 or not alpha:
         return ""
-    alpha = said["length_penalty"]
     return (
         f"Heed divides the log probability of n tokens by ((5 + n) / 6)^{alpha}; transformers has no such penalty, and divides "
         f'by n^{alpha}. `penalty = "length"` makes heed do that too.\n'
@@ -156,11 +141,11 @@ def _search(package: Package) -> str:
 
 def ctranslate2(package: Package, quantization: str | None) -> str:
     """How to run a folder of CTranslate2."""
-    whole = hasattr(package.subwords[0], "tokenizer")
-    code = (TOKENIZER if whole else PIECES).replace("OPTIONS", _options(package))
+    tokenizer = hasattr(package.vocabularies[0], "tokenizer")
+    code = (TOKENIZER if tokenizer else PIECES).replace("OPTIONS", _options(package))
     return f"""# {title(package)}, for CTranslate2
 
-Written by heed, with weights in {quantization or "float32"}. `pip install ctranslate2 {"tokenizers" if whole else "sentencepiece"}`, and:
+Written by heed, with weights in {quantization or "float32"}. `pip install ctranslate2 {"tokenizers" if tokenizer else "sentencepiece"}`, and:
 
 ```python
 {code}```
@@ -170,40 +155,42 @@ CTranslate2 itself puts the marks around the source. It divides the log probabil
 
 
 def title(package: Package) -> str:
-    """What a model is and what it is for."""
-    name, (source, target) = NAMES[kind(package)], _languages(package)
+    """The name of a model, with its languages."""
+    name, (source, target) = TITLES[name_of(package.model)], _languages(package)
+    if package.task == "classification":
+        name += " as a classifier"
     return f"{name}, {source} to {target}" if source and target else name
 
 
 def _languages(package: Package) -> tuple[str | None, str | None]:
-    said = package.facts.get("languages", {})
-    return said.get("source"), said.get("target")
+    languages = package.facts.get("languages", {})
+    return languages.get("source"), languages.get("target")
 
 
-def kind(package: Package) -> str:
-    return next(name for name, (model, _) in MODELS.items() if type(package.model) is model)
+def _decoding(package: Package) -> dict[str, Any]:
+    return {**generation.OUR_DEFAULTS, **package.facts.get("decoding", {})}
 
 
 def origin(facts: dict[str, Any]) -> str:
-    """Whence a model came, pinned; nothing where it was made here."""
-    said = facts.get("origin")
-    if not said:
+    """Where a model came from, with its commit; nothing for one that was made here."""
+    source = facts.get("origin")
+    if not source:
         return ""
-    at = f" at revision {said['revision']}" if said.get("revision") else ""
+    at = f" at revision {source['revision']}" if source.get("revision") else ""
     how = "Its training began with the weights of" if "trained" in facts else "Its weights came from"
-    return f"\n{how} {said['name']}{at}.\n"
+    return f"\n{how} {source['name']}{at}.\n"
 
 
 def _options(package: Package) -> str:
-    """The settings of a search that CTranslate2 has too."""
-    said, before = {**generation.OURS, **package.facts.get("decoding", {})}, package.subwords[1].marks.before
-    options = {"beam_size": said["beam"], "length_penalty": said["length_penalty"]}
+    """The search settings that CTranslate2 has too."""
+    decoding, target = _decoding(package), package.vocabularies[1]
+    options = {"beam_size": decoding["beam"], "length_penalty": decoding["length_penalty"]}
     names = {
         "no_repeat_ngram_size": "no_repeat",
         "min_decoding_length": "min_length",
         "max_decoding_length": "max_length",
     }
-    options |= {theirs: said[ours] for theirs, ours in names.items() if said[ours]}
-    if before and said["force_begin"]:
-        options["target_prefix"] = [package.subwords[1].pieces(before)]
+    options |= {theirs: decoding[ours] for theirs, ours in names.items() if decoding[ours]}
+    if target.marks.before and decoding["force_begin"]:
+        options["target_prefix"] = [target.pieces(target.marks.before)]
     return ", ".join(f"{name}={value!r}" for name, value in options.items())

@@ -1,17 +1,18 @@
-"""Hugging Face's PegasusForConditionalGeneration."""
+"""PegasusForConditionalGeneration of Hugging Face's transformers."""
 
-from heed.convert.bart import ALWAYS, LAYERS, ONE_MATRIX, SHAPE
-from heed.convert.fields import ConfigTable
-from heed.convert.table import WeightTable, row
-from heed.models.pegasus import PegasusConfig
+from heed.convert.architecture import Architecture
+from heed.convert.bart import ENCODER_DECODER, LAYERS, SETTINGS, TIED_TOKENS
+from heed.convert.config_table import ConfigTable
+from heed.convert.weight_table import WeightTable, one_row
+from heed.models.pegasus import Pegasus, PegasusConfig
 from heed.nn.positions import sinusoids_in_halves
 
-FIELDS = ConfigTable(
+CONFIG_TABLE = ConfigTable(
     PegasusConfig,
     ("vocab_size", "vocab_size", 50265),
-    *SHAPE,
-    always={"model_type": "pegasus", "tie_word_embeddings": True, **ALWAYS},
-    formerly={
+    *SETTINGS,
+    constants={"model_type": "pegasus", "tie_word_embeddings": True, **ENCODER_DECODER},
+    legacy={
         "normalize_before": True,
         "normalize_embedding": False,
         "add_final_layer_norm": True,
@@ -20,15 +21,29 @@ FIELDS = ConfigTable(
 )
 
 
-def table(config: PegasusConfig) -> WeightTable:
-    waves = sinusoids_in_halves(config.max_length, config.dim)
+def weight_table(config: PegasusConfig) -> WeightTable:
+    sinusoids = sinusoids_in_halves(config.max_length, config.dim)
     return WeightTable(
-        ONE_MATRIX,
-        ("bias", "final_logits_bias", row),
+        TIED_TOKENS,
+        ("bias", "final_logits_bias", one_row),
         *LAYERS,
         ("encoder.norm", "model.encoder.layer_norm"),
         ("decoder.norm", "model.decoder.layer_norm"),
         prefix="model.",
-        always={f"model.{side}.embed_positions.weight": waves for side in ("encoder", "decoder")},
+        constants={f"model.{side}.embed_positions.weight": sinusoids for side in ("encoder", "decoder")},
         absent={"bias": "tokens.weight"},
     )
+
+
+ARCHITECTURES = (
+    Architecture(
+        "PegasusForConditionalGeneration",
+        Pegasus,
+        CONFIG_TABLE,
+        weight_table,
+        vocabulary="pegasus",
+        task="gap-sentences",  # it opens as a summarizer
+        aliases=("PegasusModel", "pegasus"),
+        pipeline_tag="summarization",
+    ),
+)

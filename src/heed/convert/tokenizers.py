@@ -1,4 +1,4 @@
-"""Vocabularies as tokenizer files that transformers reads."""
+"""Writes vocabularies as tokenizer files that transformers reads."""
 
 import json
 import sys
@@ -16,57 +16,57 @@ from heed.vocabularies.sentencepiece import Subwords
 from heed.vocabularies.vocabulary import Pair, Vocabulary
 
 
-def write(subwords: Pair, folder: Path, max_length: int) -> None:
-    """Files that AutoTokenizer reads; heed's own vocabularies go out as Marian's."""
-    kinds = [type(side) for side in subwords]
+def write(vocabularies: Pair, folder: Path, max_length: int) -> None:
+    """Files that AutoTokenizer reads. Heed's own vocabularies are written as Marian's."""
+    kinds = [type(side) for side in vocabularies]
     if kinds[0] is not kinds[1] or kinds[0] not in WRITERS:
         names = " and ".join(kind.__name__ for kind in kinds)
         raise ValueError(f"the vocabularies are {names}; transformers has no tokenizer for these two together")
-    WRITERS[kinds[0]](subwords, folder, max_length)
+    WRITERS[kinds[0]](vocabularies, folder, max_length)
 
 
-def _own(pair: Pair, folder: Path, max_length: int) -> None:
-    """Heed's own as Marian's, with its cleaning in the SentencePiece model; a mark written in a text stays text, as here.
+def _sentencepiece(pair: Pair, folder: Path, max_length: int) -> None:
+    """Heed's own vocabulary as Marian's. Its cleaning goes into the SentencePiece model; a special token in a text stays text.
 
-    The ids are equal but for a text that begins with something like >>fra<<, which Marian reads as a language.
+    The ids are the same, except for a text that begins with something like >>fra<<, which Marian reads as a language.
     """
     separate = pair[0].model != pair[1].model
-    for side, part in zip(("source", "target"), pair, strict=True):
-        (folder / f"{side}.spm").write_bytes(_cleaned(part.model))
-        table = {piece: number for number, piece in enumerate(part.pieces(range(len(part))))}
+    for side, vocabulary in zip(("source", "target"), pair, strict=True):
+        (folder / f"{side}.spm").write_bytes(_with_cleaning(vocabulary.model))
+        table = {piece: number for number, piece in enumerate(vocabulary.pieces(range(len(vocabulary))))}
         if side == "source" or separate:
-            _json(folder / (marian.TARGET_VOCAB if side == "target" else marian.VOCAB), table)
-    said = {**marian.NAMES, "bos_token": "<s>", "separate_vocabs": separate, "split_special_tokens": True}
-    _settings(folder, None, {"tokenizer_class": "MarianTokenizer", "model_max_length": max_length, **said})
+            _write_json(folder / (marian.TARGET_VOCAB if side == "target" else marian.VOCAB), table)
+    settings = {**marian.NAMES, "bos_token": "<s>", "separate_vocabs": separate, "split_special_tokens": True}
+    _write_settings(folder, None, {"tokenizer_class": "MarianTokenizer", "model_max_length": max_length, **settings})
 
 
 def _marian(pair: Pair, folder: Path, max_length: int) -> None:
     marian.write(folder, pair)
-    said = {"separate_vocabs": pair[0].table.content != pair[1].table.content, "model_max_length": max_length}
-    _settings(folder, pair[0].config, {"tokenizer_class": "MarianTokenizer", **said})
+    settings = {"separate_vocabs": pair[0].table.content != pair[1].table.content, "model_max_length": max_length}
+    _write_settings(folder, pair[0].config, {"tokenizer_class": "MarianTokenizer", **settings})
 
 
 def _bart(pair: Pair, folder: Path, max_length: int) -> None:
-    one = _same(*pair)
+    shared = _shared(*pair)
     byte_bpe.write(folder, pair)
-    said = {"tokenizer_class": "BartTokenizer", "model_max_length": max_length}
-    _settings(folder, one.files.get(CONFIG), said)
+    settings = {"tokenizer_class": "BartTokenizer", "model_max_length": max_length}
+    _write_settings(folder, shared.files.get(CONFIG), settings)
 
 
 def _pegasus(pair: Pair, folder: Path, max_length: int) -> None:
-    """With a tokenizer.json always: transformers reads spiece.model only with protobuf, and with some settings wrongly."""
-    one = _same(*pair)
+    """Always with a tokenizer.json: transformers reads spiece.model only with protobuf, and some settings wrongly."""
+    shared = _shared(*pair)
     pegasus.write(folder, pair)
-    if TOKENIZER not in one.files:
-        (folder / TOKENIZER).write_text(one.tokenizer.to_str(pretty=True), "utf-8")
-    said = {"tokenizer_class": "PegasusTokenizer", "model_max_length": max_length}
-    _settings(folder, one.files.get(CONFIG), said)
+    if TOKENIZER not in shared.files:
+        (folder / TOKENIZER).write_text(shared.tokenizer.to_str(pretty=True), "utf-8")
+    settings = {"tokenizer_class": "PegasusTokenizer", "model_max_length": max_length}
+    _write_settings(folder, shared.files.get(CONFIG), settings)
 
 
-WRITERS = {Subwords: _own, MarianVocabulary: _marian, ByteBPE: _bart, PegasusVocabulary: _pegasus}
+WRITERS = {Subwords: _sentencepiece, MarianVocabulary: _marian, ByteBPE: _bart, PegasusVocabulary: _pegasus}
 
 
-def _same(source: Vocabulary, target: Vocabulary) -> Any:
+def _shared(source: Vocabulary, target: Vocabulary) -> Any:
     if source.key() != target.key():
         raise ValueError(
             f"the two sides have different vocabularies; a {type(source).__name__} is one for both in transformers"
@@ -74,21 +74,21 @@ def _same(source: Vocabulary, target: Vocabulary) -> Any:
     return source
 
 
-def _settings(folder: Path, config: File | None, said: dict[str, Any]) -> None:
-    _json(folder / CONFIG, {**files.parse_json(config), **said})
+def _write_settings(folder: Path, config: File | None, settings: dict[str, Any]) -> None:
+    _write_json(folder / CONFIG, {**files.parse_json(config), **settings})
 
 
-def _json(path: Path, table: dict[str, Any]) -> None:
+def _write_json(path: Path, table: dict[str, Any]) -> None:
     path.write_text(json.dumps(table, ensure_ascii=False, indent=2), "utf-8")
 
 
-def _cleaned(model: bytes) -> bytes:
-    """A SentencePiece model that cleans as heed does; one that changes characters in its own way is left to it."""
+def _with_cleaning(model: bytes) -> bytes:
+    """A SentencePiece model that cleans text as heed does; one that has its own normalization keeps it."""
     import sentencepiece
 
     if files.charsmap(model):
         return model
-    sentencepiece.set_min_log_level(2)  # it tells of the size of its tables
+    sentencepiece.set_min_log_level(2)  # it reports the size of its tables
     processor = sentencepiece.SentencePieceProcessor(model_proto=model)
     rules = sentencepiece.SentencePieceNormalizer(
         norm_map=_rules(),
@@ -96,19 +96,19 @@ def _cleaned(model: bytes) -> bytes:
         escape_whitespaces=True,
         remove_extra_whitespaces=True,
     )
-    processor.LoadFromSerializedProto(model + rules.serialized_model_proto())  # messages one after another are merged
+    processor.LoadFromSerializedProto(model + rules.serialized_model_proto())  # concatenated messages are merged
     return processor.serialized_model_proto()
 
 
 @cache
 def _rules() -> list[tuple[str, str]]:
-    """What `heed.vocabularies.sentencepiece.clean` does: NFC, character by character, and white space is a space."""
+    """`heed.vocabularies.sentencepiece.clean` as rules: NFC of each character, and any white space is a space."""
     rules = {}
     for char in map(chr, range(sys.maxunicode + 1)):
         if char.isspace() or char == "▁":
             rules[char] = " "
-        elif (apart := unicodedata.normalize("NFD", char)) != char:
+        elif (decomposed := unicodedata.normalize("NFD", char)) != char:
             composed = unicodedata.normalize("NFC", char)
-            rules |= {way: composed for way in (char, apart) if way != composed}
+            rules |= {form: composed for form in (char, decomposed) if form != composed}
     del rules[" "]
     return list(rules.items())

@@ -1,36 +1,33 @@
-"""Our own Transformer as a Hugging Face Marian, where its shape allows.
+"""Our own Transformer as a MarianMTModel of Hugging Face's transformers, if its config allows.
 
-The two differ in nothing but the order of the sinusoids: ours alternate, theirs lie in two halves. So what passes along
-the residuals has its places shuffled: what writes to them is shuffled, and what reads them too.
+The two differ only in the order of the sinusoids: ours alternate sine and cosine, theirs have all sines first. So the
+hidden dimensions are permuted: in every weight that writes to the residual stream, and in every one that reads from it.
 """
-
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from heed.convert import generation, marian
-from heed.convert.table import Weights
+from heed.convert import marian
+from heed.convert.architecture import Architecture
+from heed.convert.weight_table import Weights
 from heed.models.marian import MarianConfig
 from heed.models.transformer import Transformer, TransformerConfig
-from heed.vocabularies.sentencepiece import MARKS
 
 READS = ("q.weight", "k.weight", "v.weight", "up.weight", "tokens.weight", "output.weight")
 WRITES = ("out.weight", "out.bias", "down.weight", "down.bias", "norm.weight", "norm.bias")
 
 
-def to_marian(model: Transformer) -> tuple[Weights, dict[str, Any]]:
-    """The weights under the names of MarianMTModel, and the settings of its config.json."""
-    config = marian_config(model.config)
+def as_marian(config: TransformerConfig, weights: Weights) -> tuple[MarianConfig, Weights]:
+    """The config and the weights of the Marian that computes the same."""
+    config = marian_config(config)
     order = torch.cat([torch.arange(start, config.dim, 2) for start in (0, 1)])
-    weights = {name: _shuffled(name, weight, order) for name, weight in model.state_dict().items()}
+    weights = {name: _permuted(name, weight, order) for name, weight in weights.items()}
     weights.setdefault("bias", weights["tokens.weight"].new_zeros(config.vocab_size))
-    settings = {"architectures": ["MarianMTModel"], **marian.FIELDS.to_theirs(config), **generation.ids(MARKS)}
-    return marian.table(config).to_theirs(weights), {**settings, "forced_eos_token_id": None}
+    return config, weights
 
 
 def marian_config(c: TransformerConfig) -> MarianConfig:
-    """The Marian that computes the same; or the part that stands in the way."""
+    """The config of the Marian that computes the same. What a Marian does not have is refused by name."""
     if c.encoder != "attention":
         raise ValueError(
             f"encoder is {c.encoder!r}; a Hugging Face Marian attends to the whole source: the model stays with heed"
@@ -63,8 +60,24 @@ def marian_config(c: TransformerConfig) -> MarianConfig:
     )
 
 
-def _shuffled(name: str, weight: Tensor, order: Tensor) -> Tensor:
+def _permuted(name: str, weight: Tensor, order: Tensor) -> Tensor:
     order = order.to(weight.device)
     if name.endswith(READS):
         return weight[:, order]
     return weight[order] if name.endswith(WRITES) else weight
+
+
+ARCHITECTURES = (
+    Architecture(
+        "MarianMTModel",
+        Transformer,
+        marian.CONFIG_TABLE,
+        marian.weight_table,
+        vocabulary="marian",
+        task="translation",
+        pipeline_tag="translation",
+        readable=False,
+        settings=lambda package: {"forced_eos_token_id": None},  # the default is 0, which is our padding
+        rearrange=as_marian,
+    ),
+)

@@ -1,4 +1,4 @@
-"""The weights of a Hugging Face folder: safetensors or old pickles, in one file or in shards. Nothing in them is run."""
+"""The weights of a Hugging Face folder: safetensors or pickles, in one file or in shards. No code in them is run."""
 
 import json
 import pickle
@@ -13,32 +13,32 @@ from torch import Tensor
 
 from heed.models.folder import read_weights
 
-SAFE, OLD = "model.safetensors", "pytorch_model.bin"
-OTHER = ("tf_model.h5", "flax_model.msgpack", "rust_model.ot", "model.ckpt.index")
+SAFE, PICKLE = "model.safetensors", "pytorch_model.bin"
+UNREADABLE = ("tf_model.h5", "flax_model.msgpack", "rust_model.ot", "model.ckpt.index")
 
 
 def read(folder: Path) -> dict[str, Tensor]:
-    """Every weight by its name, on the CPU. Where there are both kinds, safetensors are taken."""
-    for name in (SAFE, OLD):
+    """Every weight by its name, on the CPU. If there are both formats, safetensors are read."""
+    for name in (SAFE, PICKLE):
         if (folder / name).is_file():
-            return _file(folder / name)
+            return _read_file(folder / name)
         if (folder / f"{name}.index.json").is_file():
-            return _shards(folder / f"{name}.index.json")
-    other = [name for name in OTHER if (folder / name).is_file()]
+            return _read_shards(folder / f"{name}.index.json")
+    other = [name for name in UNREADABLE if (folder / name).is_file()]
     instead = f"; heed does not read {', '.join(other)}" if other else ""
-    raise ValueError(f"{folder} has no weights: neither {SAFE} nor {OLD}, nor an index of their shards{instead}")
+    raise ValueError(f"{folder} has no weights: neither {SAFE} nor {PICKLE}, nor an index of their shards{instead}")
 
 
-def _file(path: Path) -> dict[str, Tensor]:
+def _read_file(path: Path) -> dict[str, Tensor]:
     with open(path, "rb") as file:
         if file.read(24).startswith(b"version https://git-lfs"):
             raise ValueError(f"{path} is not the file but git-lfs' note of where it is: run git lfs pull in its folder")
-    return _pickle(path) if path.suffix == ".bin" else read_weights(path)
+    return _read_pickle(path) if path.suffix == ".bin" else read_weights(path)
 
 
-def _shards(index: Path) -> dict[str, Tensor]:
-    places = _places(index)
-    shards = sorted(set(places.values()))
+def _read_shards(index: Path) -> dict[str, Tensor]:
+    shard_of = _read_index(index)
+    shards = sorted(set(shard_of.values()))
     missing = [name for name in shards if not (index.parent / name).is_file()]
     if missing:
         raise ValueError(
@@ -47,33 +47,33 @@ def _shards(index: Path) -> dict[str, Tensor]:
         )
     weights = {}
     for shard in shards:
-        held = _file(index.parent / shard)
-        lacking = [name for name, place in places.items() if place == shard and name not in held]
+        held = _read_file(index.parent / shard)
+        lacking = [name for name, own in shard_of.items() if own == shard and name not in held]
         if lacking:
             raise ValueError(f"{index} says that {shard} holds {lacking[0]}, but it does not: they do not go together")
-        weights |= {name: weight for name, weight in held.items() if places.get(name, shard) == shard}
+        weights |= {name: weight for name, weight in held.items() if shard_of.get(name, shard) == shard}
     return weights
 
 
-def _places(index: Path) -> dict[str, str]:
-    """Which shard holds each weight."""
+def _read_index(index: Path) -> dict[str, str]:
+    """The shard of each weight."""
     try:
-        places = json.loads(index.read_text("utf-8"))["weight_map"]
+        shard_of = json.loads(index.read_text("utf-8"))["weight_map"]
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{index} is no index of shards: it has no weight_map ({error!r})") from error
-    if not isinstance(places, dict) or not places:
+    if not isinstance(shard_of, dict) or not shard_of:
         raise ValueError(f"{index} is no index of shards: its weight_map names no weight")
-    for shard in places.values():
+    for shard in shard_of.values():
         if not isinstance(shard, str) or Path(shard).name != shard:
             raise ValueError(f"{index} names {shard!r}; a shard is a file in the same folder")
-    return places
+    return shard_of
 
 
-def _pickle(path: Path) -> dict[str, Tensor]:
-    """An old file of torch, of which tensors alone are read: whatever else it would do is refused."""
+def _read_pickle(path: Path) -> dict[str, Tensor]:
+    """A file of torch.save, of which only tensors are read: anything else in it is refused."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # that the pickle is of another protocol
+            warnings.simplefilter("ignore", UserWarning)  # about the protocol of the pickle
             held = torch.load(path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path))
     except pickle.UnpicklingError as error:
         asked = re.search(r"GLOBAL ([\w.]+)", str(error))

@@ -7,8 +7,9 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from heed.convert.transformer import to_marian
+from heed.convert import generation, transformer
 from heed.models.transformer import Transformer, TransformerConfig
+from heed.vocabularies.sentencepiece import MARKS
 
 hf = pytest.importorskip("transformers")
 hf.utils.logging.disable_progress_bar()
@@ -36,8 +37,12 @@ def drawn(**changes):
     return model
 
 
+[MARIAN] = transformer.ARCHITECTURES
+
+
 def written(model, folder):
-    weights, settings = to_marian(model)
+    weights, settings = MARIAN.to_theirs(model)
+    settings |= generation.ids(MARKS) | MARIAN.settings(None)
     save_file(weights, folder / "model.safetensors", {"format": "pt"})
     (folder / "config.json").write_text(json.dumps(settings))
     return settings
@@ -89,7 +94,7 @@ def test_their_config_has_our_special_ids_and_rates(tmp_path):
 def test_our_weights_stay_as_they_are(tmp_path):
     ours = drawn()
     before = {name: weight.clone() for name, weight in ours.state_dict().items()}
-    to_marian(ours)
+    MARIAN.to_theirs(ours)
     assert all(torch.equal(weight, before[name]) for name, weight in ours.state_dict().items())
 
 
@@ -109,4 +114,4 @@ def test_our_weights_stay_as_they_are(tmp_path):
 )
 def test_a_part_that_does_not_fit_is_named(changes, message):
     with pytest.raises(ValueError, match=message):
-        to_marian(drawn(**changes))
+        MARIAN.to_theirs(drawn(**changes))

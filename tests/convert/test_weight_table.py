@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from heed.convert import bart, marian, pegasus
-from heed.models.bart import Bart, BartClassifier, BartClassifierConfig, BartConfig
+from heed.models.bart import Bart, BartConfig
 from heed.models.marian import Marian, MarianConfig
 from heed.models.pegasus import Pegasus, PegasusConfig
 from heed.nn.positions import sinusoids_in_halves
@@ -19,24 +19,24 @@ SMALL = {
     "max_length": 7,
 }
 COPIES = ("model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight", "lm_head.weight")
-PLACES = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
+POSITIONS = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
 
 
-def written(kind, config, tables):
+def written(model_class, config, weight_table):
     """A model of ours, its table, and its weights under their names."""
     torch.manual_seed(0)
-    model = kind(config)
+    model = model_class(config)
     for weight in model.state_dict().values():
         weight.normal_(std=0.2)
-    table = tables.table(config)
+    table = weight_table(config)
     return model, table, table.to_theirs(model.state_dict())
 
 
-MARIAN = (Marian, MarianConfig(**SMALL), marian)
-TWO = (Marian, MarianConfig(**SMALL, source_vocab_size=13, tied="target"), marian)
-BART = (Bart, BartConfig(**SMALL), bart)
-CLASSIFIER = (BartClassifier, BartClassifierConfig(**SMALL), bart)
-PEGASUS = (Pegasus, PegasusConfig(**SMALL), pegasus)
+MARIAN = (Marian, MarianConfig(**SMALL), marian.weight_table)
+TWO = (Marian, MarianConfig(**SMALL, source_vocab_size=13, tied="target"), marian.weight_table)
+BART = (Bart, BartConfig(**SMALL), bart.weight_table)
+CLASSIFIER = (Bart, BartConfig(**SMALL, labels=3), bart.classifier_weight_table)
+PEGASUS = (Pegasus, PegasusConfig(**SMALL), pegasus.weight_table)
 EVERY = pytest.mark.parametrize(
     "system",
     [MARIAN, TWO, BART, CLASSIFIER, PEGASUS],
@@ -110,21 +110,21 @@ def test_the_version_numbers_of_the_first_barts_are_passed_over(system, prefix):
 @pytest.mark.parametrize("system", [MARIAN, TWO, PEGASUS])
 def test_sinusoids_in_a_file_are_passed_over_where_they_are_ours(system, dtype):
     model, table, theirs = written(*system)
-    waves = sinusoids_in_halves(7, 8)
-    assert_read(table, theirs | {name: waves.to(dtype) for name in PLACES}, model)
+    sinusoids = sinusoids_in_halves(7, 8)
+    assert_read(table, theirs | {name: sinusoids.to(dtype) for name in POSITIONS}, model)
     with pytest.raises(ValueError, match=r"model\.decoder\.embed_positions\.weight does not hold the sinusoids"):
-        table.to_ours(theirs | {PLACES[1]: waves.flip(1).to(dtype)}, model.state_dict())
+        table.to_ours(theirs | {POSITIONS[1]: sinusoids.flip(1).to(dtype)}, model.state_dict())
     with pytest.raises(
         ValueError, match=r"encoder\.embed_positions\.weight has shape \(6, 8\), but by the settings it s"
     ):
-        table.to_ours(theirs | {PLACES[0].removeprefix("model."): waves[:6]}, model.state_dict())
+        table.to_ours(theirs | {POSITIONS[0].removeprefix("model."): sinusoids[:6]}, model.state_dict())
 
 
 def test_only_pegasus_keeps_its_sinusoids_in_the_file():
-    assert not set(PLACES) & set(written(*MARIAN)[2])
+    assert not set(POSITIONS) & set(written(*MARIAN)[2])
     theirs = written(*PEGASUS)[2]
-    assert torch.equal(theirs[PLACES[0]], sinusoids_in_halves(7, 8))
-    assert theirs[PLACES[0]].data_ptr() != theirs[PLACES[1]].data_ptr()  # safetensors refuses one memory twice
+    assert torch.equal(theirs[POSITIONS[0]], sinusoids_in_halves(7, 8))
+    assert theirs[POSITIONS[0]].data_ptr() != theirs[POSITIONS[1]].data_ptr()  # safetensors refuses one memory twice
 
 
 def test_sinusoids_are_written_in_the_kind_of_the_weights():
@@ -134,8 +134,8 @@ def test_sinusoids_are_written_in_the_kind_of_the_weights():
 
 def test_the_rows_before_the_first_place_of_bart_are_kept():
     model, _, theirs = written(*BART)
-    assert theirs[PLACES[0]].shape == (9, 8)
-    assert torch.equal(theirs[PLACES[1]], model.positions.places.weight)
+    assert theirs[POSITIONS[0]].shape == (9, 8)
+    assert torch.equal(theirs[POSITIONS[1]], model.positions.places.weight)
 
 
 @EVERY

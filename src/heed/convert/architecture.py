@@ -1,0 +1,45 @@
+"""What heed knows of an architecture of transformers: data and a few functions, one object for each."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from torch import nn
+
+from heed.convert.config_table import ConfigTable, Settings
+from heed.convert.weight_table import Weights, WeightTable
+from heed.models.package import Package
+from heed.vocabularies.vocabulary import Pair
+
+
+def source_and_target(vocabularies: Pair, settings: Settings) -> dict[str, Any]:
+    """The processors of a model with an encoder and a decoder."""
+    return dict(zip(("source", "target"), vocabularies, strict=True))
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """A class of transformers, the model of heed that computes the same, and the tables between the two."""
+
+    name: str  # of the class, as config.json has it
+    model: type[nn.Module]
+    config_table: ConfigTable
+    weight_table: Callable[[Any], WeightTable]  # for a config
+    vocabulary: str  # the kind, as in vocabularies/folder.py
+    task: str  # heed's
+    aliases: tuple[str, ...] = ()  # also read as this: the class without a head, or just a model_type
+    auto_class: str = "AutoModelForSeq2SeqLM"  # opens it in transformers
+    pipeline_tag: str | None = None  # on the hub
+    generates: bool = True  # text, by a search: the folder has a generation_config.json
+    readable: bool = True  # False: heed's own model is written as this class, and comes back as another model
+    fits: Callable[[Any], bool] = lambda config: True  # whether a model with this config is of this architecture
+    processors: Callable[[Pair, Settings], dict[str, Any]] = source_and_target
+    settings: Callable[[Package], dict[str, Any]] = lambda package: {}  # of config.json, beyond the config table
+    # config and weights as the tables expect them
+    rearrange: Callable[[Any, Weights], tuple[Any, Weights]] = lambda config, weights: (config, weights)
+
+    def to_theirs(self, model: nn.Module) -> tuple[Weights, dict[str, Any]]:
+        """The weights under their names, and what config.json says of the model itself."""
+        config, weights = self.rearrange(model.config, model.state_dict())
+        settings = {"architectures": [self.name], **self.config_table.to_theirs(config)}
+        return self.weight_table(config).to_theirs(weights), settings
