@@ -19,7 +19,7 @@ from heed.models import MODELS
 from heed.models.package import Package
 from heed.products.translator.translator import Translator
 from heed.tasks import TASKS
-from heed.vocabularies.folder import FAMILIES
+from heed.vocabularies.folder import KINDS
 from heed.vocabularies.labels import Labels
 from heed.vocabularies.vocabulary import SpecialTokens
 from tests.convert.small import ENDS, OTHERS, SIZES, classifier, package, pairs, speaking, vocabularies
@@ -357,7 +357,7 @@ def test_an_architecture_names_what_there_is(architecture):
     import transformers
 
     assert architecture.task in TASKS
-    assert architecture.vocabulary in FAMILIES
+    assert architecture.vocabulary in KINDS
     assert architecture.model in [system.model for system in MODELS.values()]
     assert hasattr(transformers, architecture.name) and hasattr(transformers, architecture.auto_class)
 
