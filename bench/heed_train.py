@@ -12,7 +12,7 @@ from heed.data.batching import collate
 from heed.data.packing import pack
 from heed.device import choose_device
 from heed.models.transformer import Transformer, TransformerConfig
-from heed.tasks.translation import Translation
+from heed.tasks.sequence_loss import CrossEntropy
 from heed.training import loop
 from heed.training.accelerated.cuda_graph_step import CudaGraphStep
 from heed.training.schedule import constant
@@ -24,7 +24,7 @@ def build(row: TrainRow, device: str, how: str) -> Callable[[int], int]:
     sizes = {"dim": s.dim, "heads": s.heads, "hidden": s.hidden, "dropout": s.dropout, "max_length": 256}
     config = TransformerConfig(s.vocab, encoder_layers=s.layers, decoder_layers=s.layers, **sizes)
     model = Transformer(config).to(place)
-    objective, passes = Translation(SMOOTHING), None
+    objective, passes = CrossEntropy(SMOOTHING), None
     if how == "swift":  # what `heed train` does on such a device
         made = [pack(*zip(*batch, strict=True), slots=row.slots).to(place) for batch in data.full(row)]
         passes = CudaGraphStep(model, objective)
