@@ -21,22 +21,22 @@ class BartConfig:
     """BART-base. With `labels` it is a classifier: `first` starts its decoder, and the token `last` is classified."""
 
     vocab_size: int = from_data()
-    dim: int = 768
-    heads: int = 12
-    hidden: int = 3072
+    dim: int = 768  # width of embeddings and layers
+    heads: int = 12  # of each attention
+    hidden: int = 3072  # width of the feed-forward network
     encoder_layers: int = 6
     decoder_layers: int = 6
-    max_length: int = 1024
-    activation: Literal["swish", "relu", "gelu"] = "gelu"
+    max_length: int = 1024  # positions: the longest text, special tokens included
+    activation: Literal["swish", "relu", "gelu"] = "gelu"  # of the feed-forward network
     scaled: bool = False  # embeddings are multiplied by √dim
-    dropout: float = 0.1
-    attention_dropout: float = 0.0
+    dropout: float = 0.1  # of embeddings and of what each sublayer adds
+    attention_dropout: float = 0.0  # of attention weights
     hidden_dropout: float = 0.0  # inside the feed-forward network
     init_std: float = 0.02  # of the initial weights
     labels: int = from_data()
     first: int = from_data(2)
     last: int = from_data(2)
-    classifier_dropout: float = 0.0
+    classifier_dropout: float = 0.0  # in the head of a classifier
 
     def __post_init__(self):
         check(self)

@@ -31,24 +31,17 @@ GROWTH = ((1_000_000, "tiny"), (50_000_000, "small"))  # tokens of the text
 
 @dataclass(frozen=True)
 class RNNLanguageModelConfig:
-    """`tied` "all": one matrix reads words and says them.
-
-    `dropout` is of what the last layer says; `input_dropout` (of embeddings) and `layer_dropout` (between layers) are the
-    same unless set: the same part at every place of a sequence. `word_dropout` leaves out whole words, `weight_dropout`
-    weights that remember.
-    """
-
     vocab_size: int = from_data()
     cell: Literal["rnn", "lstm", "gru"] = "lstm"
-    dim: int = 650
-    hidden: int = 650
+    dim: int = 650  # width of embeddings
+    hidden: int = 650  # width of the hidden states
     layers: int = 2
-    tied: Literal["all", "target", "none"] = "all"
-    dropout: float = 0.5
-    input_dropout: float | None = None
-    layer_dropout: float | None = None
-    word_dropout: float = 0.0
-    weight_dropout: float = 0.0
+    tied: Literal["all", "target", "none"] = "all"  # one matrix for input and output, or two
+    dropout: float = 0.5  # of the last layer's output
+    input_dropout: float | None = None  # of embeddings; as dropout by default
+    layer_dropout: float | None = None  # between layers; as dropout by default
+    word_dropout: float = 0.0  # of whole words
+    weight_dropout: float = 0.0  # of the weights from one state to the next
 
     def __post_init__(self):
         check(self)

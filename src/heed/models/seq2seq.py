@@ -44,27 +44,21 @@ SCORES = {
 
 @dataclass(frozen=True)
 class Seq2SeqConfig:
-    """`hidden` is the width of the states; of a bidirectional encoder each direction has half of it.
-
-    `order`: look at the source before each step of the decoder ("bahdanau"), or after it ("luong"); then `feeding`
-    gives the next step what was said. `reverse_source`: the encoder reads the source from its end.
-    """
-
     vocab_size: int = from_data()
     source_vocab_size: int | None = from_data(None)
     cell: Literal["rnn", "lstm", "gru"] = "lstm"
-    dim: int = 256
-    hidden: int = 512
+    dim: int = 256  # width of embeddings
+    hidden: int = 512  # width of the hidden states
     encoder_layers: int = 1
     decoder_layers: int = 1
-    bidirectional: bool = True
-    attention: Literal["off", "content", "additive", "dot", "general", "scaled-dot"] = "additive"
-    order: Literal["bahdanau", "luong"] = "bahdanau"
-    feeding: bool = False
-    reverse_source: bool = False
-    max_length: int = 1024
-    dropout: float = 0.2
-    tied: Literal["all", "target", "none"] = "all"
+    bidirectional: bool = True  # the encoder reads in both directions, each half of `hidden` wide
+    attention: Literal["off", "content", "additive", "dot", "general", "scaled-dot"] = "additive"  # docs/road.md
+    order: Literal["bahdanau", "luong"] = "bahdanau"  # attend before each step of the decoder, or after it
+    feeding: bool = False  # input feeding, with "luong"
+    reverse_source: bool = False  # the encoder reads the source from its end
+    max_length: int = 1024  # the longest text, special tokens included
+    dropout: float = 0.2  # of embeddings, between layers, and of the decoder's output
+    tied: Literal["all", "target", "none"] = "all"  # which share one matrix: source, target and output
 
     def __post_init__(self):
         check(self)

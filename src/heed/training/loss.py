@@ -1,6 +1,6 @@
 """A loss as sums and a count, so that parts of a batch add up to the whole."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -11,12 +11,23 @@ from torch import Tensor
 from heed.kernels.gradient_buffers import claim
 
 
+class Part(NamedTuple):
+    """One term of a loss, with a count of its own: a sum over what it counts."""
+
+    total: Float[Tensor, ""]
+    count: int
+
+
 class Loss(NamedTuple):
-    """`total` is what training minimizes; `nll` the plain -log p of the targets, for perplexity."""
+    """`total` is what training minimizes; `nll` the plain -log p of the targets, for perplexity.
+
+    `parts` are for the log. An objective with parts names them all in its attribute `parts`; a batch may lack some.
+    """
 
     total: Float[Tensor, ""]
     nll: Float[Tensor, ""]
     count: int
+    parts: Mapping[str, Part] | None = None
 
 
 def smoothed_cross_entropy(
