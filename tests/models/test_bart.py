@@ -80,7 +80,9 @@ def test_texts_with_different_numbers_of_end_marks_share_a_batch():
     model = Bart(LABELLED).double().eval()
     source = torch.tensor([[0, 5, 2, 2, 6, 2], [0, 5, 6, 7, 8, 2]])
     for i in range(2):
-        torch.testing.assert_close(model.classify_text(source)[i], model.classify_text(source[i : i + 1])[0], rtol=0, atol=1e-10)
+        torch.testing.assert_close(
+            model.classify_text(source)[i], model.classify_text(source[i : i + 1])[0], rtol=0, atol=1e-10
+        )
 
 
 @torch.no_grad()
@@ -88,7 +90,9 @@ def test_an_end_mark_in_the_padding_is_none():
     torch.manual_seed(0)
     model = Bart(LABELLED).double().eval()
     source, valid = torch.tensor([[0, 5, 2, 2, 2]]), torch.tensor([[True, True, True, False, False]])
-    torch.testing.assert_close(model.classify_text(source, valid), model.classify_text(source[:, :3]), rtol=0, atol=1e-10)
+    torch.testing.assert_close(
+        model.classify_text(source, valid), model.classify_text(source[:, :3]), rtol=0, atol=1e-10
+    )
 
 
 def test_a_text_without_an_end_mark_is_told():
