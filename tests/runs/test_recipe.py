@@ -181,6 +181,14 @@ def test_every_setting_of_a_model_can_be_set_but_what_the_data_decide(name):
             assert parse({**values, "model": model}).model.setting(field.name) == model[field.name]
 
 
+def test_none_leaves_a_setting_out_unless_it_is_a_choice():
+    model = read(None, [*DATA, assignment("model.tied=none"), assignment("model.dim=none")]).model
+    assert model.settings == {"tied": "none"}
+    assert read(None, [*DATA, ("model.folder", "runs/a"), assignment("model.dim=none")]).model.setting("dim") is None
+    with pytest.raises(ValueError, match=r"model\.dym: no such setting; did you mean dim\?"):
+        read(None, [*DATA, assignment("model.dym=none")])
+
+
 def test_the_size_of_the_vocabulary_is_no_setting():
     assert data_fields(TransformerConfig) == {"vocab_size", "source_vocab_size"}
     with pytest.raises(ValueError, match=r"^model\.vocab_size: the data decide it; leave it out$"):

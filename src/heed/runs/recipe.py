@@ -6,7 +6,7 @@ It is read in two passes: the names of the model and the task choose the datacla
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 from heed import config
 from heed.models import MODELS, System
@@ -137,7 +137,7 @@ def parse(values: Mapping[str, Any]) -> Recipe:
 
 def _model(values: Mapping[str, Any]) -> ModelChoice:
     own = {name: value for name, value in values.items() if name in OWN}
-    rest = {name: value for name, value in values.items() if name not in OWN and value is not None}
+    rest = {name: value for name, value in values.items() if name not in OWN}
     hints = {"name": str, "folder": str | None, "fresh": bool, "preset": str}
     own = {name: config.typed_value(hints[name], value, f"model.{name}") for name, value in own.items()}
     if own.get("folder"):
@@ -154,7 +154,13 @@ def model_settings(kind: type, values: Mapping[str, Any]) -> dict[str, Any]:
     for name in values:
         if name in config.data_fields(kind):
             raise ValueError(f"model.{name}: the data decide it; leave it out")
-    return config.typed(kind, values, "model.")
+    hints, chosen = get_type_hints(kind), {}
+    for name, value in values.items():
+        if value is not None or name not in hints:
+            chosen[name] = value
+        elif "none" in get_args(hints[name]):  # --set model.tied=none; any other none is a setting left out
+            chosen[name] = "none"
+    return config.typed(kind, chosen, "model.")
 
 
 def _task(values: dict[str, Any], model: ModelChoice) -> Task:
