@@ -1,9 +1,8 @@
 """What a run takes over from the pre-trained model that it starts from."""
 
-import pytest
 import torch
 
-from heed.runs.pretrained import check_fit, with_base_search
+from heed.runs.pretrained import with_base_search
 from heed.runs.recipe import parse
 from tests.helpers import translation_package
 
@@ -30,12 +29,3 @@ def test_without_a_pretrained_model_the_recipe_stays_as_it_is():
     own = recipe(beam=3)
     assert with_base_search(own, None) is own
     assert with_base_search(own, BASE._replace(facts={})) == own
-
-
-def test_a_model_that_cannot_learn_the_task_is_refused():
-    values = {"data": {"source": ["a"], "target": ["b"]}, "model": {"folder": "runs/a"}}
-    words = r"runs/a is a Identity, trained for translation: it cannot learn classification; set task\.name to 'translation'"
-    model = torch.nn.Identity()
-    model.config = None
-    with pytest.raises(ValueError, match=words):
-        check_fit(parse({**values, "task": {"name": "classification"}}), BASE._replace(model=model))

@@ -138,6 +138,12 @@ def parse(values: Mapping[str, Any]) -> Recipe:
 def _model(values: Mapping[str, Any]) -> ModelChoice:
     own = {name: value for name, value in values.items() if name in OWN}
     rest = {name: value for name, value in values.items() if name not in OWN}
+    known = {name: hint for system in MODELS.values() for name, hint in get_type_hints(system.config).items()}
+    for name in [name for name, value in rest.items() if value is None and name in known]:
+        if "none" in get_args(known[name]):
+            rest[name] = "none"  # a choice of model.tied; any other setting is left out
+        else:
+            del rest[name]
     hints = {"name": str, "folder": str | None, "fresh": bool, "preset": str}
     own = {name: config.typed_value(hints[name], value, f"model.{name}") for name, value in own.items()}
     if own.get("folder"):
@@ -154,13 +160,7 @@ def model_settings(kind: type, values: Mapping[str, Any]) -> dict[str, Any]:
     for name in values:
         if name in config.data_fields(kind):
             raise ValueError(f"model.{name}: the data decide it; leave it out")
-    hints, chosen = get_type_hints(kind), {}
-    for name, value in values.items():
-        if value is not None or name not in hints:
-            chosen[name] = value
-        elif "none" in get_args(hints[name]):  # --set model.tied=none; any other none is a setting left out
-            chosen[name] = "none"
-    return config.typed(kind, chosen, "model.")
+    return config.typed(kind, values, "model.")
 
 
 def _task(values: dict[str, Any], model: ModelChoice) -> Task:
