@@ -49,6 +49,7 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--bandwidth", type=float, help="GB/s; measured unless said")
     top.add_argument("--joeynmt", metavar="PYTHON", help="the python of a virtual environment with JoeyNMT")
+    top.add_argument("--before", type=Path, metavar="FOLDER", help="another checkout of heed, measured as heed-before")
     top.add_argument(
         "--patience", type=float, default=900.0, help="seconds until a system that does not answer is ended"
     )
@@ -108,6 +109,8 @@ def missing(system: System, args: argparse.Namespace) -> str | None:
     """Why a system cannot take part, or None."""
     if system.needs == "joeynmt":
         return None if args.joeynmt else "it needs a virtual environment of its own, --joeynmt PYTHON (docs/bench.md)"
+    if system.needs == "before":
+        return None if args.before else "it needs another checkout of heed, --before FOLDER"
     if system.needs and find_spec(system.needs) is None:
         return f"{system.needs} is not installed"
     if args.device == "cpu" and system.number == "bfloat16" and not machine.has_bf16():
@@ -172,13 +175,17 @@ def compare(args: argparse.Namespace, kind: str, best: Peaks, console: Console, 
 
     def start(system: System) -> Worker:
         python = args.joeynmt if system.needs == "joeynmt" else sys.executable
-        return Worker(system, args.device, args.threads, python, args.patience)
+        root = args.before.resolve() if system.needs == "before" else turns.ROOT
+        return Worker(system, args.device, args.threads, python, args.patience, root)
 
     at_work = Turns(there, start, say)
     with tempfile.TemporaryDirectory() as folder:
         if kind == "translate" and rows and there:
-            formats = sorted({system.needs for system in there if system.needs})
+            formats = sorted({system.needs for system in there if system.needs} - {"before"})
             turns.run_module("bench.shared", [folder, json.dumps(packed(rows[0])), *formats], args.threads)
+            if any(system.needs == "before" for system in there):  # each version reads the folder that it wrote
+                words = [f"{folder}/before", json.dumps(packed(rows[0]))]
+                turns.run_module("bench.shared", words, args.threads, args.before.resolve())
         try:
             for row in rows if there else []:
                 measured = at_work.measure(row, plan(args, kind), Path(folder))

@@ -114,6 +114,7 @@ def _train(cuda: bool) -> list[System]:
     ]  # fmt: skip
     every = [
         *own,
+        ("heed-before", "heed_train", "swift" if cuda else "eager", "before"),
         ("marian", "marian_train", "eager", "transformers"),
         ("marian-compiled", "marian_train", "compiled", "transformers"),
         ("torch", "torch_train", "eager", "torch"),
@@ -126,6 +127,7 @@ def _train(cuda: bool) -> list[System]:
 def _translate(cuda: bool) -> list[System]:
     every = [
         System("heed", "heed_translate", "auto", None, "bfloat16" if cuda else "int8"),
+        System("heed-before", "heed_translate", "auto", "before", "bfloat16" if cuda else "int8"),
         System("heed-torch", "heed_translate", "float32"),
         System("heed-bf16", "heed_translate", "bfloat16", None, "bfloat16"),
         System("marian", "marian_translate", "float32", "transformers"),

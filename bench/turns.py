@@ -35,12 +35,12 @@ class Plan(NamedTuple):
 class Worker:
     """The other side of bench/worker.py."""
 
-    def __init__(self, system: System, device: str, threads: int, python: str, patience: float):
+    def __init__(self, system: System, device: str, threads: int, python: str, patience: float, root: Path = ROOT):
         self.system, self.patience = system, patience
         self.log = tempfile.TemporaryFile("w+")  # noqa: SIM115 (closed with the worker)
         command = [python, "-m", "bench.worker", system.module, system.how, device, str(threads)]
         self.process = subprocess.Popen(
-            command, cwd=ROOT, env=environment(threads), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log,
+            command, cwd=root, env=environment(threads, root), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log,
             text=True,
         )  # fmt: skip
 
@@ -85,10 +85,10 @@ class Worker:
         return lines[-1] if lines else "none"
 
 
-def environment(threads: int) -> dict[str, str]:
-    """That of a process whose libraries use so many threads."""
+def environment(threads: int, root: Path = ROOT) -> dict[str, str]:
+    """The environment of a process of the checkout `root` whose libraries use this many threads."""
     named = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(threads))
-    path = os.pathsep.join(filter(None, (str(ROOT / "src"), str(ROOT), os.environ.get("PYTHONPATH"))))
+    path = os.pathsep.join(filter(None, (str(root / "src"), str(root), os.environ.get("PYTHONPATH"))))
     return {**os.environ, **named, "PYTHONPATH": path, "TOKENIZERS_PARALLELISM": "false"}
 
 
@@ -135,7 +135,8 @@ class Turns:
     def _build(self, at_work: dict[str, Worker], row: Row, folder: Path | None, found: Measured) -> None:
         """All at once: imports take long, and are not what is measured."""
         for worker in at_work.values():
-            worker.send("build", row=packed(row), folder=str(folder) if folder else None)
+            own = folder / "before" if folder and worker.system.needs == "before" else folder
+            worker.send("build", row=packed(row), folder=str(own) if own else None)
         for name in list(at_work):
             self._try(at_work, name, found, lambda own: found.versions.update(own.answer()["versions"]))
 
@@ -174,10 +175,10 @@ class Turns:
             self.workers.pop(name).close()
 
 
-def run_module(name: str, words: Sequence[str], threads: int) -> str:
+def run_module(name: str, words: Sequence[str], threads: int, root: Path = ROOT) -> str:
     """What `python -m NAME WORDS` prints."""
     found = subprocess.run(
-        [sys.executable, "-m", name, *words], cwd=ROOT, env=environment(threads), capture_output=True, text=True
+        [sys.executable, "-m", name, *words], cwd=root, env=environment(threads, root), capture_output=True, text=True
     )
     if found.returncode:
         raise ValueError(f"python -m {name} ended with code {found.returncode}: {found.stderr.strip()[-2000:]}")

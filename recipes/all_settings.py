@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, Field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from heed.config import data_fields, to_toml
 from heed.models import MODELS
@@ -32,7 +32,10 @@ def text() -> str:
         lines.append(f"[{name}]")
         if name == "task":
             lines += [line("name", task.name, f"or {', '.join(repr(n) for n in TASKS if n != task.name)}")]
-            lines += [*section(task.Settings), *others("task", {n: t.Settings for n, t in TASKS.items() if n != task.name})]
+            lines += [
+                *section(task.Settings),
+                *others("task", {n: t.Settings for n, t in TASKS.items() if n != task.name}),
+            ]
         elif name == "model":
             lines += [line("name", model.name, f"or {', '.join(repr(n) for n in MODELS if n != model.name)}")]
             lines += [one for one in section(ModelChoice) if re.match(rf"(# )?({'|'.join(OWN[1:])}) =", one)]
@@ -55,10 +58,14 @@ def others(section_name: str, kinds: Mapping[str, type], systems: Mapping[str, A
 
 
 def section(kind: type, values: Mapping[str, Any] | None = None) -> Iterator[str]:
-    comments = comments_of(kind)
+    comments, hints = comments_of(kind), get_type_hints(kind)
     for field in fields(kind):
         if field.name not in data_fields(kind) and field.name != "settings":
-            yield line(field.name, (values or {}).get(field.name, default(field)), comments.get(field.name, ""))
+            choices = (
+                ", ".join(map(repr, get_args(hints[field.name]))) if get_origin(hints[field.name]) is Literal else ""
+            )
+            comment = "; ".join(filter(None, (choices, comments.get(field.name))))
+            yield line(field.name, (values or {}).get(field.name, default(field)), comment)
 
 
 def line(name: str, value: Any, comment: str) -> str:

@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 import torch
 
-from heed.data.batching import collate, labelled, plan, plan_packed
+from heed.data.batching import collate, collate_labelled, plan, plan_packed
 from heed.data.packing import pack
 from heed.models.transformer import Transformer, TransformerConfig
 from heed.runs.execution_plan import plan_execution
@@ -126,7 +126,7 @@ def test_what_cannot_go_end_to_end_says_so():
     ):
         plan_for(objective=ClassificationLoss(0.1), task=CLASSIFICATION, packed=True)
     found = plan_for(CUDA, objective=ClassificationLoss(0.1), task=CLASSIFICATION, precision="bfloat16")
-    assert found.grouping is plan and found.collate is labelled
+    assert found.grouping is plan and found.collate is collate_labelled
 
 
 @pytest.mark.parametrize("able", [False, True])

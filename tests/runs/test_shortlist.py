@@ -12,7 +12,7 @@ from heed.data.readers import Line
 from heed.data.shortlist import Shortlist, TranslationTable
 from heed.data.synthetic import phrasebook
 from heed.decoding.config import DecodingConfig
-from heed.decoding.limits import among, ruled
+from heed.decoding.limits import allow_only, apply_rules
 from heed.models.transformer import Transformer, TransformerConfig
 from heed.products.translator.translator import Translator
 from heed.runs.recipe import parse
@@ -98,9 +98,9 @@ def test_the_shortest_that_costs_nothing_is_chosen(vocabularies, model, lines, m
     table = TranslationTable(*(np.zeros(0, np.int64),) * 2, np.zeros(0), 0)
     pairs = [(text, one.text) for text, one in zip(some, own, strict=True)]
     assert len(pairs) > 3
-    monkeypatch.setattr(choosing, "short", lambda *_: iter((without, with_it, all_of_it)))
+    monkeypatch.setattr(choosing, "by_size", lambda *_: iter((without, with_it, all_of_it)))
     assert choosing.choose(model, vocabularies, table, pairs, 100) is with_it
-    monkeypatch.setattr(choosing, "short", lambda *_: iter((without,)))
+    monkeypatch.setattr(choosing, "by_size", lambda *_: iter((without,)))
     assert choosing.choose(model, vocabularies, table, pairs, 100) is None
     assert choosing.choose(model, vocabularies, table, [], 100) is None
 
@@ -108,7 +108,7 @@ def test_the_shortest_that_costs_nothing_is_chosen(vocabularies, model, lines, m
 def test_a_sentence_says_what_is_on_its_own_list():
     lists = torch.tensor([[True, False, True, False], [False, True, False, True]])
     logits, sentence = torch.zeros(3, 4), torch.tensor([0, 1, 0])
-    found = ruled(logits, torch.zeros(3, 0, dtype=torch.long), sentence, [among(lists)])
+    found = apply_rules(logits, torch.zeros(3, 0, dtype=torch.long), sentence, [allow_only(lists)])
     assert (found > -torch.inf).tolist() == lists[sentence].tolist()
 
 

@@ -183,7 +183,7 @@ def _learned(folder: str):
         raise ValueError(
             f'{folder} has learned no positions: --model wants a model trained with positions = "learned", or a BART'
         )
-    return part.places.weight.detach()[part.before :]
+    return part.places.weight.detach()[part.offset :]
 
 
 def _scaling(args: argparse.Namespace):

@@ -45,6 +45,7 @@ class BartConfig:
 class Bart(EncoderDecoder):
     """Norms after each sublayer and on the embeddings, learned positions on each side, one matrix for all tokens."""
 
+    capabilities = ("packed", "fused", "cuda_search", "ctranslate2")
     HEAD = ("head.", "bias")  # what a task replaces: the head of a classifier, or the bias of what writes
 
     def __init__(self, config: BartConfig):
@@ -52,7 +53,7 @@ class Bart(EncoderDecoder):
         c = config
         self.tokens = nn.Embedding(c.vocab_size, c.dim)
         self.source_tokens = self.output = None
-        self.positions, self.source_positions = (Learned(c.max_length, c.dim, before=2) for _ in range(2))
+        self.positions, self.source_positions = (Learned(c.max_length, c.dim, offset=2) for _ in range(2))
         self.norm, self.source_norm = (nn.LayerNorm(c.dim) for _ in range(2))
         self.scale = math.sqrt(c.dim) if c.scaled else 1.0
         self.dropout = nn.Dropout(c.dropout)

@@ -39,6 +39,8 @@ class MarianConfig:
 class Marian(EncoderDecoder):
     """Norms after each sublayer, sinusoids in halves, a bias for each token of the output."""
 
+    capabilities = ("packed", "fused", "cuda_search", "ctranslate2")
+
     def __init__(self, config: MarianConfig):
         super().__init__(config)
         c = config

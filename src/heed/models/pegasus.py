@@ -39,6 +39,8 @@ class PegasusConfig:
 class Pegasus(EncoderDecoder):
     """Norms before each sublayer and after the last layer, sinusoids in halves, one matrix for all tokens."""
 
+    capabilities = ("packed", "fused", "cuda_search", "ctranslate2")
+
     def __init__(self, config: PegasusConfig):
         super().__init__(config)
         c = config

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from heed.config import from_data
 from heed.models.encoder_decoder import check
-from heed.nn.dropout import Locked, forgetful, whole_words
+from heed.nn.dropout import VariationalDropout, weight_dropout, word_dropout
 from heed.nn.recurrent import GRU, LSTM, RNN, State
 
 CELLS = {"rnn": RNN, "lstm": LSTM, "gru": GRU}
@@ -63,8 +63,8 @@ class RNNLanguageModel(nn.Module):
         between, before = (c.dropout if own is None else own for own in (c.layer_dropout, c.input_dropout))
         self.tokens = nn.Embedding(c.vocab_size, c.dim)
         self.net = CELLS[c.cell](c.dim, c.hidden, c.layers)
-        self.net.dropout = Locked(between)
-        self.before, self.after = Locked(before), Locked(c.dropout)
+        self.net.dropout = VariationalDropout(between)
+        self.before, self.after = VariationalDropout(before), VariationalDropout(c.dropout)
         tied = c.tied == "all"
         self.down = nn.Linear(c.hidden, c.dim) if tied and c.hidden != c.dim else None
         self.output = None if tied else nn.Linear(c.hidden, c.vocab_size, bias=False)
@@ -80,8 +80,8 @@ class RNNLanguageModel(nn.Module):
         """What is known after each token, from which the next is told; `state` then remembers these tokens too."""
         c, x = self.config, self.tokens(tokens)
         if self.training and c.word_dropout:
-            x = x * whole_words(tokens, c.vocab_size, c.word_dropout)
-        with forgetful(self.net, c.weight_dropout):
+            x = x * word_dropout(tokens, c.vocab_size, c.word_dropout)
+        with weight_dropout(self.net, c.weight_dropout):
             x, after = self.net(self.before(x), state)
         if state is not None:
             state.layers = after.layers
@@ -96,7 +96,7 @@ class RNNLanguageModel(nn.Module):
 
     def start(self, rows: int) -> State:
         """Nothing read yet, for so many rows."""
-        return self.net.start(rows)
+        return self.net.zero_state(rows)
 
     def step(self, tokens: Int[Tensor, " b"], state: State) -> Float[Tensor, "b vocab"]:
         """The scores of what follows one more token in each row."""

@@ -11,7 +11,7 @@ from torch import nn
 from heed.config import from_data
 from heed.models.encoder_decoder import EncoderDecoder, check, layer, source_size
 from heed.nn import init
-from heed.nn.local import Convolution, Restricted
+from heed.nn.local import Convolution, WindowedAttention
 from heed.nn.positions import Learned, Sinusoidal
 from heed.nn.transformer import Layer, PostNorm, PreNorm, Stack
 
@@ -65,6 +65,8 @@ PRESETS = {
 class Transformer(EncoderDecoder):
     """Source and target tokens in, the scores of each next target token out."""
 
+    capabilities = ("packed", "fused", "cuda_search", "ctranslate2")
+
     def __init__(self, config: TransformerConfig):
         super().__init__(config)
         c = config
@@ -91,7 +93,7 @@ def _layer(c: TransformerConfig, cross: bool = False, own: nn.Module | None = No
 def _neighbours(c: TransformerConfig) -> nn.Module | None:
     """What an encoder has instead of self-attention over the whole source, if it has."""
     if c.encoder == "restricted":
-        return Restricted(c.dim, c.heads, c.window, dropout=c.attention_dropout)
+        return WindowedAttention(c.dim, c.heads, c.window, dropout=c.attention_dropout)
     return Convolution(c.dim, c.kernel) if c.encoder == "convolution" else None
 
 

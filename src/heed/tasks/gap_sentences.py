@@ -45,13 +45,13 @@ class GapSentencesLoss:
     def __call__(self, model: EncodesAndDecodes, batch: Batch) -> Loss:
         memory = model.encode(batch.source, batch.valid)
         states = model.decode(batch.target, memory, batch.valid)
-        logits = model.project(states.flatten(0, 1).index_select(0, batch.places))
+        logits = model.project(states.flatten(0, 1).index_select(0, batch.positions))
         loss, _ = smoothed_cross_entropy(logits, batch.expected, self.smoothing)
         parts = {"gap_sentences": Part(loss.total.detach(), loss.count)}
-        if batch.hidden is None or not len(batch.hidden):
+        if batch.masked_positions is None or not len(batch.masked_positions):
             return loss._replace(parts=parts)
-        guesses = model.project(memory.flatten(0, 1).index_select(0, batch.hidden))
-        words, _ = smoothed_cross_entropy(guesses, batch.answers, self.smoothing)
+        guesses = model.project(memory.flatten(0, 1).index_select(0, batch.masked_positions))
+        words, _ = smoothed_cross_entropy(guesses, batch.masked_tokens, self.smoothing)
         parts["masked_words"] = Part(words.total.detach(), words.count)
         return loss._replace(total=loss.total + words.total, parts=parts)
 

@@ -108,7 +108,7 @@ def _with_rest(loss: Loss, name: str) -> Loss:
 
 def _logits(model: EncodesAndDecodes, batch: Batch) -> torch.Tensor:
     states = model.decode(batch.target, model.encode(batch.source, batch.valid), batch.valid)
-    return model.project(states.flatten(0, 1).index_select(0, batch.places))
+    return model.project(states.flatten(0, 1).index_select(0, batch.positions))
 
 
 def _states(model: EncodesAndDecodes, batch: Packed) -> torch.Tensor:
@@ -117,5 +117,5 @@ def _states(model: EncodesAndDecodes, batch: Packed) -> torch.Tensor:
 
 def _twice(batch: Batch) -> Batch:
     source, valid, target = (part.repeat(2, 1) for part in (batch.source, batch.valid, batch.target))
-    places = torch.cat([batch.places, batch.places + batch.target.numel()])
+    places = torch.cat([batch.positions, batch.positions + batch.target.numel()])
     return Batch(source, valid, target, places, batch.expected)

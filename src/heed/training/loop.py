@@ -35,13 +35,13 @@ class Progress(NamedTuple):
 class ForwardBackward(Protocol):
     """Runs the forward and backward passes of one batch, in place of the objective and autograd.
 
-    Reading `sum` gives all gradients of the step as one flat tensor, of which those of the weights are views. A single
+    Reading `gradients` gives all gradients of the step as one flat tensor, of which those of the weights are views. A single
     process does not need that: `step` may do the optimizer's step as well, and return the norm of the gradient. If it
     returns None instead, it has left the gradients at the weights.
     """
 
     @property
-    def sum(self) -> Tensor: ...
+    def gradients(self) -> Tensor: ...
 
     def __call__(self, batch: Any) -> Loss: ...
 
@@ -115,7 +115,7 @@ def _update(
 ) -> Tensor:
     """An optimizer step from gradients that are sums over `count` tokens; returns the norm of their mean."""
     if forward_backward is not None and workers.world > 1:
-        workers.sum_gradients(forward_backward.sum)
+        workers.sum_gradients(forward_backward.gradients)
     elif forward_backward is not None:
         norm = forward_backward.step(optimizer, count, clip)
         if norm is not None:
