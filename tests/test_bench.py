@@ -194,7 +194,7 @@ def test_all_who_train_minimize_the_same_loss(monkeypatch):
         )
         module.build(row, "cpu", "eager")
     ours = model(row.shape)
-    loss = heed_train.Translation(rows.SMOOTHING)(
+    loss = heed_train.CrossEntropy(rows.SMOOTHING)(
         stubborn(ours, ours.decoder.layers[-1].mlp.norm), heed_train.collate(*zip(*batch, strict=True))
     )
     torch.testing.assert_close(torch.stack(found), (loss.total / loss.count).expand(2), rtol=0, atol=1e-5)

@@ -9,8 +9,8 @@ import pytest
 from bench import road
 
 from heed.config import assignment
-from heed.runs.models import model_config
 from heed.runs.recipe import read
+from tests.helpers import config_for
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def recipe(words):
 def test_every_system_is_one_that_heed_can_train(args, name):
     (words,) = road.commands(args, [name]).values()
     own = recipe(words)
-    config = model_config(own.model, 29_000, (8000, 8000), own.subwords.joint)
+    config = config_for(own.model, 29_000)
     assert (own.training.steps, config.dim) == (7, 8)
     assert own.data.source == [str(args.data / "train.de")] and own.data.valid_target == [str(args.data / "val.en.gz")]
     attends = getattr(config, "attention", "on") != "off"

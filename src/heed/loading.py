@@ -38,9 +38,9 @@ def product_of(name: str | Path, verb: str | None = None) -> type[Product] | Non
     if ctranslate2.is_one(path):
         _refuse_ctranslate2(path)
     facts = model_folder.read_config(path)
-    theirs = "model_type" in facts or "architectures" in facts
-    task = huggingface.task_of(path, facts) if theirs else facts.get("task", {}).get("name")
-    return _product(task, str(name), verb)
+    if "model_type" in facts or "architectures" in facts:
+        return _product(huggingface.task_of(path, facts), str(name), verb)
+    return _product(_task(path, facts), str(name), verb)
 
 
 def _product(task: str, name: str, verb: str | None) -> type[Product]:
@@ -76,8 +76,8 @@ def open_package(name: str | Path, revision: str | None = None) -> Package:
     facts = model_folder.read_config(path)
     if "model_type" in facts or "architectures" in facts:
         return huggingface.read(path)
-    own = _processors(path, facts)
-    task, rest = facts["task"]["name"], {k: v for k, v in facts.items() if k not in ("model", "task", "processors")}
+    task, own = _task(path, facts), _processors(path, facts)
+    rest = {name: value for name, value in facts.items() if name not in ("model", "task", "processors")}
     package = Package(model_folder.load(path), task, own, rest)
     if "target" in own:
         return package._replace(shortlist=shortlist.read(path, ctranslate2.names(own["target"])))
@@ -110,10 +110,14 @@ def _refuse_ctranslate2(path: Path) -> None:
     )
 
 
-def _processors(folder: Path, facts: dict[str, Any]) -> dict[str, Any]:
-    said, model = facts.get("processors"), facts.get("model", {})
-    if not said:
+def _task(folder: Path, facts: dict[str, Any]) -> str:
+    if not facts.get("processors"):
         raise ValueError(f"{folder}/config.json names no subwords: it cannot read text")
+    return facts.get("task", {}).get("name", "translation")
+
+
+def _processors(folder: Path, facts: dict[str, Any]) -> dict[str, Any]:
+    said, model = facts["processors"], facts.get("model", {})
     found = processors.read(folder, said)
     sizes = {"source": model.get("source_vocab_size") or model.get("vocab_size")}
     for name, own in found.items():

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 import torch
 
-from heed.models.bart import Bart, BartClassifier, BartClassifierConfig, BartConfig
+from heed.models.bart import Bart, BartConfig
 
 SMALL = {
     "vocab_size": 31,
@@ -17,7 +17,7 @@ SMALL = {
     "max_length": 12,
 }
 CONFIG = BartConfig(**SMALL)
-LABELLED = BartClassifierConfig(**SMALL, labels=4, first=2, last=2, init_std=0.3)
+LABELLED = BartConfig(**SMALL, labels=4, first=2, last=2, init_std=0.3)
 
 
 def test_two_rows_stand_before_the_first_place_and_are_never_read():
@@ -56,7 +56,7 @@ def test_the_bias_of_a_checkpoint_is_kept_and_not_learned():
 
 
 def test_a_classifier_has_bart_and_a_head_in_place_of_the_bias():
-    bart, classifier = set(Bart(CONFIG).state_dict()), set(BartClassifier(LABELLED).state_dict())
+    bart, classifier = set(Bart(CONFIG).state_dict()), set(Bart(LABELLED).state_dict())
     assert bart - classifier == {"bias"}
     assert classifier - bart == {"head.dense.weight", "head.dense.bias", "head.out.weight", "head.out.bias"}
 
@@ -64,33 +64,37 @@ def test_a_classifier_has_bart_and_a_head_in_place_of_the_bias():
 @torch.no_grad()
 def test_what_shares_a_batch_with_a_text_does_not_change_its_label():
     torch.manual_seed(0)
-    model = BartClassifier(LABELLED).double().eval()
+    model = Bart(LABELLED).double().eval()
     texts = [[0, 5, 6, 2], [0, 7, 8, 9, 10, 11, 2], [0, 2]]
     source = torch.tensor([text + [1] * (7 - len(text)) for text in texts])
     valid = torch.tensor([[True] * len(text) + [False] * (7 - len(text)) for text in texts])
-    together = model(source, valid)
+    together = model.classify_text(source, valid)
     assert together.shape == (3, 4)
     for row, text in zip(together, texts, strict=True):
-        torch.testing.assert_close(model(torch.tensor([text]))[0], row, rtol=0, atol=1e-10)
+        torch.testing.assert_close(model.classify_text(torch.tensor([text]))[0], row, rtol=0, atol=1e-10)
 
 
 @torch.no_grad()
 def test_texts_with_different_numbers_of_end_marks_share_a_batch():
     torch.manual_seed(0)
-    model = BartClassifier(LABELLED).double().eval()
+    model = Bart(LABELLED).double().eval()
     source = torch.tensor([[0, 5, 2, 2, 6, 2], [0, 5, 6, 7, 8, 2]])
     for i in range(2):
-        torch.testing.assert_close(model(source)[i], model(source[i : i + 1])[0], rtol=0, atol=1e-10)
+        torch.testing.assert_close(
+            model.classify_text(source)[i], model.classify_text(source[i : i + 1])[0], rtol=0, atol=1e-10
+        )
 
 
 @torch.no_grad()
 def test_an_end_mark_in_the_padding_is_none():
     torch.manual_seed(0)
-    model = BartClassifier(LABELLED).double().eval()
+    model = Bart(LABELLED).double().eval()
     source, valid = torch.tensor([[0, 5, 2, 2, 2]]), torch.tensor([[True, True, True, False, False]])
-    torch.testing.assert_close(model(source, valid), model(source[:, :3]), rtol=0, atol=1e-10)
+    torch.testing.assert_close(
+        model.classify_text(source, valid), model.classify_text(source[:, :3]), rtol=0, atol=1e-10
+    )
 
 
 def test_a_text_without_an_end_mark_is_told():
     with pytest.raises(ValueError, match=r"a text has no end mark \(id 2\): the state there is what is classified"):
-        BartClassifier(LABELLED)(torch.tensor([[0, 5, 2], [0, 5, 6]]))
+        Bart(LABELLED).classify_text(torch.tensor([[0, 5, 2], [0, 5, 6]]))

@@ -1,9 +1,24 @@
-"""Model folders: who may read them."""
+"""Model folders: who may read them, and those of earlier versions."""
 
+import json
+
+import pytest
 import torch
 
-from heed.files import write_text
-from heed.models.folder import read_weights, write_weights
+import heed
+from heed.data.synthetic import phrasebook
+from heed.files import write_json, write_text
+from heed.loading import open_package, write_package
+from heed.models.bart import Bart, BartConfig
+from heed.models.folder import CONFIG, read_weights, upgraded, write_weights
+from heed.models.package import Package
+from heed.models.rnn_lm import RNNLanguageModel, RNNLanguageModelConfig
+from heed.models.transformer import Transformer, TransformerConfig
+from heed.version import __version__
+from heed.vocabularies import folder as vocabularies
+from heed.vocabularies.labels import Labels
+from heed.vocabularies.sentencepiece import SubwordsConfig, learn
+from tests.helpers import translation_package
 
 
 def test_weights_may_be_read_by_whom_the_other_files_may_be(tmp_path):
@@ -13,3 +28,90 @@ def test_weights_may_be_read_by_whom_the_other_files_may_be(tmp_path):
     assert (tmp_path / "model.safetensors").stat().st_mode == (tmp_path / "README.md").stat().st_mode
     assert read_weights(tmp_path / "model.safetensors")["a"].tolist() == [0, 1, 2]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["README.md", "model.safetensors"]
+
+
+# folders that earlier versions wrote
+
+
+TEXTS = [text for pair in phrasebook.pairs("train", 60) for text in (pair.source, pair.target)]
+SMALL = {"dim": 16, "heads": 2, "hidden": 24, "encoder_layers": 1, "decoder_layers": 1, "max_length": 20}
+
+
+def earlier(folder, package, subwords, **facts):
+    """A folder of the package as an earlier version wrote it."""
+    write_package(package, folder)
+    values = json.loads((folder / CONFIG).read_text("utf-8"))
+    for name in ("task", "processors"):
+        del values[name]
+    write_json(folder / CONFIG, {**values, "subwords": subwords, **facts})
+    return folder
+
+
+def same_model(one, other):
+    assert type(one) is type(other) and one.config == other.config
+    return all(torch.equal(weight, other.state_dict()[name]) for name, weight in one.state_dict().items())
+
+
+@pytest.mark.parametrize("joint", [True, False])
+def test_a_translator_of_an_earlier_version_is_read(tmp_path, joint):
+    own = learn(TEXTS, SubwordsConfig(), 600)
+    target = own if joint else learn(TEXTS[1::2], SubwordsConfig(), 350)
+    sizes = {} if joint else {"source_vocab_size": len(own), "tied": "target"}
+    package = translation_package(
+        Transformer(TransformerConfig(len(target), **SMALL, **sizes)), (own, target), {"max_source": 9}
+    )
+    files = (
+        {"source": "subwords.spm", "target": "subwords.spm"}
+        if joint
+        else {"source": "source.spm", "target": "target.spm"}
+    )
+    found = open_package(
+        earlier(tmp_path / "old", package, files, trained={"task": "translation", "weights": "step 3"})
+    )
+    assert same_model(found.model, package.model)
+    assert (found.task, list(found.processors)) == ("translation", ["source", "target"])
+    assert [part.key() for part in found.vocabularies] == [own.key(), target.key()]
+    assert found.facts == {
+        "max_source": 9,
+        "heed": __version__,
+        "trained": {"task": "translation", "weights": "step 3"},
+    }
+    write_package(found, tmp_path / "new")  # and written as this version does
+    facts = json.loads((tmp_path / "new" / CONFIG).read_text("utf-8"))
+    assert facts["task"] == {"name": "translation"} and "subwords" not in facts
+    assert {side: own["file"] for side, own in facts["processors"].items()} == files
+
+
+def test_a_classifier_of_an_earlier_version_is_read(tmp_path):
+    text, labels = vocabularies.learn("bart", TEXTS, 500)[0], ["good", "bad"]
+    ends = {"labels": 2, "first": text.marks.first, "last": text.marks.last}
+    model = Bart(BartConfig(len(text), **SMALL, **ends)).eval()
+    package = Package(model, "classification", {"text": text, "labels": Labels(labels)}, {})
+    folder = earlier(tmp_path, package, {"kind": "bart"}, labels=labels)
+    facts = json.loads((folder / CONFIG).read_text("utf-8"))
+    facts["model"]["name"] = "bart-classifier"
+    write_json(folder / CONFIG, facts)
+    found = open_package(folder)
+    assert same_model(found.model, model)
+    assert (found.task, list(found.processors)) == ("classification", ["text", "labels"])
+    assert found.processors["labels"].names == labels and found.processors["text"].key() == text.key()
+    (answer,) = heed.load(folder, "cpu").classify(["one text"])
+    assert answer.label in labels
+
+
+def test_a_language_model_of_an_earlier_version_is_read(tmp_path):
+    own = learn(TEXTS, SubwordsConfig(), 600)
+    model = RNNLanguageModel(RNNLanguageModelConfig(len(own), dim=8, hidden=8, layers=1)).eval()
+    package = Package(model, "language", {"text": own}, {})
+    found = open_package(earlier(tmp_path, package, {"source": "subwords.spm", "target": "subwords.spm"}))
+    assert same_model(found.model, model)
+    assert (found.task, list(found.processors)) == ("language", ["text"])
+    assert found.processors["text"].key() == own.key()
+    assert heed.load(tmp_path, "cpu").verbs[0] == "generate"
+
+
+def test_only_what_an_earlier_version_wrote_is_upgraded():
+    new = {"model": {"name": "bart"}, "task": {"name": "translation"}, "processors": {"source": {"kind": "bart"}}}
+    assert upgraded(new, "") == new
+    with pytest.raises(ValueError, match=r"^here: subwords\.target is 7; it must be text in quotes$"):
+        upgraded({"model": {"name": "bart"}, "subwords": {"source": "a.spm", "target": 7}}, "here: ")

@@ -16,7 +16,7 @@ from heed.kernels import fused_stack
 from heed.models.folder import load, save
 from heed.models.seq2seq import SCORES, Seq2Seq, Seq2SeqConfig
 from heed.nn.recurrent import State
-from heed.tasks.translation import RDrop, Translation
+from heed.tasks.sequence_loss import CrossEntropy, RDrop
 
 SIZES = {"dim": 6, "hidden": 8, "encoder_layers": 2, "decoder_layers": 2, "max_length": 30, "dropout": 0.0}
 LOOKING = [{"attention": name, "order": order} for name in SCORES for order in ("bahdanau", "luong")]
@@ -211,7 +211,7 @@ def test_sentences_end_to_end_give_what_rows_give(model, slots):
     losses, gradients = [], []
     for batch in (collate(SOURCE, TARGET), pack(SOURCE, TARGET, slots=slots)):
         model.zero_grad()
-        losses.append(Translation(0.1)(model, batch))
+        losses.append(CrossEntropy(0.1)(model, batch))
         losses[-1].total.backward()
         gradients.append([weight.grad.clone() for weight in model.parameters()])
     same(losses[1].total, losses[0].total)
@@ -257,7 +257,7 @@ def test_it_learns_to_copy(kind):
     sources = [list(word) for word in itertools.product(range(4, 7), repeat=2)]
     batch = collate(sources, sources)
     for _ in range(60):
-        loss = Translation(0.0)(model, batch)
+        loss = CrossEntropy(0.0)(model, batch)
         (loss.total / loss.count).backward()
         optimizer.step()
         optimizer.zero_grad()

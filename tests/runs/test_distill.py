@@ -12,12 +12,12 @@ from heed.config import assignment
 from heed.data.synthetic import phrasebook
 from heed.evaluation.translation import metrics
 from heed.loading import load, write_package
-from heed.models.package import Package
-from heed.models.transformer import SIZES, Transformer
+from heed.models.transformer import PRESETS, Transformer
 from heed.runs import distill
 from heed.runs import recipe as recipes
-from heed.runs.teacher import check_room
+from heed.runs.teacher import check_vocab_size
 from heed.vocabularies.sentencepiece import SubwordsConfig, learn
+from tests.helpers import translation_package
 from tests.products.conftest import drawn
 
 LINES = 20
@@ -46,7 +46,7 @@ def pairs():
 def model_folder(folder: Path, subwords, seed: int) -> Path:
     """A model that has learned nothing, but says different things of different texts."""
     facts = {"decoding": {"beam": 3, "max_length": 6}, "max_source": 48}
-    write_package(Package(drawn(subwords, seed).float(), (subwords, subwords), facts), folder)
+    write_package(translation_package(drawn(subwords, seed).float(), (subwords, subwords), facts), folder)
     return folder
 
 
@@ -232,9 +232,9 @@ def test_when_all_is_translated_the_teacher_is_not_needed(plan, teachers, tmp_pa
     distill.make(chosen, tmp_path / "run")
     before = made(tmp_path / "run")
     shutil.rmtree(teacher)
-    path = distill.make(
-        dataclasses.replace(chosen, training=dataclasses.replace(chosen.training, steps=7)), tmp_path / "run"
-    )
+    longer = dataclasses.replace(chosen.recipe.training, steps=7)
+    changed = dataclasses.replace(chosen, recipe=dataclasses.replace(chosen.recipe, training=longer))
+    path = distill.make(changed, tmp_path / "run")
     assert made(tmp_path / "run") == before
     assert recipes.read(path, []).training.steps == 7
 
@@ -284,8 +284,8 @@ def test_a_student_may_hear_what_its_teacher_thinks(plan, teachers, tmp_path):
     for number in (1, 2):
         names, folder = [str(own) for own in teachers[:number]], tmp_path / str(number)
         asked = plan("distill.soft=0.3", "filters.max_length=60", f"distill.teacher={names}")
-        training = recipes.read(distill.make(asked, folder), []).training
-        assert (training.teacher, training.distillation_loss) == (names, 0.3)
+        settings = recipes.read(distill.make(asked, folder), []).task.settings
+        assert (settings.teacher, settings.distillation) == (names, 0.3)
 
 
 def test_a_teacher_that_cannot_be_heard_is_refused_before_it_translates(plan, tmp_path):
@@ -316,9 +316,8 @@ def test_two_vocabularies_stay_two(plan, teachers, subwords, pairs, tmp_path):
     other = learn([pair.target for pair in pairs], SubwordsConfig(), 350)
     package = load(teachers[0], "cpu")
     config = dataclasses.replace(package.model.config, source_vocab_size=len(subwords), vocab_size=len(other))
-    write_package(
-        Package(Transformer(config), (subwords, other), {"decoding": {"beam": 1, "max_length": 5}}), tmp_path / "two"
-    )
+    facts = {"decoding": {"beam": 1, "max_length": 5}}
+    write_package(translation_package(Transformer(config), (subwords, other), facts), tmp_path / "two")
     student = recipes.read(distill.make(plan(f"distill.teacher='{tmp_path}/two'"), tmp_path / "run"), []).subwords
     found = Path(student.source_model).read_bytes(), Path(student.target_model).read_bytes()
     assert found == (subwords.model, other.model)
@@ -335,12 +334,12 @@ def test_a_student_writes_with_few_layers_unless_it_is_said_otherwise(plan, tmp_
 @pytest.mark.parametrize("size", ["tiny", "small", "base"])
 @pytest.mark.parametrize("layers", [(6, 2), (12, 1)])
 def test_a_deep_and_shallow_preset_differs_in_its_layers_alone(size, layers):
-    deep = SIZES["{}-{}-{}".format(size, *layers)]
-    assert deep == {**SIZES[size], "encoder_layers": layers[0], "decoder_layers": layers[1]}
+    deep = PRESETS["{}-{}-{}".format(size, *layers)]
+    assert deep == {**PRESETS[size], "encoder_layers": layers[0], "decoder_layers": layers[1]}
 
 
 def test_every_preset_can_be_named():
-    for preset in SIZES:
+    for preset in PRESETS:
         assert recipes.read(None, [("data.phrasebook", 5), ("model.preset", preset)]).model.preset == preset
 
 
@@ -361,11 +360,11 @@ def test_a_plan_is_read_back_as_it_was_written(plan, tmp_path):
         (["distill.nbest=4", "distill.beam=2"], "distill.nbest is 4, but distill.beam is 2: a beam gives no more"),
         (["distill.soft=2.5"], "distill.soft is 2.5; it must be from 0 to 1"),
         (["distill.soft=0.5", "distill.vocabulary=own"], "distill.soft is 0.5, which needs the teacher's vocabulary"),
-        (["distill.soft=0.5", "training.teacher='a'"], "training.teacher is 'a', which heed distill sets: use distill.soft"),
+        (["distill.soft=0.5", "task.teacher='a'"], "task.teacher is 'a', which heed distill sets: use distill.soft"),
         (["distill.soft=0.5", "model.folder='a'"], "distill.soft is 0.5 and model.folder a: such a student has subwords of"),
-        (["distill.soft=0.5", "training.r_drop=5.0"], "distill.soft is 0.5 and training.r_drop is 5.0: a student has one or"),
-        (["training.teacher=['a', 'b']", "training.r_drop=1.0"], "training.teacher is 'a, b' and training.r_drop is 1.0: a"),
-        (["training.taught=1.5"], "training.taught is 1.5; it must be above 0 and no more than 1"),
+        (["distill.soft=0.5", "task.r_drop=5.0"], "distill.soft is 0.5 and task.r_drop is 5.0: a student has one or"),
+        (["task.teacher=['a', 'b']", "task.r_drop=1.0"], "task.teacher is 'a, b' and task.r_drop is 1.0: a"),
+        (["task.distillation=1.5"], "task.distillation is 1.5; it must be above 0 and no more than 1"),
         (["distill.take=0"], "distill.take is 0; it must be at least 1"),
         (["distill.nbest=4", "distill.take=5"], "distill.take is 5, but distill.nbest is 4: no more can be taken"),
         (["distill.nbest=4"], "distill.nbest is 4, which needs references: name them as data.target"),
@@ -416,8 +415,8 @@ def test_a_student_with_other_room_than_its_teacher_is_refused():
         own.config = SimpleNamespace(vocab_size=room)
         return own
 
-    check_room(model(20), "runs/a", model(20))
+    check_vocab_size(model(20), "runs/a", model(20))
     with pytest.raises(
-        ValueError, match=r"training\.teacher is runs/a, which has room for 20 subwords, and the model for 24"
+        ValueError, match=r"task\.teacher is runs/a, which has room for 20 subwords, and the model for 24"
     ):
-        check_room(model(20), "runs/a", model(24))
+        check_vocab_size(model(20), "runs/a", model(24))

@@ -86,7 +86,7 @@ def test_a_run_killed_five_times_ends_with_the_same_bits(tmp_path, environment, 
 def test_a_longer_run_killed_a_dozen_times_ends_with_the_same_bits(tmp_path, environment, final):
     settings = {
         "training.steps": 400, "training.checkpoint_every": 15, "training.log_every": 3, "training.ema": 0.95 if final == "ema" else 0.0,
-        "training.final": final, "training.r_drop": 1.0, "model.dropout": 0.2,
+        "training.final": final, "task.r_drop": 1.0, "model.dropout": 0.2,
     }  # fmt: skip
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     subprocess.run(command(whole, settings), env=environment, check=True)

@@ -6,11 +6,10 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from heed.runs.prepare import cache_folder, prepare
 
 from heed.data import corpus as corpora
 from heed.data.synthetic import phrasebook
-from heed.runs import prepare as preparing
+from heed.files import cache_folder
 from heed.runs.recipe import read
 from heed.vocabularies import sentencepiece
 
@@ -48,9 +47,22 @@ def recipe(files=None, **changes):
     return read(None, list(values.items()))
 
 
+def prepare(asked, tell=lambda what, done: None):
+    return asked.task.prepare(asked, None, tell)
+
+
+def is_joint(prepared):
+    """Whether both sides have one vocabulary, and so the model one source and target size."""
+    source, target = prepared.processors.values()
+    assert prepared.sizes["vocab_size"] == len(target)
+    assert prepared.sizes["source_vocab_size"] == (None if source is target else len(source))
+    assert prepared.defaults == ({} if source is target else {"tied": "target"})
+    return source is target
+
+
 def texts(prepared):
-    """The pairs of a corpus, spelled out again."""
-    sides = zip(prepared.subwords, (prepared.corpus.source, prepared.corpus.target), strict=True)
+    """The pairs of a corpus, decoded again."""
+    sides = zip(prepared.processors.values(), (prepared.train.source, prepared.train.target), strict=True)
     spelled = [[part.decode(side[i].tolist()) for i in range(len(side))] for part, side in sides]
     return list(zip(*spelled, strict=True))
 
@@ -63,9 +75,9 @@ def test_files_become_subwords_a_corpus_and_a_validation_set(files, cache):
     prepared = prepare(recipe(files))
     assert sorted(texts(prepared) + held(prepared)) == sorted(PAIRS)
     assert len(held(prepared)) == 6
-    assert prepared.joint
-    assert prepared.subwords[0] is prepared.subwords[1]
-    assert len(prepared.subwords[0]) == 320
+    assert is_joint(prepared)
+    assert list(prepared.processors) == ["source", "target"]
+    assert len(prepared.processors["source"]) == 320
     assert {path.name.split("-")[0] for path in cache.iterdir()} == {"corpus", "subwords"}
 
 
@@ -137,8 +149,8 @@ def test_duplicates_are_found_across_files(files, tmp_path):
     table.write_text(f"id\t{PAIRS[5][1]}\t{PAIRS[5][0]}\nid\tnoch mehr\teven more\n", "utf-8")
     names = {"data__source": [files[0], again[0]], "data__target": [files[1], again[1]]}
     prepared = prepare(recipe(**names, data__tsv=[str(table)], data__columns=[3, 2]))
-    assert prepared.corpus.report.taken["duplicate"] == 2
-    assert prepared.corpus.report.read == len(PAIRS) + 4
+    assert prepared.train.report.taken["duplicate"] == 2
+    assert prepared.train.report.read == len(PAIRS) + 4
     more = [("new text", "neuer Text"), ("even more", "noch mehr")]
     assert sorted(texts(prepared) + held(prepared)) == sorted(PAIRS + more)
 
@@ -159,9 +171,8 @@ def test_with_validation_files_nothing_is_held_out(files, tmp_path):
 
 def test_two_vocabularies_are_learned_each_from_its_side(files):
     prepared = prepare(recipe(files, subwords__joint=False, subwords__size=300))
-    source, target = prepared.subwords
-    assert source is not target
-    assert not prepared.joint
+    source, target = prepared.processors.values()
+    assert not is_joint(prepared)
     assert "".join(source.pieces(source.encode(["나무"])[0])) == "▁나무"
     assert "<0x" in "".join(target.pieces(target.encode(["나무"])[0]))
 
@@ -170,15 +181,15 @@ def test_subwords_that_are_given_are_used(files, tmp_path, cache):
     own = sentencepiece.learn([text for pair in PAIRS for text in pair], sentencepiece.SubwordsConfig(), 300)
     own.save(tmp_path / "own.spm")
     prepared = prepare(recipe(files, subwords__source_model=str(tmp_path / "own.spm")))
-    assert prepared.joint
-    assert prepared.subwords[0].model == own.model
+    assert is_joint(prepared)
+    assert prepared.processors["source"].model == own.model
     assert not list(cache.glob("subwords-*"))
 
 
 def test_text_is_kept_where_subwords_are_sampled(files):
-    assert prepare(recipe(files)).corpus.source.text is None
+    assert prepare(recipe(files)).train.source.text is None
     prepared = prepare(recipe(files, subwords__sampling=0.1))
-    assert [(prepared.corpus.source.text[0], prepared.corpus.target.text[0])] == texts(prepared)[:1]
+    assert [(prepared.train.source.text[0], prepared.train.target.text[0])] == texts(prepared)[:1]
 
 
 def test_the_rejected_are_written_where_it_was_asked(tmp_path):
@@ -226,5 +237,5 @@ def test_the_phrasebook_is_written_once_and_read_like_any_files(monkeypatch):
     prepared = prepare(asked)
     assert sorted(texts(prepared)) == sorted((target, source) for source, target in PAIRS)
     assert len(prepared.valid) == 5
-    assert preparing.prepare(asked).key == prepared.key
+    assert prepare(asked).key == prepared.key
     assert calls == [64]

@@ -1,17 +1,25 @@
 """Recipes: what a file says, what is said about it, and what becomes of it."""
 
 import re
+import runpy
 from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
-from heed.config import assignment, to_toml
+from heed.config import assignment, data_fields
+from heed.data.filters import FiltersConfig
+from heed.data.vectors import VectorsConfig
+from heed.decoding.config import DecodingConfig
 from heed.models import MODELS
-from heed.models.transformer import SIZES, Transformer, TransformerConfig
+from heed.models.transformer import PRESETS, Transformer, TransformerConfig
 from heed.runs import distill
-from heed.runs.models import choose_preset, model_config
-from heed.runs.recipe import DataConfig, ModelConfig, Recipe, differences, read
+from heed.runs.earlier import MOVED
+from heed.runs.recipe import ModelChoice, differences, parse, read
+from heed.tasks.translation import Translation, TranslationSettings
+from heed.training.config import TrainingConfig
+from heed.vocabularies.sentencepiece import SubwordsConfig
+from tests.helpers import config_for
 
 OURS = sorted(Path(__file__).parents[2].joinpath("recipes").glob("*.toml"))
 STUDENT = OURS[0].with_name("distill.toml")
@@ -26,13 +34,14 @@ def test_there_are_recipes():
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.name)
 def test_every_setting_of_our_recipes_is_one(path):
     recipe = read(path, [])
-    config = model_config(recipe.model, 10_000, (500, 500), recipe.subwords.joint)
+    config = config_for(recipe.model, 10_000)
     assert config.dim % getattr(config, "heads", 1) == 0
 
 
 def test_the_recipe_of_a_student_is_one_of_heed_distill():
     plan = distill.read(STUDENT, [("distill.teacher", ["runs/en-de"])])
-    assert plan.distill.soft and not plan.training.r_drop and plan.model.dim % plan.model.heads == 0
+    assert plan.distill.soft and not plan.recipe.task.settings.r_drop
+    assert plan.recipe.model.settings["dim"] % plan.recipe.model.settings["heads"] == 0
     with pytest.raises(
         ValueError, match=re.escape(f"{STUDENT}: [distill] is about a student: heed distill TEACHER {STUDENT}")
     ):
@@ -61,7 +70,7 @@ def full():
 @pytest.mark.parametrize("recipe", [*(read(path, []) for path in RECIPES), read(None, DATA), full()])
 def test_what_is_written_down_is_the_same_recipe(recipe, tmp_path):
     path = tmp_path / "recipe.toml"
-    path.write_text(to_toml(recipe), "utf-8")
+    path.write_text(recipe.to_toml(), "utf-8")
     assert read(path, []) == recipe
     assert not differences(recipe, read(path, []))
 
@@ -123,56 +132,112 @@ def test_differences_are_named_with_both_values():
     [(1, "tiny"), (99_999, "tiny"), (100_000, "small"), (999_999, "small"), (1_000_000, "base"), (10**8, "base")],
 )
 def test_a_corpus_has_the_size_that_it_can_feed(pairs, preset):
-    assert choose_preset(pairs) == preset
-    config = model_config(ModelConfig(), pairs, (500, 500), joint=True)
-    assert config == TransformerConfig(vocab_size=500, tied="all", norm="pre", **SIZES[preset])
+    assert MODELS["transformer"].preset_for(pairs) == preset
+    config = config_for(ModelChoice(), pairs)
+    assert config == TransformerConfig(vocab_size=500, tied="all", norm="pre", **PRESETS[preset])
 
 
-@pytest.mark.parametrize("preset", SIZES)
+@pytest.mark.parametrize(("tokens", "preset"), [(999_999, "tiny"), (1_000_000, "small"), (50_000_000, "base")])
+def test_a_language_model_has_the_size_that_its_text_can_feed(tokens, preset):
+    assert MODELS["rnn-lm"].preset_for(tokens) == preset
+
+
+@pytest.mark.parametrize("preset", PRESETS)
 def test_a_preset_that_is_named_holds_whatever_the_corpus(preset):
-    config = model_config(ModelConfig(preset=preset), 5, (500, 500), joint=True)
-    assert {name: getattr(config, name) for name in SIZES[preset]} == SIZES[preset]
+    config = config_for(ModelChoice(preset=preset), 5)
+    assert {name: getattr(config, name) for name in PRESETS[preset]} == PRESETS[preset]
 
 
 def test_the_base_preset_with_norms_after_the_sublayers_is_the_papers():
-    paper = ModelConfig(preset="base", norm="post")
-    assert model_config(paper, 5, (37_000, 37_000), joint=True) == TransformerConfig(vocab_size=37_000)
+    paper = ModelChoice(preset="base", settings={"norm": "post"})
+    assert config_for(paper, 5, 37_000, 37_000) == TransformerConfig(vocab_size=37_000)
 
 
 def test_what_is_set_goes_over_the_preset():
-    chosen = ModelConfig(preset="tiny", dim=64, dropout=0.0, norm="post", output_bias=False)
-    config = model_config(chosen, 5, (500, 500), joint=True)
-    assert (config.dim, config.dropout, config.norm, config.heads) == (64, 0.0, "post", SIZES["tiny"]["heads"])
+    settings = {"dim": 64, "dropout": 0.0, "norm": "post", "output_bias": False}
+    config = config_for(ModelChoice(preset="tiny", settings=settings), 5)
+    assert (config.dim, config.dropout, config.norm, config.heads) == (64, 0.0, "post", PRESETS["tiny"]["heads"])
 
 
 def test_two_vocabularies_tie_the_target_alone():
-    config = model_config(ModelConfig(preset="tiny"), 5, (300, 500), joint=False)
+    config = config_for(ModelChoice(preset="tiny"), 5, 300, 500)
     assert (config.source_vocab_size, config.vocab_size, config.tied) == (300, 500, "target")
     Transformer(config)
-    assert model_config(ModelConfig(tied="none"), 5, (300, 500), joint=False).tied == "none"
+    assert config_for(ModelChoice(settings={"tied": "none"}), 5, 300, 500).tied == "none"
 
 
-def test_every_setting_of_the_model_can_be_set():
-    given = {field.name for _, config in MODELS.values() for field in fields(config)}
-    by_the_data = {"vocab_size", "source_vocab_size", "labels", "first", "last"}
-    assert {field.name for field in fields(ModelConfig)} == given - by_the_data | {"preset", "name", "folder", "fresh"}
+@pytest.mark.parametrize("name", MODELS)
+def test_every_setting_of_a_model_can_be_set_but_what_the_data_decide(name):
+    kind = MODELS[name].config
+    sides = ["source"] if MODELS[name].task == "language" else ["source", "target"]
+    values = {"data": {side: ["a"] for side in sides}}
+    for field in fields(kind):
+        model = {"name": name, field.name: getattr(kind(vocab_size=9), field.name)}
+        if field.name in data_fields(kind):
+            model[field.name] = 9
+            with pytest.raises(ValueError, match=rf"^model\.{field.name}: the data decide it; leave it out$"):
+                parse({**values, "model": model})
+        else:
+            assert parse({**values, "model": model}).model.setting(field.name) == model[field.name]
+
+
+def test_none_leaves_a_setting_out_unless_it_is_a_choice():
+    model = read(None, [*DATA, assignment("model.tied=none"), assignment("model.dim=none")]).model
+    assert model.settings == {"tied": "none"}
+    assert read(None, [*DATA, ("model.folder", "runs/a"), assignment("model.dim=none")]).model.setting("dim") is None
+    with pytest.raises(ValueError, match=r"model\.dym: .*no such setting; did you mean dim\?"):
+        read(None, [*DATA, assignment("model.dym=none")])
+
+
+def test_the_size_of_the_vocabulary_is_no_setting():
+    assert data_fields(TransformerConfig) == {"vocab_size", "source_vocab_size"}
+    with pytest.raises(ValueError, match=r"^model\.vocab_size: the data decide it; leave it out$"):
+        read(None, [*DATA, ("model.vocab_size", 8000)])
 
 
 def test_a_recipe_needs_only_its_data():
-    assert read(None, DATA) == Recipe(data=read(None, DATA).data)
+    recipe = read(None, DATA)
+    assert (recipe.task, recipe.model) == (Translation(TranslationSettings()), ModelChoice())
+    assert (recipe.training, recipe.filters, recipe.subwords) == (TrainingConfig(), FiltersConfig(), SubwordsConfig())
+    assert (recipe.vectors, recipe.decoding) == (VectorsConfig(), DecodingConfig())
+    assert recipe.explicit == {"data.source", "data.target"}
 
 
 def test_all_settings_are_in_one_commented_file_with_their_defaults():
-    path = Path(__file__).parents[2] / "recipes" / "all-settings.toml"
-    named, section = set(), ""
-    for line in path.read_text().splitlines():
-        if line.startswith("["):
-            section = line.strip("[]")
-        elif found := re.match(r"(?:# )?(\w+) =", line):
-            named.add(f"{section}.{found[1]}")
-    bare = Recipe(data=DataConfig(source=["train.en"], target=["train.de"]))
-    assert named == {f"{s.name}.{f.name}" for s in fields(Recipe) for f in fields(getattr(bare, s.name))}
-    assert read(path, []) == bare
+    path = OURS[0].with_name("all-settings.toml")
+    assert path.read_text("utf-8") == runpy.run_path(str(path.with_name("all_settings.py")))["text"]()
+    assert read(path, []) == read(None, [("data.source", ["train.en"]), ("data.target", ["train.de"])])
+
+
+@pytest.mark.parametrize(("old", "new"), MOVED.items())
+def test_a_setting_that_has_moved_says_where_to(old, new, tmp_path):
+    sentence = f"{old} has moved: set {new} instead"
+    with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
+        read(None, [*DATA, (old, 1)])
+    path = tmp_path / "mine.toml"
+    section, name = old.split(".")
+    path.write_text(f"[data]\nphrasebook = 300\n[{section}]\n{name} = 1\n")
+    with pytest.raises(ValueError, match=f"^{re.escape(f'{path}: {sentence}')}$"):
+        read(path, [])
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"task": {"window": 5}}, "task.window: translation has no such setting; language has"),
+        ({"task": {"name": "classification", "r_drop": 5.0}, "model": {"name": "bart"}},
+         "task.r_drop: classification has no such setting; translation has"),
+        ({"task": {"r_dorp": 5.0}}, "task.r_dorp: no such setting; did you mean r_drop?"),
+        ({"training": {"metric": "accuracy"}}, "training.metric is 'accuracy'; translation has chrf, bleu, rouge, loss"),
+        ({"task": {"name": "poetry"}}, "task.name: 'poetry' is none of 'translation', 'denoising', 'gap-sentences',"),
+        ({"model": {"name": "gpt"}}, "model.name: 'gpt' is none of 'transformer', 'marian', 'bart', 'pegasus', 'seq2seq'"),
+        ({"task": {"name": "classification"}}, "task.name is 'classification', which transformer cannot learn: set model.name to bart"),
+    ],
+)  # fmt: skip
+def test_a_setting_of_another_task_or_model_is_refused(settings, says):
+    with pytest.raises(ValueError) as error:
+        parse({"data": {"source": ["a.en"], "target": ["a.de"]}, **settings})
+    assert str(error.value).startswith(says)
 
 
 def test_a_recipe_may_begin_with_the_mark_of_an_editor(tmp_path):

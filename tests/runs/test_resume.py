@@ -1,21 +1,52 @@
-"""Where in the data a run goes on."""
+"""Where in the data a run goes on, and what it may change."""
 
 import pytest
 
 from heed.data.batching import DataPosition
-from heed.runs.resume import place_of
+from heed.runs.recipe import parse
+from heed.runs.resume import check_folder, position_of
 
 ORDER = ["packed", 25_000, 1]
 
 
 def test_in_the_same_order_it_goes_on_where_it_was():
-    assert place_of({"place": [2, 7], "order": ORDER}, list(ORDER)) == (DataPosition(2, 7), [])
-    assert place_of({"place": [2, 7]}, ORDER) == (DataPosition(2, 7), []), "of a checkpoint that does not say"
+    assert position_of({"place": [2, 7], "order": ORDER}, list(ORDER)) == (DataPosition(2, 7), [])
+    assert position_of({"place": [2, 7]}, ORDER) == (DataPosition(2, 7), []), "of a checkpoint that does not say"
 
 
 @pytest.mark.parametrize("order", [["padded", 25_000, 1], ["packed", 12_500, 1], ["packed", 25_000, 2]])
 def test_in_another_order_the_epoch_begins_anew_and_that_is_told(order):
-    place, (told,) = place_of({"place": [2, 7], "order": order}, ORDER)
+    place, (told,) = position_of({"place": [2, 7], "order": order}, ORDER)
     assert place == DataPosition(2, 0)
     assert "now packed, of 25,000 tokens, seed 1 (before:" in told and "so epoch 3 begins anew" in told
-    assert place_of({"place": [2, 0], "order": order}, ORDER) == (DataPosition(2, 0), []), "nothing is begun anew"
+    assert position_of({"place": [2, 0], "order": order}, ORDER) == (DataPosition(2, 0), []), "nothing is begun anew"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A run folder with a recipe."""
+    (tmp_path / "recipe.toml").write_text(recipe(task={"r_drop": 1.0}).to_toml(), "utf-8")
+    return tmp_path
+
+
+def recipe(**sections):
+    return parse({"data": {"source": ["a.en"], "target": ["a.de"]}, **sections})
+
+
+def test_a_run_that_goes_on_may_change_its_loss_and_tells_so(folder):
+    told = []
+    check_folder(recipe(task={"r_drop": 2.0, "label_smoothing": 0.2}), folder, resume=True, say=told.append)
+    assert told == ["task.label_smoothing is now 0.2; it was 0.1.", "task.r_drop is now 2.0; it was 1.0."]
+
+
+@pytest.mark.parametrize(
+    ("sections", "says"),
+    [
+        ({"model": {"dim": 64}}, r"model\.dim was None in .*recipe\.toml and is now 64: a run that goes on cannot change it"),
+        ({"subwords": {"size": 900}}, r"subwords\.size was None in .* and is now 900"),
+        ({"task": {"name": "classification"}, "model": {"name": "bart"}}, r"task\.name was 'translation' in .* and is now"),
+    ],
+)  # fmt: skip
+def test_a_run_that_goes_on_may_not_change_its_data_or_its_model(folder, sections, says):
+    with pytest.raises(ValueError, match=says):
+        check_folder(recipe(**sections), folder, resume=True, say=print)

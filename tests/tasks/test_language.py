@@ -9,7 +9,7 @@ import torch
 from heed.data.batching import DataPosition
 from heed.data.streams import Windows
 from heed.models.rnn_lm import RNNLanguageModel, RNNLanguageModelConfig
-from heed.tasks.language import LanguageModelling
+from heed.tasks.language import LanguageLoss
 from heed.training import loop
 from heed.training.checkpoints import TrainingState
 from heed.training.distributed import SingleProcess
@@ -35,14 +35,14 @@ def test_windows_with_carried_state_give_the_loss_of_one_long_pass(cell):
     logp = model(tokens)[0].log_softmax(dim=-1)
     plain = -sum(logp[i, due[i]] for i in range(len(IDS)))
     for length in (1, 7, 101, 200):
-        windows, objective = Windows(IDS, 3, rows=1, length=length), LanguageModelling()
+        windows, objective = Windows(IDS, 3, rows=1, length=length), LanguageLoss()
         parts = [objective(model, windows.make(DataPosition(0, i))) for i in range(len(windows))]
         assert sum(part.count for part in parts) == len(IDS)
         assert abs(sum(part.nll for part in parts) - plain) < 1e-9
 
 
 def test_the_next_epoch_remembers_nothing():
-    model, objective = build().eval(), LanguageModelling()
+    model, objective = build().eval(), LanguageLoss()
     windows = Windows(IDS, 3, rows=3, length=10)
     first = objective(model, windows.make(DataPosition(0, 0))).nll
     objective(model, windows.make(DataPosition(0, 1)))
@@ -50,7 +50,7 @@ def test_the_next_epoch_remembers_nothing():
 
 
 def test_no_gradient_goes_back_into_the_window_before():
-    model, objective = build().eval(), LanguageModelling()
+    model, objective = build().eval(), LanguageLoss()
     windows = Windows(IDS, 3, rows=3, length=10)
     objective(model, windows.make(DataPosition(0, 0))).total.backward()
     model.zero_grad()
@@ -62,7 +62,7 @@ def trained(steps: int, from_tensors=None, place=DataPosition(), first: int = 1)
     """A model after so many steps, with what a checkpoint keeps of it."""
     model = build(dropout=0.3, weight_dropout=0.2, word_dropout=0.1)
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
-    objective = LanguageModelling()
+    objective = LanguageLoss()
     learner = TrainingState(model, optimizer, None, RecurrentState(objective, SingleProcess()))
     if from_tensors:
         learner.restore(*from_tensors, Path("here"))
@@ -102,7 +102,7 @@ class Two(SingleProcess):
 
 
 def test_each_process_goes_on_with_its_own_rows():
-    objective = LanguageModelling()
+    objective = LanguageLoss()
     rows = torch.arange(8.0).view(4, 2)
     RecurrentState(objective, Two()).restore({"carried.0.0": rows, "carried.0.1": rows + 100, "optimizer.x": rows})
     assert [part.tolist() for part in objective.kept[0]] == [[[4, 5], [6, 7]], [[104, 105], [106, 107]]]

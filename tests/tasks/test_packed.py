@@ -11,7 +11,7 @@ from heed.kernels.gradient_buffers import attach_buffer
 from heed.models import MODELS
 from heed.nn.attention import attend
 from heed.nn.packing import PackedMask
-from heed.tasks.translation import RDrop, Taught, Translation
+from heed.tasks.sequence_loss import CrossEntropy, Distilled, RDrop
 from heed.training.loss import chunked_cross_entropy, smoothed_cross_entropy, unit_gradient
 from heed.vocabularies.vocabulary import SpecialTokens
 
@@ -30,10 +30,10 @@ BART = SpecialTokens(1, 3, 2, 2, before=(0,))
 
 
 def model(name="transformer", **shape):
-    kind, config = MODELS[name]
+    system = MODELS[name]
     torch.manual_seed(0)
     zero = {"attention_dropout": 0.0, "hidden_dropout": 0.0}
-    made = kind(config(vocab_size=20, **{**SIZES, **zero, **shape})).double()
+    made = system.model(system.config(vocab_size=20, **{**SIZES, **zero, **shape})).double()
     for weight in made.parameters():
         torch.nn.init.normal_(weight, std=0.2)
     return made
@@ -53,13 +53,13 @@ def model(name="transformer", **shape):
 @pytest.mark.parametrize(
     "objective",
     [
-        Translation(0.0),
-        Translation(0.1),
+        CrossEntropy(0.0),
+        CrossEntropy(0.1),
         RDrop(0.1, 3.0),
-        Taught((model(dim=8, output_bias=True),), 0.1, 0.3),
-        Taught((model(dim=8, output_bias=True), model(dim=16)), 0.1, 0.3),
+        Distilled((model(dim=8, output_bias=True),), 0.1, 0.3),
+        Distilled((model(dim=8, output_bias=True), model(dim=16)), 0.1, 0.3),
     ],
-    ids=["plain", "smoothed", "r-drop", "taught", "taught by two"],
+    ids=["plain", "smoothed", "r-drop", "distilled", "distilled from two"],
 )
 def test_packed_is_padded(name, shape, marks, slots, objective):
     made, both = model(name, **shape), ((marks, marks),) if marks else ()
@@ -149,7 +149,7 @@ def test_two_passes_that_should_agree_in_parts_are_the_whole(monkeypatch, rows):
 
 @pytest.mark.parametrize("rows", [3, 100])
 def test_a_gradient_known_to_be_one_is_not_multiplied_by(monkeypatch, rows):
-    """The same numbers; what comes back is what the way forward has left, and in its place where the matrix has one."""
+    """The same numbers; the gradients are the buffers that the forward pass saved, and the matrix's is in its own buffer where it has one."""
     monkeypatch.setattr("heed.training.loss.MAX_LOGITS", {"cpu": 9 * rows})
     chance = torch.Generator().manual_seed(2)
     parts = [

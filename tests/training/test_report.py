@@ -97,7 +97,7 @@ def told(quiet=False, samples=(), **facts):
     console = Console(file=io.StringIO(), width=100)
     report = Report(console, steps=100, quiet=quiet)
     facts = {"step": 1000, "epoch": 3, "loss": 1.5, "perplexity": 4.48, "bleu": 20.0, "chrf": 40.0, **facts}
-    report.valid(facts, samples, best=True)
+    report.valid(facts, samples, best=True, labels={"loss": "loss", "bleu": "BLEU", "chrf": "chrF"})
     report.say("Going on.")
     report.close()
     return console.file.getvalue()

@@ -107,7 +107,7 @@ class Windows:
         if rows % share[1]:
             raise ValueError(
                 f"the text is read in {rows} rows, which {share[1]} processes cannot share evenly: set training.batch_tokens so "
-                f"that it is task.bptt ({length}) times a multiple of {share[1]}"
+                f"that it is task.window ({length}) times a multiple of {share[1]}"
             )
         self.ids, self.last, self.rows, self.length, self.seed, self.share = ids, last, rows, length, seed, share
         self.row_length = -(-len(ids) // rows)  # the last rows may be shorter
@@ -146,9 +146,9 @@ class Windows:
 def row_count(tokens: int, budget: int, length: int) -> int:
     """How many rows read a text of `tokens`: as many as the budget allows, each with at least one window."""
     if length < 1:
-        raise ValueError(f"task.bptt is {length}; it must be at least 1")
+        raise ValueError(f"task.window is {length}; it must be at least 1")
     if budget < length:
         raise ValueError(
-            f"training.batch_tokens is {budget}; it must hold one window at least, and task.bptt is {length}"
+            f"training.batch_tokens is {budget}; it must hold one window at least, and task.window is {length}"
         )
     return max(1, min(budget // length, tokens // length))

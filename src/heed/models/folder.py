@@ -59,8 +59,10 @@ def upgraded(facts: dict[str, Any], where: str) -> dict[str, Any]:
         return facts
     task = (facts.get("trained") or {}).get("task") or _default_task(facts["model"])
     for name in ("kind",) if "kind" in old else ("source", "target"):
-        if not isinstance(old.get(name), str):
-            raise ValueError(f"{where}subwords.{name} is {old.get(name)!r}; it must be {WORDS[str]}")
+        if name not in old:
+            raise ValueError(f"{where}subwords names no {name}")
+        if not isinstance(old[name], str):
+            raise ValueError(f"{where}subwords.{name} is {old[name]!r}; it must be {WORDS[str]}")
     sides = {side: {"kind": old.get("kind", "sentencepiece")} for side in ("source", "target")}
     if "kind" not in old:
         sides = {side: {**own, "file": old[side]} for side, own in sides.items()}

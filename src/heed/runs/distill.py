@@ -54,8 +54,7 @@ class Plan:
         d, recipe = self.distill, self.recipe
         if not d.teacher:
             raise ValueError("distill.teacher: name the model to learn from, a run, a folder or a name on the hub")
-        if recipe.task.name != "translation":
-            raise ValueError(f"task.name is {recipe.task.name!r}; what a teacher says is learned as 'translation'")
+        _check_task(recipe.task.name)
         if self.data.phrasebook:
             raise ValueError("data.phrasebook: a teacher translates files; heed phrasebook --out FOLDER writes them")
         for name, asked in (("nbest", d.nbest > d.take), ("mix", d.mix)):
@@ -85,6 +84,11 @@ class Plan:
             raise ValueError(f"distill.soft is {soft} and task.r_drop is {drop}: a student has one or the other")
 
 
+def _check_task(name: str) -> None:
+    if name != "translation":
+        raise ValueError(f"task.name is {name!r}; what a teacher says is learned as 'translation'")
+
+
 FIXED = {  # what a student that is gone on with may not change: what has been translated depends on it
     "data": ("source", "target", "tsv", "columns", "holdout"),
     "distill": ("teacher", "beam", "nbest", "take", "nearest", "mix", "vocabulary"),
@@ -101,6 +105,8 @@ def read(path: Path | None, changes: list[tuple[str, Any]], *, saved: bool = Fal
     try:
         distill = config.read(DistillConfig, values.pop("distill", {}), "distill.")
         data = config.read(DataConfig, values.get("data", {}), "data.")
+        if isinstance(task := values.get("task"), Mapping):
+            _check_task(task.get("name") or "translation")  # before the model is told to fit it
         referenced = {**values.get("data", {}), "target": data.target or data.source}  # as the student will have them
         return Plan(parse({**values, "data": referenced}), data, distill)
     except ValueError as error:

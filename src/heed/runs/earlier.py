@@ -24,6 +24,7 @@ def upgraded(values: Mapping[str, Any]) -> dict[str, Any]:
     sections = {name: dict(own) if isinstance(own, Mapping) else own for name, own in values.items()}
     if not any(old.split(".")[1] in sections.get(old.split(".")[0], {}) for old in MOVED):
         return sections
+    sections.setdefault("task", {})
     for old, new in MOVED.items():
         (section, name), (_, renamed) = old.split("."), new.split(".")
         if name in sections.get(section, {}):

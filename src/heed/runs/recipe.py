@@ -6,7 +6,7 @@ It is read in two passes: the names of the model and the task choose the datacla
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 from heed import config
 from heed.models import MODELS, System
@@ -137,7 +137,13 @@ def parse(values: Mapping[str, Any]) -> Recipe:
 
 def _model(values: Mapping[str, Any]) -> ModelChoice:
     own = {name: value for name, value in values.items() if name in OWN}
-    rest = {name: value for name, value in values.items() if name not in OWN and value is not None}
+    rest = {name: value for name, value in values.items() if name not in OWN}
+    known = {name: hint for system in MODELS.values() for name, hint in get_type_hints(system.config).items()}
+    for name in [name for name, value in rest.items() if value is None and name in known]:
+        if "none" in get_args(known[name]):
+            rest[name] = "none"  # a choice of model.tied; any other setting is left out
+        else:
+            del rest[name]
     hints = {"name": str, "folder": str | None, "fresh": bool, "preset": str}
     own = {name: config.typed_value(hints[name], value, f"model.{name}") for name, value in own.items()}
     if own.get("folder"):

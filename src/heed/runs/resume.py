@@ -14,12 +14,10 @@ from heed.training import torchrun
 LOCK = ".lock"
 JOB = ".torchrun"  # the name of the call of torchrun that a run was last begun by
 FIXED = ("data", "task", "filters", "subwords", "vectors", "model")  # what a run that goes on may not change
-FREE = (
-    "filters.rejected",
-    "data.source_language",
-    "data.target_language",
-    "data.licence",
-)  # of that, what changes no batch
+FREE = {  # of that, what changes no batch
+    "filters.rejected", "data.source_language", "data.target_language", "data.licence",
+    "task.label_smoothing", "task.r_drop", "task.teacher", "task.distillation",
+}  # fmt: skip
 
 
 def check_folder(recipe: Recipe, folder: Path, resume: bool, say: Callable[[str], None]) -> None:

@@ -9,7 +9,7 @@ from torch import nn
 
 from heed.data.batching import Batch, collate
 from heed.models.transformer import Transformer, TransformerConfig
-from heed.tasks.translation import RDrop, Taught, Translation
+from heed.tasks.sequence_loss import CrossEntropy, Distilled, RDrop
 from heed.training.loss import smoothed_cross_entropy
 
 CONFIG = TransformerConfig(vocab_size=19, dim=16, heads=2, hidden=24, encoder_layers=1, decoder_layers=1, dropout=0.3)
@@ -46,7 +46,7 @@ def outputs(batch):
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.5])
 def test_the_loss_is_torchs_cross_entropy_of_all_that_is_no_padding(model, smoothing):
     batch = collate(SOURCE, TARGET)
-    loss = Translation(smoothing)(model, batch)
+    loss = CrossEntropy(smoothing)(model, batch)
     logits = model(batch.source, batch.target, batch.valid)
     kinds = {"ignore_index": 0, "reduction": "sum"}
     expected = F.cross_entropy(logits.mT, outputs(batch), label_smoothing=smoothing, **kinds)
@@ -58,7 +58,7 @@ def test_the_loss_is_torchs_cross_entropy_of_all_that_is_no_padding(model, smoot
 
 
 def test_what_is_only_measured_has_no_gradient(model):
-    assert not Translation()(model, collate(SOURCE, TARGET)).nll.requires_grad
+    assert not CrossEntropy()(model, collate(SOURCE, TARGET)).nll.requires_grad
 
 
 def test_half_precision_is_summed_in_single():
@@ -69,7 +69,7 @@ def test_half_precision_is_summed_in_single():
     torch.testing.assert_close(loss.total, expected)
 
 
-@pytest.mark.parametrize("objective", [Translation(0.1), RDrop(0.1, 5.0)], ids=["plain", "r-drop"])
+@pytest.mark.parametrize("objective", [CrossEntropy(0.1), RDrop(0.1, 5.0)], ids=["plain", "r-drop"])
 def test_parts_of_a_batch_add_up_to_the_whole(model, objective):
     whole = objective(model, collate(SOURCE, TARGET))
     parts = [objective(model, collate(SOURCE[rows], TARGET[rows])) for rows in (slice(0, 1), slice(1, 4))]
@@ -80,7 +80,7 @@ def test_parts_of_a_batch_add_up_to_the_whole(model, objective):
 
 def test_r_drop_without_dropout_is_the_plain_loss(model):
     batch = collate(SOURCE, TARGET)
-    twice, once = RDrop(0.1, 5.0)(model, batch), Translation(0.1)(model, batch)
+    twice, once = RDrop(0.1, 5.0)(model, batch), CrossEntropy(0.1)(model, batch)
     assert_same(twice.total, once.total)
     assert_same(twice.nll, once.nll)
     assert twice.count == once.count
@@ -131,9 +131,9 @@ def other(seed=5):
 
 @pytest.mark.parametrize("seeds", [(5,), (5, 6), (5, 6, 7)])
 @pytest.mark.parametrize(("smoothing", "share"), [(0.0, 0.5), (0.1, 0.3), (0.1, 1.0)])
-def test_a_taught_model_minds_what_is_expected_and_what_its_teachers_think(model, smoothing, share, seeds):
+def test_a_distilled_model_learns_the_references_and_what_its_teachers_predict(model, smoothing, share, seeds):
     batch, teachers = collate(SOURCE, TARGET), tuple(map(other, seeds))
-    loss = Taught(teachers, smoothing, share)(model, batch)
+    loss = Distilled(teachers, smoothing, share)(model, batch)
     own, *heard = (at(batch.positions, m.decode(batch.target, m.encode(batch.source, batch.valid), batch.valid), m)
                    for m in (model, *teachers))  # fmt: skip
     hard = F.cross_entropy(own, batch.expected, label_smoothing=smoothing, reduction="sum")
@@ -147,8 +147,8 @@ def test_a_taught_model_minds_what_is_expected_and_what_its_teachers_think(model
     assert all(weight.grad is None for teacher in teachers for weight in teacher.parameters())
 
 
-def test_who_is_its_own_teacher_has_nothing_to_learn(model):
-    loss = Taught((model, model), 0.1, 1.0)(model, collate(SOURCE, TARGET))
+def test_a_model_that_is_its_own_teacher_has_nothing_to_learn(model):
+    loss = Distilled((model, model), 0.1, 1.0)(model, collate(SOURCE, TARGET))
     for gradient in gradients(model, loss.total):
         assert_same(gradient, torch.zeros_like(gradient))
 
@@ -165,8 +165,11 @@ class Masked(nn.Module):
     def encode(self, source, valid):
         return (self.table[source] * valid[..., None]).sum(1, keepdim=True)
 
-    def read(self, target, memory, valid):
+    def decode(self, target, memory, valid):
         return (self.table[target] + memory) * self.masks[: len(target), None]
+
+    def output_weights(self):
+        return self.table, None
 
     def project(self, x):
         return x @ self.table.T
@@ -190,5 +193,5 @@ def test_padding_does_not_matter(model):
     width = batch.target.shape[1]
     places = batch.positions // width * (width + 2) + batch.positions % width
     wider = Batch(source, source != 0, F.pad(batch.target, (0, 2)), places, batch.expected)
-    for objective in (Translation(0.1), RDrop(0.1, 5.0)):
+    for objective in (CrossEntropy(0.1), RDrop(0.1, 5.0)):
         assert_same(objective(model, wider).total, objective(model, batch).total)

@@ -1,0 +1,31 @@
+"""What a run takes over from the pre-trained model that it starts from."""
+
+import torch
+
+from heed.runs.pretrained import with_base_search
+from heed.runs.recipe import parse
+from tests.helpers import translation_package
+
+BASE = translation_package(torch.nn.Identity(), (None, None), {"decoding": {"beam": 2, "length_penalty": 1.5}})
+
+
+def recipe(**decoding):
+    return parse({"data": {"source": ["a.en"], "target": ["a.de"]}, "decoding": decoding})
+
+
+def test_search_settings_that_the_recipe_does_not_set_are_the_pretrained_models():
+    found = with_base_search(recipe(), BASE).decoding
+    assert (found.beam, found.length_penalty) == (2, 1.5)
+
+
+def test_a_search_setting_that_the_recipe_sets_holds_even_where_it_equals_the_default():
+    default = recipe().decoding.beam
+    found = with_base_search(recipe(beam=default), BASE).decoding
+    assert (found.beam, found.length_penalty) == (default, 1.5)
+    assert default == 5
+
+
+def test_without_a_pretrained_model_the_recipe_stays_as_it_is():
+    own = recipe(beam=3)
+    assert with_base_search(own, None) is own
+    assert with_base_search(own, BASE._replace(facts={})) == own
