@@ -122,7 +122,7 @@ def test_what_a_search_is_made_to_say_costs_nothing_when_scored(heed, tmp_path, 
     words = ["score", tmp_path / "model", "--source", tmp_path / "source", "--target", tmp_path / "target"]
     code, out, err = heed(*words, "--token-scores")
     assert code == 0
-    vocabulary = own.subwords[0]
+    vocabulary = own.vocabularies[0]
     [read], [said], marks = vocabulary.encode([source]), vocabulary.encode([target]), vocabulary.marks
     reads, says = [[*marks.before, *ids, marks.last] for ids in (read, said)]
     logits = own.model(torch.tensor([reads]), torch.tensor([[marks.first, *says[:-1]]]))[0]
