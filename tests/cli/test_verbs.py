@@ -10,6 +10,7 @@ import torch
 
 from heed.cli.main import VERBS, main
 from heed.loading import write_package
+from heed.tasks import TASKS
 from tests.cli.conftest import TINY, sets
 from tests.convert.small import package, pairs
 
@@ -22,6 +23,10 @@ def test_every_verb_has_help_with_an_example(verb, capsys):
         main([verb, "--help"])
     assert done.value.code == 0
     assert f"heed {verb} " in capsys.readouterr().out.split("example", 1)[1]
+
+
+def test_every_verb_of_a_product_is_a_command():
+    assert {verb for task in TASKS.values() for product in task.products for verb in product.verbs} <= set(VERBS)
 
 
 def test_help_imports_nothing_heavy():
