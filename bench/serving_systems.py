@@ -55,7 +55,9 @@ def drawn() -> Any:
     sizes = {"dim": 256, "heads": 4, "hidden": 1024, "encoder_layers": 3, "decoder_layers": 3, "max_length": 256}
     model = Transformer(TransformerConfig(len(subwords), **sizes)).eval().requires_grad_(False)
     _enliven(model)
-    return Package(model, "translation", dict.fromkeys(("source", "target"), subwords), {"decoding": {"beam": 5, "max_length": 12}})
+    return Package(
+        model, "translation", dict.fromkeys(("source", "target"), subwords), {"decoding": {"beam": 5, "max_length": 12}}
+    )
 
 
 def texts(args: argparse.Namespace) -> list[str]:

@@ -59,7 +59,7 @@ def few(vocab: int) -> str:
     chance, names = np.random.default_rng(1), ctranslate2.names(vocabulary(vocab))
     always = chance.permutation(vocab)[: vocab // 50]
     each = {i: chance.integers(LAST + 1, vocab, 16) for i in range(LAST + 1, vocab)}
-    return shortlist.written(shortlist.Shortlist(always, each), (names, names))
+    return shortlist.to_text(shortlist.Shortlist(always, each), (names, names))
 
 
 def write(folder: Path, shape: Shape, formats: list[str]) -> None:

@@ -16,7 +16,7 @@ from bench.arithmetic import Peaks, Phase
 from bench.rows import ROWS, Shape, System, TrainRow, TranslateRow
 from bench.turns import Measured, Plan, Turns, Worker
 
-from heed.decoding.sample import one_by_one
+from heed.decoding.sample import stepwise_search
 from heed.models.transformer import Transformer, TransformerConfig
 
 SHAPE = Shape(vocab=50, dim=8, heads=2, hidden=12, layers=2, dropout=0.0)
@@ -98,7 +98,7 @@ def test_the_operations_of_translating_are_those_torch_counts():
     own, source = model(SHAPE), torch.randint(4, SHAPE.vocab, (3, 6))
 
     def work():
-        one_by_one(own, own.start(source), torch.full((3,), 4), first=2, last=-1)
+        stepwise_search(own, own.start(source), torch.full((3,), 4), first=2, last=-1)
 
     assert sum(phase.operations for phase in arithmetic.translating(row, "float32")) == counted(work)
 

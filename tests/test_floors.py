@@ -15,7 +15,7 @@ GROUND = {
     "config",
     "files",
     "device",
-    "__version__",
+    "version",
 }  # below all floors; heed/__init__.py itself may reach up, inside its functions
 BASE = ("config.py", "files.py", "device.py", "version.py")
 SOURCE = Path(heed.__file__).parent
@@ -67,6 +67,45 @@ def test_evaluation_and_lab_are_one_floor():
     assert "lab" not in allowed("evaluation")
     assert "evaluation" not in allowed("lab")
     assert {"lab", "evaluation"} <= allowed("products")
+
+
+def module(path: Path) -> str:
+    """The dotted name of a file."""
+    return ".".join(("heed", *path.relative_to(SOURCE).with_suffix("").parts)).removesuffix(".__init__")
+
+
+def imported_modules(path: Path, known: set[str]) -> set[str]:
+    """The modules that a file imports anywhere, inside functions and for type checkers too."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= {name if name in known else node.module for name in names}
+    return (found & known) - {module(path)}
+
+
+def circles(graph: dict[str, set[str]]) -> list[set[str]]:
+    """Modules that import each other, directly or through others."""
+    reach: dict[str, set[str]] = {}
+    for start in graph:
+        seen, todo = set(), [start]
+        while todo:
+            todo += [one for one in graph[todo.pop()] if one not in seen and not seen.add(one)]
+        reach[start] = seen
+    return [{two for two in reach[one] if one in reach[two]} for one in graph if one in reach[one]]
+
+
+def test_no_files_import_each_other_in_a_circle():
+    paths = {module(path): path for path in SOURCE.rglob("*.py")}
+    graph = {name: imported_modules(path, set(paths)) for name, path in paths.items()}
+    assert not circles(graph)
+
+
+def test_a_circle_is_found():
+    assert circles({"a": {"b"}, "b": {"c"}, "c": set()}) == []
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == [{"b", "c"}, {"b", "c"}]
 
 
 @pytest.mark.parametrize(

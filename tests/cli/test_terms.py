@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from heed.text.docx import NAMESPACES
 from heed.text.glossary import Glossary
-from heed.text.word import SPACES
 
 GLOSSARY = '{"책": "Tobigs"}'
 
@@ -133,7 +133,7 @@ def word(text):
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w") as archive:
         body = f"<w:body><w:p><w:r><w:t>{text}</w:t></w:r></w:p></w:body>"
-        archive.writestr("word/document.xml", f'<w:document xmlns:w="{SPACES[0]}">{body}</w:document>')
+        archive.writestr("word/document.xml", f'<w:document xmlns:w="{NAMESPACES[0]}">{body}</w:document>')
     return made.getvalue()
 
 

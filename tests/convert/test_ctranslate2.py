@@ -14,12 +14,12 @@ from heed.convert import ctranslate2 as out
 from heed.convert import huggingface
 from heed.decoding.beam import beam_search
 from heed.decoding.config import DecodingConfig
-from heed.decoding.limits import never
-from heed.decoding.ranking import exact, first, power
+from heed.decoding.limits import ban_tokens
+from heed.decoding.ranking import length_power, stop_exact, stop_first
 from heed.loading import write_package
 from heed.models.marian import Marian
 from heed.models.transformer import Transformer, TransformerConfig
-from heed.products.translator.translator import Translator
+from heed.products.translator.model_bundle import ModelBundle
 from tests.convert.small import ENDS, OTHERS, SIZES, classifier, package, pairs, speaking
 
 MOST = 16
@@ -109,9 +109,9 @@ def test_a_model_with_room_for_more_than_its_vocabulary(tmp_path):
 def searched(package, ids, **how):
     """Heed's search on ids, with the part of each rule that CTranslate2 has too."""
     marks = package.subwords[1].marks
-    state, longest = Translator([package.model], package.subwords).start(ids), torch.full((len(ids),), MOST)
-    rules = [never(marks.never)] if isinstance(package.model, Marian) else []
-    common = {"first": marks.first, "last": marks.last, "rules": rules, "renormalize": True, "penalty": power}
+    state, longest = ModelBundle([package.model], package.subwords).start(ids), torch.full((len(ids),), MOST)
+    rules = [ban_tokens(marks.never)] if isinstance(package.model, Marian) else []
+    common = {"first": marks.first, "last": marks.last, "rules": rules, "renormalize": True, "penalty": length_power}
     return [own[0] for own in beam_search(package.model, state, longest, **common, **how)]
 
 
@@ -124,7 +124,7 @@ def both(request, tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    ("beams", "alpha", "stop"), [(1, 0.0, first), (4, 0.0, exact), (4, 1.0, exact), (4, 1.0, first)]
+    ("beams", "alpha", "stop"), [(1, 0.0, stop_first), (4, 0.0, stop_exact), (4, 1.0, stop_exact), (4, 1.0, stop_first)]
 )
 def test_a_search_finds_the_same(both, beams, alpha, stop):
     """CTranslate2 stops at as many sequences as it has beams; with patience it looks at all that a beam finds."""
@@ -133,7 +133,7 @@ def test_a_search_finds_the_same(both, beams, alpha, stop):
     named = [out.names(side) for side in own.subwords]
     found = theirs.translate_batch(
         [[named[0][i] for i in text] for text in ids], beam_size=beams, length_penalty=alpha, max_decoding_length=MOST,
-        min_decoding_length=0, patience=100 if stop is exact else 1, return_scores=True,
+        min_decoding_length=0, patience=100 if stop is stop_exact else 1, return_scores=True,
     )  # fmt: skip
     ours = searched(own, ids, beams=beams, alpha=alpha, stop=stop)
     last = own.subwords[1].marks.last

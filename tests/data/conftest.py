@@ -47,13 +47,13 @@ def made(tmp_path_factory, lines, build) -> corpus.Corpus:
 
 @pytest.fixture(scope="session")
 def build(learned):
-    """From lines to a corpus, as a run does it."""
+    """Builds a corpus from lines, as a run does."""
 
     def build(
         folder: Path, lines: list[Line], *, holdout: int = 0, with_text: bool = False, **settings
     ) -> corpus.Corpus:
         config = FiltersConfig(**settings)
-        skip = corpus.survey(lines, config, holdout)
+        skip = corpus.find_skipped(lines, config, holdout)
         return corpus.build(folder, lambda: lines, (learned, learned), config, skip=skip, with_text=with_text)
 
     return build

@@ -1,4 +1,4 @@
-"""Lines of all sorts, drawn by a seed: what a tokenizer may be given."""
+"""Random lines of all kinds that a tokenizer may be given, drawn by a seed."""
 
 import random
 import unicodedata
@@ -34,10 +34,10 @@ def training(seed: int = 0, count: int = 1000) -> list[str]:
 
 
 def lines(seed: int = 0, count: int = 2000) -> list[str]:
-    """The odd things each by itself, then texts that mix them."""
+    """The odd strings by themselves, then texts that mix them."""
     draw = random.Random(seed)
-    found = ["", *ODD, *MARKS, *TAGS, *(f"{tag} the dog" for tag in TAGS), *(f"{mark}{mark} {mark}" for mark in MARKS)]
-    while len(found) < count:
+    texts = ["", *ODD, *MARKS, *TAGS, *(f"{tag} the dog" for tag in TAGS), *(f"{mark}{mark} {mark}" for mark in MARKS)]
+    while len(texts) < count:
         parts = [_part(draw) for _ in range(draw.randint(1, 6))]
         text = draw.choice(["", " ", "  "]).join(parts)
         if draw.random() < 0.15:
@@ -46,8 +46,8 @@ def lines(seed: int = 0, count: int = 2000) -> list[str]:
             text = unicodedata.normalize("NFD", text)
         if draw.random() < 0.2:
             text = draw.choice([" ", "  ", "\t"]) + text + draw.choice([" ", "  ", "\n"])
-        found.append(text)
-    return found
+        texts.append(text)
+    return texts
 
 
 def _part(draw: random.Random) -> str:
@@ -65,6 +65,6 @@ def _part(draw: random.Random) -> str:
 
 
 def ids(size: int, seed: int = 0, count: int = 200) -> list[list[int]]:
-    """Ids in any order, as an untrained model might say them."""
+    """Random ids, as an untrained model might output them."""
     draw = random.Random(seed)
     return [draw.choices(range(size), k=draw.randint(0, 12)) for _ in range(count)]

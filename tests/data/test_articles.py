@@ -5,9 +5,9 @@ from random import Random
 import jaxtyping
 import pytest
 
-from heed.data.synthetic.articles import articles, corpus, telling, write
-from heed.data.synthetic.articles.telling import KINDS, mentioned, sayings, strangers
-from heed.data.synthetic.articles.words import ASIDES, DAYS, FAMILIES, MEN, TOWNS, WOMEN
+from heed.data.synthetic.articles import articles, corpus, realization, write
+from heed.data.synthetic.articles.realization import KINDS, distractor_values, fact_values, slots
+from heed.data.synthetic.articles.story import DAYS, DISTRACTORS, FAMILIES, MEN, TOWNS, WOMEN
 
 # the first summaries of seed 0, as drawn when the articles were written; they change when EDITION does
 FROZEN = [
@@ -16,9 +16,11 @@ FROZEN = [
     "On Sunday, Vera Ashby led 13 schoolchildren to safety near Windmere. They had got lost after a river rose overnight.",
 ]
 FACTS = {"who", "where", "day", "many", "why"}
-KNOWN = {"who", "last", "their", "job", "thing", "a_thing", "where", "day", "Day", "many", "reason", "Reason", "why"}
-STRANGE = {"someone", "elsewhere", "other_day", "number", "fewer"}
-PARTS = ("lead", "who", "day", "many", "why", "again", "quotes", "asides", "summary")
+FACT_SLOTS = {
+    *["who", "last", "their", "job", "thing", "a_thing", "where", "day", "Day", "many", "reason", "Reason", "why"]
+}
+DISTRACTOR_SLOTS = {"someone", "elsewhere", "other_day", "number", "fewer"}
+PARTS = ("lead", "who", "day", "many", "why", "restatements", "quotes", "distractors", "summary")
 
 
 def test_a_seed_gives_the_same_articles_and_another_seed_others():
@@ -38,9 +40,9 @@ def test_an_unknown_split_is_refused():
 
 
 def test_asking_for_more_than_there_is_says_so(monkeypatch):
-    same = telling.draw(Random(0))
-    monkeypatch.setattr(corpus, "draw", lambda rng: same)
-    monkeypatch.setattr(corpus, "PATIENCE", 10)
+    same = realization.draw_facts(Random(0))
+    monkeypatch.setattr(corpus, "draw_facts", lambda rng: same)
+    monkeypatch.setattr(corpus, "MAX_MISSES", 10)
     with pytest.raises(ValueError, match=f"ran out of {corpus.split_of(same)} facts after 1; ask for fewer"):
         list(articles(corpus.split_of(same), 5))
 
@@ -57,7 +59,7 @@ def test_written_articles_are_those_that_are_drawn(tmp_path):
 
 @pytest.fixture(scope="module")
 def unchecked():
-    """Signatures are not checked where there are too many calls for it; the tests before these check them."""
+    """Turn type checks off where there are too many calls for them; the tests before these have them on."""
     jaxtyping.config.update("jaxtyping_disable", True)
     yield
     jaxtyping.config.update("jaxtyping_disable", False)
@@ -110,22 +112,22 @@ def test_every_word_of_the_test_set_is_in_training(made):
     assert bag("test") <= bag("train")
 
 
-def test_a_summary_has_all_facts_and_the_article_tells_each(every):
+def test_a_summary_has_all_facts_and_the_article_has_each(every):
     for one in every:
-        said = sayings(one.facts)
+        values = fact_values(one.facts)
         for name in ("who", "thing", "where", "many", "why"):
-            assert said[name] in one.summary, (name, one)
-        assert said["day"] in one.summary.replace("On ", "on ")
+            assert values[name] in one.summary, (name, one)
+        assert values["day"] in one.summary.replace("On ", "on ")
         for name in ("who", "thing", "where", "many", "day"):
-            assert said[name] in one.text, (name, one)
-        assert said["reason"] in one.text or said["Reason"] in one.text
+            assert values[name] in one.text, (name, one)
+        assert values["reason"] in one.text or values["Reason"] in one.text
 
 
 def test_no_sentence_has_all_facts(every):
     for one in every:
-        said = sayings(one.facts)
+        values = fact_values(one.facts)
         for sentence in sentences(one.text):
-            assert sum(said[name] in sentence for name in FACTS) <= 4, sentence
+            assert sum(values[name] in sentence for name in FACTS) <= 4, sentence
 
 
 def test_a_summary_is_no_copy(every):
@@ -133,43 +135,43 @@ def test_a_summary_is_no_copy(every):
         assert not {*sentences(one.summary)} & {*sentences(one.text)}
 
 
-def test_some_sentences_say_again_what_others_have_said(every):
+def test_some_sentences_restate_facts(every):
     for one in every[:500]:
-        said = sayings(one.facts)
-        assert max(one.text.count(said[name]) for name in ("last", "thing", "where", "many")) >= 2
+        values = fact_values(one.facts)
+        assert max(one.text.count(values[name]) for name in ("last", "thing", "where", "many")) >= 2
 
 
 def test_every_sentence_is_used(made):
     text = "\n".join(one.text + "\n" + one.summary for one in made["train"])
     lines = [line for kind in KINDS for part in PARTS for line in getattr(kind, part)]
-    for line in [*lines, *ASIDES]:
+    for line in [*lines, *DISTRACTORS]:
         assert max(re.split(r"\{\w+\}", line), key=len) in text, line
 
 
-def test_sentences_have_places_for_nothing_unknown():
+def test_templates_have_no_unknown_slots():
     for kind in KINDS:
         for part in PARTS:
             for line in getattr(kind, part):
-                assert mentioned(line) <= KNOWN | (STRANGE if part == "asides" else set()), line
+                assert slots(line) <= FACT_SLOTS | (DISTRACTOR_SLOTS if part == "distractors" else set()), line
                 assert line.endswith(".") and not re.search(r"[.?!][^.]*[?!]|[a-z]\.[a-z]", line)
         for line in kind.summary:
-            assert {"who", "where", "many", "why"} <= mentioned(line), line
-            assert mentioned(line) & {"day", "Day"} and mentioned(line) & {"thing", "a_thing"}, line
+            assert {"who", "where", "many", "why"} <= slots(line), line
+            assert slots(line) & {"day", "Day"} and slots(line) & {"thing", "a_thing"}, line
         for line in kind.lead:
-            assert "where" in mentioned(line) and mentioned(line) & {"thing", "a_thing"}, line
-            assert not mentioned(line) & {"many", "reason", "Reason", "why", "last"}, line
-        assert all({"who", "job"} <= mentioned(line) for line in kind.who)
-        assert all("day" in mentioned(line) for line in kind.day)
-        assert all("many" in mentioned(line) for line in kind.many)
-        assert all(mentioned(line) & {"reason", "Reason"} for line in kind.why)
-        assert all(len(mentioned(line) & FACTS) <= 3 for line in kind.again)
+            assert "where" in slots(line) and slots(line) & {"thing", "a_thing"}, line
+            assert not slots(line) & {"many", "reason", "Reason", "why", "last"}, line
+        assert all({"who", "job"} <= slots(line) for line in kind.who)
+        assert all("day" in slots(line) for line in kind.day)
+        assert all("many" in slots(line) for line in kind.many)
+        assert all(slots(line) & {"reason", "Reason"} for line in kind.why)
+        assert all(len(slots(line) & FACTS) <= 3 for line in kind.restatements)
 
 
-def test_what_does_not_matter_is_no_fact():
+def test_distractors_are_no_facts():
     for seed in range(2_000):
         rng = Random(seed)
-        facts = telling.draw(rng)
-        found = strangers(rng, facts)
+        facts = realization.draw_facts(rng)
+        found = distractor_values(rng, facts)
         first, last = found["someone"].split()
         assert first != facts.first and last != facts.last
         assert found["elsewhere"] != facts.where and found["other_day"] != facts.day
@@ -186,7 +188,7 @@ def test_english_keeps_its_small_rules(every):
             assert not re.search(r"\b(1|0) [a-z]+s\b", text), text
 
 
-def test_names_and_places_are_told_apart():
+def test_names_and_towns_are_distinct():
     for names in (WOMEN + MEN, FAMILIES, TOWNS, DAYS):
         assert len(set(names)) == len(names)
     assert not {*FAMILIES} & {word for name in (*TOWNS, *WOMEN, *MEN) for word in name.split()}

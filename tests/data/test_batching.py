@@ -1,4 +1,4 @@
-"""Batches: every sentence once, within a budget, in an order that can be taken up anywhere."""
+"""Batches: every sentence once, within a budget, in an order that can be resumed anywhere."""
 
 import pickle
 import shutil
@@ -14,16 +14,25 @@ from hypothesis import strategies as st
 from torch import nn
 
 from heed.data import prefetch
-from heed.data.batching import Batch, Batches, DataPosition, Labelled, collate, deal, labelled, plan
+from heed.data.batching import (
+    Batch,
+    Batches,
+    DataPosition,
+    LabelledBatch,
+    collate,
+    collate_labelled,
+    plan,
+    shard_mask,
+)
 from heed.data.gaps import Gaps
 from heed.data.noise import Denoise
 from heed.data.packing import pack
 from heed.data.prefetch import in_processes, in_thread
-from heed.data.ragged import join
 from heed.models import MODELS
-from heed.tasks.classification import Classification
-from heed.tasks.gap_sentences import GapSentences
-from heed.tasks.translation import RDrop, Translation
+from heed.tasks.classification import ClassificationLoss
+from heed.tasks.gap_sentences import GapSentencesLoss
+from heed.tasks.sequence_loss import CrossEntropy, RDrop
+from heed.vocabularies.ragged import as_ragged
 from heed.vocabularies.sentencepiece import FIRST, LAST, MARKS, PAD
 from heed.vocabularies.vocabulary import SpecialTokens
 
@@ -35,7 +44,7 @@ def same(one, other):
     return all(a is b or (a.dtype == b.dtype and torch.equal(a, b)) for a, b in pairs)
 
 
-def assert_both(one, other):
+def assert_same_batches(one, other):
     assert [place for place, _ in one] == [place for place, _ in other]
     assert all(same(a, b) for (_, a), (_, b) in zip(one, other, strict=True))
 
@@ -54,8 +63,8 @@ def test_every_sentence_comes_once_and_the_budget_holds(lengths, budget, seed, e
         assert len(rows) == 1 or len(rows) * max(source[rows].max(), target[rows].max()) <= budget
 
 
-def plain_plan(source, target, budget, seed, epoch):
-    """The same, sentence by sentence."""
+def reference_plan(source, target, budget, seed, epoch):
+    """The same plan, made sentence by sentence."""
     random = np.random.default_rng([seed, epoch])
     order = random.permutation(len(source))
     batches = []
@@ -73,7 +82,7 @@ def test_a_plan_is_its_plain_definition(lengths, budget, seed, more):
     source, target = np.array(lengths).T + more
     budget = budget + more * 3
     found = [rows.tolist() for rows in plan(source, target, budget, seed, epoch=1)]
-    assert found == plain_plan(source, target, budget, seed, 1)
+    assert found == reference_plan(source, target, budget, seed, 1)
 
 
 def test_of_no_sentences_there_are_no_batches():
@@ -121,11 +130,11 @@ def test_an_epoch_holds_every_pair_once(made, learned, pairs):
     assert seen == Counter(pairs)
 
 
-def test_what_comes_after_a_place_does_not_depend_on_what_came_before(batches):
+def test_what_comes_after_a_position_does_not_depend_on_what_came_before(batches):
     in_an_epoch = len(batches.plan(0))
     whole = list(islice(batches.start(), in_an_epoch + 8))
     for i in [*range(0, in_an_epoch, 3), in_an_epoch - 2, in_an_epoch - 1, in_an_epoch, in_an_epoch + 3]:
-        assert_both(list(islice(batches.start(whole[i][0]), 4)), whole[i + 1 : i + 5])
+        assert_same_batches(list(islice(batches.start(whole[i][0]), 4)), whole[i + 1 : i + 5])
 
 
 def test_sampled_subwords_spell_the_same_text_in_another_way_each_time(made, learned):
@@ -138,7 +147,7 @@ def test_sampled_subwords_spell_the_same_text_in_another_way_each_time(made, lea
         assert [learned.decode(row) for row in ids] == [learned.decode(row) for row in plain.make(rows).source.tolist()]
 
 
-def test_a_sampled_sentence_that_has_become_too_long_is_cut_as_always(made, learned):
+def test_a_sampled_sentence_that_has_become_too_long_is_segmented_as_usual(made, learned):
     longest = int(made.source.lengths.max()) + 1
     sampled = Batches(made, budget=128, seed=5, sampling=0.9, subwords=(learned, learned), max_length=longest)
     rows = np.arange(len(made))
@@ -150,14 +159,14 @@ def test_a_sampled_sentence_that_has_become_too_long_is_cut_as_always(made, lear
 def test_another_thread_makes_the_same_batches(batches):
     expected = list(islice(batches.start(DataPosition(0, 3)), 8))
     with closing(in_thread(batches.start(DataPosition(0, 3)), size=2)) as ready:
-        assert_both(list(islice(ready, 8)), expected)
+        assert_same_batches(list(islice(ready, 8)), expected)
 
 
 def test_other_processes_make_the_same_batches_in_the_same_order(made, learned):
     batches = Batches(made, budget=128, seed=5, sampling=0.2, subwords=(learned, learned))
     near_the_end = DataPosition(0, len(batches.plan(0)) - 3)
     with closing(in_processes(batches, near_the_end, size=2, workers=2)) as ready:
-        assert_both(list(islice(ready, 11)), list(islice(batches.start(near_the_end), 11)))
+        assert_same_batches(list(islice(ready, 11)), list(islice(batches.start(near_the_end), 11)))
 
 
 def test_a_batch_of_any_kind_comes_whole_from_another_process():
@@ -167,12 +176,12 @@ def test_a_batch_of_any_kind_comes_whole_from_another_process():
         assert repr(found) == repr(batch)
 
 
-def test_those_that_take_turns_make_together_what_one_makes(batches):
+def test_workers_in_turn_make_what_one_worker_makes(batches):
     expected = list(islice(batches.start(DataPosition(0, 1)), 12))
-    for of in (2, 3, 5):
-        for turn in range(of):
-            own = expected[turn::of]
-            assert_both(list(islice(batches.start(DataPosition(0, 1), turn, of), len(own))), own)
+    for workers in (2, 3, 5):
+        for worker in range(workers):
+            own = expected[worker::workers]
+            assert_same_batches(list(islice(batches.start(DataPosition(0, 1), worker, workers), len(own))), own)
 
 
 def test_a_process_that_dies_is_an_error(lines, build, tmp_path):
@@ -186,7 +195,7 @@ def test_what_has_an_end_ends_in_another_thread_too():
     assert list(in_thread(iter(range(50)), size=3)) == list(range(50))
 
 
-def test_an_error_in_another_thread_reaches_who_waits():
+def test_an_error_in_another_thread_is_raised_in_this_one():
     def items():
         yield 1
         raise ValueError("line 7 is damaged")
@@ -197,13 +206,13 @@ def test_an_error_in_another_thread_reaches_who_waits():
         next(ready)
 
 
-def test_an_error_in_another_process_reaches_who_waits(made):
+def test_an_error_in_another_process_is_raised_in_this_one(made):
     without_subwords = Batches(made, budget=128, seed=5, sampling=0.2)
     with pytest.raises(TypeError, match="NoneType"):
         next(in_processes(without_subwords, DataPosition()))
 
 
-def test_a_thread_whose_work_is_not_wanted_any_more_ends():
+def test_a_thread_ends_when_its_items_are_no_longer_wanted():
     made = []
     ready = in_thread((made.append(i) or i for i in range(10**9)), size=2)
     next(ready)
@@ -218,13 +227,13 @@ def test_a_batch_by_hand():
     assert batch.source.tolist() == [[5, 6, LAST], [7, LAST, PAD]]
     assert batch.valid.tolist() == [[True, True, True], [True, True, False]]
     assert batch.target.tolist() == [[FIRST, 8, PAD], [FIRST, 9, 10]]
-    assert batch.places.tolist() == [0, 1, 3, 4, 5]
+    assert batch.positions.tolist() == [0, 1, 3, 4, 5]
     assert batch.expected.tolist() == [8, LAST, 9, 10, LAST]
     assert [part.dtype for part in batch[:5]] == [torch.int64, torch.bool, torch.int64, torch.int64, torch.int64]
     assert batch.to(torch.device("cpu")) is batch
 
 
-def plain_collate(source, target):
+def reference_collate(source, target):
     """The same in plain Python."""
     s, t = max(map(len, source)) + 1, max(map(len, target)) + 1
     sources = [[*row, LAST] + [PAD] * (s - len(row) - 1) for row in source]
@@ -241,11 +250,11 @@ SENTENCE = st.lists(st.integers(4, 99), max_size=9)
 @given(st.lists(st.tuples(SENTENCE, SENTENCE), min_size=1, max_size=9))
 def test_collate_is_its_plain_definition(pairs):
     source, target = map(list, zip(*pairs, strict=True))
-    assert same(collate(source, target), plain_collate(source, target))
+    assert same(collate(source, target), reference_collate(source, target))
     as_stored = [[np.array(row, dtype=np.uint16) for row in side] for side in (source, target)]
-    assert same(collate(*as_stored), plain_collate(source, target))
-    joined = [join(side) for side in as_stored]
-    assert same(collate(*joined), plain_collate(source, target))
+    assert same(collate(*as_stored), reference_collate(source, target))
+    joined = [as_ragged(side) for side in as_stored]
+    assert same(collate(*joined), reference_collate(source, target))
 
 
 # the share of a process in a batch
@@ -270,13 +279,13 @@ def noisy(made, learned, kind, share=(0, 1)):
     )
 
 
-def read_rows(batch):
-    """Each row of a batch as what is in it, however wide the batch is."""
+def row_contents(batch):
+    """The content of each row of a batch, without padding."""
     due = torch.full(batch.target.shape, -1).flatten()
-    due[batch.places] = batch.expected
+    due[batch.positions] = batch.expected
     hidden = torch.full(batch.source.shape, -1).flatten()
-    if batch.hidden is not None:
-        hidden[batch.hidden] = batch.answers
+    if batch.masked_positions is not None:
+        hidden[batch.masked_positions] = batch.masked_tokens
     found = []
     for source, valid, target, expected, answers in zip(
         batch.source, batch.valid, batch.target, due.view_as(batch.target), hidden.view_as(batch.source), strict=True
@@ -299,26 +308,26 @@ def test_the_shares_of_a_batch_are_the_batch(made, learned, kind, world):
     ]
     assert len({tuple(place for place, _ in own) for own in (whole, *shares)}) == 1
     for i, (_, batch) in enumerate(whole):
-        parts = [read_rows(own[i][1]) for own in shares]
-        assert Counter(row for part in parts for row in part) == Counter(read_rows(batch))
+        parts = [row_contents(own[i][1]) for own in shares]
+        assert Counter(row for part in parts for row in part) == Counter(row_contents(batch))
         assert max(map(len, parts)) - min(map(len, parts)) <= 1
         for part in parts:
-            places = [read_rows(batch).index(row) for row in part]
+            places = [row_contents(batch).index(row) for row in part]
             assert places == sorted(places)
     if world == 1:
-        assert_both(shares[0], whole)
+        assert_same_batches(shares[0], whole)
 
 
 def test_the_noise_of_a_text_does_not_depend_on_what_shares_its_batch(made, learned):
     rows = np.arange(20)
     noised = noisy(made, learned, "denoised")
-    assert read_rows(noised.make(rows, (0, 3)))[4:9] == read_rows(noised.make(rows[4:9], (0, 7)))
-    assert read_rows(noised.make(rows, (0, 3))) != read_rows(noised.make(rows, (1, 3)))
+    assert row_contents(noised.make(rows, (0, 3)))[4:9] == row_contents(noised.make(rows[4:9], (0, 7)))
+    assert row_contents(noised.make(rows, (0, 3))) != row_contents(noised.make(rows, (1, 3)))
 
 
 @given(st.lists(st.integers(1, 120), min_size=1, max_size=100), st.integers(1, 9))
-def test_a_batch_is_dealt_out_whole_and_evenly(tokens, world):
-    dealt = [deal(np.array(tokens), rank, world) for rank in range(world)]
+def test_a_batch_is_sharded_completely_and_evenly(tokens, world):
+    dealt = [shard_mask(np.array(tokens), rank, world) for rank in range(world)]
     assert (sum(mine.astype(int) for mine in dealt) == 1).all()
     shares = [int(np.array(tokens)[mine].sum()) for mine in dealt]
     assert max(shares) - min(shares) <= max(tokens)
@@ -329,10 +338,10 @@ def test_a_share_that_is_none_is_refused(made):
         Batches(made, budget=128, seed=5, share=(2, 2))
 
 
-def little(name, **more):
-    kind, config = MODELS[name]
+def tiny_model(name, **more):
+    system = MODELS[name]
     sizes = {"dim": 16, "heads": 2, "hidden": 24, "encoder_layers": 2, "decoder_layers": 2, "max_length": 32}
-    made = kind(config(vocab_size=20, **sizes, **more)).double()
+    made = system.model(system.config(vocab_size=20, **sizes, **more)).double()
     for weight in made.parameters():
         nn.init.normal_(weight, std=0.2)
     return made
@@ -340,23 +349,28 @@ def little(name, **more):
 
 @pytest.mark.parametrize(
     ("objective", "name"),
-    [(Translation(0.1), "transformer"), (Translation(), "bart"), (RDrop(), "transformer"), (GapSentences(), "pegasus")],
+    [
+        (CrossEntropy(0.1), "transformer"),
+        (CrossEntropy(), "bart"),
+        (RDrop(), "transformer"),
+        (GapSentencesLoss(), "pegasus"),
+    ],
 )
-def test_an_empty_share_teaches_nothing(objective, name):
-    batch, model = collate([], []), little(name)
-    assert (batch.source.shape, batch.target.shape, len(batch.places), len(batch.expected)) == ((1, 1), (1, 1), 0, 0)
+def test_an_empty_share_has_no_gradient(objective, name):
+    batch, model = collate([], []), tiny_model(name)
+    assert (batch.source.shape, batch.target.shape, len(batch.positions), len(batch.expected)) == ((1, 1), (1, 1), 0, 0)
     assert [part.dtype for part in batch[:5]] == [torch.int64, torch.bool, torch.int64, torch.int64, torch.int64]
     assert batch.valid.all()  # attention over nothing may be NaN, and is on some devices
     loss = objective(model.train(), batch)
     loss.total.backward()
-    assert (loss.total.item(), loss.surprise.item(), loss.count) == (0, 0, 0)
+    assert (loss.total.item(), loss.nll.item(), loss.count) == (0, 0, 0)
     assert all(weight.grad is not None and not weight.grad.any() for weight in model.parameters())
 
 
-def test_an_empty_share_of_labels_teaches_nothing():
-    batch, model = labelled([], [], (MARKS, MARKS)), little("bart-classifier", labels=3)
-    assert isinstance(batch, Labelled) and batch.labels.dtype == torch.int64
-    loss = Classification(0.1)(model.train(), batch)
+def test_an_empty_share_of_labels_has_no_gradient():
+    batch, model = collate_labelled([], [], (MARKS, MARKS)), tiny_model("bart", labels=3)
+    assert isinstance(batch, LabelledBatch) and batch.labels.dtype == torch.int64
+    loss = ClassificationLoss(0.1)(model.train(), batch)
     loss.total.backward()
     assert (loss.total.item(), loss.count) == (0, 0)
     assert all(weight.grad is None or not weight.grad.any() for weight in model.parameters())

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from heed.data import corpus as corpora
-from heed.data.corpus import CHUNK, REASONS, Corpus, survey
+from heed.data.corpus import CHUNK, SKIP_REASONS, Corpus, find_skipped
 from heed.data.filters import FiltersConfig
-from heed.data.ragged import join
 from heed.data.readers import Line
+from heed.vocabularies.ragged import as_ragged
 
 
 def rejected(folder):
@@ -20,7 +20,7 @@ def rejected(folder):
 
 
 def held(folder):
-    return [(line.source, line.target) for line in corpora.held_out(folder)]
+    return [(line.source, line.target) for line in corpora.read_held_out(folder)]
 
 
 def test_ids_are_what_the_subwords_say(made, learned, pairs):
@@ -50,13 +50,13 @@ def test_rows_taken_at_once_are_those_taken_one_by_one(made, rows):
         assert texts.count(ord(" ")).tolist() == [len(side.text[i].split()) for i in rows]
 
 
-def test_rows_are_counted_and_joined_row_by_row():
-    rows = join([[1, 2], [], [2, 2, 3], [2]])
+def test_rows_are_counted_and_merged():
+    rows = as_ragged([[1, 2], [], [2, 2, 3], [2]])
     assert rows.count(2).tolist() == [1, 0, 2, 1]
-    assert [row.tolist() for row in rows.joined(np.array([2, 0, 1, 1]))] == [[1, 2], [], [2, 2, 3], [2]]
-    assert [row.tolist() for row in rows.joined(np.array([0, 3, 1]))] == [[], [1, 2, 2, 2, 3], [2]]
-    assert [row.tolist() for row in join([])] == []
-    assert join(rows) is rows
+    assert [row.tolist() for row in rows.merge(np.array([2, 0, 1, 1]))] == [[1, 2], [], [2, 2, 3], [2]]
+    assert [row.tolist() for row in rows.merge(np.array([0, 3, 1]))] == [[], [1, 2, 2, 2, 3], [2]]
+    assert [row.tolist() for row in as_ragged([])] == []
+    assert as_ragged(rows) is rows
 
 
 def test_a_corpus_opens_the_same_files_in_another_process(made):
@@ -76,42 +76,42 @@ ODD = [
 ]
 
 
-def test_every_rule_is_counted_and_its_pairs_are_written_down(lines, build, tmp_path):
+def test_every_rule_is_counted_and_its_pairs_are_recorded(lines, build, tmp_path):
     odd = [Line(source, target, f"odd.en:{i}") for i, (source, target, _) in enumerate(ODD)]
     corpus = build(tmp_path / "corpus", [*lines, *odd, lines[3]], max_length=60, max_ratio=5.0)
     expected = {"empty": 3, "same": 1, "duplicate": 2, "length": 1, "ratio": 1}
     assert corpus.report.taken == expected
     assert (corpus.report.read, corpus.report.kept) == (len(lines) + 8, len(lines))
     places = [(rule, f"odd.en:{i}") for i, (_, _, rule) in enumerate(ODD)]
-    assert sorted(rejected(tmp_path / "corpus")) == sorted([*places, ("duplicate", lines[3].place)])
+    assert sorted(rejected(tmp_path / "corpus")) == sorted([*places, ("duplicate", lines[3].location)])
     says = "3 for an empty side, 1 for the same text on both sides, 2 for a pair that stood there before, 1 for a side"
-    assert corpora.describe(corpus.report).startswith(says)
+    assert corpus.report.describe().startswith(says)
 
 
-def test_filters_that_are_off_take_nothing(lines, build, tmp_path):
+def test_filters_that_are_off_reject_nothing(lines, build, tmp_path):
     odd = [Line("same", "same", "a:1"), lines[0]]
     corpus = build(tmp_path / "corpus", [*lines, *odd], same=False, duplicates=False)
     assert corpus.report.kept == corpus.report.read == len(lines) + 2
 
 
-def test_what_was_read_was_kept_taken_or_held_out_also_beyond_a_chunk(lines, learned, tmp_path, monkeypatch):
+def test_every_pair_is_kept_filtered_or_held_out_also_beyond_a_chunk(lines, learned, tmp_path, monkeypatch):
     assert len(lines) < CHUNK
     monkeypatch.setattr(corpora, "CHUNK", 7)
     odd = [Line(source, target, "odd") for source, target, _ in ODD]
     mixed = random.Random(1).choices([*lines, *odd], k=300)
-    told = []
+    counts = []
     config = FiltersConfig(max_length=60, max_ratio=5.0)
     for holdout in (0, 1, 20, 100):
         folder = tmp_path / f"corpus-{holdout}"
-        skip = survey(mixed, config, holdout)
-        corpus = corpora.build(folder, lambda: mixed, (learned, learned), config, skip=skip, tell=told.append)
+        skip = find_skipped(mixed, config, holdout)
+        corpus = corpora.build(folder, lambda: mixed, (learned, learned), config, skip=skip, progress=counts.append)
         report, held_out = corpus.report, held(folder) if holdout else []
         assert len(held_out) == holdout
         assert report.kept + sum(report.taken.values()) + len(held_out) == report.read == 300
         assert len(corpus) == report.kept
         assert sum(report.taken.values()) == len(rejected(folder))
-    assert told[:3] == [7, 14, 21]
-    assert told[-1] == 300
+    assert counts[:3] == [7, 14, 21]
+    assert counts[-1] == 300
 
 
 def test_held_out_pairs_are_distinct_and_none_is_trained_on(pairs, lines, build, tmp_path):
@@ -133,7 +133,7 @@ def test_what_is_held_out_does_not_depend_on_the_order_of_the_lines(lines, build
     assert sorted(held(tmp_path / "one")) == sorted(held(tmp_path / "other"))
 
 
-def test_nothing_is_held_out_that_a_filter_takes_for_its_text(lines, build, tmp_path):
+def test_nothing_is_held_out_whose_text_a_filter_rejects(lines, build, tmp_path):
     odd = [Line("", f"leer {i}", f"odd.en:{i}") for i in range(100)] + [
         Line(f"x{i}", f"x{i}", "odd") for i in range(100)
     ]
@@ -148,12 +148,12 @@ def test_nothing_is_held_out_that_a_filter_takes_for_its_text(lines, build, tmp_
 def test_the_first_of_equal_pairs_stays(lines):
     mixed = random.Random(2).choices(lines[:40], k=500)
     expected = ["duplicate" if line in mixed[:i] else None for i, line in enumerate(mixed)]
-    assert [REASONS[r] for r in survey(mixed, FiltersConfig())] == expected
+    assert [SKIP_REASONS[r] for r in find_skipped(mixed, FiltersConfig())] == expected
 
 
 def test_sides_are_not_mixed_up_in_a_pair():
     lines = [Line("a", "b c", "1"), Line("b c", "a", "2"), Line("a b", "c", "3"), Line("a", "b  c ", "4")]
-    assert survey(lines, FiltersConfig()).tolist() == [0, 0, 0, 1]
+    assert find_skipped(lines, FiltersConfig()).tolist() == [0, 0, 0, 1]
 
 
 def test_a_folder_appears_only_when_it_is_complete(lines, learned, tmp_path):

@@ -1,10 +1,10 @@
-"""Which pairs are left out, by which rule."""
+"""Which pairs are filtered, by which rule."""
 
 from dataclasses import replace
 
 import pytest
 
-from heed.data.filters import RULES, FiltersConfig, Rejected, Report, by_length, by_text
+from heed.data.filters import RULES, FilterReport, FiltersConfig, RejectedWriter, rule_for_length, rule_for_text
 from heed.data.readers import Line
 
 DEFAULT = FiltersConfig()
@@ -21,13 +21,13 @@ DEFAULT = FiltersConfig()
         ("a", "A", None),
     ],
 )
-def test_a_pair_is_taken_for_its_text(source, target, rule):
-    assert by_text(DEFAULT, source, target) == rule
+def test_a_pair_is_filtered_by_its_text(source, target, rule):
+    assert rule_for_text(DEFAULT, source, target) == rule
 
 
 def test_the_same_text_on_both_sides_may_be_kept():
-    assert by_text(replace(DEFAULT, same=False), "a", "a") is None
-    assert by_text(replace(DEFAULT, same=False), "", "") == "empty"
+    assert rule_for_text(replace(DEFAULT, same=False), "a", "a") is None
+    assert rule_for_text(replace(DEFAULT, same=False), "", "") == "empty"
 
 
 @pytest.mark.parametrize(
@@ -45,27 +45,27 @@ def test_the_same_text_on_both_sides_may_be_kept():
         (0, 4, "ratio"),
     ],
 )
-def test_a_pair_is_taken_for_its_lengths(source, target, rule):
-    assert by_length(FiltersConfig(max_length=10, max_ratio=3.0), source, target) == rule
+def test_a_pair_is_filtered_by_its_lengths(source, target, rule):
+    assert rule_for_length(FiltersConfig(max_length=10, max_ratio=3.0), source, target) == rule
 
 
-def test_a_ratio_of_nothing_takes_nothing():
-    assert by_length(FiltersConfig(max_length=10, max_ratio=0.0), 1, 9) is None
+def test_a_ratio_of_zero_filters_nothing():
+    assert rule_for_length(FiltersConfig(max_length=10, max_ratio=0.0), 1, 9) is None
 
 
 def test_a_report_counts_every_rule():
-    assert Report().taken == dict.fromkeys(RULES, 0)
+    assert FilterReport().taken == dict.fromkeys(RULES, 0)
 
 
 def test_a_line_of_the_rejected_has_four_cells(tmp_path):
     path = tmp_path / "deeper" / "rejected.tsv"
-    with Rejected(path) as out:
+    with RejectedWriter(path) as out:
         out.write("ratio", Line("eins\tzwei", "세", "train.en:7"))
     assert path.read_text("utf-8") == "rule\tplace\tsource\ttarget\nratio\ttrain.en:7\teins zwei\t세\n"
 
 
-def test_where_nobody_asked_nothing_is_written(tmp_path, monkeypatch):
+def test_without_a_path_nothing_is_written(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with Rejected(None) as out:
+    with RejectedWriter(None) as out:
         out.write("ratio", Line("a", "b", "c:1"))
     assert not list(tmp_path.iterdir())

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heed.data.gaps import CHOICES, Gaps, hide_words, principal, sequential
+from heed.data.gaps import CHOICES, Gaps, mask_words, principal, sequential
 from heed.data.noise import sentences
-from heed.data.overlap import compare, counts, measure
+from heed.data.overlap import bag_counts, overlap, overlap_of_counts
 from heed.vocabularies.vocabulary import SpecialTokens
 
 PAD, UNKNOWN, FIRST, LAST, MASK, GAP, STOP, TAG = range(8)
@@ -33,31 +33,31 @@ def document(*parts: list[int]) -> list[int]:
     return [token for part in parts for token in (*part, STOP)]
 
 
-def f1(said: list[int], wanted: list[int]) -> float:
+def f1(predicted: list[int], reference: list[int]) -> float:
     """ROUGE-1 as its definition has it: shared words, each as often as in both."""
-    shared = sum((Counter(said) & Counter(wanted)).values())
-    precision, recall = shared / max(len(said), 1), shared / max(len(wanted), 1)
+    shared = sum((Counter(predicted) & Counter(reference)).values())
+    precision, recall = shared / max(len(predicted), 1), shared / max(len(reference), 1)
     return 2 * precision * recall / (precision + recall) if shared else 0.0
 
 
-def rest(parts: list[np.ndarray], *gone: int) -> list[int]:
-    return [token for i, part in enumerate(parts) if i not in gone for token in part.tolist()]
+def rest(parts: list[np.ndarray], *removed: int) -> list[int]:
+    return [token for i, part in enumerate(parts) if i not in removed for token in part.tolist()]
 
 
 @unhurried
 @given(one=bags, other=bags)
 def test_the_overlap_of_bags_is_that_of_the_definition(one, other):
-    found = compare(*counts([one, other]))
+    found = overlap_of_counts(*bag_counts([one, other]))
     assert found.f1 == pytest.approx(f1(one, other))
-    assert found.precision == compare(*counts([other, one])).recall
+    assert found.precision == overlap_of_counts(*bag_counts([other, one])).recall
     shared = sum((Counter(one) & Counter(other)).values())
-    assert found == pytest.approx(measure(shared, len(one), len(other)))
+    assert found == pytest.approx(overlap(shared, len(one), len(other)))
 
 
 def test_bags_of_words_and_of_pairs_are_counted_alike():
-    assert counts([["b", "a", "b"], [], ["c"]]).tolist() == [[2, 1, 0], [0, 0, 0], [0, 0, 1]]
-    assert counts([[("a", "b")], [("b", "a")]]).tolist() == [[1, 0], [0, 1]]
-    assert counts([]).shape == (0, 0)
+    assert bag_counts([["b", "a", "b"], [], ["c"]]).tolist() == [[2, 1, 0], [0, 0, 0], [0, 0, 1]]
+    assert bag_counts([[("a", "b")], [("b", "a")]]).tolist() == [[1, 0], [0, 1]]
+    assert bag_counts([]).shape == (0, 0)
 
 
 @unhurried
@@ -85,18 +85,18 @@ def test_the_sequential_choice_is_the_best_at_every_step(tokens, seed):
         assert score[chosen] == pytest.approx(max(score.values()))
 
 
-def test_the_sentence_that_says_most_of_the_rest_is_the_gap():
+def test_the_sentence_with_the_largest_overlap_is_the_gap():
     tokens = document([20, 21], [30, 31], [20, 30, 40], [40, 41])
     made = Gaps(MARKS, ENDS, word_share=0.0)(tokens, chance())
     assert made.source.tolist() == [20, 21, STOP, 30, 31, STOP, GAP, 40, 41, STOP]
     assert made.target.tolist() == [20, 30, 40, STOP]
-    assert made.places.tolist() == made.expected.tolist() == []
+    assert made.positions.tolist() == made.expected.tolist() == []
 
 
-def test_it_is_f1_that_counts():
+def test_sentences_are_ranked_by_f1():
     parts = sentences(document([20, 21, 22], [20, 21, *range(50, 70)], [22, 23]), ENDS)
-    table = counts([part.tolist() for part in parts])
-    found = compare(table, table.sum(0) - table)
+    table = bag_counts([part.tolist() for part in parts])
+    found = overlap_of_counts(table, table.sum(0) - table)
     assert [score.argmax() for score in found] == [0, 1, 0]
     assert next(principal(parts, chance())) == 0
 
@@ -129,13 +129,13 @@ def test_source_and_target_together_are_the_text(choice, tokens, seed, share):
     given_array = np.array(tokens, dtype=np.int64)
     made = Gaps(MARKS, ENDS, (TAG,), choice, share, word_share=0.5)(given_array, chance(seed))
     source = made.source.copy()
-    source[made.places] = made.expected  # what was hidden is told
-    parts, gone = sentences(tokens, ENDS), iter(sentences(made.target, ENDS))
+    source[made.positions] = made.expected  # undo the masking
+    parts, removed = sentences(tokens, ENDS), iter(sentences(made.target, ENDS))
     if GAP in source:
-        told = []
+        restored = []
         for token in source.tolist():
-            told += next(gone).tolist() if token == GAP else [token]
-        assert told == tokens and not list(gone)
+            restored += next(removed).tolist() if token == GAP else [token]
+        assert restored == tokens and not list(removed)
         count = source.tolist().count(GAP)
         assert 1 <= count <= max(1, int(share * len(parts) + 0.5)) and count < len(parts)
         assert TAG not in made.target
@@ -148,7 +148,7 @@ def test_source_and_target_together_are_the_text(choice, tokens, seed, share):
 @pytest.mark.parametrize(
     ("sentences_of_it", "gaps"), [(2, 1), (3, 1), (4, 1), (5, 2), (6, 2), (8, 2), (9, 3), (10, 3), (100, 30)]
 )
-def test_so_many_sentences_are_left_out(sentences_of_it, gaps):
+def test_the_share_of_gaps_is_rounded(sentences_of_it, gaps):
     tokens = document(*[[20 + i] for i in range(sentences_of_it)])
     assert Gaps(MARKS, ENDS)(tokens, chance()).source.tolist().count(GAP) == gaps
 
@@ -160,55 +160,55 @@ def test_at_least_one_sentence_goes_and_at_least_one_stays():
 
 
 @pytest.mark.parametrize("tokens", [[20], [STOP], [20, 21, 22], [20, 21, STOP], [STOP, STOP]])
-def test_one_sentence_is_to_be_said_whole(tokens):
+def test_one_sentence_has_no_gap_and_is_the_target(tokens):
     made = Gaps(MARKS, ENDS, word_share=1.0, masked=1.0, swapped=0.0)(tokens, chance())
     assert made.source.tolist() == [MASK] * len(tokens)
     assert made.target.tolist() == made.expected.tolist() == tokens
 
 
-def test_nothing_gives_nothing():
+def test_an_empty_text_gives_empty_arrays():
     made = Gaps(MARKS, ENDS)([], chance())
     assert all(part.shape == (0,) and part.dtype == np.int64 for part in made)
 
 
-def test_a_sentence_with_a_kept_id_is_never_left_out():
+def test_a_sentence_with_a_kept_id_is_never_removed():
     tokens = document([TAG, 20, 30], [20, 21], [30, 31])
     for choice in CHOICES:
         made = Gaps(MARKS, ENDS, (TAG,), choice, 1.0, word_share=0.0)(tokens, chance())
         assert made.source.tolist() == [TAG, 20, 30, STOP, GAP, GAP]
 
 
-def test_words_are_hidden_at_berts_rates():
+def test_words_are_masked_at_berts_rates():
     tokens = chance(5).integers(20, SIZE, 40_000)
-    source, places, expected = hide_words(tokens, chance(), MASK, WORDS, (0.15, 0.8, 0.1))
-    assert abs(len(places) - 6_000) < 5 * (40_000 * 0.15 * 0.85) ** 0.5
-    assert (expected == tokens[places]).all() and (np.diff(places) > 0).all()
+    source, positions, expected = mask_words(tokens, chance(), MASK, WORDS, (0.15, 0.8, 0.1))
+    assert abs(len(positions) - 6_000) < 5 * (40_000 * 0.15 * 0.85) ** 0.5
+    assert (expected == tokens[positions]).all() and (np.diff(positions) > 0).all()
     untouched = np.ones(len(tokens), bool)
-    untouched[places] = False
+    untouched[positions] = False
     assert (source[untouched] == tokens[untouched]).all()
-    masked, same = (source[places] == MASK).mean(), (source[places] == expected).mean()
+    masked, same = (source[positions] == MASK).mean(), (source[positions] == expected).mean()
     assert abs(masked - 0.8) < 5 * (0.16 / 6_000) ** 0.5
     assert abs(same - 0.1 - 0.1 / WORDS.sum()) < 5 * (0.09 / 6_000) ** 0.5  # chance may draw the same word
-    said = source[places][source[places] != MASK]
+    said = source[positions][source[positions] != MASK]
     assert WORDS[said].all() and len(set(said.tolist())) > 150
 
 
 @unhurried
 @given(tokens=st.lists(st.integers(0, 14), max_size=30), seed=seeds)
-def test_only_words_are_hidden(tokens, seed):
-    source, places, expected = hide_words(tokens, chance(seed), MASK, WORDS, (1.0, 0.5, 0.5))
-    assert places.tolist() == [i for i, token in enumerate(tokens) if WORDS[token]]
+def test_only_words_are_masked(tokens, seed):
+    source, positions, expected = mask_words(tokens, chance(seed), MASK, WORDS, (1.0, 0.5, 0.5))
+    assert positions.tolist() == [i for i, token in enumerate(tokens) if WORDS[token]]
     assert expected.tolist() == [token for token in tokens if WORDS[token]]
     kept = [i for i, token in enumerate(tokens) if not WORDS[token]]
     assert [source[i] for i in kept] == [tokens[i] for i in kept]
 
 
-def test_a_gap_is_never_hidden():
+def test_a_gap_is_never_masked():
     tokens = document(*[[i, i + 1] for i in range(20, 40, 2)])
     for seed in range(20):
         made = Gaps(MARKS, ENDS, word_share=1.0)(tokens, chance(seed))
         assert made.source.tolist().count(GAP) == 3
-        assert len(made.places) == len(made.source) - 3
+        assert len(made.positions) == len(made.source) - 3
 
 
 @pytest.mark.parametrize("choice", CHOICES)
@@ -216,7 +216,7 @@ def test_a_seed_gives_the_same_and_another_seed_something_else(choice):
     tokens = document(*[[i, i + 1, i + 2] for i in range(20, 120)])
     once, again, other = (Gaps(MARKS, ENDS, choice=choice)(tokens, chance(seed)) for seed in (1, 1, 2))
     assert all((a == b).all() for a, b in zip(once, again, strict=True))
-    assert once.places.tolist() != other.places.tolist()
+    assert once.positions.tolist() != other.positions.tolist()
 
 
 def test_it_can_be_sent_to_another_process():

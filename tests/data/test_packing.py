@@ -1,4 +1,4 @@
-"""Batches of sentences end to end: every one once, within the budget, of few shapes."""
+"""Packed batches: every sentence once, within the budget, of few shapes."""
 
 from contextlib import closing
 from functools import partial
@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heed.data.batching import Batches, DataPosition, plan_packed
-from heed.data.packing import Packed, pack, rounded
+from heed.data.packing import Packed, kernel_lengths, pack
 from heed.data.prefetch import in_processes
 from heed.vocabularies.sentencepiece import MARKS
 
@@ -29,7 +29,7 @@ def test_every_sentence_comes_once_and_the_budget_holds(lengths, budget, seed, e
 @given(LENGTHS, st.integers(300, 2000))
 def test_neighbours_need_tiles_of_one_size_and_batches_are_full(lengths, budget):
     source, target = np.array(lengths).T
-    kinds = rounded(np.maximum(source, target))
+    kinds = kernel_lengths(np.maximum(source, target))
     batches = sorted(plan_packed(source, target, budget, 1, 1), key=lambda rows: (kinds[rows].min(), kinds[rows].max()))
     assert (np.diff(kinds[np.concatenate(batches)]) >= 0).all()
     fuller = [max(side[rows].sum() for side in (source, target)) for rows in batches]
@@ -37,7 +37,7 @@ def test_neighbours_need_tiles_of_one_size_and_batches_are_full(lengths, budget)
 
 
 def test_lengths_are_rounded_to_tiles():
-    assert rounded(np.array([1, 16, 17, 32, 33, 64, 100, 128, 129, 256, 257])).tolist() == [
+    assert kernel_lengths(np.array([1, 16, 17, 32, 33, 64, 100, 128, 129, 256, 257])).tolist() == [
         16, 16, 32, 32, 64, 64, 128, 128, 256, 256, 384,
     ]  # fmt: skip
 
@@ -56,7 +56,7 @@ def test_the_order_is_drawn_by_seed_and_epoch():
 
 
 def test_other_processes_make_the_same_batches(made):
-    batches = Batches(made, budget=64, seed=3, together=partial(pack, slots=16), plan=plan_packed)
+    batches = Batches(made, budget=64, seed=3, collate=partial(pack, slots=16), plan=plan_packed)
     with closing(in_processes(batches, DataPosition(), workers=2)) as others:
         for (place, one), (after, other) in zip(islice(batches.start(), 6), islice(others, 6), strict=True):
             assert place == after and isinstance(other, Packed)
@@ -64,9 +64,9 @@ def test_other_processes_make_the_same_batches(made):
             assert all(torch.equal(a, b) for a, b in zip(one.tensors(), other.tensors(), strict=True))
 
 
-def test_a_copy_is_in_memory_of_its_own():
+def test_a_clone_shares_no_memory():
     one = pack([[5, 6], [7]], [[8], [9, 10]], (MARKS, MARKS), slots=8)
-    other = one.cloned()
+    other = one.clone()
     assert other.shape == one.shape and all(map(torch.equal, one.tensors(), other.tensors()))
     other.source.zero_()
     assert one.source.any()

@@ -6,12 +6,19 @@ from random import Random
 import jaxtyping
 import pytest
 
-from heed.data.synthetic.phrasebook import LECTURE, corpus, drawing, english, korean, lexicon, pairs, write
+from heed.data.synthetic.phrasebook import LECTURE, corpus, english, korean, lexicon, pairs, sampling, write
 from heed.data.synthetic.phrasebook.choices import OWNERS
 from heed.data.synthetic.phrasebook.clauses import BE, SO_MUCH, THERE, WHAT, WHO, WHY, Clause, Phrase, Sentence
-from heed.data.synthetic.phrasebook.hangul import Stem, attach, formal, infinitive, open_ending, past
-from heed.data.synthetic.phrasebook.inflect import article, lengthened, plural, third
-from heed.data.synthetic.phrasebook.lexicon import ACTIONS, HE, ME, QUALITIES, SHE, THEY, YOU
+from heed.data.synthetic.phrasebook.english_inflection import article, plural, third_person, with_suffix
+from heed.data.synthetic.phrasebook.korean_inflection import (
+    Stem,
+    attach_particle,
+    formal,
+    infinitive,
+    past_stem,
+    with_eu_ending,
+)
+from heed.data.synthetic.phrasebook.lexicon import ADJECTIVES, HE, ME, SHE, THEY, VERBS, YOU
 
 # the first pairs of seed 0, as drawn when the grammar was written; they change when the grammar does
 FROZEN = [
@@ -23,7 +30,7 @@ FROZEN = [
 
 @pytest.fixture(scope="module")
 def unchecked():
-    """Signatures are not checked where there are too many calls for it; the small tests check them."""
+    """Turn type checks off where there are too many calls for them; the small tests have them on."""
     jaxtyping.config.update("jaxtyping_disable", True)
     yield
     jaxtyping.config.update("jaxtyping_disable", False)
@@ -31,7 +38,7 @@ def unchecked():
 
 @pytest.fixture(scope="module")
 def train(tmp_path_factory):
-    """English by Korean, of 60,000 training pairs; a process of its own, without checks, draws them twice as fast."""
+    """English by Korean, of 60,000 training pairs; another process, without type checks, draws them twice as fast."""
     folder = tmp_path_factory.mktemp("phrasebook")
     call = f"write(Path({str(folder)!r}), train=60_000, valid=0, test=0, seed=1)"
     code = f"from pathlib import Path; from heed.data.synthetic.phrasebook import write; {call}"
@@ -74,7 +81,7 @@ def bare(text: str) -> list[str]:
     ],
 )
 def test_particles_follow_the_last_syllable(word, particle, right):
-    assert attach(word, particle) == right
+    assert attach_particle(word, particle) == right
 
 
 @pytest.mark.parametrize(
@@ -104,8 +111,8 @@ def test_particles_follow_the_last_syllable(word, particle, right):
 )
 def test_verbs_conjugate_by_rule(stem, irregular, forms):
     verb = Stem(stem, irregular)
-    endings = [open_ending(verb, ending) for ending in ("ㄹ", "세요", "ㅂ시다", "면")]
-    assert " ".join([infinitive(verb), past(verb).text, *endings, formal(verb, "다")]) == forms
+    endings = [with_eu_ending(verb, ending) for ending in ("ㄹ", "세요", "ㅂ시다", "면")]
+    assert " ".join([infinitive(verb), past_stem(verb).text, *endings, formal(verb, "다")]) == forms
 
 
 @pytest.mark.parametrize(
@@ -120,9 +127,9 @@ def test_verbs_conjugate_by_rule(stem, irregular, forms):
     ],
 )
 def test_adjectives_before_a_noun_take_their_own_form(english, right):
-    quality = next(one for one in QUALITIES if one.english == english)
-    noun = lexicon.THINGS[0]
-    assert korean.say_phrase(Phrase(noun, quality=quality), "plain")[0][0] == right
+    quality = next(one for one in ADJECTIVES if one.english == english)
+    noun = lexicon.NOUNS[0]
+    assert korean.realize_phrase(Phrase(noun, quality=quality), "plain")[0][0] == right
 
 
 @pytest.mark.parametrize(
@@ -141,7 +148,7 @@ def test_adjectives_before_a_noun_take_their_own_form(english, right):
     ],
 )
 def test_the_copula_follows_the_last_syllable(noun, level, tense, ending, right):
-    assert korean.copula(noun, tense, level, ending) == right
+    assert korean.copula_form(noun, tense, level, ending) == right
 
 
 def test_english_words_take_their_forms():
@@ -151,19 +158,19 @@ def test_english_words_take_their_forms():
         "puppies",
         "glasses",
     ]
-    assert [third(verb) for verb in ("go", "watch", "study", "play")] == ["goes", "watches", "studies", "plays"]
-    assert [lengthened(verb, "ing") for verb in ("write", "swim", "read")] == ["writing", "swimming", "reading"]
-    assert [lengthened(verb, "ed") for verb in ("bake", "cry", "play")] == ["baked", "cried", "played"]
+    assert [third_person(verb) for verb in ("go", "watch", "study", "play")] == ["goes", "watches", "studies", "plays"]
+    assert [with_suffix(verb, "ing") for verb in ("write", "swim", "read")] == ["writing", "swimming", "reading"]
+    assert [with_suffix(verb, "ed") for verb in ("bake", "cry", "play")] == ["baked", "cried", "played"]
     assert [article(word) for word in ("apple", "umbrella", "book")] == ["an", "an", "a"]
 
 
-VERB = {verb.stem.text: verb for verb in ACTIONS}
-QUALITY = {quality.english: quality for quality in QUALITIES}
+VERB = {verb.stem.text: verb for verb in VERBS}
+QUALITY = {quality.english: quality for quality in ADJECTIVES}
 NAME = {one.english[0]: one for one in lexicon.FRIENDS}
-THING = {noun.english: noun for noun in lexicon.THINGS}
-JOB = {noun.english: noun for noun in lexicon.WORK}
-SITE = {site.korean: site for site in [*lexicon.SITES, *lexicon.CORNERS, *lexicon.TOOLS]}
-TIME = {" ".join(time.korean): time for time, _ in lexicon.SEASONS}
+THING = {noun.english: noun for noun in lexicon.NOUNS}
+JOB = {noun.english: noun for noun in lexicon.JOBS}
+SITE = {site.korean: site for site in [*lexicon.PLACES, *lexicon.SPOTS, *lexicon.MEANS]}
+TIME = {" ".join(time.korean): time for time, _ in lexicon.TIMES}
 OWNER = {owner.english[0]: owner for owner in OWNERS}
 FRIEND, PAST, FUTURE = lexicon.PEOPLE[0], {"tense": "past"}, {"tense": "future"}
 
@@ -188,7 +195,7 @@ SENTENCES = [
     ),
     (
         "polite",
-        do(ME, "좋아하", YOU, manner=lexicon.WAYS["정말"]),
+        do(ME, "좋아하", YOU, manner=lexicon.MANNERS["정말"]),
         {},
         "저는 당신을 정말 좋아해요.",
         "I really like you.",
@@ -221,7 +228,7 @@ SENTENCES = [
     ),
     (
         "plain",
-        do(HE, "오", place=SITE["병원"], means=SITE["기차"], manner=lexicon.WAYS["일찍"], **PAST),
+        do(HE, "오", place=SITE["병원"], means=SITE["기차"], manner=lexicon.MANNERS["일찍"], **PAST),
         {},
         "그는 기차로 병원에 일찍 왔어.",
         "He came to the hospital early by train.",
@@ -349,7 +356,7 @@ SENTENCES = [
     ),
     (
         "formal",
-        Clause(None, THERE, a("flower"), negation="own", place=lexicon.CORNERS[-1]),
+        Clause(None, THERE, a("flower"), negation="own", place=lexicon.SPOTS[-1]),
         {},
         "정원에 꽃이 없습니다.",
         "There are no flowers in the garden.",
@@ -415,16 +422,16 @@ SENTENCES = [
 
 
 @pytest.mark.parametrize("level, clause, rest, source, target, links", SENTENCES, ids=lambda value: None)
-def test_whole_sentences_are_said_as_a_person_would(level, clause, rest, source, target, links):
+def test_whole_sentences_are_worded_as_a_person_would(level, clause, rest, source, target, links):
     sentence = Sentence(clause, level, **rest)
-    made = corpus.pair(sentence, english.say(sentence))
+    made = corpus.pair(sentence, english.realize(sentence))
     assert (made.source, made.target) == (source, target)
     assert " ".join(f"{i}-{j}" for i, j in made.alignment) == links
 
 
 def test_the_lecture_sentence_opens_test_and_its_parts_are_learned_in_train(train):
     assert next(pairs("test", 1, seed=7)) == LECTURE
-    assert corpus.split_of(english.say(corpus.LECTURE_SENTENCE)) == "test"
+    assert corpus.split_of(english.realize(corpus.LECTURE_SENTENCE)) == "test"
     assert (LECTURE.source, LECTURE.target) == ("투빅아, 나는 너를 많이 사랑해.", "Tobigs, I love you so much.")
     for said in ("나는 너를 많이 사랑해.", "저는 당신을 많이 사랑해요.", "저는 당신을 많이 사랑합니다."):
         assert not [source for source in train if source.endswith(said)]
@@ -442,9 +449,9 @@ def test_nothing_held_out_is_seen_in_train(train, held_out):
 def test_speech_levels_and_vocatives_never_cross_splits():
     rng = Random(3)
     for _ in range(200):
-        sentence = drawing.draw(rng)
+        sentence = sampling.draw(rng)
         others = [sentence._replace(level=level, vocative=None) for level in ("plain", "polite", "formal")]
-        splits = {corpus.split_of(english.say(one)) for one in (sentence, *others)}
+        splits = {corpus.split_of(english.realize(one)) for one in (sentence, *others)}
         assert len(splits) == 1
 
 
@@ -452,8 +459,8 @@ def test_one_korean_sentence_has_one_english(train, unchecked):
     known = dict(train)
     rng = Random(5)
     for _ in range(15_000):  # straight from the grammar: the corpus itself leaves doubles out
-        sentence = drawing.draw(rng)
-        made = corpus.pair(sentence, english.say(sentence))
+        sentence = sampling.draw(rng)
+        made = corpus.pair(sentence, english.realize(sentence))
         assert known.setdefault(made.source, made.target) == made.target
 
 
@@ -468,17 +475,17 @@ def test_there_are_more_than_3_000_000_pairs_of_two_clauses_alone(unchecked):
     firsts, seconds = ({}, {})
     for found, subject in ((firsts, ME), (seconds, NAME["Minsu"])):
         for _ in range(6000):
-            clause = drawing.action(rng, "statement", 0, subject, how)
-            if len(english.say_clause(clause, "statement")) <= 8:
-                found[" ".join(text for text, _ in korean.say_clause(clause, "plain", "but", "은"))] = clause
+            clause = sampling.action_clause(rng, "statement", 0, subject, how)
+            if len(english.realize_clause(clause, "statement")) <= 8:
+                found[" ".join(text for text, _ in korean.realize_clause(clause, "plain", "but", "은"))] = clause
     assert len(firsts) * len(seconds) > 3_000_000
     made = set()
     for (text, first), second in product(islice(firsts.items(), 60), islice(seconds.values(), 60)):
         assert [word.endswith("지만") for word in text.split()].count(True) == 1
         sentence = Sentence(first, "plain", link="but", second=second)
-        said = english.say(sentence)
+        said = english.realize(sentence)
         made.add(corpus.pair(sentence, said).source)
-        assert len(said) <= corpus.LONGEST
+        assert len(said) <= corpus.MAX_WORDS
     assert len(made) == 60 * 60
     assert all(sum(source.startswith(text + " 민수는 ") for source in made) == 60 for text in islice(firsts, 60))
 
@@ -505,17 +512,17 @@ def test_every_english_word_of_the_held_out_splits_is_learned_in_train(train, he
     known = {word for text in train.values() for word in bare(text)}
     held = {word for split in held_out.values() for pair in split for word in bare(pair.target)}
     assert held <= known
-    lemmas = [*[verb.english for verb in ACTIONS], *QUALITY, *THING, *JOB, *[name.lower() for name in NAME]]
+    lemmas = [*[verb.english for verb in VERBS], *QUALITY, *THING, *JOB, *[name.lower() for name in NAME]]
     assert {lemma.lower() for lemma in lemmas} <= known
 
 
 def test_english_keeps_its_small_rules(train):
-    verbs = {third(verb.english): verb.english for verb in ACTIONS}
-    counts = {word for _, word in lexicon.COUNTS[1:]}
-    singular = {noun.english for noun in lexicon.THINGS if noun.number == "count"} - {"play"}
+    verbs = {third_person(verb.english): verb.english for verb in VERBS}
+    counts = {word for _, word in lexicon.NUMERALS[1:]}
+    singular = {noun.english for noun in lexicon.NOUNS if noun.number == "count"} - {"play"}
     for text in islice(train.values(), 20_000):
         words = bare(text)
-        assert text[0].isupper() and text[-1] in ".?" and len(words) <= corpus.LONGEST + 1
+        assert text[0].isupper() and text[-1] in ".?" and len(words) <= corpus.MAX_WORDS + 1
         for before, word in pairwise(words):
             assert before not in ("a", "an") or before == article(word), text
             assert before not in counts or word not in singular, text
@@ -530,9 +537,9 @@ def test_an_unknown_split_is_refused():
 
 
 def test_asking_for_more_than_there_is_says_so(monkeypatch):
-    same = drawing.draw(Random(0))
+    same = sampling.draw(Random(0))
     monkeypatch.setattr(corpus, "draw", lambda rng: same)
-    monkeypatch.setattr(corpus, "PATIENCE", 10)
+    monkeypatch.setattr(corpus, "MAX_MISSES", 10)
     with pytest.raises(ValueError, match="ran out of train sentences"):
         list(pairs("train", 5))
 

@@ -1,4 +1,4 @@
-"""Lines and pairs out of files of all kinds."""
+"""Lines and pairs from files of all kinds."""
 
 import gzip
 import lzma
@@ -47,7 +47,7 @@ def test_empty_lines_are_lines(tmp_path):
     assert list(readers.lines(file(tmp_path, "a", "\n\none\n\n"))) == ["", "", "one", ""]
 
 
-def test_pairs_come_file_by_file_in_order_and_say_where_they_stand(tmp_path):
+def test_pairs_come_file_by_file_in_order_with_their_location(tmp_path):
     sources = [file(tmp_path, "a.en", "1\n2\n"), file(tmp_path, "b.en.gz", gzip.compress(b"3\n", mtime=0))]
     targets = [file(tmp_path, "a.de", "eins\nzwei\n"), file(tmp_path, "b.de", "drei")]
     assert list(readers.pairs(sources, targets)) == [
@@ -62,7 +62,7 @@ def test_columns_of_a_table_are_counted_from_one(tmp_path):
     for path in (file(tmp_path, "a.tsv", content), file(tmp_path, "a.tsv.gz", gzip.compress(content.encode()))):
         assert [line[:2] for line in readers.table(path, [2, 3])] == [("one", "eins"), ("two", "zwei")]
         assert [line[:2] for line in readers.table(path, [3, 2])] == [("eins", "one"), ("zwei", "two")]
-    assert next(readers.table(path, [1, 2])).place == "a.tsv.gz:1"
+    assert next(readers.table(path, [1, 2])).location == "a.tsv.gz:1"
 
 
 def assert_says(words, read, *arguments):

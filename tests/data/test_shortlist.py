@@ -1,4 +1,4 @@
-"""What becomes what: learned, checked, written and read."""
+"""Lexical shortlists: learned, checked, written and read."""
 
 import json
 from collections import defaultdict
@@ -9,7 +9,7 @@ import pytest
 
 from heed.data import corpus as corpora
 from heed.data import shortlist
-from heed.data.filters import Report
+from heed.data.filters import FilterReport
 from heed.data.shortlist import Shortlist, TranslationTable
 from heed.vocabularies.vocabulary import SpecialTokens
 
@@ -17,7 +17,7 @@ WORDS = 60
 
 
 class Words:
-    """As much of a vocabulary as is needed here."""
+    """A minimal vocabulary."""
 
     marks = SpecialTokens(0, 0, 0, 0)
 
@@ -30,19 +30,19 @@ class Words:
     def key(self):
         return self.name
 
-    clean = lead = encode = decode = pieces = len  # never asked for
+    clean = language_tag = encode = decode = pieces = len  # never called
 
 
 TWO = Words("a"), Words("b")
 
 
-def written(folder, **sides):
+def write_corpus(folder, **sides):
     """A prepared corpus of these ids."""
     folder.mkdir()
     for name, sentences in sides.items():
         np.concatenate([np.array(own, dtype=np.uint16) for own in sentences]).tofile(folder / f"{name}.ids")
         np.cumsum([0, *map(len, sentences)], dtype=np.int64).tofile(folder / f"{name}.offsets")
-    facts = {"dtype": "uint16", "sides": list(sides), "report": asdict(Report())}
+    facts = {"dtype": "uint16", "sides": list(sides), "report": asdict(FilterReport())}
     (folder / "corpus.json").write_text(json.dumps(facts))
     return corpora.Corpus(folder)
 
@@ -55,7 +55,7 @@ def translated(folder, pairs=600, seed=3):
         [i] * 2 for i in range(WORDS)
     ]
     targets = [chance.permutation(table[own]).tolist() for own in sources]
-    return table, written(folder / "made", source=sources, target=targets)
+    return table, write_corpus(folder / "made", source=sources, target=targets)
 
 
 def test_every_word_has_its_translation(tmp_path):
@@ -63,18 +63,18 @@ def test_every_word_has_its_translation(tmp_path):
     found = shortlist.learn(corpus, TWO).shortlist(1, 1)
     own = {i: own.tolist() for i, own in found.by_source.items()}
     assert own == {i: [e] for i, e in enumerate(table.tolist())} | {0: own[0]}  # the translation of 0 is always there
-    assert table[0] in found.of([0])
+    assert table[0] in found.candidates([0])
     said = np.bincount(corpus.target.ids)
     assert found.always.tolist() == [said.argmax()]
     more = shortlist.learn(corpus, TWO).shortlist(5, 4)
     assert more.always.tolist() == sorted(np.argsort(-said)[:5].tolist())
-    assert all(table[i] in more.of([i]) and len(own) <= 4 for i, own in more.by_source.items())
+    assert all(table[i] in more.candidates([i]) and len(own) <= 4 for i, own in more.by_source.items())
     assert not set(more.always.tolist()) & {e for own in more.by_source.values() for e in own.tolist()}
-    assert more.of([0, 1]) == {*more.always.tolist(), *more.by_source[0].tolist(), *more.by_source[1].tolist()}
+    assert more.candidates([0, 1]) == {*more.always.tolist(), *more.by_source[0].tolist(), *more.by_source[1].tolist()}
 
 
-def plainly(sources, targets, rounds):
-    """IBM model 1 as it is told: one word after another."""
+def reference_model_1(sources, targets, rounds):
+    """IBM model 1 by its definition, word by word."""
     likely = defaultdict(lambda: 1.0)
     for _ in range(rounds):
         counts, total = defaultdict(float), defaultdict(float)
@@ -88,15 +88,15 @@ def plainly(sources, targets, rounds):
     return counts
 
 
-def test_counts_are_those_of_the_plain_way(tmp_path, monkeypatch):
-    monkeypatch.setattr(shortlist, "LEAST", -1.0)
+def test_counts_are_those_of_the_definition(tmp_path, monkeypatch):
+    monkeypatch.setattr(shortlist, "MIN_COUNT", -1.0)
     _, corpus = translated(tmp_path, pairs=40)
     found = shortlist.learn(corpus, TWO)
     own = {
         (f, e): c
-        for (f, e), c in plainly(
+        for (f, e), c in reference_model_1(
             *([side[i].tolist() for i in range(len(corpus))] for side in (corpus.source, corpus.target)),
-            shortlist.ROUNDS,
+            shortlist.EM_ROUNDS,
         ).items()
         if f is not None
     }
@@ -115,19 +115,19 @@ def test_a_subword_of_both_sides_may_stay_what_it_is(tmp_path):
     assert seldom.by_source[WORDS + 1].tolist() == [WORDS + 1]  # which no sentence has
 
 
-def test_of_a_large_corpus_as_much_is_read_as_shows_every_subword(tmp_path, monkeypatch):
+def test_of_a_large_corpus_only_as_much_is_read_as_is_needed(tmp_path, monkeypatch):
     _, corpus = translated(tmp_path, pairs=4000)
     read = []
-    expected = shortlist._expected
-    monkeypatch.setattr(shortlist, "_expected", lambda c, rows, s: (read.append(rows), expected(c, rows, s))[1])
-    monkeypatch.setattr(shortlist, "SEEN", 3)
-    monkeypatch.setattr(shortlist, "CELLS", 4000)
+    expected = shortlist._expected_counts
+    monkeypatch.setattr(shortlist, "_expected_counts", lambda c, rows, s: (read.append(rows), expected(c, rows, s))[1])
+    monkeypatch.setattr(shortlist, "RARE", 3)
+    monkeypatch.setattr(shortlist, "BLOCK_CELLS", 4000)
     whole = shortlist.learn(corpus, TWO)
     rows = np.concatenate(read)
     assert len(set(rows.tolist())) == len(rows) < len(corpus) / 2
     assert set(whole.source.tolist()) == set(range(WORDS))
     read.clear()
-    monkeypatch.setattr(shortlist, "CELLS", 10**9)
+    monkeypatch.setattr(shortlist, "BLOCK_CELLS", 10**9)
     shortlist.learn(corpus, TWO)
     assert sorted(np.concatenate(read).tolist()) == list(range(len(corpus)))
 
@@ -139,10 +139,10 @@ def test_lists_come_from_the_shortest_on_while_they_are_worth_having(monkeypatch
         np.repeat(words, 2), np.stack([words, (words + 1) % 10], 1).flatten(), np.tile([9.0, 1.0], 10), 0
     )
     monkeypatch.setattr(shortlist, "SIZES", ((1, 1), (1, 2), (10, 2)))
-    sizes = [len(own.of([1, 2])) for own in shortlist.short(table, [[1, 2]] * 9, 90)]
+    sizes = [len(own.candidates([1, 2])) for own in shortlist.by_size(table, [[1, 2]] * 9, 90)]
     assert sizes == sorted(sizes) and len(sizes) == 3 and sizes[-1] == 10
-    assert len(list(shortlist.short(table, [[1, 2]] * 9, 3 * sizes[1]))) == 2  # the last has more than a third of all
-    assert not list(shortlist.short(table, [[1, 2]] * 9, 3))
+    assert len(list(shortlist.by_size(table, [[1, 2]] * 9, 3 * sizes[1]))) == 2  # the last has more than a third of all
+    assert not list(shortlist.by_size(table, [[1, 2]] * 9, 3))
 
 
 NAMES = ["<pad>", "▁a", "b", "▁c"]
@@ -150,7 +150,7 @@ NAMES = ["<pad>", "▁a", "b", "▁c"]
 
 def test_it_is_written_and_read(tmp_path):
     few = Shortlist(np.array([1, 3]), {2: np.array([1]), 1: np.array([2, 3])})
-    text = shortlist.written(few, (NAMES, NAMES))
+    text = shortlist.to_text(few, (NAMES, NAMES))
     assert text == "\t▁a ▁c\n▁a\tb ▁c\nb\t▁a\n"
     assert shortlist.read(tmp_path, NAMES) is None
     (tmp_path / shortlist.FILE).write_text(text, "utf-8")

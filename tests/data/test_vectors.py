@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heed.data.vectors import VectorsConfig, blocks, near, read, reading, write
-from heed.data.vectors.layout import layout
+from heed.data.vectors import VectorsConfig, blocks, read, reading, similarity, write
+from heed.data.vectors.layout import detect_layout
 
 WORDS = ["왕", "여왕", "New York", "café", "3.14", "1 000", "a\u00a0b", ". . .", "nan"]
 ROWS = np.random.default_rng(5).normal(size=(len(WORDS), 5)).astype(np.float32)
@@ -50,7 +50,7 @@ def test_what_is_written_is_read_back_to_the_bit(tmp_path, name):
     write(reading_back, words, ROWS[: len(words)])
     equal(found := read(reading_back), words, ROWS[: len(words)])
     assert found.notes == ()
-    assert layout(reading_back).binary == (".bin" in name)
+    assert detect_layout(reading_back).binary == (".bin" in name)
     assert (reading_back.read_bytes()[:2] == b"\x1f\x8b") == name.endswith(".gz")
     assert list(reading_back.parent.iterdir()) == [reading_back]
 
@@ -79,10 +79,10 @@ def test_any_words_and_numbers_come_back(tmp_path_factory, entries):
     ],
 )
 @pytest.mark.parametrize("pack", [bytes, gzip.compress, lzma.compress])
-def test_every_format_is_known_by_what_it_holds(tmp_path, content, kind, pack):
+def test_every_format_is_detected_from_its_content(tmp_path, content, kind, pack):
 
     path = put(tmp_path / "vectors", pack(content))
-    assert layout(path) == kind
+    assert detect_layout(path) == kind
     equal(read(path), WORDS, ROWS)
 
 
@@ -91,14 +91,14 @@ def test_binary_files_with_and_without_line_ends_are_one(tmp_path, after):
 
     words = [word.replace(" ", "_") for word in WORDS]
     path = put(tmp_path / "v", binary(words, ROWS, after))
-    assert layout(path) == (True, 5, 9)
+    assert detect_layout(path) == (True, 5, 9)
     equal(read(path), words, ROWS)
 
 
 def test_numbers_whose_bytes_look_like_text_are_numbers(tmp_path):
     rows = np.frombuffer(b"ZNY!ZNY!<+Z!ab cdefghi j", "<f4").reshape(2, 3)
     path = put(tmp_path / "v.bin", binary(["왕", "b"], rows))
-    assert layout(path).binary
+    assert detect_layout(path).binary
     equal(read(path), ["왕", "b"], rows)
 
 
@@ -123,7 +123,7 @@ def test_some_words_are_what_all_words_would_give(tmp_path, monkeypatch, kind):
 
 
 @pytest.mark.parametrize("kind", ["text", "binary"])
-def test_what_is_not_wanted_takes_no_room(tmp_path, kind):
+def test_words_that_are_not_wanted_take_no_memory(tmp_path, kind):
 
     size, numbers = (1500, 1000), b" 0" * 1000 if kind == "text" else b" " + bytes(4000)
     path = put(tmp_path / "v", b"%d %d\n" % size + b"".join(b"w%d" % i + numbers + b"\n" for i in range(size[0])))
@@ -143,7 +143,7 @@ def test_only_the_numbers_of_wanted_words_are_read(tmp_path):
         read(path, {"bad"})
 
 
-def test_what_is_odd_is_counted_and_said(tmp_path):
+def test_oddities_are_counted_and_noted(tmp_path):
 
     rows = np.arange(10, dtype=np.float32).reshape(5, 2)
     path = put(tmp_path / "v.bin", binary(["a", b"\xff\xfe", "a", "", b"b\xe2"], rows) + b"more")
@@ -223,7 +223,7 @@ def test_a_word_that_would_not_come_back_is_not_written(tmp_path, name, word):
     assert not list(tmp_path.iterdir())
 
 
-# which words are near
+# similarity
 
 
 def cosine(one, other):
@@ -247,8 +247,8 @@ def test_neighbours_and_analogies_are_what_plain_loops_find(rows):
         y / np.linalg.norm(b) - x / np.linalg.norm(a) + z / np.linalg.norm(c) for x, y, z in zip(a, b, c, strict=True)
     ]
     asked, without = [drawn[4].tolist(), fourth], [{"w4"}, {"w0", "w1", "w2"}]
-    np.testing.assert_allclose(near.analogy(*drawn[:3]), fourth, atol=1e-12)
-    found = near.near(some, np.array(asked), 7, without)
+    np.testing.assert_allclose(similarity.analogy(*drawn[:3]), fourth, atol=1e-12)
+    found = similarity.nearest(some, np.array(asked), 7, without)
     for own, query, skip in zip(found, asked, without, strict=True):
         right = by_hand(words, drawn, query, 7, skip)
         assert [word for word, _ in own] == [word for word, _ in right]
@@ -259,17 +259,17 @@ def test_a_queen_is_found_where_she_was_put():
     man, woman, royal = np.eye(3, 8, dtype=np.float32)
     rows = np.stack([man, woman, man + royal, woman + royal, royal, np.zeros(8, np.float32)])
     vectors = reading.Vectors(["남자", "여자", "왕", "여왕", "왕관", "빔"], rows)
-    asked = near.analogy(rows[0], rows[2], rows[1])
-    assert near.near([vectors], asked[None], 1, [{"남자", "왕", "여자"}])[0][0][0] == "여왕"
-    assert dict(near.near([vectors], rows[2:3], 9, [()])[0])["빔"] == 0.0
+    asked = similarity.analogy(rows[0], rows[2], rows[1])
+    assert similarity.nearest([vectors], asked[None], 1, [{"남자", "왕", "여자"}])[0][0][0] == "여왕"
+    assert dict(similarity.nearest([vectors], rows[2:3], 9, [()])[0])["빔"] == 0.0
 
 
 def test_of_equals_the_first_in_the_file_comes_first():
     rows = np.ones((6, 2), np.float32)
     some = [reading.Vectors(["a", "b", "c"], rows[:3]), reading.Vectors(["d", "e", "f"], rows[3:])]
-    assert [word for word, _ in near.near(some, rows[:1], 4, [{"b"}])[0]] == ["a", "c", "d", "e"]
+    assert [word for word, _ in similarity.nearest(some, rows[:1], 4, [{"b"}])[0]] == ["a", "c", "d", "e"]
     many = reading.Vectors([str(i) for i in range(99)], np.ones((99, 2), np.float32))
-    assert [word for word, _ in near.near([many], rows[:1], 50, [()])[0]] == many.words[:50]
+    assert [word for word, _ in similarity.nearest([many], rows[:1], 50, [()])[0]] == many.words[:50]
 
 
 @pytest.mark.parametrize(
@@ -277,7 +277,7 @@ def test_of_equals_the_first_in_the_file_comes_first():
 )
 def test_a_misspelled_word_brings_the_one_that_was_meant(word, meant):
     words = ["the", "king", "여왕", "café", "queen", "서울특별시"]
-    assert near.spelled_like(word, words)[:1] == ([meant] if meant else [])
+    assert similarity.spelled_like(word, words)[:1] == ([meant] if meant else [])
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Small models that say different things, in float64."""
+"""Small models with different outputs, in float64."""
 
 import pytest
 import torch
@@ -57,7 +57,7 @@ def texts():
 
 
 class Counting:
-    """A model that notes how many rows each step was asked for."""
+    """A model that records the number of rows of each step."""
 
     def __init__(self, model):
         self.model, self.start, self.rows = model, model.start, []

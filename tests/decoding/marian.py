@@ -1,4 +1,4 @@
-"""A small Marian of the transformers library with random weights, as something that a search of Heed's can ask."""
+"""A small Marian of the transformers library with random weights, as a model that Heed can search with."""
 
 import torch
 from torch import nn
@@ -9,7 +9,7 @@ LONGEST = 12
 
 
 def marian(ending):
-    """A float64 model of 50 tokens; the higher `ending`, the sooner it ends. What it says differs from source to source."""
+    """A float64 model of 50 tokens; the higher `ending`, the sooner it ends. Its output depends on the source."""
     torch.manual_seed(2)
     config = MarianConfig(
         vocab_size=VOCAB, d_model=16, encoder_layers=1, decoder_layers=1, encoder_attention_heads=2,
@@ -41,7 +41,7 @@ def sources(number):
 
 
 class Past:
-    """All that was read and said."""
+    """The encoder output and all tokens so far."""
 
     def __init__(self, memory, valid):
         self.parts = [memory, valid, torch.zeros(len(valid), 0, dtype=torch.long)]
@@ -51,7 +51,7 @@ class Past:
 
 
 class Uncached:
-    """The model as a search asks it; it reads all again at each step."""
+    """The model without a cache: each step reads all tokens again."""
 
     def __init__(self, model):
         self.model = model
@@ -67,7 +67,7 @@ class Uncached:
 
 
 def searched(search, model, source, **options):
-    """What a search finds for each source, as (tokens, score), the best first; padding is never said."""
+    """What a search finds for each source, as (tokens, score), the best first; padding is banned."""
     asked, longest = Uncached(model), torch.full((len(source),), LONGEST)
     found = search(asked, asked.start(source, source != PAD), longest, first=PAD, last=LAST, **options)
     return [[(h.tokens, h.score) for h in hypotheses] for hypotheses in found]

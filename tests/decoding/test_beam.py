@@ -9,7 +9,7 @@ from tests.decoding.conftest import Counting
 
 FIRST, LAST, VOCAB = 0, 4, 5
 ALPHAS = [0.0, 0.6, 2.0]
-NO_LIMIT = 10**9  # so many are never found: a search for them goes on to the longest length
+NO_LIMIT = 10**9  # never reached, so the search runs to the maximal length
 
 
 def search(model, texts, longest, **options):
@@ -17,7 +17,7 @@ def search(model, texts, longest, **options):
     return beam_search(model, state, torch.tensor(longest), first=FIRST, last=LAST, **options)
 
 
-def every(model, texts, row, longest, alpha):
+def exhaustive(model, texts, row, longest, alpha):
     """All sequences that end at LAST or at the longest length, best first, as (score, tokens)."""
     full = torch.tensor(list(itertools.product(range(VOCAB), repeat=longest)))
     source, valid = (part[row : row + 1].expand(len(full), -1) for part in texts)
@@ -30,7 +30,7 @@ def every(model, texts, row, longest, alpha):
     return sorted(((score, list(tokens)) for tokens, score in found.items()), reverse=True)
 
 
-def given_by_one_pass(model, texts, row, tokens):
+def log_probs_of_one_pass(model, texts, row, tokens):
     """The log probability of each token."""
     source, valid = (part[row : row + 1] for part in texts)
     logp = model(source, torch.tensor([[FIRST, *tokens[:-1]]]), valid).log_softmax(-1)[0]
@@ -43,36 +43,36 @@ def test_a_wide_beam_finds_the_best_of_all(model, texts, alpha, nbest):
     longest = [4, 1, 3]
     found = search(model, texts, longest, beams=4**3 * 5, nbest=nbest, alpha=alpha)
     for row in range(3):
-        best = every(model, texts, row, longest[row], alpha)[:nbest]
+        best = exhaustive(model, texts, row, longest[row], alpha)[:nbest]
         assert [h.tokens for h in found[row]] == [tokens for _, tokens in best]
         assert [h.score for h in found[row]] == pytest.approx([score for score, _ in best], abs=1e-10)
 
 
 def allowed(tokens):
-    """By the rules of the next test, said plainly."""
+    """Whether the rules of the next test allow a sequence."""
     pairs = list(itertools.pairwise(tokens))
     short = LAST in tokens and len(tokens) <= 2
     return 1 not in tokens and not short and len(pairs) == len(set(pairs))
 
 
 def test_a_wide_beam_under_rules_finds_the_best_of_what_they_allow(model, texts):
-    rules = [limits.never([1]), limits.at_least(2, LAST), limits.no_repeat(2)]
+    rules = [limits.ban_tokens([1]), limits.min_length(2, LAST), limits.no_repeat_ngram(2)]
     found = search(model, texts, [4, 4, 4], beams=4**3 * 5, nbest=3, rules=rules)
     for row in range(3):
-        ordered = every(model, texts, row, 4, 0.6)
+        ordered = exhaustive(model, texts, row, 4, 0.6)
         best = [tokens for _, tokens in ordered if allowed(tokens)][:3]
         assert best != [tokens for _, tokens in ordered[:3]]
         assert [h.tokens for h in found[row]] == best
 
 
-def test_a_wide_beam_with_a_prefix_finds_the_best_that_begins_so(model, texts):
+def test_a_wide_beam_with_a_prefix_finds_the_best_that_begins_with_it(model, texts):
     forced, longest = [[1], [3, 1, 1], []], [1, 4, 4]
-    rules = [limits.never([1]), limits.no_repeat(1), limits.prefix(forced)]
+    rules = [limits.ban_tokens([1]), limits.no_repeat_ngram(1), limits.force_prefix(forced)]
     found = search(model, texts, longest, beams=4**3 * 5, rules=rules)
     for row, start in enumerate(forced):
         free = [
             (score, tokens)
-            for score, tokens in every(model, texts, row, longest[row], 0.6)
+            for score, tokens in exhaustive(model, texts, row, longest[row], 0.6)
             if tokens[: len(start)] == start
             and all(t != 1 and t not in tokens[: len(start) + i] for i, t in enumerate(tokens[len(start) :]))
         ]
@@ -87,7 +87,7 @@ def test_every_score_is_what_one_pass_gives_and_tokens_add_up(model, texts, alph
         assert len(hypotheses) == beams
         assert len({tuple(h.tokens) for h in hypotheses}) == beams
         for tokens, score, scores in hypotheses:
-            assert scores == pytest.approx(given_by_one_pass(model, texts, row, tokens), abs=1e-10)
+            assert scores == pytest.approx(log_probs_of_one_pass(model, texts, row, tokens), abs=1e-10)
             assert score == pytest.approx(sum(scores) / ((5 + len(tokens)) / 6) ** alpha, abs=1e-10)
 
 
@@ -111,7 +111,7 @@ def test_a_search_that_stops_early_misses_nothing(model, texts, nbest, alpha):
         assert sum(early.rows) < sum(late.rows)
 
 
-def plainly(model, texts, row, longest, beams):
+def reference_search(model, texts, row, longest, beams):
     """Beam search in lists: of the candidates those that end among the best `beams` are found, `beams` others live."""
     live, found = [(0.0, [])], []
     source, valid = (part[row : row + 1] for part in texts)
@@ -132,7 +132,7 @@ def plainly(model, texts, row, longest, beams):
 def test_a_narrow_beam_finds_what_its_definition_finds(model, texts, beams):
     longest = [9, 5, 7]
     for row, hypotheses in enumerate(search(model, texts, longest, beams=beams, nbest=NO_LIMIT)):
-        expected = plainly(model, texts, row, longest[row], beams)
+        expected = reference_search(model, texts, row, longest[row], beams)
         assert min(len(tokens) for _, tokens in expected) < longest[row] - 1
         assert [h.tokens for h in hypotheses] == [tokens for _, tokens in expected]
         assert [h.score for h in hypotheses] == pytest.approx([score for score, _ in expected], abs=1e-10)
@@ -141,7 +141,7 @@ def test_a_narrow_beam_finds_what_its_definition_finds(model, texts, beams):
 @pytest.mark.parametrize("alpha", [0.0, 2.0])
 def test_a_narrow_beam_is_never_better_than_all(model, texts, alpha):
     for row, hypotheses in enumerate(search(model, texts, [4, 4, 3], beams=2, alpha=alpha)):
-        best, _ = every(model, texts, row, [4, 4, 3][row], alpha)[0]
+        best, _ = exhaustive(model, texts, row, [4, 4, 3][row], alpha)[0]
         assert hypotheses[0].score <= best + 1e-10
 
 
@@ -173,10 +173,10 @@ def test_one_beam_without_a_length_penalty_is_greedy(model, texts):
         assert found[row][0].tokens == words[1:]
 
 
-def test_what_was_watched_tells_how_the_answer_was_found(model, texts):
-    """Played again from what was seen: at most `beams` that end are finished, the best `beams` of the others live."""
+def test_the_steps_of_a_search_reproduce_its_result(model, texts):
+    """Replayed: of the candidates that end the first `beams` are finished, the best `beams` of the others live on."""
     seen, beams = [], 3
-    found = search(model, texts, [7, 5, 6], beams=beams, watch=seen.append)
+    found = search(model, texts, [7, 5, 6], beams=beams, on_step=seen.append)
     live = {row: [[]] for row in range(3)}
     done = {row: [] for row in range(3)}
     for step in seen:

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from heed.decoding.config import DecodingConfig, longest
+from heed.decoding.config import DecodingConfig, max_output_length
 from heed.decoding.ranking import PENALTIES
 
 
@@ -40,5 +40,5 @@ def test_at_every_bound_there_are_still_numbers(penalty):
     config = DecodingConfig(length_penalty=10.0, max_growth=1000.0, temperature=1e-6)
     worth = torch.tensor(-100.0) / PENALTIES[penalty](1024, config.length_penalty)
     assert worth < 0 and worth.isfinite()
-    assert longest(config, 1024, 1024) == 1024
+    assert max_output_length(config, 1024, 1024) == 1024
     assert (torch.tensor([-30.0, -1.0]) / config.temperature).log_softmax(dim=-1).exp().tolist() == [0.0, 1.0]

@@ -9,8 +9,8 @@ from ctranslate2.converters.transformers import MarianMTLoader
 
 from heed.decoding import limits
 from heed.decoding.beam import beam_search
-from heed.decoding.ranking import exact, first, power
-from heed.decoding.sample import one_by_one
+from heed.decoding.ranking import length_power, stop_exact, stop_first
+from heed.decoding.sample import stepwise_search
 from tests.decoding.marian import LAST, LONGEST, PAD, UNKNOWN, marian, searched, sources
 
 TEXTS, SOURCE = sources(200)
@@ -46,10 +46,10 @@ def translated(theirs, nbest, **options):
     ]
 
 
-def ours(model, nbest, length_penalty, stop=first, rules=(), least=1):
+def ours(model, nbest, length_penalty, stop=stop_first, rules=(), least=1):
     """At least one word, and what may not be said is left out before probabilities are taken."""
-    rules = [limits.never([PAD]), limits.at_least(least, LAST), *rules]
-    options = {"beams": 4, "nbest": nbest, "alpha": length_penalty, "penalty": power, "stop": stop}
+    rules = [limits.ban_tokens([PAD]), limits.min_length(least, LAST), *rules]
+    options = {"beams": 4, "nbest": nbest, "alpha": length_penalty, "penalty": length_power, "stop": stop}
     return searched(beam_search, model, SOURCE, rules=rules, renormalize=True, **options)
 
 
@@ -68,16 +68,16 @@ def test_beams_are_those_of_ctranslate2(model, theirs, length_penalty):
 
 def test_without_a_length_penalty_the_best_is_that_of_ctranslate2(model, theirs):
     """It stops then when the best candidate of all ends, and nothing better can come."""
-    same(ours(model, 1, 0.0, stop=exact), translated(theirs, 1, beam_size=4, length_penalty=0.0))
+    same(ours(model, 1, 0.0, stop=stop_exact), translated(theirs, 1, beam_size=4, length_penalty=0.0))
 
 
 LIMITS = {
-    "disable_unk": (True, {"rules": [limits.never([UNKNOWN])]}),
+    "disable_unk": (True, {"rules": [limits.ban_tokens([UNKNOWN])]}),
     "min_decoding_length": (5, {"least": 5}),
-    "no_repeat_ngram_size": (2, {"rules": [limits.no_repeat(2)]}),
+    "no_repeat_ngram_size": (2, {"rules": [limits.no_repeat_ngram(2)]}),
     "suppress_sequences": (
         [["w3"], ["w30", "w30"]],
-        {"rules": [limits.never([3]), limits.never_runs([[30, 30]])]},
+        {"rules": [limits.ban_tokens([3]), limits.ban_sequences([[30, 30]])]},
     ),
 }
 
@@ -89,6 +89,6 @@ def test_limits_are_those_of_ctranslate2(model, theirs, name):
 
 
 def test_greedy_search_is_that_of_ctranslate2(model, theirs):
-    rules = [limits.never([PAD]), limits.at_least(1, LAST)]
-    found = searched(one_by_one, model, SOURCE, rules=rules, renormalize=True, alpha=1.0, penalty=power)
+    rules = [limits.ban_tokens([PAD]), limits.min_length(1, LAST)]
+    found = searched(stepwise_search, model, SOURCE, rules=rules, renormalize=True, alpha=1.0, penalty=length_power)
     same(found, translated(theirs, 1, beam_size=1, length_penalty=1.0))

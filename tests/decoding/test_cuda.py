@@ -1,4 +1,4 @@
-"""Search with fixed shapes, as it runs on a card: what the plain search finds, token by token."""
+"""The search of the GPU, here on the CPU: it finds what the plain search finds, token by token."""
 
 import random
 from itertools import chain
@@ -10,10 +10,10 @@ from torch import nn
 from heed.decoding import limits
 from heed.decoding.beam import beam_search
 from heed.decoding.cuda import weights
-from heed.decoding.cuda.buffers import Rules, Size
-from heed.decoding.cuda.search import Machine, rounded, search
+from heed.decoding.cuda.buffers import SearchRules, Size
+from heed.decoding.cuda.search import SearchRunner, rounded, search
 from heed.decoding.ranking import PENALTIES, STOPPING
-from heed.decoding.sample import likeliest, one_by_one
+from heed.decoding.sample import greedy, stepwise_search
 from heed.models.bart import Bart, BartConfig
 from heed.models.marian import Marian, MarianConfig
 from heed.models.pegasus import Pegasus, PegasusConfig
@@ -32,7 +32,7 @@ MODELS = {
 }
 
 
-def drawn(name):
+def randomized(name):
     """A float64 model whose searches end at different lengths."""
     torch.manual_seed(1)
     model = MODELS[name]().double().eval().requires_grad_(False)
@@ -49,31 +49,31 @@ def texts(chance, number):
 
 
 def rules(**changes):
-    usual = Rules(FIRST, LAST, (), (), 0, False, False, 4, 1, 0.6, PENALTIES["wu"], "exact")
+    usual = SearchRules(FIRST, LAST, (), (), 0, False, False, 4, 1, 0.6, PENALTIES["wu"], "exact")
     chosen = usual._replace(**changes)
     return chosen._replace(stop="first") if chosen.beams == 1 else chosen
 
 
 def plain(model, sources, most, r):
-    """The same by the search that any model can be asked."""
+    """The same by the search for any model."""
     source = nn.utils.rnn.pad_sequence([torch.tensor(own) for own in sources], batch_first=True)
     valid = torch.arange(source.shape[1]) < torch.tensor([len(own) for own in sources])[:, None]
     most = torch.tensor(most)
-    kept = [limits.never(r.never)] if r.never else []
-    kept += [limits.at_least(r.least, LAST)] if r.least else []
-    kept += [limits.begins(r.begin)] if r.begin else []
-    kept += [limits.ends(most, LAST)] if r.force_end else []
+    kept = [limits.ban_tokens(r.never)] if r.never else []
+    kept += [limits.min_length(r.min_length, LAST)] if r.min_length else []
+    kept += [limits.force_begin(r.prefix)] if r.prefix else []
+    kept += [limits.force_end(most, LAST)] if r.force_end else []
     more = {
         "first": FIRST, "last": LAST, "alpha": r.alpha, "penalty": r.penalty, "rules": kept,
         "renormalize": r.renormalize,
     }  # fmt: skip
     state = model.start(source, valid)
     if r.beams == 1:
-        return one_by_one(model, state, most, likeliest, **more)
+        return stepwise_search(model, state, most, greedy, **more)
     return beam_search(model, state, most, beams=r.beams, nbest=r.nbest, stop=STOPPING[r.stop], **more)
 
 
-def the_same(one, other):
+def assert_same(one, other):
     assert [[h.tokens for h in own] for own in one] == [[h.tokens for h in own] for own in other]
     for a, b in zip(chain.from_iterable(one), chain.from_iterable(other), strict=True):
         torch.testing.assert_close(
@@ -88,106 +88,113 @@ CASES = [
     {"beams": 1, "force_end": True, "never": (0, 1, 2), "alpha": 1.0},
     {"beams": 5, "nbest": 5},
     {"stop": "heuristic", "penalty": PENALTIES["length"], "alpha": 1.0, "force_end": True, "never": (0,)},
-    {"stop": "first", "nbest": 2, "penalty": PENALTIES["length"], "renormalize": True, "never": (0, 1), "least": 3},
-    {"beams": 3, "begin": (7, 9), "nbest": 3, "least": 5},
-    {"beams": 2, "alpha": 0.0, "begin": (8,), "stop": "heuristic"},
-    {"beams": 4, "nbest": 4, "alpha": 1.5, "penalty": PENALTIES["length"], "least": 4},
+    {
+        "stop": "first",
+        "nbest": 2,
+        "penalty": PENALTIES["length"],
+        "renormalize": True,
+        "never": (0, 1),
+        "min_length": 3,
+    },
+    {"beams": 3, "prefix": (7, 9), "nbest": 3, "min_length": 5},
+    {"beams": 2, "alpha": 0.0, "prefix": (8,), "stop": "heuristic"},
+    {"beams": 4, "nbest": 4, "alpha": 1.5, "penalty": PENALTIES["length"], "min_length": 4},
 ]
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_it_finds_what_the_plain_search_finds(name):
-    """One machine for all: what was searched before in the same rooms does not matter."""
-    model, chance, lengths = drawn(name), random.Random(name), set()
-    machine = Machine(weights.read(model, torch.float64))
+    """One runner for all cases: earlier searches in the same buffers do not matter."""
+    model, chance, lengths = randomized(name), random.Random(name), set()
+    runner = SearchRunner(weights.read(model, torch.float64))
     for case in CASES[list(MODELS).index(name) % 2 :: 2] if name != "post" else CASES:
         sources, r = texts(chance, chance.choice([1, 3, 6])), rules(**case)
-        most = [chance.randint(len(r.begin) + 1, 12) for _ in sources]
-        found = search(machine, sources, most, r)
-        the_same(plain(model, sources, most, r), found)
+        most = [chance.randint(len(r.prefix) + 1, 12) for _ in sources]
+        found = search(runner, sources, most, r)
+        assert_same(plain(model, sources, most, r), found)
         lengths |= {len(h.tokens) for own in found for h in own}
     assert len(lengths) > 5
 
 
-def test_it_goes_on_until_nothing_better_can_come():
-    """A power of the length so high that what is long wins: stopping a step too soon shows."""
-    model, chance = drawn("marian"), random.Random(5)
+def test_it_continues_until_nothing_better_can_come():
+    """With a length penalty so high that long hypotheses win, stopping a step too soon shows."""
+    model, chance = randomized("marian"), random.Random(5)
     model.bias[LAST] += 2.0
-    machine = Machine(weights.read(model, torch.float64))
+    runner = SearchRunner(weights.read(model, torch.float64))
     sources, results = texts(chance, 12), {}
     for stop in STOPPING:
         r = rules(beams=2, alpha=1.3, penalty=PENALTIES["length"], stop=stop)
-        results[stop] = search(machine, sources, [24] * 12, r)
-        the_same(plain(model, sources, [24] * 12, r), results[stop])
+        results[stop] = search(runner, sources, [24] * 12, r)
+        assert_same(plain(model, sources, [24] * 12, r), results[stop])
     assert results["exact"] != results["heuristic"] != results["first"]
 
 
-def test_sentences_that_are_left_move_to_a_smaller_room():
-    model, chance = drawn("marian"), random.Random(1)
-    machine, other = (Machine(weights.read(model, torch.float64)) for _ in range(2))
-    other.smallest = 10**6
-    sources, r = texts(chance, 11), rules(beams=3, nbest=2, least=20)
+def test_unfinished_sentences_move_to_smaller_buffers():
+    model, chance = randomized("marian"), random.Random(1)
+    runner, other = (SearchRunner(weights.read(model, torch.float64)) for _ in range(2))
+    other.shrink_above = 10**6
+    sources, r = texts(chance, 11), rules(beams=3, nbest=2, min_length=20)
     most = [chance.randint(1, 4) for _ in range(7)] + [12, 6, 14, 9]
-    found = search(machine, sources, most, r)
-    assert [size.sentences for size in machine.rooms] == [12, 4, 2, 1]
-    assert [size.sentences for size in other.rooms] == []
-    the_same(found, search(other, sources, most, r))
-    assert [size.sentences for size in other.rooms] == [12]
-    the_same(plain(model, sources, most, r), found)
+    found = search(runner, sources, most, r)
+    assert [size.sentences for size in runner.buffers] == [12, 4, 2, 1]
+    assert [size.sentences for size in other.buffers] == []
+    assert_same(found, search(other, sources, most, r))
+    assert [size.sentences for size in other.buffers] == [12]
+    assert_same(plain(model, sources, most, r), found)
 
 
-def test_a_larger_search_makes_new_ground_and_smaller_ones_stay_on_it():
-    model, chance = drawn("pre"), random.Random(2)
-    machine = Machine(weights.read(model, torch.float64))
+def test_a_larger_search_makes_a_new_pool_and_smaller_ones_reuse_it():
+    model, chance = randomized("pre"), random.Random(2)
+    runner = SearchRunner(weights.read(model, torch.float64))
     for number, longest in ((1, 5), (4, 39), (2, 8), (1, 5)):
         sources, r = texts(chance, number), rules()
-        found = search(machine, sources, [longest] * number, r)
-        the_same(plain(model, sources, [longest] * number, r), found)
+        found = search(runner, sources, [longest] * number, r)
+        assert_same(plain(model, sources, [longest] * number, r), found)
         if longest == 39:
-            ground = machine.ground
-    assert machine.ground is ground
-    assert set(machine.rooms) == {Size(4, 4, 64), Size(2, 4, 32), Size(1, 4, 32)}
+            pool = runner.pool
+    assert runner.pool is pool
+    assert set(runner.buffers) == {Size(4, 4, 64), Size(2, 4, 32), Size(1, 4, 32)}
 
 
-def test_rooms_that_were_not_used_for_long_are_given_up():
-    machine = Machine(weights.read(drawn("pre"), torch.float64))
-    machine.most_rooms = 2
+def test_the_least_recently_used_buffers_are_freed():
+    runner = SearchRunner(weights.read(randomized("pre"), torch.float64))
+    runner.max_buffers = 2
     for number in (3, 2, 3, 1):
-        search(machine, [[5, LAST]] * number, [4] * number, rules())
-    assert [size.sentences for size in machine.rooms] == [3, 1]
+        search(runner, [[5, LAST]] * number, [4] * number, rules())
+    assert [size.sentences for size in runner.buffers] == [3, 1]
 
 
-def test_sizes_of_rooms():
+def test_sizes_of_buffers():
     assert [rounded(n) for n in (1, 7, 8, 9, 15, 17, 100, 1000, 1024, 1025)] == [
         1, 7, 8, 10, 16, 20, 112, 1024, 1024, 1280,
     ]  # fmt: skip
     assert all(n <= rounded(n) <= 1.25 * n for n in range(1, 5000))
 
 
-def test_only_models_of_known_parts_are_known():
+def test_only_models_of_supported_parts_are_supported():
     for name in MODELS:
-        assert weights.known(drawn(name))
-    assert not weights.known(nn.Linear(2, 2))
-    model = drawn("pre")
+        assert weights.supports(randomized(name))
+    assert not weights.supports(nn.Linear(2, 2))
+    model = randomized("pre")
     model.decoder.layers[0].mlp.body.up = nn.Sequential(model.decoder.layers[0].mlp.body.up)
-    assert not weights.known(model)
-    model = drawn("marian")
+    assert not weights.supports(model)
+    model = randomized("marian")
     model.encoder.layers[0].attention.body.kernel = lambda *parts, **more: None
-    assert not weights.known(model)
-    model = drawn("post")
+    assert not weights.supports(model)
+    model = randomized("post")
     model.decoder.norm = nn.LayerNorm(32)
-    assert not weights.known(model)
-    model = drawn("bart")
+    assert not weights.supports(model)
+    model = randomized("bart")
     model.__class__ = type("Other", (Bart,), {"project": lambda self, x: x})
-    assert not weights.known(model)
+    assert not weights.supports(model)
 
 
 def test_weights_are_copies():
-    model = drawn("post")
+    model = randomized("post")
     read = weights.read(model, torch.float64)
-    before = [read.output.clone(), read.target.layers[0][0].into.weight.clone(), read.target.places.clone()]
+    before = [read.output.clone(), read.target.layers[0][0].project_in.weight.clone(), read.target.positions.clone()]
     for weight in model.parameters():
         weight.zero_()
-    assert torch.equal(before[1], read.target.layers[0][0].into.weight)
-    assert torch.equal(before[2], read.target.places)
+    assert torch.equal(before[1], read.target.layers[0][0].project_in.weight)
+    assert torch.equal(before[2], read.target.positions)
     assert torch.equal(before[0], read.output)

@@ -1,7 +1,7 @@
 import pytest
 
 from heed.config import read
-from heed.decoding.config import DecodingConfig, longest
+from heed.decoding.config import DecodingConfig, max_output_length
 
 
 @pytest.mark.parametrize(
@@ -41,8 +41,8 @@ def test_one_may_draw_more_than_a_beam_is_wide():
         ({}, 10, 30, 30),
     ],
 )
-def test_a_translation_is_at_most_so_long(settings, source, most, expected):
-    assert longest(DecodingConfig(**settings), source, most) == expected
+def test_the_length_of_a_translation_is_bounded(settings, source, most, expected):
+    assert max_output_length(DecodingConfig(**settings), source, most) == expected
 
 
 def test_how_to_rank_and_to_stop_are_words_of_a_list():

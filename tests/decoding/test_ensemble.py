@@ -3,7 +3,7 @@ import torch
 
 from heed.decoding.beam import beam_search
 from heed.decoding.ensemble import Ensemble
-from heed.decoding.sample import one_by_one
+from heed.decoding.sample import stepwise_search
 
 
 def found_by(model, texts, search=beam_search):
@@ -11,7 +11,7 @@ def found_by(model, texts, search=beam_search):
     return [hypotheses[0] for hypotheses in found]
 
 
-@pytest.mark.parametrize("search", [beam_search, one_by_one])
+@pytest.mark.parametrize("search", [beam_search, stepwise_search])
 def test_a_model_beside_itself_is_itself(model, texts, search):
     for one, two in zip(found_by(model, texts, search), found_by(Ensemble([model] * 2), texts, search), strict=True):
         assert one.tokens == two.tokens

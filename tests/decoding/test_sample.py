@@ -1,4 +1,4 @@
-"""One token at a time, the likeliest or by chance."""
+"""Greedy decoding and sampling."""
 
 import zlib
 
@@ -8,22 +8,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heed.decoding import limits
-from heed.decoding.sample import drawn, likeliest, one_by_one, trimmed
+from heed.decoding.sample import filter_top_k_top_p, greedy, random_sampling, stepwise_search
 from tests.decoding.conftest import Counting
 
 FIRST, LAST = 0, 4
 LONGEST = [9, 7, 8]
 
 
-def search(model, texts, longest, choose=likeliest, **options):
-    return one_by_one(model, model.start(*texts), torch.tensor(longest), choose, first=FIRST, last=LAST, **options)
+def search(model, texts, longest, choose=greedy, **options):
+    return stepwise_search(model, model.start(*texts), torch.tensor(longest), choose, first=FIRST, last=LAST, **options)
 
 
 def tokens_of(found):
     return [[h.tokens for h in hypotheses] for hypotheses in found]
 
 
-def greedy(model, texts, longest):
+def reference_greedy(model, texts, longest):
     """The definition: no cache, no batch, the whole past read again for each token."""
     found = []
     for row, most in enumerate(longest):
@@ -42,7 +42,7 @@ def alone(texts, row):
 
 
 class Fixed:
-    """A model that always says the same."""
+    """A model that always has the same distribution."""
 
     def __init__(self, probabilities):
         self.logits = torch.tensor(probabilities, dtype=torch.double).log()
@@ -57,7 +57,7 @@ class Nothing:
 
 
 def test_greedy_with_a_cache_is_greedy_without(model, texts):
-    assert tokens_of(search(model, texts, [12, 12, 12])) == greedy(model, texts, [12, 12, 12])
+    assert tokens_of(search(model, texts, [12, 12, 12])) == reference_greedy(model, texts, [12, 12, 12])
 
 
 def test_greedy_in_a_batch_is_greedy_alone(model, texts):
@@ -78,7 +78,7 @@ def test_greedy_scores_are_those_of_one_pass(model, texts):
 
 def test_rows_that_have_ended_leave_the_batch(model, texts):
     counting = Counting(model)
-    found = search(counting, texts, [2, 6, 4], rules=[limits.never([LAST])])
+    found = search(counting, texts, [2, 6, 4], rules=[limits.ban_tokens([LAST])])
     assert [len(h.tokens) for (h,) in found] == [2, 6, 4]
     assert counting.rows == [3, 3, 2, 2, 1, 1]
 
@@ -86,24 +86,28 @@ def test_rows_that_have_ended_leave_the_batch(model, texts):
 @pytest.mark.parametrize(
     "careful", [{"temperature": 1e-6}, {"top_k": 1}, {"top_p": 1e-6}, {"temperature": 5.0, "top_k": 1}], ids=str
 )
-def test_chance_without_a_choice_is_greedy(model, texts, careful):
-    assert tokens_of(search(model, texts, LONGEST, drawn([1, 2, 3], **careful))) == greedy(model, texts, LONGEST)
+def test_sampling_with_a_single_choice_is_greedy(model, texts, careful):
+    assert tokens_of(search(model, texts, LONGEST, random_sampling([1, 2, 3], **careful))) == reference_greedy(
+        model, texts, LONGEST
+    )
 
 
 def test_the_same_seeds_draw_the_same_and_others_do_not(model, texts):
-    one, same, other = (tokens_of(search(model, texts, LONGEST, drawn(s))) for s in ([1, 2, 3], [1, 2, 3], [4, 5, 6]))
+    one, same, other = (
+        tokens_of(search(model, texts, LONGEST, random_sampling(s))) for s in ([1, 2, 3], [1, 2, 3], [4, 5, 6])
+    )
     assert one == same != other
 
 
 def test_what_a_sentence_draws_does_not_depend_on_its_batch(model, texts):
-    together = tokens_of(search(model, texts, LONGEST, drawn([11, 12, 13], temperature=1.5, top_p=0.9)))
+    together = tokens_of(search(model, texts, LONGEST, random_sampling([11, 12, 13], temperature=1.5, top_p=0.9)))
     for row in range(3):
-        choose = drawn([11 + row], temperature=1.5, top_p=0.9)
+        choose = random_sampling([11 + row], temperature=1.5, top_p=0.9)
         assert tokens_of(search(model, alone(texts, row), [LONGEST[row]], choose)) == [together[row]]
 
 
 def test_scores_are_the_models_whatever_the_temperature_and_the_rules(model, texts):
-    choose, rules = drawn([1, 2, 3], temperature=3.0, top_k=3), [limits.never([2])]
+    choose, rules = random_sampling([1, 2, 3], temperature=3.0, top_k=3), [limits.ban_tokens([2])]
     for row, (found,) in enumerate(search(model, texts, LONGEST, choose, rules=rules)):
         source, valid = alone(texts, row)
         logp = model(source, torch.tensor([[FIRST, *found.tokens[:-1]]]), valid).log_softmax(-1)[0]
@@ -113,8 +117,13 @@ def test_scores_are_the_models_whatever_the_temperature_and_the_rules(model, tex
 def counts_of(probabilities, draws, steps, **options):
     """How often each token is drawn in so many streams, `steps` times from each."""
     seeds = [zlib.crc32(repr((1, number)).encode()) for number in range(draws)]  # as a translator makes them
-    found = one_by_one(
-        Fixed(probabilities), Nothing(), torch.full((draws,), steps), drawn(seeds, **options), first=0, last=-1
+    found = stepwise_search(
+        Fixed(probabilities),
+        Nothing(),
+        torch.full((draws,), steps),
+        random_sampling(seeds, **options),
+        first=0,
+        last=-1,
     )
     said = torch.tensor([h.tokens for (h,) in found]).flatten()
     return torch.bincount(said, minlength=len(probabilities)).double()
@@ -149,7 +158,7 @@ def test_tokens_are_drawn_as_often_as_they_are_likely(options, expected):
     st.integers(0, 9),
     st.integers(1, 99).map(lambda n: n / 100 + 0.00037),
 )
-def test_trimmed_keeps_the_fewest_that_are_enough(weights, top_k, top_p):
+def test_the_filter_keeps_the_fewest_tokens_that_are_enough(weights, top_k, top_p):
     left = sorted(range(len(weights)), key=lambda i: -weights[i])[: top_k or len(weights)]
     kept, held = [], 0.0
     for i in left:
@@ -157,14 +166,14 @@ def test_trimmed_keeps_the_fewest_that_are_enough(weights, top_k, top_p):
             kept.append(i)
             held += weights[i] / sum(weights[j] for j in left)
     logp = torch.tensor([weights], dtype=torch.double).log().log_softmax(-1)
-    found = trimmed(logp, top_k, top_p)
+    found = filter_top_k_top_p(logp, top_k, top_p)
     assert (found[0] > -torch.inf).nonzero().flatten().tolist() == sorted(kept)
     torch.testing.assert_close(found[0, kept], logp[0, kept])
 
 
-def test_a_rule_binds_greedy_search_and_chance(model, texts):
-    rules = [limits.never([2, 3])]
-    for choose in (likeliest, drawn([1, 2, 3], temperature=2.0)):
+def test_a_rule_binds_greedy_search_and_sampling(model, texts):
+    rules = [limits.ban_tokens([2, 3])]
+    for choose in (greedy, random_sampling([1, 2, 3], temperature=2.0)):
         for (found,) in search(model, texts, [12, 12, 12], choose, rules=rules):
             assert not {2, 3} & set(found.tokens)
     assert any({2, 3} & set(h.tokens) for (h,) in search(model, texts, [12, 12, 12]))

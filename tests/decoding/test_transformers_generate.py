@@ -10,11 +10,11 @@ import torch
 
 from heed.decoding import limits
 from heed.decoding.beam import beam_search
-from heed.decoding.ranking import exact, first, heuristic, power, wu
-from heed.decoding.sample import one_by_one
+from heed.decoding.ranking import length_power, stop_exact, stop_first, stop_heuristic, wu_penalty
+from heed.decoding.sample import stepwise_search
 from tests.decoding.marian import LAST, LONGEST, PAD, marian, searched, sources
 
-STOPPING = {False: heuristic, True: first, "never": exact}
+STOPPING = {False: stop_heuristic, True: stop_first, "never": stop_exact}
 ENDING = {0.0: 1.0, 0.6: 1.2, 1.0: 1.5, 2.0: 2.0}  # for each length penalty, so that sequences of all lengths come out
 BATCHES = sources(200)[1].split(100)
 BEAMS = 4
@@ -38,12 +38,12 @@ def generated(model, **options):
 
 
 def ours(model, search=beam_search, rules=(), **options):
-    rules = [limits.never([PAD]), *rules]
+    rules = [limits.ban_tokens([PAD]), *rules]
     return [own for source in BATCHES for own in searched(search, model, source, rules=rules, **options)]
 
 
 def by_beam(length_penalty, early_stopping, nbest=BEAMS, rules=(), **options):
-    options = {"penalty": power, "stop": STOPPING[early_stopping]} | options
+    options = {"penalty": length_power, "stop": STOPPING[early_stopping]} | options
     return ours(model(ENDING[length_penalty]), alpha=length_penalty, beams=BEAMS, nbest=nbest, rules=rules, **options)
 
 
@@ -80,14 +80,14 @@ def test_the_best_alone_is_that_of_generate(early_stopping):
 
 
 LIMITS = {
-    "no_repeat_ngram_size": (2, [limits.no_repeat(2)]),
-    "min_length": (6, [limits.at_least(5, LAST)]),  # they count what the decoder is given first
+    "no_repeat_ngram_size": (2, [limits.no_repeat_ngram(2)]),
+    "min_length": (6, [limits.min_length(5, LAST)]),  # they count what the decoder is given first
     "bad_words_ids": (
         [[PAD], [3], [30, 30], [17, 17, 17], [40, LAST], [LAST]],  # that an end may not be said, they do not hear
-        [limits.never([3]), limits.never_runs([[30, 30], [17, 17, 17], [40, LAST]])],
+        [limits.ban_tokens([3]), limits.ban_sequences([[30, 30], [17, 17, 17], [40, LAST]])],
     ),
-    "forced_bos_token_id": (9, [limits.begins([9])]),
-    "forced_eos_token_id": (LAST, [limits.ends(torch.full((100,), LONGEST), LAST)]),
+    "forced_bos_token_id": (9, [limits.force_begin([9])]),
+    "forced_eos_token_id": (LAST, [limits.force_end(torch.full((100,), LONGEST), LAST)]),
 }
 
 
@@ -102,9 +102,14 @@ def test_limits_are_those_of_generate(name):
 
 def test_all_limits_together_are_those_of_generate():
     values = {"no_repeat_ngram_size": 1, "min_length": 8, "forced_bos_token_id": 11, "forced_eos_token_id": LAST}
-    rules = [limits.no_repeat(1), limits.at_least(7, LAST), limits.begins([11]), LIMITS["forced_eos_token_id"][1][0]]
+    rules = [
+        limits.no_repeat_ngram(1),
+        limits.min_length(7, LAST),
+        limits.force_begin([11]),
+        LIMITS["forced_eos_token_id"][1][0],
+    ]
     theirs = generated(model(1.0), length_penalty=2.0, early_stopping="never", renormalize_logits=True, **values)
-    options = {"alpha": 2.0, "penalty": power, "beams": BEAMS, "nbest": BEAMS}
+    options = {"alpha": 2.0, "penalty": length_power, "beams": BEAMS, "nbest": BEAMS}
     same(ours(model(1.0), rules=rules, renormalize=True, **options), theirs)
 
 
@@ -113,11 +118,13 @@ def test_greedy_search_is_that_of_generate(name):
     value, rules = LIMITS.get(name, (None, []))
     given = {} if name is None else {name: value}
     theirs = generated(model(1.0), num_beams=1, num_return_sequences=1, **given)
-    assert tokens_of(ours(model(1.0), one_by_one, rules=rules)) == tokens_of(theirs)
+    assert tokens_of(ours(model(1.0), stepwise_search, rules=rules)) == tokens_of(theirs)
 
 
 def test_a_token_that_generate_forces_costs_nothing_and_a_prefix_its_log_probability():
-    forced, prefix = (by_beam(1.0, False, rules=[rule]) for rule in (limits.begins([9]), limits.prefix([[9]] * 100)))
+    forced, prefix = (
+        by_beam(1.0, False, rules=[rule]) for rule in (limits.force_begin([9]), limits.force_prefix([[9]] * 100))
+    )
     assert {tokens[0] for own in [*forced, *prefix] for tokens, _ in own} == {9}
     assert differing(forced, prefix) > 20  # what the first token costs, long sequences share among more
 
@@ -125,6 +132,6 @@ def test_a_token_that_generate_forces_costs_nothing_and_a_prefix_its_log_probabi
 def test_each_setting_matters():
     assert differing(plain(1.0, False), plain(1.0, True)) > 20
     assert differing(plain(2.0, False), plain(2.0, "never")) > 20
-    assert differing(plain(1.0, False), by_beam(1.0, False, penalty=wu)) > 20
-    whole, shared = (by_beam(1.0, False, rules=[limits.never([30])], renormalize=way) for way in (False, True))
+    assert differing(plain(1.0, False), by_beam(1.0, False, penalty=wu_penalty)) > 20
+    whole, shared = (by_beam(1.0, False, rules=[limits.ban_tokens([30])], renormalize=way) for way in (False, True))
     assert differing(whole, shared) > 5

@@ -10,14 +10,14 @@ pytest.importorskip("triton", reason="Triton comes with torch's GPU builds alone
 
 BEGIN = """
 import torch
-from heed.kernels import residual_norm, embedding
-chance = torch.Generator().manual_seed(0)
-def draw(*shape): return torch.randn(*shape, generator=chance)
-def whole(*shape): return torch.randint(-3, 4, shape, generator=chance)  # sums of these are exact: equal, not close
+from heed.kernels import embedding, residual_norm
+generator = torch.Generator().manual_seed(0)
+def draw(*shape): return torch.randn(*shape, generator=generator)
+def whole(*shape): return torch.randint(-3, 4, shape, generator=generator)  # sums of these are exact: equal, not close
 def shuffled(lengths, vocab):
-    names = torch.randperm(vocab, generator=chance)[: len(lengths)]
+    names = torch.randperm(vocab, generator=generator)[: len(lengths)]
     tokens = torch.repeat_interleave(names, torch.tensor(lengths))
-    return tokens[torch.randperm(len(tokens), generator=chance)]
+    return tokens[torch.randperm(len(tokens), generator=generator)]
 def plain(table, tokens, d, scale):
     table = table.double()
     for token, row in zip(tokens.tolist(), d.double(), strict=True): table[token] += scale * row
@@ -74,15 +74,15 @@ DROPOUT = """
 embedding.SPAN, embedding.PIECES = 8, 2
 for lengths in ([1] * 12, [9, 1, 30, 2, 4, 1]):
     tokens = shuffled(lengths, 20)
-    table, waves = draw(20, 24).requires_grad_(), torch.zeros(3, 24)
+    table, position_table = draw(20, 24).requires_grad_(), torch.zeros(3, 24)
     torch.manual_seed(1)
-    out = embedding.embed(table, tokens, torch.zeros_like(tokens), waves, 2.0, 0.25)
+    out = embedding.embed(table, tokens, torch.zeros_like(tokens), position_table, 2.0, 0.25)
     kept, d = (out != 0).double(), draw(len(tokens), 24)
     assert 0.65 < float(kept.mean()) < 0.85
     torch.manual_seed(1)
-    seed, share, grown = residual_norm.chance(0.25, table.device)
+    seed, threshold, keep_scale = residual_norm.draw_seed(0.25, table.device)
     found = torch.zeros_like(table)
-    embedding.add_rows(found, tokens, d, 2.0 * grown, seed, share)
+    embedding.add_rows(found, tokens, d, 2.0 * keep_scale, seed, threshold)
     wanted = plain(found * 0, tokens, d * kept, 2.0 / 0.75)
     torch.testing.assert_close(found.double(), wanted, rtol=1e-6, atol=1e-5)
     assert torch.equal(found != 0, wanted != 0)

@@ -1,4 +1,4 @@
-"""Norms in one pass over memory, by Triton's interpreter: what torch gives in float64, with dropout as its hash is defined."""
+"""Fused norms, by Triton's interpreter: what torch gives in float64, with dropout as its hash is defined."""
 
 import os
 import subprocess
@@ -11,33 +11,33 @@ pytest.importorskip("triton", reason="Triton comes with torch's GPU builds alone
 BEGIN = """
 import torch
 import torch.nn.functional as F
-from heed.kernels import residual_norm, linear, reduce
-reduce.FOLD["columns"] = 4096  # the interpreter is slow where programs are many
-chance = torch.Generator().manual_seed(0)
-def draw(*shape): return torch.randn(*shape, generator=chance)
+from heed.kernels import linear, reduce, residual_norm
+reduce.TILE["columns"] = 4096  # the interpreter is slow with many programs
+generator = torch.Generator().manual_seed(0)
+def draw(*shape): return torch.randn(*shape, generator=generator)
 SEED = [2**31 - 2, 123456789]
-def kept(size, share):  # by Python's whole numbers
+def kept(size, threshold):  # by Python's integers
     full, (one, other) = 2**32 - 1, SEED
     for place in range(size):
         h = ((place ^ one) * 0x9E3779B1) & full
         h = ((h ^ (h >> 15) ^ other) * 0x85EBCA6B) & full
         h = ((h ^ (h >> 13)) * 0xC2B2AE35) & full
-        yield (h ^ (h >> 16)) >> 8 >= share
-def keeps(shape, share): return torch.tensor(list(kept(shape.numel(), share))).view(shape)
+        yield (h ^ (h >> 16)) >> 8 >= threshold
+def keeps(shape, threshold): return torch.tensor(list(kept(shape.numel(), threshold))).view(shape)
 def part(width):
     norm = torch.nn.LayerNorm(width)
-    for weight in norm.parameters(): torch.nn.init.normal_(weight, generator=chance)
+    for weight in norm.parameters(): torch.nn.init.normal_(weight, generator=generator)
     return norm
-def seeded(): residual_norm.SEEDS.append(torch.tensor(SEED, dtype=torch.int32))
+def seeded(): residual_norm.DRAWN_SEEDS.append(torch.tensor(SEED, dtype=torch.int32))
 def close(found, wanted, off=1e-5, **words): torch.testing.assert_close(found.double(), wanted, rtol=off, atol=off, **words)
 """
 
 NORMS = """
 def case(rows, width, dropout, ends, mean=0.0, off=1e-5):
-    x, y, offset, norm = draw(rows, width) + mean, draw(rows, width), draw(width), part(width)
-    own = [leaf.requires_grad_() for leaf in (x, y, offset, norm.weight, norm.bias)]
+    x, y, y_bias, norm = draw(rows, width) + mean, draw(rows, width), draw(width), part(width)
+    own = [leaf.requires_grad_() for leaf in (x, y, y_bias, norm.weight, norm.bias)]
     if dropout: seeded()
-    found = residual_norm.sum_norm(x, y, offset, norm, dropout)
+    found = residual_norm.add_norm(x, y, y_bias, norm, dropout)
     exact = [leaf.detach().double().requires_grad_() for leaf in own]
     grown = keeps(x.shape, int(dropout * 2**24)) / (1 - dropout) if dropout else 1.0
     total = exact[0] + (exact[1] + exact[2]) * grown
@@ -45,15 +45,15 @@ def case(rows, width, dropout, ends, mean=0.0, off=1e-5):
     wanted = total, F.layer_norm(total, (width,), *exact[3:], norm.eps)
     names = f"{rows} rows of {width}, dropout {dropout}, {ends}, mean {mean}"
     for one, two in zip(found, wanted, strict=True): close(one, two, off, msg=lambda words: f"{names}: {words}")
-    slopes = [draw(rows, width) for _ in ends]
-    found = torch.autograd.grad([found[i] for i in ends], own, slopes, allow_unused=True)
-    wanted = torch.autograd.grad([wanted[i] for i in ends], exact, [d.double() for d in slopes], allow_unused=True)
-    for name, one, two in zip(("x", "y", "offset", "weight", "bias"), found, wanted, strict=True):
+    output_grads = [draw(rows, width) for _ in ends]
+    found = torch.autograd.grad([found[i] for i in ends], own, output_grads, allow_unused=True)
+    wanted = torch.autograd.grad([wanted[i] for i in ends], exact, [d.double() for d in output_grads], allow_unused=True)
+    for name, one, two in zip(("x", "y", "y_bias", "weight", "bias"), found, wanted, strict=True):
         two = torch.zeros_like(one, dtype=torch.float64) if two is None else two
         close(one, two, off * 4, msg=lambda words: f"{names}, to {name}: {words}")
 
 case(7, 24, 0.3, (0, 1))  # a program a row
-residual_norm.programs = lambda rows, each, most: 3  # now some have three rows, or two, or one, or none
+residual_norm.program_count = lambda rows, rows_each, limit: 3  # now some have three rows, or two, or one, or none
 for rows, width, dropout, ends in (
     (7, 24, 0.0, (0, 1)), (8, 24, 0.3, (1,)), (7, 64, 0.3, (0, 1)), (5, 64, 0.0, (1,)), (4, 5, 0.3, (0,)), (2, 5, 0.0, (0, 1)),
     (2, 1, 0.0, (1,)), (4, 512, 0.1, (1,)), (4, 1000, 0.1, (0, 1)), (4, 4096, 0.1, (0, 1)),
@@ -65,31 +65,31 @@ for rows, width in ((7, 24), (4, 512)):
     own = x, norm.weight, norm.bias
     exact = [leaf.detach().double().requires_grad_() for leaf in own]
     wanted = F.layer_norm(exact[0], (width,), *exact[1:], norm.eps)
-    found = residual_norm.norm(x, norm)
+    found = residual_norm.layer_norm(x, norm)
     close(found, wanted)
     for one, two in zip(torch.autograd.grad(found, own, d), torch.autograd.grad(wanted, exact, d.double()), strict=True):
         close(one, two, 4e-5)
 print("the same")
 """
 
-CHANCE = """
+DROPOUT = """
 ones, zeros, norm = torch.ones(4, 250), torch.zeros(4, 250), part(250)
-for share in (1, 2**22, 2**23, 2**24 - 1):  # kernels ask `kept`, or read seeds once
-    wanted = keeps(ones.shape, share)
-    seed, dropout = torch.tensor(SEED, dtype=torch.int32), share / 2**24
-    assert torch.equal(linear.bent(ones, linear.RELU, seed, share, 1.0) > 0, wanted), share
+for threshold in (1, 2**22, 2**23, 2**24 - 1):  # kernels call `keep_mask`, or load the seed once
+    wanted = keeps(ones.shape, threshold)
+    seed, dropout = torch.tensor(SEED, dtype=torch.int32), threshold / 2**24
+    assert torch.equal(linear.activate(ones, linear.RELU, seed, threshold, 1.0) > 0, wanted), threshold
     seeded()
     y = ones.clone().requires_grad_()
-    total, _ = residual_norm.sum_norm(zeros, y, zeros[0], norm, dropout)
-    assert torch.equal(total > 0, wanted), share
+    total, _ = residual_norm.add_norm(zeros, y, zeros[0], norm, dropout)
+    assert torch.equal(total > 0, wanted), threshold
     (back,) = torch.autograd.grad(total, y, ones)
-    assert torch.equal(back > 0, wanted), share
+    assert torch.equal(back > 0, wanted), threshold
     torch.testing.assert_close(back, wanted / (1 - dropout))
 print("the same")
 """
 
 
-@pytest.mark.parametrize("program", [NORMS, CHANCE], ids=["norms", "chance"])
+@pytest.mark.parametrize("program", [NORMS, DROPOUT], ids=["norms", "dropout"])
 def test_kernels_give_what_torch_gives(program):
     """In a process of its own: the interpreter must be chosen before Triton is imported."""
     environment = {**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}

@@ -30,7 +30,7 @@ def test_the_longest_path_is_as_many_layers_as_a_gradient_needs(name, n):
 @pytest.mark.parametrize("name", ["RNN", "GRU"])
 def test_a_recurrent_layer_takes_as_many_steps_as_there_are_positions(name):
     net, steps = LAYERS[name].build(4), []
-    state = net.start(1)
+    state = net.zero_state(1)
     for x in torch.randn(9, 1, 4):
         steps.append(net.step(x, state))
         state = steps[-1][1]

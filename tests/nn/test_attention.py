@@ -17,19 +17,19 @@ def heads(q=5, k=7, d=4):
     return tuple(torch.randn(2, 3, n, d, dtype=torch.double) for n in (q, k, k))
 
 
-def numbers(*shape):
+def random(*shape):
     return torch.randn(*shape, dtype=torch.double)
 
 
-def small():
-    """All weights drawn, biases too: at their initial values most mistakes pass."""
+def small_attention():
+    """All weights are random, biases too: initial zeros would hide mistakes."""
     attention = Attention(12, 3).double().eval().requires_grad_(False)
     for weight in attention.parameters():
         torch.nn.init.normal_(weight, std=0.5)
     return attention
 
 
-def plainly(query, key, value, mask):
+def by_definition(query, key, value, mask):
     """The definition, one query at a time."""
     out = torch.zeros(*query.shape[:-1], value.shape[-1], dtype=torch.double)
     mask = mask.expand(*query.shape[:-1], key.shape[-2])
@@ -44,20 +44,20 @@ def plainly(query, key, value, mask):
 def test_the_queries_are_the_last_of_the_keys():
     q, k, v = heads()
     past = torch.ones(5, 7, dtype=torch.bool).tril(2)
-    torch.testing.assert_close(attend(q, k, v, causal=True), plainly(q, k, v, past))
+    torch.testing.assert_close(attend(q, k, v, causal=True), by_definition(q, k, v, past))
 
 
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("masked", [False, True])
-def test_mask_and_causal_hold_together(causal, masked):
+def test_mask_and_causal_combine(causal, masked):
     q, k, v = heads(6, 6)
-    mask = masks.of_keys(masks.of_lengths(torch.tensor([6, 4]), 6)) if masked else None
+    mask = masks.key_padding(masks.from_lengths(torch.tensor([6, 4]), 6)) if masked else None
     allowed = torch.ones(2, 1, 6, 6, dtype=torch.bool)
     if causal:
         allowed = allowed.tril()
     if masked:
         allowed = allowed & mask
-    torch.testing.assert_close(attend(q, k, v, mask=mask, causal=causal), plainly(q, k, v, allowed))
+    torch.testing.assert_close(attend(q, k, v, mask=mask, causal=causal), by_definition(q, k, v, allowed))
 
 
 def test_a_query_with_nothing_to_see_gets_zeros_and_clean_gradients():
@@ -71,21 +71,21 @@ def test_a_query_with_nothing_to_see_gets_zeros_and_clean_gradients():
 
 
 def test_cached_steps_give_what_one_pass_gives():
-    attention, x, cache = small(), numbers(2, 6, 12), Cache()
+    attention, x, cache = small_attention(), random(2, 6, 12), Cache()
     steps = [attention(x[:, a:b], causal=True, cache=cache) for a, b in [(0, 3), (3, 4), (4, 6)]]
     torch.testing.assert_close(torch.cat(steps, dim=1), attention(x, causal=True))
 
 
 def test_memory_is_projected_once():
-    attention, x, memory, cache = small(), numbers(2, 4, 12), numbers(2, 5, 12), Cache()
+    attention, x, memory, cache = small_attention(), random(2, 4, 12), random(2, 5, 12), Cache()
     steps = [attention(x[:, :1], memory, cache=cache)]
     steps += [attention(x[:, t : t + 1], memory * torch.nan, cache=cache) for t in range(1, 4)]
     assert len(cache) == 5
     torch.testing.assert_close(torch.cat(steps, dim=1), attention(x, memory))
 
 
-def test_rows_of_a_batch_go_on_in_another_order():
-    attention, x, cache = small(), numbers(3, 5, 12), Cache()
+def test_reordered_rows_continue_in_their_new_order():
+    attention, x, cache = small_attention(), random(3, 5, 12), Cache()
     attention(x[:, :4], causal=True, cache=cache)
     rows = torch.tensor([2, 0, 0])
     cache.reorder(rows)
@@ -94,8 +94,8 @@ def test_rows_of_a_batch_go_on_in_another_order():
 
 @pytest.mark.parametrize("causal", [False, True])
 def test_recorded_weights_are_those_used(causal):
-    attention, x = small(), numbers(2, 6, 12)
-    mask = masks.of_keys(masks.of_lengths(torch.tensor([6, 4]), 6))
+    attention, x = small_attention(), random(2, 6, 12)
+    mask = masks.key_padding(masks.from_lengths(torch.tensor([6, 4]), 6))
     plain = attention(x, mask=mask, causal=causal)
     with record(attention) as maps:
         torch.testing.assert_close(attention(x, mask=mask, causal=causal), plain)
@@ -108,16 +108,16 @@ def test_recorded_weights_are_those_used(causal):
     torch.testing.assert_close(attention.out((weights @ values).transpose(1, 2).flatten(2)), plain)
 
 
-def test_after_recording_all_is_as_before():
-    attention = small()
+def test_recording_restores_the_kernels():
+    attention = small_attention()
     with pytest.raises(RuntimeError, match="in between"), record(attention) as maps:
         raise RuntimeError("in between")
-    attention(numbers(1, 2, 12))
+    attention(random(1, 2, 12))
     assert maps == []
     assert attention.kernel is attend
 
 
-def test_dropout_is_for_training_alone():
+def test_dropout_applies_only_in_training():
     attention, x = Attention(12, 3, dropout=0.9), torch.randn(2, 6, 12)
     torch.testing.assert_close(attention.eval()(x), attention.eval()(x))
     assert not torch.equal(attention.train()(x), attention.train()(x))

@@ -3,12 +3,12 @@ import torch
 from heed.nn.cache import Cache, DecoderState, LayerCache, StackCache
 
 
-def kept(rows=2, length=3):
+def keys_and_values(rows=2, length=3):
     return torch.randn(rows, 2, length, 4), torch.randn(rows, 2, length, 4)
 
 
 def test_keys_and_values_are_kept_in_order():
-    cache, (k, v) = Cache(), kept()
+    cache, (k, v) = Cache(), keys_and_values()
     for t in range(3):
         assert len(cache) == t
         keys, values = cache.append(k[:, :, t : t + 1], v[:, :, t : t + 1])
@@ -21,33 +21,33 @@ def test_an_empty_cache_is_still_a_cache():
     assert Cache()
 
 
-def test_every_layer_has_caches_of_its_own():
+def test_every_layer_has_its_own_caches():
     stack = StackCache(2)
     assert [type(layer) for layer in stack] == [LayerCache] * 2
-    stack[0].attention.append(*kept())
+    stack[0].attention.append(*keys_and_values())
     assert (stack.length, len(stack[0].cross), len(stack[1].attention)) == (3, 0, 0)
 
 
-def test_to_reorder_a_reading_is_to_reorder_all_it_holds():
+def test_reordering_a_state_reorders_all_it_holds():
     stack, caches = StackCache(2), []
     for layer in stack:
         for cache, length in ((layer.attention, 3), (layer.cross, 5)):
-            caches.append((cache, cache.append(*kept(2, length))))
+            caches.append((cache, cache.append(*keys_and_values(2, length))))
     memory, valid, rows = (
         torch.randn(2, 5, 8),
         torch.tensor([[True] * 5, [True] * 4 + [False]]),
         torch.tensor([1, 1, 0]),
     )
-    reading = DecoderState(memory, valid, stack)
-    reading.reorder(rows)
-    assert torch.equal(reading.memory, memory[rows])
-    assert torch.equal(reading.valid, valid[rows])
+    state = DecoderState(memory, valid, stack)
+    state.reorder(rows)
+    assert torch.equal(state.memory, memory[rows])
+    assert torch.equal(state.valid, valid[rows])
     for cache, (k, v) in caches:
         assert torch.equal(cache.k, k[rows])
         assert torch.equal(cache.v, v[rows])
 
 
-def test_what_is_still_empty_has_no_order():
-    reading = DecoderState(torch.randn(2, 5, 8), None, StackCache(1))
-    reading.reorder(torch.tensor([1]))
-    assert (len(reading.memory), reading.valid, reading.cache.length) == (1, None, 0)
+def test_empty_caches_are_not_reordered():
+    state = DecoderState(torch.randn(2, 5, 8), None, StackCache(1))
+    state.reorder(torch.tensor([1]))
+    assert (len(state.memory), state.valid, state.cache.length) == (1, None, 0)

@@ -1,4 +1,4 @@
-"""Layers that see their neighbours: by a loop over the definition, under a mask, side by side and end to end."""
+"""Layers that see their neighbours: against a loop over the definition, under a mask, padded and packed."""
 
 import math
 
@@ -14,7 +14,7 @@ from heed.kernels import fused_stack
 from heed.models.transformer import Transformer, TransformerConfig
 from heed.nn import masks
 from heed.nn.attention import Attention, attend, record
-from heed.nn.local import Convolution, Restricted, attend_near
+from heed.nn.local import Convolution, WindowedAttention, windowed_kernel
 from heed.tasks.translation import Translation
 
 SOURCE = [[5, 6, 7], [8], list(range(4, 19)), [], [6, 6]]
@@ -26,13 +26,13 @@ def seed():
     torch.manual_seed(0)
 
 
-def drawn(module):
+def randomized(module):
     for weight in module.parameters():
         nn.init.normal_(weight, std=0.2)
     return module.double().eval()
 
 
-def numbers(*shape):
+def random(*shape):
     return torch.randn(*shape, dtype=torch.double)
 
 
@@ -42,9 +42,9 @@ def same(ours, theirs):
 
 @torch.no_grad()
 @pytest.mark.parametrize("window", [1, 3, 5])
-def test_restricted_attention_is_a_loop_over_neighbours(window):
-    layer, x, lengths = drawn(Restricted(8, 2, window)), numbers(2, 13, 8), (13, 6)
-    found = layer(x, mask=masks.of_keys(masks.of_lengths(torch.tensor(lengths), 13)))
+def test_windowed_attention_is_a_loop_over_neighbours(window):
+    layer, x, lengths = randomized(WindowedAttention(8, 2, window)), random(2, 13, 8), (13, 6)
+    found = layer(x, mask=masks.key_padding(masks.from_lengths(torch.tensor(lengths), 13)))
     own = layer.attention
     q, k, v = (part(x).unflatten(-1, (2, 4)) for part in (own.q, own.k, own.v))
     for b, length in enumerate(lengths):
@@ -60,27 +60,27 @@ def test_restricted_attention_is_a_loop_over_neighbours(window):
 @torch.no_grad()
 @pytest.mark.parametrize("keys", [5, 12, 13, 40])
 def test_the_kernel_is_attention_under_the_mask(keys):
-    """With few keys it is attention; with many, no score outside the window is made."""
-    q, k, v = (numbers(2, 3, keys, 4) for _ in range(3))
-    valid = masks.of_lengths(torch.tensor([keys, keys // 2]), keys)
-    near = masks.draw(masks.near(3), keys, keys)
+    """With few keys it calls plain attention; with many, it computes no score outside the window."""
+    q, k, v = (random(2, 3, keys, 4) for _ in range(3))
+    valid = masks.from_lengths(torch.tensor([keys, keys // 2]), keys)
+    near = masks.build(masks.windowed(3), keys, keys)
     for mask in (near.expand(2, 1, -1, -1), near & valid[:, None, None] | torch.eye(keys, dtype=torch.bool)):
-        same(attend_near(3)(q, k, v, mask=mask), attend(q, k, v, mask=mask))
-    same(attend_near(3)(q, k, v, mask=near), attend(q, k, v, mask=near))
+        same(windowed_kernel(3)(q, k, v, mask=mask), attend(q, k, v, mask=mask))
+    same(windowed_kernel(3)(q, k, v, mask=near), attend(q, k, v, mask=near))
 
 
 @torch.no_grad()
-def test_a_window_over_all_is_plain_attention():
-    layer, x = drawn(Restricted(8, 2, 13)), numbers(2, 7, 8)
+def test_a_window_over_everything_is_plain_attention():
+    layer, x = randomized(WindowedAttention(8, 2, 13)), random(2, 7, 8)
     plain = Attention(8, 2).double()
     plain.load_state_dict(layer.attention.state_dict())
     same(layer(x), plain(x))
 
 
 @torch.no_grad()
-def test_what_restricted_attention_saw_can_be_recorded():
-    layer, x = drawn(Restricted(8, 2, 3)), numbers(2, 20, 8)
-    mask = masks.of_keys(masks.of_lengths(torch.tensor([20, 9]), 20))
+def test_windowed_attention_can_be_recorded():
+    layer, x = randomized(WindowedAttention(8, 2, 3)), random(2, 20, 8)
+    mask = masks.key_padding(masks.from_lengths(torch.tensor([20, 9]), 20))
     expected = layer(x, mask=mask)
     with record(layer) as maps:
         same(layer(x, mask=mask)[1, :9], expected[1, :9])
@@ -91,8 +91,8 @@ def test_what_restricted_attention_saw_can_be_recorded():
 @torch.no_grad()
 @pytest.mark.parametrize("kernel", [1, 3, 5])
 def test_convolution_is_a_loop_over_neighbours(kernel):
-    layer, x, lengths = drawn(Convolution(6, kernel)), numbers(2, 8, 6), (8, 5)
-    found = layer(x, mask=masks.of_keys(masks.of_lengths(torch.tensor(lengths), 8)))
+    layer, x, lengths = randomized(Convolution(6, kernel)), random(2, 8, 6), (8, 5)
+    found = layer(x, mask=masks.key_padding(masks.from_lengths(torch.tensor(lengths), 8)))
     weight, bias = layer.through.weight.unflatten(1, (kernel, 6)), layer.through.bias
     for b, length in enumerate(lengths):
         for i in range(length):
@@ -106,7 +106,7 @@ def test_convolution_is_a_loop_over_neighbours(kernel):
 
 @torch.no_grad()
 def test_convolution_is_torchs():
-    layer, x = drawn(Convolution(6, 5)), numbers(2, 8, 6)
+    layer, x = randomized(Convolution(6, 5)), random(2, 8, 6)
     theirs = nn.Conv1d(6, 12, 5, padding=2).double()
     theirs.weight.copy_(layer.through.weight.unflatten(1, (5, 6)).transpose(1, 2))
     theirs.bias.copy_(layer.through.bias)
@@ -115,16 +115,16 @@ def test_convolution_is_torchs():
 
 def transformer(encoder, **shape):
     sizes = {"dim": 16, "heads": 2, "hidden": 24, "encoder_layers": 2, "decoder_layers": 2, "max_length": 32}
-    return drawn(Transformer(TransformerConfig(vocab_size=20, encoder=encoder, window=3, **sizes, **shape)))
+    return randomized(Transformer(TransformerConfig(vocab_size=20, encoder=encoder, window=3, **sizes, **shape)))
 
 
 @torch.no_grad()
 @pytest.mark.parametrize("norm", ["pre", "post"])
 @pytest.mark.parametrize("encoder", ["restricted", "convolution"])
-def test_padding_changes_nothing_and_places_beyond_the_layers_reach_neither(encoder, norm):
-    """Of two layers with windows of three, place 0 sees as far as place 2."""
+def test_padding_and_positions_out_of_reach_change_nothing(encoder, norm):
+    """With two layers and windows of three, position 0 sees as far as position 2."""
     model, source = transformer(encoder, norm=norm), torch.randint(3, 20, (2, 15))
-    valid = masks.of_lengths(torch.tensor([15, 6]), 15)
+    valid = masks.from_lengths(torch.tensor([15, 6]), 15)
     memory = model.encode(source, valid)
     same(memory[1, :6], model.encode(source[1:, :6])[0])
     same(memory[1, :6], model.encode(torch.where(valid, source, 7), valid)[1, :6])
@@ -137,7 +137,7 @@ def test_padding_changes_nothing_and_places_beyond_the_layers_reach_neither(enco
 
 @pytest.mark.parametrize("slots", [1, 16])
 @pytest.mark.parametrize("encoder", ["restricted", "convolution"])
-def test_sentences_end_to_end_give_what_rows_give(encoder, slots):
+def test_packed_batches_give_what_padded_batches_give(encoder, slots):
     model, losses, gradients = transformer(encoder), [], []
     for batch in (collate(SOURCE, TARGET), pack(SOURCE, TARGET, slots=slots)):
         model.zero_grad()
@@ -151,21 +151,21 @@ def test_sentences_end_to_end_give_what_rows_give(encoder, slots):
 
 @torch.no_grad()
 @pytest.mark.parametrize(("encoder", "layers"), [("attention", 2), ("restricted", 2), ("convolution", 0)])
-def test_what_it_attends_to_can_be_watched(encoder, layers):
+def test_its_attention_can_be_traced(encoder, layers):
     model, batch = transformer(encoder), collate(SOURCE, TARGET)
-    watched = model.trace(batch.source, batch.target, batch.valid)
-    assert [len(watched.maps[part]) for part in ("encoder", "decoder", "cross")] == [layers, 2, 2]
-    assert all(one.shape == (5, 2, 5, 16) for one in watched.maps["cross"])
-    same(model.project(watched.said), model(batch.source, batch.target, batch.valid))
+    trace = model.trace(batch.source, batch.target, batch.valid)
+    assert [len(trace.maps[part]) for part in ("encoder", "decoder", "cross")] == [layers, 2, 2]
+    assert all(one.shape == (5, 2, 5, 16) for one in trace.maps["cross"])
+    same(model.project(trace.said), model(batch.source, batch.target, batch.valid))
 
 
 @pytest.mark.parametrize("encoder", ["restricted", "convolution"])
-def test_what_is_made_for_plain_transformers_leaves_it_alone(encoder):
-    """The searches by CTranslate2 and on a card, and the swift road of training."""
+def test_fast_paths_for_plain_transformers_refuse_it(encoder):
+    """CTranslate2, the search on the GPU, and fused training."""
     sizes = {"dim": 32, "heads": 2, "hidden": 64, "encoder_layers": 1, "decoder_layers": 1}
     plain, other = (Transformer(TransformerConfig(vocab_size=20, encoder=e, **sizes)) for e in ("attention", encoder))
-    for takes in (able, weights.known, fused_stack.supports):
-        assert takes(plain) and not takes(other)
+    for supports in (able, weights.supports, fused_stack.supports):
+        assert supports(plain) and not supports(other)
 
 
 @pytest.mark.parametrize("setting", ["window", "kernel"])

@@ -34,7 +34,7 @@ SCORES = {
 }
 
 
-def drawn(make):
+def randomized(make):
     score = make().double().requires_grad_(False)
     for weight in score.parameters():
         torch.nn.init.normal_(weight, std=0.5)
@@ -44,7 +44,7 @@ def drawn(make):
 @pytest.mark.parametrize("name", SCORES)
 def test_each_score_is_its_formula(name):
     make, formula = SCORES[name]
-    score, s, h = drawn(make), torch.randn(2, 3, DIM).double(), torch.randn(2, 4, DIM).double()
+    score, s, h = randomized(make), torch.randn(2, 3, DIM).double(), torch.randn(2, 4, DIM).double()
     found, weights = score(s, score.keys(h)), dict(score.named_parameters())
     for b, i, j in torch.cartesian_prod(*map(torch.arange, (2, 3, 4))).tolist():
         assert abs(found[b, i, j] - formula(weights, s[b, i], h[b, j])) < 1e-10
@@ -52,9 +52,9 @@ def test_each_score_is_its_formula(name):
 
 @pytest.mark.parametrize("name", SCORES)
 def test_weights_are_the_softmax_of_the_scores_and_the_context_is_their_sum(name):
-    """α_ij = exp(e_ij) / Σ_k exp(e_ik) and c_i = Σ_j α_ij h_j over what is no padding."""
+    """α_ij = exp(e_ij) / Σ_k exp(e_ik) and c_i = Σ_j α_ij h_j over the positions that are not padding."""
     make, formula = SCORES[name]
-    score, s, h = drawn(make), torch.randn(2, 3, DIM).double(), torch.randn(2, 4, DIM).double()
+    score, s, h = randomized(make), torch.randn(2, 3, DIM).double(), torch.randn(2, 4, DIM).double()
     valid = torch.tensor([[True, True, True, False], [True, True, True, True]])
     context, alpha = mix(score(s, score.keys(h)), h, valid[:, None])
     weights = dict(score.named_parameters())
@@ -65,6 +65,6 @@ def test_weights_are_the_softmax_of_the_scores_and_the_context_is_their_sum(name
         torch.testing.assert_close(alpha[b, i].tolist(), [e / sum(energy) for e in energy], rtol=0, atol=1e-10)
 
 
-def test_a_score_of_contents_minds_directions_alone():
-    score, s, h = drawn(lambda: Content(DIM)), torch.randn(1, 2, DIM).double(), torch.randn(1, 3, DIM).double()
+def test_content_scores_depend_on_directions_alone():
+    score, s, h = randomized(lambda: Content(DIM)), torch.randn(1, 2, DIM).double(), torch.randn(1, 3, DIM).double()
     torch.testing.assert_close(score(s, score.keys(7 * h)), score(s, score.keys(h)), rtol=0, atol=1e-10)

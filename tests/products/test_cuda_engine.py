@@ -1,36 +1,36 @@
-"""The engine for cards, here with a machine that needs none: who takes a search, and what comes of it."""
+"""The CUDA engine, here with a machine that needs no GPU: which searches it takes, and what it finds."""
 
 import pytest
 import torch
 
 from heed.decoding.config import DecodingConfig
 from heed.decoding.cuda import weights
-from heed.decoding.cuda.search import Machine, rounded
+from heed.decoding.cuda.search import SearchRunner, rounded
 from heed.products.translator.engines import cuda as module
-from heed.products.translator.engines.cuda import CudaEngine, floored
+from heed.products.translator.engines.cuda import CudaEngine, round_down
 from heed.products.translator.engines.engine import TorchEngine
 
 
 @pytest.fixture
 def built(monkeypatch):
-    """Every computer has a card; the machines that were built for it."""
+    """As if there were a GPU; the machines that were built for it."""
     found = []
 
     def build(self):
-        found.append(Machine(weights.read(self.translator.model, torch.float64)))
+        found.append(SearchRunner(weights.read(self.bundle.model, torch.float64)))
         return found[-1]
 
-    monkeypatch.setattr(module, "_able", lambda device: True)
-    monkeypatch.setattr(CudaEngine, "_built", build)
+    monkeypatch.setattr(module, "supports_device", lambda device: True)
+    monkeypatch.setattr(CudaEngine, "_build", build)
     monkeypatch.setattr(CudaEngine, "_fitting", lambda self, beams, length, asked: min(asked, 3))
     return found
 
 
 @pytest.fixture
 def both(make):
-    """One translator with a card, and one without."""
+    """One translator with a GPU, and one without."""
     one, other = make(16, max_source=48), make(16, max_source=48)
-    one.engines, other.engines = [CudaEngine(one), TorchEngine(one)], [TorchEngine(other)]
+    one.engines, other.engines = [CudaEngine(one.bundle), TorchEngine(one.bundle)], [TorchEngine(other.bundle)]
     return one, other
 
 
@@ -55,24 +55,24 @@ def test_it_translates_as_the_plain_search_does(built, both, texts, asked):
 
 
 @pytest.mark.parametrize("asked", [{"sample": True}, {"no_repeat": 2}, {"beam": 17}])
-def test_what_it_does_not_know_the_plain_search_does(built, both, texts, asked):
+def test_the_plain_search_does_what_it_does_not_support(built, both, texts, asked):
     one, other = both
     assert one.engine(**asked) == "torch"
     assert spoken(one.translate(texts[:2], **asked)) == spoken(other.translate(texts[:2], **asked))
     assert spoken(one.translate(texts[:2], prefix="A")) == spoken(other.translate(texts[:2], prefix="A"))
-    assert built == [] or not built[0].rooms
+    assert built == [] or not built[0].buffers
 
 
-def test_several_models_and_models_in_training_are_not_taken(built, make):
+def test_ensembles_and_models_in_training_are_refused(built, make):
     asked = DecodingConfig(), []
-    assert not CudaEngine(make(1, 2)).takes(*asked)
+    assert not CudaEngine(make(1, 2).bundle).takes(*asked)
     single = make(1)
-    assert CudaEngine(single).takes(*asked)
+    assert CudaEngine(single.bundle).takes(*asked)
     single.model.train()
-    assert not CudaEngine(single).takes(*asked)
+    assert not CudaEngine(single.bundle).takes(*asked)
 
 
-def test_a_translator_that_may_choose_asks_it_and_one_with_a_model_in_hand_does_not(make):
+def test_only_the_automatic_choice_of_engines_includes_it(make):
     translator = make(1)
     assert not any(isinstance(engine, CudaEngine) for engine in translator.engines)
     translator.use("auto")
@@ -97,13 +97,13 @@ def test_weights_that_change_are_read_again(built, both, texts):
     assert len(built) == 3
 
 
-def test_sources_go_in_rooms_of_just_their_number(built, both):
+def test_batches_fill_buffers_exactly(built, both):
     card = both[0].engines[0]
     assert card.takes(DecodingConfig(), [])
     sources = [[5] * n for n in (4, 9, 2, 7, 7, 1, 3)]
     batches = list(card._batches(sources, [8] * 7, beams=2, budget=18))
     assert batches == [[1, 3], [4, 0], [6, 2, 5]]
-    assert all(floored(n) <= n and rounded(floored(n)) == floored(n) for n in range(1, 3000))
+    assert all(round_down(n) <= n and rounded(round_down(n)) == round_down(n) for n in range(1, 3000))
 
 
 def test_a_batch_that_does_not_fit_is_halved(built, both, texts, monkeypatch):
@@ -128,16 +128,16 @@ def test_a_batch_that_does_not_fit_is_halved(built, both, texts, monkeypatch):
         one.translate(texts[0])
 
 
-def test_without_a_card_it_takes_nothing(both):
+def test_without_a_gpu_it_takes_nothing(both):
     assert not both[0].engines[0].takes(DecodingConfig(), [])
     assert both[0].engine() == "torch"
 
 
-def test_a_card_that_fails_is_left_alone(monkeypatch, both, texts):
+def test_a_gpu_that_fails_is_not_used_again(monkeypatch, both, texts):
     def fail(model, dtype):
         raise RuntimeError("no compiler\nat all")
 
-    monkeypatch.setattr(module, "_able", lambda device: True)
+    monkeypatch.setattr(module, "supports_device", lambda device: True)
     monkeypatch.setattr(module.weights, "read", fail)
     one, other = both
     with pytest.warns(UserWarning, match="the fast search for GPUs cannot be used here, the plain one is: "):

@@ -20,6 +20,7 @@ from heed.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from heed.products.translator.engines import cache, ctranslate2
 from heed.products.translator.engines.ctranslate2 import CTranslate2
 from heed.products.translator.engines.engine import TorchEngine
+from heed.products.translator.model_bundle import ModelBundle
 from heed.products.translator.translator import Translator
 from tests.convert.small import ENDS, package, pairs, speaking
 
@@ -57,13 +58,15 @@ def empty(monkeypatch, tmp_path):
 
 
 def search(engine, config, texts=TEXTS):
-    ids = engine.translator.source.encode(texts)
+    ids = engine.bundle.source.encode(texts)
     return engine.search(ids, config, [[] for _ in ids], 4096)
 
 
 def agree(translator, config, texts=TEXTS, best=False):
     """In float32 CTranslate2 finds what Heed's own search finds."""
-    found, own = (search(e, config, texts) for e in (CTranslate2(translator, "float32"), TorchEngine(translator)))
+    found, own = (
+        search(e, config, texts) for e in (CTranslate2(translator.bundle, "float32"), TorchEngine(translator.bundle))
+    )
     cut = [[h[: 1 if best else None] for h in (a, b)] for a, b in zip(found, own, strict=True)]
     for ours, theirs in cut:
         assert [h.tokens for h in ours] == [h.tokens for h in theirs]
@@ -101,7 +104,7 @@ def test_no_run_twice_and_no_end_too_soon(one):
 def test_other_ways_of_stopping_are_come_near_to(one, stopping, alpha):
     """What is found is scored as Heed scores it, no better than its best, and mostly that."""
     config = dataclasses.replace(SAME, nbest=1, stopping=stopping, length_penalty=alpha, penalty="wu", max_length=12)
-    found, own = (search(e, config) for e in (CTranslate2(one, "float32"), TorchEngine(one)))
+    found, own = (search(e, config) for e in (CTranslate2(one.bundle, "float32"), TorchEngine(one.bundle)))
     assert all(a[0].score <= b[0].score + 1e-4 for a, b in zip(found, own, strict=True))
     assert sum(a[0].tokens == b[0].tokens for a, b in zip(found, own, strict=True)) >= 0.8 * len(own)
 
@@ -118,7 +121,7 @@ def test_it_does_not_stop_while_the_likeliest_goes_on(alpha, stopping):
     found, own, soon = (
         search(engine, how, TEXTS[:1])[0][0].tokens
         for engine, how in (
-            (CTranslate2(same, "float32"), config), (TorchEngine(same), config), (TorchEngine(same), dataclasses.replace(config, stopping="first")),
+            (CTranslate2(same.bundle, "float32"), config), (TorchEngine(same.bundle), config), (TorchEngine(same.bundle), dataclasses.replace(config, stopping="first")),
         )
     )  # fmt: skip
     assert found == own == [300] * 16 and len(soon) < 16
@@ -143,7 +146,7 @@ def test_an_end_that_is_forced_costs_nothing(kind):
 
 def test_what_shares_a_batch_does_not_matter(one):
     """Nor how many there are, in what order, or how many threads: with two, each takes batches of its own."""
-    config, engine = dataclasses.replace(SAME, nbest=2), CTranslate2(one, "float32")
+    config, engine = dataclasses.replace(SAME, nbest=2), CTranslate2(one.bundle, "float32")
     whole = search(engine, config)
     torch.set_num_threads(2)
     try:
@@ -172,7 +175,7 @@ def test_what_shares_a_batch_does_not_matter(one):
     ],
 )
 def test_threads_have_batches_of_their_own_where_there_are_enough(sentences, threads, sizes):
-    assert ctranslate2.shared(sentences, threads) == sizes
+    assert ctranslate2.workers_and_threads(sentences, threads) == sizes
 
 
 def test_batches_are_full_even_and_of_near_equal_lengths():
@@ -221,19 +224,19 @@ def test_a_model_in_another_format_or_in_training_is_not_for_it(change):
 
 
 def test_a_text_of_nothing_is_something_to_torch(one):
-    fast = CTranslate2(one, "float32")
+    fast = CTranslate2(one.bundle, "float32")
     ids = [[], one.source.encode(TEXTS[:1])[0], []]
     config = dataclasses.replace(SAME, nbest=1)
-    found, own = (e.search(ids, config, [[], [], []], 4096) for e in (fast, TorchEngine(one)))
+    found, own = (e.search(ids, config, [[], [], []], 4096) for e in (fast, TorchEngine(one.bundle)))
     assert [each[0].tokens for each in found] == [each[0].tokens for each in own]
     assert fast.search([], config, [], 4096) == []
 
 
 def test_it_is_converted_once_and_kept(one, empty):
-    first = search(CTranslate2(one), SAME)
-    assert search(CTranslate2(one), SAME) == first
+    first = search(CTranslate2(one.bundle), SAME)
+    assert search(CTranslate2(one.bundle), SAME) == first
     assert empty == ["int8"]
-    search(CTranslate2(one, "float32"), SAME)
+    search(CTranslate2(one.bundle, "float32"), SAME)
     assert empty == ["int8", "float32"] and len(list(cache_folder().iterdir())) == 2
 
 
@@ -255,30 +258,30 @@ BROKEN = {
 
 @pytest.mark.parametrize("how", BROKEN)
 def test_what_is_damaged_is_made_anew(one, empty, how):
-    first = search(CTranslate2(one), SAME)
+    first = search(CTranslate2(one.bundle), SAME)
     BROKEN[how](next(cache_folder().iterdir()))
-    assert search(CTranslate2(one), SAME) == first
+    assert search(CTranslate2(one.bundle), SAME) == first
     assert empty == ["int8", "int8"] and len(list(cache_folder().iterdir())) == 1
-    search(CTranslate2(one), SAME)
+    search(CTranslate2(one.bundle), SAME)
     assert len(empty) == 2
 
 
 def test_where_nothing_can_be_kept_nothing_is(one, empty, monkeypatch, tmp_path):
     (tmp_path / "file").touch()
     monkeypatch.setenv("HEED_CACHE", str(tmp_path / "file"))
-    assert len(search(CTranslate2(one), SAME)) == len(TEXTS)
+    assert len(search(CTranslate2(one.bundle), SAME)) == len(TEXTS)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file"]
 
 
 def test_only_so_many_are_kept_and_the_last_used_is_one(one, empty, monkeypatch):
-    monkeypatch.setattr(cache, "MOST", 3)
-    search(CTranslate2(one), SAME)
+    monkeypatch.setattr(cache, "MAX_KEPT", 3)
+    search(CTranslate2(one.bundle), SAME)
     kept = next(cache_folder().iterdir())
     other = made("one", norm="post")
     for _ in range(4):
         other.model.bias += 0.01
-        search(CTranslate2(other), SAME)
-        search(CTranslate2(one), SAME)
+        search(CTranslate2(other.bundle), SAME)
+        search(CTranslate2(one.bundle), SAME)
     assert len(list(cache_folder().iterdir())) == 3 and kept.is_dir()
     assert len(empty) == 5
 
@@ -293,7 +296,7 @@ def listed(translator, ids):
 
 def test_a_shortlist_of_all_changes_nothing_and_a_short_one_is_kept_to(one, empty):
     config = dataclasses.replace(SAME, beam=2, nbest=2)
-    whole = search(CTranslate2(one, "float32"), config)
+    whole = search(CTranslate2(one.bundle, "float32"), config)
     every = search(listed(one, range(len(one.target))).engines[0], config)
     assert [[h.tokens for h in own] for own in every] == [[h.tokens for h in own] for own in whole]
     assert [h.score for own in every for h in own] == pytest.approx([h.score for own in whole for h in own], abs=1e-4)
@@ -396,8 +399,8 @@ def test_all_that_a_translation_tells_is_there(each):
 def test_token_scores_are_computed_once_they_are_asked_for_and_a_batch_at_a_time(one, monkeypatch):
     fast = Translator([one.model], (one.source, one.target), decoding=one.decoding)
     fast.use("ctranslate2", "float32")
-    calls, forced = [], fast.forced_scores
-    monkeypatch.setattr(fast, "forced_scores", lambda ids: (calls.append(len(ids)), forced(ids))[1])
+    calls, score = [], ModelBundle.token_logprobs
+    monkeypatch.setattr(ModelBundle, "token_logprobs", lambda self, ids: (calls.append(len(ids)), score(self, ids))[1])
     found = fast.translate(TEXTS, nbest=2, batch_tokens=200)
     assert calls == []
     kept = found[0].token_scores

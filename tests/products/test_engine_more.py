@@ -24,7 +24,7 @@ def one():
 
 @pytest.mark.parametrize("translates", [True, False])
 def test_a_child_of_a_process_that_has_translated_translates_and_ends(one, translates):
-    fast = CTranslate2(one, "float32")
+    fast = CTranslate2(one.bundle, "float32")
     before = [h[0].tokens for h in search(fast, GREEDY, SOME)]
     ours, theirs = multiprocessing.Pipe()
 
@@ -50,11 +50,11 @@ def test_a_child_of_a_process_that_has_translated_translates_and_ends(one, trans
 
 def test_a_cache_that_is_for_reading_only_is_read(one, monkeypatch, tmp_path):
     monkeypatch.setenv("HEED_CACHE", str(tmp_path / "cache"))
-    first = search(CTranslate2(one), GREEDY, SOME)
+    first = search(CTranslate2(one.bundle), GREEDY, SOME)
 
     def refuse(*args):
         raise OSError(30, "Read-only file system")
 
     monkeypatch.setattr(os, "utime", refuse)
     monkeypatch.setattr(cache.ctranslate2, "write_model", refuse)
-    assert search(CTranslate2(one, required=True), GREEDY, SOME) == first
+    assert search(CTranslate2(one.bundle, required=True), GREEDY, SOME) == first

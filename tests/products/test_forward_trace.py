@@ -1,10 +1,11 @@
-"""A sentence on its way through the machine, in numbers."""
+"""The forward pass of one sentence as numbers."""
 
 import numpy as np
 import pytest
 import torch
 
-from heed.products.translator.forward_trace import UNITS, Choice, Query, walk
+from heed.nn.attention import Attention, attend
+from heed.products.translator.forward_trace import UNITS, Choice, Query
 from tests.service.page.recurrent import recurrent
 
 
@@ -18,21 +19,21 @@ def test_the_weights_of_a_query_are_those_of_the_attention(translator, pair, par
     maps = translator.attentions(*pair)[part]
     for layer in range(maps.shape[0]):
         for head, row in ((0, 0), (1, 2), (1, maps.shape[2] - 1)):
-            found = walk(translator, *pair, query=Query(part, layer, head, row))["query"]
+            found = translator.trace(*pair, query=Query(part, layer, head, row))["query"]
             assert np.allclose(found["weights"], maps[layer, head, row], atol=6e-5)
             assert found["mask"] == [part != "decoder" or i <= row for i in range(maps.shape[3])]
 
 
-def test_without_a_translation_it_walks_with_the_tokens_of_the_search(translator, texts):
+def test_without_a_translation_it_traces_the_tokens_of_the_search(translator, texts):
     for text in texts:
         look = translator.look(text, beam=2)
-        found = walk(translator, text, beam=2, query=Query("cross", 1, 0, 0))
+        found = translator.trace(text, beam=2, query=Query("cross", 1, 0, 0))
         assert found["decoder"]["tokens"] == look.inputs and found["encoder"]["tokens"] == look.source
         assert np.allclose(found["query"]["weights"], look.cross[1, 0, 0], atol=6e-5)
 
 
 def test_score_softmax_and_sum_follow_from_q_k_and_v(translator, pair):
-    found = walk(translator, *pair, query=Query("cross", 1, 1, 1))["query"]
+    found = translator.trace(*pair, query=Query("cross", 1, 1, 1))["query"]
     q, k, v = (np.array(found[name]) for name in "qkv")
     scores = k @ q / np.sqrt(found["width"])
     weights = np.exp(scores) / np.exp(scores).sum()
@@ -41,7 +42,7 @@ def test_score_softmax_and_sum_follow_from_q_k_and_v(translator, pair):
 
 
 def test_embeddings_and_positions_make_the_first_layer_s_input(translator, pair):
-    found = walk(translator, *pair)
+    found = translator.trace(*pair)
     for side in ("encoder", "decoder"):
         own = found[side]
         added = np.array(own["embeddings"]) + np.array(own["positions"])
@@ -53,10 +54,10 @@ def test_embeddings_and_positions_make_the_first_layer_s_input(translator, pair)
 
 def test_a_choice_is_drawn_as_sampling_draws(translator, pair):
     look = translator.look(pair[0], pair[1])
-    plain = walk(translator, *pair, choice=Choice(1))["choice"]
+    plain = translator.trace(*pair, choice=Choice(1))["choice"]
     assert [token for token, _, _ in plain["likely"]][:8] == [token for token, _ in look.predictions[1]]
     assert all(own == pytest.approx(drawn) for _, own, drawn in plain["likely"])
-    drawn = walk(translator, *pair, choice=Choice(1, temperature=0.5, top_k=3))["choice"]
+    drawn = translator.trace(*pair, choice=Choice(1, temperature=0.5, top_k=3))["choice"]
     three = torch.tensor([own for _, own, _ in plain["likely"][:3]], dtype=torch.double) ** 2
     assert [p for _, _, p in drawn["likely"][:3]] == pytest.approx((three / three.sum()).tolist())
     assert drawn["possible"] == 3 and drawn["likely"][3][2] == 0
@@ -65,7 +66,7 @@ def test_a_choice_is_drawn_as_sampling_draws(translator, pair):
 def test_a_recurrent_model_has_embeddings_and_choices_and_no_queries(subwords, texts):
     translator = recurrent(subwords)
     look = translator.look(texts[0], beam=3)
-    found = walk(translator, texts[0], beam=3, choice=Choice(1))
+    found = translator.trace(texts[0], beam=3, choice=Choice(1))
     assert found["decoder"]["tokens"] == look.inputs and found["encoder"]["tokens"] == look.source
     table = translator.model.source_tokens or translator.model.tokens
     rows = table.weight[found["encoder"]["ids"]].numpy() * found["scale"]
@@ -74,7 +75,26 @@ def test_a_recurrent_model_has_embeddings_and_choices_and_no_queries(subwords, t
     assert [token for token, _, _ in likely] == [token for token, _ in look.predictions[1]]
     assert [own for _, own, _ in likely] == pytest.approx([own for _, own in look.predictions[1]], abs=1e-6)
     with pytest.raises(ValueError, match="a Seq2Seq has no heads, whose queries could be asked for"):
-        walk(translator, texts[0], query=Query())
+        translator.trace(texts[0], query=Query())
+
+
+def test_it_shows_what_the_model_computes_and_leaves_no_hooks_behind(make, pair, monkeypatch):
+    """A model that does something of its own is traced as it does it; a forward pass by hand would miss that."""
+    translator = make(16, max_source=48)
+    model = translator.model
+    before = translator.trace(*pair, query=Query("cross", 0, 1, 0))
+    embed = model._embed
+    monkeypatch.setattr(model, "_embed", lambda *parts: embed(*parts) + 1)
+    after = translator.trace(*pair, query=Query("cross", 0, 1, 0))
+    for side in ("encoder", "decoder"):
+        assert after[side]["embeddings"] == before[side]["embeddings"]
+        added = np.array(after[side]["layers"][0]) - np.array(before[side]["layers"][0])
+        assert np.allclose(added, 1, atol=2e-4)
+    assert np.allclose(after["query"]["weights"], translator.attentions(*pair)["cross"][0, 1, 0], atol=6e-5)
+    with pytest.raises(ValueError, match="head is 9"):
+        translator.trace(*pair, query=Query("cross", 0, 9, 0))
+    assert not any(module._forward_hooks for module in model.modules())
+    assert all(module.kernel is attend for module in model.modules() if isinstance(module, Attention))
 
 
 @pytest.mark.parametrize(
@@ -89,4 +109,4 @@ def test_a_recurrent_model_has_embeddings_and_choices_and_no_queries(subwords, t
 )
 def test_what_is_not_there_is_refused(translator, pair, asked, sentence):
     with pytest.raises(ValueError, match=sentence):
-        walk(translator, *pair, **asked)
+        translator.trace(*pair, **asked)

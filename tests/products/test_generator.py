@@ -62,9 +62,9 @@ def test_the_likeliest_is_that_of_a_plain_loop(generator):
 
 
 def test_a_beam_finds_nothing_worse_than_the_likeliest(generator):
-    likeliest = generator.generate("the", length=6, sample=False)[0]
+    greedy = generator.generate("the", length=6, sample=False)[0]
     found = generator.generate("the", length=6, beam=8, count=3)
-    assert found[0].score >= likeliest.score
+    assert found[0].score >= greedy.score
     assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
 
 
@@ -96,7 +96,7 @@ def test_lines_are_scored_each_by_itself_whatever_stands_beside_them(generator):
 
 
 def test_a_look_tells_bits_ranks_and_what_was_likelier(generator):
-    found = generator.look("the cat sat", most=3)
+    found = generator.look("the cat sat", likely=3)
     scores = generator.score(["the cat sat"])[0].token_scores[:-1]
     assert [place.bits for place in found.places[:-1]] == pytest.approx([-s / math.log(2) for s in scores])
     assert found.places[-1].token is None

@@ -13,10 +13,11 @@ from heed.data.synthetic import phrasebook
 from heed.decoding.config import DecodingConfig
 from heed.decoding.terms import Automaton
 from heed.models.seq2seq import Seq2Seq, Seq2SeqConfig
-from heed.products.translator import alternatives, documents
-from heed.products.translator import term_tokens as spelling_
+from heed.products.translator import documents, term_tokens
 from heed.products.translator.alignment import words_of
-from heed.products.translator.term_tokens import Spelling
+from heed.products.translator.attention_trace import AlignmentRows
+from heed.products.translator.term_search import SHARED_PREFIX, TermSearch, word_forms
+from heed.products.translator.term_tokens import TermEncoder
 from heed.products.translator.translator import Translator
 from heed.text.glossary import Glossary
 from heed.vocabularies import marian, words
@@ -84,10 +85,10 @@ def test_a_term_that_the_model_says_anyway_changes_nothing(translator, texts):
 
 
 def test_a_term_is_not_put_off_until_nothing_else_fits(translator, spoken, monkeypatch):
-    monkeypatch.setattr(alternatives, "places", lambda translator, ids, *_: [{} for _ in ids])
+    monkeypatch.setattr(TermSearch, "replaced_tokens", lambda self, ids, *_: [{} for _ in ids])
     for one in translator.translate(spoken[:2], glossary=TERMS, max_length=30):
-        ids, own = one.ids, translator.spelling.missing
-        terms = [translator.spelling.term(term.target) for term in one.terms]
+        ids, own = one.ids, translator.term_encoder.missing
+        terms = [translator.term_encoder.term(term.target) for term in one.terms]
         said = next(end for end in range(len(ids) + 1) if not own(terms, ids[:end]))
         assert said < 20
 
@@ -182,7 +183,7 @@ def test_models_of_other_families_say_their_terms_too(kind, force):
 
 def test_where_a_term_stands_is_told_in_what_is_read(translator):
     text = unicodedata.normalize("NFD", "나는 우유를 좋아해요.")
-    (wanted,) = translator.spelling.wanted([text], Glossary({"우유": "milk"}), translator.decoding)
+    (wanted,) = translator.term_encoder.required([text], Glossary({"우유": "milk"}), translator.decoding)
     ids = translator.source.encode([unicodedata.normalize("NFC", text)])[0]
     (start, end), *_ = wanted.spans
     assert translator.source.decode(ids[:start]) == "나는"
@@ -196,12 +197,12 @@ def test_chance_and_a_glossary_do_not_go_together(translator):
 
 def test_a_term_the_model_cannot_write_is_refused():
     vocabulary = words.Words([("<pad>", 0), ("<unk>", 0), ("<s>", 0), ("</s>", 0), ("a", 3), ("house", 2)])
-    spelling = Spelling((vocabulary, vocabulary), 8, 20)
-    assert {way.tokens for way in spelling.term("house", fixed=True)} == {(5,)}
+    encoder = TermEncoder((vocabulary, vocabulary), 8, 20)
+    assert {way.tokens for way in encoder.term("house", fixed=True)} == {(5,)}
     with pytest.raises(
         ValueError, match="the term 'zebra' cannot be written with the subwords of this model, which make '<unk>'"
     ):
-        spelling.term("zebra")
+        encoder.term("zebra")
 
 
 def test_a_term_longer_than_a_translation_is_refused(make):
@@ -212,57 +213,57 @@ def test_a_term_longer_than_a_translation_is_refused(make):
 
 
 def test_terms_are_not_remembered_for_ever(subwords, monkeypatch):
-    monkeypatch.setattr(spelling_, "REMEMBERED", 3)
-    own = Spelling((subwords, subwords), len(subwords), 100)
+    monkeypatch.setattr(term_tokens, "MAX_CACHED", 3)
+    own = TermEncoder((subwords, subwords), len(subwords), 100)
     for number in range(10):
         assert own.term(f"term {number}") == own.term(f"term {number}")
-        assert len(own._known) <= 3
+        assert len(own._cache) <= 3
 
 
-def says(spelling, term, sentence, fixed=True):
-    vocabulary = spelling.vocabulary
+def says(encoder, term, sentence, fixed=True):
+    vocabulary = encoder.vocabulary
     ids = vocabulary.encode([sentence])[0]
-    return not Automaton([spelling.term(term, fixed)], spelling.letters).missing(ids)
+    return not Automaton([encoder.term(term, fixed)], encoder.letters).missing_terms(ids)
 
 
 @pytest.fixture(scope="module", params=["own", "marian"])
-def spelling(request, subwords, pairs):
+def encoder(request, subwords, pairs):
     if request.param == "own":
-        return Spelling((subwords, subwords), len(subwords), 100)
+        return TermEncoder((subwords, subwords), len(subwords), 100)
     vocabulary = marian.learn([text for pair in pairs for text in (pair.source, pair.target)], 700)[1]
-    return Spelling((vocabulary, vocabulary), len(vocabulary) + 3, 100)
+    return TermEncoder((vocabulary, vocabulary), len(vocabulary) + 3, 100)
 
 
 @pytest.mark.parametrize("term", ["milk", "Tobigs", "투빅스", "Studio 54", "C++", "東京"])
-def test_a_term_is_seen_in_every_place_where_it_is_a_word(spelling, term):
-    assert len(spelling.letters.begin) == spelling.vocab_size
+def test_a_term_is_seen_in_every_place_where_it_is_a_word(encoder, term):
+    assert len(encoder.letters.extends) == encoder.vocab_size
     for sentence in (f"{term} is here", f"here is {term}.", f"the ({term}) of", f'a "{term}"!', f"{term}"):
-        assert says(spelling, term, sentence), sentence
+        assert says(encoder, term, sentence), sentence
 
 
-def test_a_term_within_a_word_does_not_count(spelling):
+def test_a_term_within_a_word_does_not_count(encoder):
     for term, other in (("milk", "milkman"), ("milk", "Xmilk"), ("투빅스", "대학투빅스")):
-        ids = [*spelling.term(term)[0].tokens]
-        assert not says(spelling, term, f"a {other} here") or spelling.vocabulary.encode([other])[0] != ids
-    join = spelling.vocabulary.encode(["(xs"])[0][-1]
-    own = next(way.tokens for way in spelling.term("milk", fixed=True) if not way.apart)
-    automaton = Automaton([spelling.term("milk", fixed=True)], spelling.letters)
-    assert not automaton.missing(own)
-    assert automaton.missing([*own, join])
-    particle = spelling.vocabulary.encode(["(가"])[0][-1]
-    assert not automaton.missing([*own, particle])
+        ids = [*encoder.term(term)[0].tokens]
+        assert not says(encoder, term, f"a {other} here") or encoder.vocabulary.encode([other])[0] != ids
+    join = encoder.vocabulary.encode(["(xs"])[0][-1]
+    own = next(way.tokens for way in encoder.term("milk", fixed=True) if not way.inside)
+    automaton = Automaton([encoder.term("milk", fixed=True)], encoder.letters)
+    assert not automaton.missing_terms(own)
+    assert automaton.missing_terms([*own, join])
+    particle = encoder.vocabulary.encode(["(가"])[0][-1]
+    assert not automaton.missing_terms([*own, particle])
 
 
-def test_a_capital_is_for_the_beginning_of_a_sentence(spelling):
-    assert says(spelling, "milk", "Milk is good", fixed=False)
-    assert not says(spelling, "milk", "Milk is good", fixed=True)
-    assert not says(spelling, "milk", "good Milk", fixed=False)
-    assert says(spelling, "milk", "good milk", fixed=False)
+def test_a_capital_is_for_the_beginning_of_a_sentence(encoder):
+    assert says(encoder, "milk", "Milk is good", fixed=False)
+    assert not says(encoder, "milk", "Milk is good", fixed=True)
+    assert not says(encoder, "milk", "good Milk", fixed=False)
+    assert says(encoder, "milk", "good milk", fixed=False)
 
 
-def test_letters_are_known_by_their_tokens(spelling):
-    pieces = spelling.vocabulary.pieces(range(len(spelling.vocabulary)))
-    begin, end = (part.tolist() for part in spelling.letters)
+def test_letters_are_known_by_their_tokens(encoder):
+    pieces = encoder.vocabulary.pieces(range(len(encoder.vocabulary)))
+    begin, end = (part.tolist() for part in encoder.letters)
     for piece, starts, ends in zip(pieces, begin, end, strict=False):
         if piece.isascii() and piece.isalpha():
             assert starts and ends
@@ -270,50 +271,53 @@ def test_letters_are_known_by_their_tokens(spelling):
             assert not starts
     byte = pieces.index("<0xED>")
     assert (begin[byte], end[byte]) == (False, True)
-    assert torch.is_tensor(spelling.letters.begin)
+    assert torch.is_tensor(encoder.letters.extends)
 
 
-def looking(translator, at):
-    """Attention as if target token i had looked at source token at[i] alone."""
+def attending(at):
+    """Alignment rows as if target token i had attended to source token at[i] alone."""
 
-    def of(cross):
-        weights = np.full((len(cross[0]), cross[0].shape[2], cross[0].shape[3]), 0.01)
-        for row, place in enumerate(at):
-            weights[:, row, place] = 1
-        return weights
+    class Rows(AlignmentRows):
+        def of(self, cross):
+            weights = np.full((len(cross[0]), cross[0].shape[2], cross[0].shape[3]), 0.01)
+            for row, position in enumerate(at):
+                weights[:, row, position] = 1
+            return weights
 
-    return SimpleNamespace(of=of)
+    return Rows(0, after=False)
 
 
-def test_a_term_stands_in_the_place_of_the_word_that_looked_at_it(translator, monkeypatch):
+def test_a_term_replaces_the_word_that_attended_to_it(translator):
     target = translator.target
     said = target.encode(["We like milk."])[0]
     numbers = words_of(target.pieces(said))
     source = translator.source.encode(["우리는 우유를 좋아해요."])[0]
-    wanted = translator.spelling.wanted(["우리는 우유를 좋아해요."], Glossary({"우유": "book"}), translator.decoding)
+    wanted = translator.term_encoder.required(
+        ["우리는 우유를 좋아해요."], Glossary({"우유": "book"}), translator.decoding
+    )
     (start, _), *_ = wanted[0].spans
     assert translator.source.decode(source[:start]) == "우리는"
     at = [{0: 0, 1: len(source), 2: start}[number] for number in numbers]
-    monkeypatch.setattr(translator, "alignment_rows", looking(translator, at))
-    found = alternatives.places(translator, [source], [[*said, target.marks.last]], wanted, 4096)[0]
+    terms = TermSearch(translator.bundle, translator.term_encoder, attending(at))
+    found = terms.replaced_tokens([source], [[*said, target.marks.last]], wanted, 4096)[0]
     first = said[numbers.index(2)]
-    own = [way for way in wanted[0].terms[0] if not (way.apart or way.first)]
+    own = [way for way in wanted[0].terms[0] if not (way.inside or way.first)]
     assert first in found[own[0].tokens[0]]
     assert all(target.pieces([token])[0].startswith("▁") for token in found[own[0].tokens[0]])
-    monkeypatch.setattr(translator, "alignment_rows", looking(translator, [len(source)] * len(said)))
-    assert alternatives.places(translator, [source], [said], wanted, 4096) == [{}]
+    terms = TermSearch(translator.bundle, translator.term_encoder, attending([len(source)] * len(said)))
+    assert terms.replaced_tokens([source], [said], wanted, 4096) == [{}]
 
 
-def test_forms_of_a_word_are_alike(spelling):
-    vocabulary = spelling.vocabulary
+def test_forms_of_a_word_are_alike(encoder):
+    vocabulary = encoder.vocabulary
     pieces = vocabulary.pieces(range(len(vocabulary)))
     whole = [i for i, piece in enumerate(pieces) if piece.startswith("▁") and piece[1:].isalpha() and len(piece) > 4]
     for i in whole[:20]:
         word = pieces[i][1:]
-        least = max(2, math.ceil(alternatives.ALIKE * len(word)))
+        least = max(2, math.ceil(SHARED_PREFIX * len(word)))
         each = {own for own, piece in enumerate(pieces) if piece.startswith("▁") and len(piece) > least}
         right = {own for own in each if word.startswith(pieces[own][1:]) or pieces[own][1:].startswith(word)}
-        assert alternatives.alike(spelling, i, word) == {i, *right}
+        assert word_forms(encoder, i, word) == {i, *right}
 
 
 KINDS = {

@@ -4,12 +4,12 @@ from functools import partial
 
 import pytest
 import torch
+from heed.runs.jobs import Job
 
-from heed.data.batching import collate, labelled, plan, plan_packed
+from heed.data.batching import collate, collate_labelled, plan, plan_packed
 from heed.data.packing import pack
 from heed.models.transformer import Transformer, TransformerConfig
 from heed.runs.execution_plan import plan_execution
-from heed.runs.jobs import Job
 from heed.tasks.classification import Classification
 from heed.tasks.translation import RDrop, Taught, Translation
 from heed.training.config import TrainingConfig
@@ -133,8 +133,8 @@ def test_what_cannot_go_end_to_end_says_so():
     with pytest.raises(
         ValueError, match=r"training\.packed is true, but this task or this model cannot take sentences"
     ):
-        of(own=job(Classification(0.1), labelled), packed=True)
-    assert of(CUDA, own=job(Classification(0.1), labelled), precision="bfloat16").plan is plan
+        of(own=job(Classification(0.1), collate_labelled), packed=True)
+    assert of(CUDA, own=job(Classification(0.1), collate_labelled), precision="bfloat16").plan is plan
 
 
 @pytest.mark.parametrize("able", [False, True])

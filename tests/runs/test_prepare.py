@@ -6,11 +6,11 @@ from itertools import product
 from pathlib import Path
 
 import pytest
+from heed.runs.prepare import cache_folder, prepare
 
 from heed.data import corpus as corpora
 from heed.data.synthetic import phrasebook
 from heed.runs import prepare as preparing
-from heed.runs.prepare import cache_folder, prepare
 from heed.runs.recipe import read
 from heed.vocabularies import sentencepiece
 
@@ -79,7 +79,7 @@ def test_the_cache_is_where_the_environment_says(cache, monkeypatch):
 def test_what_was_prepared_is_used_again(files, cache, monkeypatch):
     first = prepare(recipe(files))
     times = {path: path.stat().st_mtime_ns for path in cache.rglob("*")}
-    for module, name in ((corpora, "build"), (corpora, "survey"), (sentencepiece, "learn")):
+    for module, name in ((corpora, "build"), (corpora, "find_skipped"), (sentencepiece, "learn")):
         monkeypatch.setattr(module, name, lambda *_, **__: pytest.fail("this was done before"))
     second = prepare(recipe(files))
     assert (second.key, second.valid) == (first.key, first.valid)

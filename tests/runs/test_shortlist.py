@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 import torch
+from heed.runs.prepare import Prepared
+from heed.runs.validation import Restoring, Translating
 
 from heed.convert.ctranslate2 import names
 from heed.data import corpus as corpora
@@ -12,16 +14,14 @@ from heed.data.readers import Line
 from heed.data.shortlist import Shortlist, TranslationTable
 from heed.data.synthetic import phrasebook
 from heed.decoding.config import DecodingConfig
-from heed.decoding.limits import among, ruled
+from heed.decoding.limits import allow_only, apply_rules
 from heed.models.package import Package
 from heed.models.transformer import Transformer, TransformerConfig
 from heed.products.translator.translator import Translator
 from heed.runs import run_folder
 from heed.runs import shortlist as choosing
-from heed.runs.prepare import Prepared
 from heed.runs.recipe import DataConfig, Recipe
 from heed.runs.run_folder import RunFolder
-from heed.runs.validation import Restoring, Translating
 from heed.vocabularies.sentencepiece import SubwordsConfig, learn
 
 
@@ -83,9 +83,9 @@ def test_the_shortest_that_costs_nothing_is_chosen(prepared, model, lines, monke
     table = TranslationTable(*(np.zeros(0, np.int64),) * 2, np.zeros(0), 0)
     pairs = [(text, one.text) for text, one in zip(some, own, strict=True)]
     assert len(pairs) > 3
-    monkeypatch.setattr(choosing, "short", lambda *_: iter((without, with_it, all_of_it)))
+    monkeypatch.setattr(choosing, "by_size", lambda *_: iter((without, with_it, all_of_it)))
     assert choosing.choose(model, prepared.subwords, table, pairs, 100) is with_it
-    monkeypatch.setattr(choosing, "short", lambda *_: iter((without,)))
+    monkeypatch.setattr(choosing, "by_size", lambda *_: iter((without,)))
     assert choosing.choose(model, prepared.subwords, table, pairs, 100) is None
     assert choosing.choose(model, prepared.subwords, table, [], 100) is None
 
@@ -93,7 +93,7 @@ def test_the_shortest_that_costs_nothing_is_chosen(prepared, model, lines, monke
 def test_a_sentence_says_what_is_on_its_own_list():
     lists = torch.tensor([[True, False, True, False], [False, True, False, True]])
     logits, sentence = torch.zeros(3, 4), torch.tensor([0, 1, 0])
-    found = ruled(logits, torch.zeros(3, 0, dtype=torch.long), sentence, [among(lists)])
+    found = apply_rules(logits, torch.zeros(3, 0, dtype=torch.long), sentence, [allow_only(lists)])
     assert (found > -torch.inf).tolist() == lists[sentence].tolist()
 
 

@@ -2,11 +2,11 @@
 
 import pytest
 import torch
+from heed.runs.validation import Translating
 
 from heed.data.readers import Line
 from heed.data.synthetic import phrasebook
 from heed.models.transformer import Transformer, TransformerConfig
-from heed.runs.validation import Translating
 from heed.vocabularies.sentencepiece import SubwordsConfig, learn
 
 

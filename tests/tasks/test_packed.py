@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from heed.data.batching import collate
 from heed.data.packing import pack
-from heed.kernels.gradient_buffers import give
+from heed.kernels.gradient_buffers import attach_buffer
 from heed.models import MODELS
 from heed.nn.attention import attend
-from heed.nn.packing import Within
+from heed.nn.packing import PackedMask
 from heed.tasks.translation import RDrop, Taught, Translation
 from heed.training.loss import chunked_cross_entropy, smoothed_cross_entropy, unit_gradient
 from heed.vocabularies.vocabulary import SpecialTokens
@@ -82,8 +82,10 @@ def test_attention_within_borders_is_that_of_each_sequence(causal):
     packed = pack(SOURCE, TARGET, slots=8)
     chance = torch.Generator().manual_seed(1)
     queries, keys = packed.borders, packed.borders if causal else packed.valid
-    q, k, v = (torch.randn(1, 2, len(b.places), 4, dtype=torch.double, generator=chance) for b in (queries, keys, keys))
-    found = attend(q, k, v, mask=Within(queries, keys), causal=causal)
+    q, k, v = (
+        torch.randn(1, 2, len(b.positions), 4, dtype=torch.double, generator=chance) for b in (queries, keys, keys)
+    )
+    found = attend(q, k, v, mask=PackedMask(queries, keys), causal=causal)
     ends = [zip(b.starts.tolist(), b.starts.tolist()[1:], strict=False) for b in (queries, keys)]
     for (a, b), (c, d) in zip(*ends, strict=True):
         if a == b:
@@ -102,9 +104,9 @@ def test_both_sides_are_filled_up_and_have_as_many_sequences(sizes, slots):
         assert every[: len(lengths)] == lengths and (slots == 1 or len(every) % 128 == 0)
         assert lengths[: len(sizes)] == [size[own] + 1 for size in sizes]
         assert max(lengths) <= borders.longest
-        assert tokens.shape[1] == sum(lengths) == len(borders.places)
+        assert tokens.shape[1] == sum(lengths) == len(borders.positions)
         assert sum(lengths) % slots == 0
-        assert borders.places.tolist() == [place for length in lengths for place in range(length)]
+        assert borders.positions.tolist() == [place for length in lengths for place in range(length)]
     assert len(packed.valid.starts) == len(packed.borders.starts)
     assert packed.count == sum(b + 1 for _, b in sizes) == int((packed.expected >= 0).sum())
 
@@ -164,9 +166,9 @@ def test_a_gradient_known_to_be_one_is_not_multiplied_by(monkeypatch, rows):
     total = 3 * chunked_cross_entropy(*parts, expected, 0.1)[0]  # here it reaches the loss as three
     thrice = torch.autograd.grad(total, parts, unit_gradient(total))
     torch.testing.assert_close(thrice, tuple(3 * own for own in wanted), rtol=0, atol=1e-12)
-    place = give(parts[1], torch.full((9, 4), 7.0, dtype=torch.double))
+    place = attach_buffer(parts[1], torch.full((9, 4), 7.0, dtype=torch.double))
     for _ in range(2):  # in the second no longer: it is taken
         total, _ = chunked_cross_entropy(*parts, expected, 0.1)
         found = torch.autograd.grad(total, parts, unit_gradient(total))
         torch.testing.assert_close(found, wanted, rtol=0, atol=1e-12)
-        assert (found[1].data_ptr() == place.memory.data_ptr()) == (place.asked == 1)
+        assert (found[1].data_ptr() == place.memory.data_ptr()) == (place.claims == 1)

@@ -39,7 +39,7 @@ def gradients(model, total):
 def outputs(batch):
     """What the decoder should say, padding left at 0, by the plain rule: the inputs shifted back."""
     grid = torch.zeros_like(batch.target).flatten()
-    grid[batch.places] = batch.expected
+    grid[batch.positions] = batch.expected
     return grid.view_as(batch.target)
 
 
@@ -109,7 +109,7 @@ def test_r_drop_with_dropout_is_its_definition(model, weight):
     torch.manual_seed(3)
     source, valid, target = (torch.cat([part, part]) for part in batch[:3])
     states = model.decode(target, model.encode(source, valid), valid)
-    one, other = (at(batch.places, half, model) for half in states.chunk(2))
+    one, other = (at(batch.positions, half, model) for half in states.chunk(2))
     assert (one - other).abs().max() > 0.01
     expected = by_definition(one, other, batch.expected, 0.1, weight)
     assert_same(loss.total, expected)
@@ -134,7 +134,7 @@ def other(seed=5):
 def test_a_taught_model_minds_what_is_expected_and_what_its_teachers_think(model, smoothing, share, seeds):
     batch, teachers = collate(SOURCE, TARGET), tuple(map(other, seeds))
     loss = Taught(teachers, smoothing, share)(model, batch)
-    own, *heard = (at(batch.places, m.decode(batch.target, m.encode(batch.source, batch.valid), batch.valid), m)
+    own, *heard = (at(batch.positions, m.decode(batch.target, m.encode(batch.source, batch.valid), batch.valid), m)
                    for m in (model, *teachers))  # fmt: skip
     hard = F.cross_entropy(own, batch.expected, label_smoothing=smoothing, reduction="sum")
     mean = torch.stack([scores.detach().softmax(-1) for scores in heard]).mean(0)
@@ -180,7 +180,7 @@ def test_r_drop_is_two_passes_over_the_same_batch():
     for half in masks.chunk(2):
         model = Masked(half)
         states = model.decode(batch.target, model.encode(batch.source, batch.valid), batch.valid)
-        logits.append(at(batch.places, states, model))
+        logits.append(at(batch.positions, states, model))
     assert_same(loss.total, by_definition(*logits, batch.expected, 0.1, 5.0))
 
 
@@ -188,7 +188,7 @@ def test_padding_does_not_matter(model):
     batch = collate(SOURCE, TARGET)
     source = F.pad(batch.source, (0, 3))
     width = batch.target.shape[1]
-    places = batch.places // width * (width + 2) + batch.places % width
+    places = batch.positions // width * (width + 2) + batch.positions % width
     wider = Batch(source, source != 0, F.pad(batch.target, (0, 2)), places, batch.expected)
     for objective in (Translation(0.1), RDrop(0.1, 5.0)):
         assert_same(objective(model, wider).total, objective(model, batch).total)

@@ -1,4 +1,4 @@
-"""Documents: what is text in them is translated, and the rest of the file is as it was."""
+"""Documents: their text is translated, and the rest of the file stays as it was."""
 
 import io
 import re
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heed.text import word
+from heed.text import docx
 from heed.text.documents import texts_of, translate
 from heed.text.inline import Translated
 
@@ -122,7 +122,7 @@ def test_texts_are_translated_and_the_rest_stays(name, text, right):
         assert translate(data, name, louder) == mark + right.encode(encoding)
 
 
-def test_marks_of_markdown_go_where_their_words_went():
+def test_markdown_emphasis_follows_its_words():
     said = translate(b"a **big *blue*** house, [see it](x) now_here `f(x)`", "a.md", backwards).decode()
     assert said == "`f(x)` NOW_HERE [IT SEE](x) HOUSE, ***BLUE* BIG** A"
 
@@ -172,7 +172,7 @@ def test_one_column_of_a_table_is_translated():
     assert texts_of(data, "a.tsv", column=2) == ["Text", "One.", "Two", "Three"]
 
 
-# documents of Word
+# Word documents
 
 
 def document(
@@ -230,7 +230,7 @@ def test_a_document_keeps_every_byte_that_is_no_text():
     assert 'xmlns:unused="urn:u"' in opened(said)["word/document.xml"]
 
 
-def test_runs_go_where_their_words_went():
+def test_formatting_follows_its_words():
     said = body(
         translate(document(f"<w:p>{run('see the ')}{run('blue house', True)}{run(' now')}</w:p>"), "a.docx", backwards)
     )
@@ -272,13 +272,13 @@ def test_what_is_not_text_is_not_translated():
     )
 
 
-def test_what_was_deleted_does_not_part_a_sentence():
+def test_deleted_text_does_not_split_a_sentence():
     data = document(f"<w:p>{run('one ')}<w:del><w:r><w:delText>gone</w:delText></w:r></w:del>{run('two')}</w:p>")
     assert texts_of(data, "a.docx") == ["one two"]
     assert body(translate(data, "a.docx", backwards)).count("<w:delText>gone</w:delText>") == 1
 
 
-def test_what_xml_cannot_hold_is_left_out():
+def test_characters_that_xml_forbids_are_dropped():
     said = body(translate(document(f"<w:p>{run('one')}</w:p>"), "a.docx", lambda texts: ["a<b>&\x00\x0bc"]))
     assert "a&lt;b&gt;&amp;c" in said
 
@@ -324,7 +324,7 @@ BOMB = document("", {"word/media/x.bin": "\0" * (3 << 20)})
         (BOMB, "a.docx", None, "a.docx: word/media/x.bin would unpack to 3,145,728 bytes, which is too much"),
     ],
 )
-def test_what_cannot_be_translated_is_said_in_a_sentence(data, name, column, sentence):
+def test_a_document_that_cannot_be_translated_is_an_error_of_one_sentence(data, name, column, sentence):
     with pytest.raises(ValueError) as error:
         translate(data, name, same, column=column)
     assert str(error.value).startswith(sentence)
@@ -361,11 +361,11 @@ def test_dangerous_and_foreign_documents_are_refused(files, sentence):
 
 def test_limits_hold(monkeypatch):
     data = document("<w:p/>")
-    monkeypatch.setattr(word, "ENTRIES", 1)
+    monkeypatch.setattr(docx, "MAX_FILES", 1)
     with pytest.raises(ValueError, match="holds 2 files; heed opens up to 1"):
         translate(data, "a.docx", same)
     monkeypatch.undo()
-    monkeypatch.setattr(word, "WHOLE", 20)
+    monkeypatch.setattr(docx, "MAX_BYTES", 20)
     with pytest.raises(ValueError, match="which is too much"):
         translate(data, "a.docx", same)
 

@@ -2,7 +2,7 @@ import random
 
 import pytest
 
-from heed.text.glossary import Glossary, merged, parse, read
+from heed.text.glossary import Glossary, as_glossary, parse, read
 
 
 def found(text, terms=None, keep=()):
@@ -40,7 +40,7 @@ def test_of_terms_that_overlap_the_longest_counts():
 
 
 def tried(glossary, text):
-    """Every place and every length tried, the longest first."""
+    """The matches by brute force: every position and every length, the longest first."""
     spans = [(start, start + size) for size in range(len(text), 0, -1) for start in range(len(text) - size + 1)]
     taken, found = set(), []
     for start, end in spans:
@@ -66,7 +66,7 @@ def test_matches_are_those_of_trying_all():
     assert many > 100
 
 
-def test_in_what_must_stay_there_are_no_terms():
+def test_protected_spans_have_no_terms():
     terms = {"heed": "X", "x": "Y"}
     text = "heed, https://heed.example/heed `heed` {heed} <heed> me@heed.example heed"
     assert [m.start for m in Glossary(terms).matches(text)] == [0, len(text) - 4]
@@ -74,7 +74,7 @@ def test_in_what_must_stay_there_are_no_terms():
     assert found("see www.heed.example now", {"see www.heed.example": "x"}) == [("see www.heed.example", "x")]
 
 
-def test_what_is_kept_stays_as_it_stands():
+def test_kept_terms_are_not_translated():
     assert found("The iPhone and Heed, not heed.", None, ["iphone", "Heed"]) == [("iPhone", "iPhone"), ("Heed", "Heed")]
     assert found("Heed는", {"heed": "x"}, ["Heed"]) == [("Heed", "Heed")]
 
@@ -96,8 +96,8 @@ def test_json_and_lines_are_the_same_glossary(tmp_path):
     assert read(one).terms == read(other).terms == {"Tobigs": "투빅스", "beam search": "빔 서치"}
     assert read(one, ["Heed"]).keep == ("Heed",)
     assert not Glossary()
-    assert merged(read(one), ["x"]).keep == ("x",)
-    assert merged({"a": "b"}).terms == {"a": "b"}
+    assert as_glossary(read(one), ["x"]).keep == ("x",)
+    assert as_glossary({"a": "b"}).terms == {"a": "b"}
     assert parse("").terms == {}
     (tmp_path / "c.tsv").write_bytes("Tobigs\t투빅스\r\nbeam search\t빔 서치".encode("utf-16"))  # as Excel has it
     assert read(tmp_path / "c.tsv").terms == read(one).terms
@@ -129,14 +129,14 @@ def test_json_and_lines_are_the_same_glossary(tmp_path):
         ("a\tb\n \tc", "terms, line 2: a term is empty"),
     ],
 )
-def test_what_is_wrong_with_a_glossary_is_said(text, words):
+def test_errors_of_a_glossary_say_what_is_wrong(text, words):
     with pytest.raises(ValueError) as error:
         parse(text, "terms")
     assert words in str(error.value)
     assert "\n" not in str(error.value)
 
 
-def test_what_is_wrong_with_a_file_or_with_terms_is_said(tmp_path):
+def test_errors_of_files_and_terms_say_what_is_wrong(tmp_path):
     with pytest.raises(ValueError, match=r"none.tsv: the glossary cannot be read: No such file"):
         read(tmp_path / "none.tsv")
     (tmp_path / "latin.tsv").write_bytes("a\tb\nfür\tpour".encode("latin-1"))

@@ -1,9 +1,9 @@
-"""Which language files name as theirs."""
+"""The language that file names state."""
 
 import pytest
 
-from heed.runs.recipe import DataConfig
-from heed.text.languages import of_files
+from heed.data.config import DataConfig
+from heed.text.languages import language_of_files
 
 NAMED = {
     "train.en": "en", "data/val.en.gz": "en", "en.txt": "en", "train-en.txt": "en", "news.pt-BR": "pt-BR", "x.zh_CN.xz": "zh_CN",
@@ -14,17 +14,17 @@ UNNAMED = ["train.txt", "corpus.en-de", "en-de.txt", "source.gz", "a.ko/train", 
 
 @pytest.mark.parametrize("path", NAMED)
 def test_a_file_that_names_its_language(path):
-    assert of_files([path]) == NAMED[path]
+    assert language_of_files([path]) == NAMED[path]
 
 
 @pytest.mark.parametrize("path", UNNAMED)
 def test_a_file_that_does_not(path):
-    assert of_files([path]) is None
+    assert language_of_files([path]) is None
 
 
 def test_files_must_agree():
-    assert of_files(["a.en", "b.en.gz"]) == "en"
-    assert of_files(["a.en", "b.de"]) is None and of_files(["a.en", "b.txt"]) is None and of_files([]) is None
+    assert language_of_files(["a.en", "b.en.gz"]) == "en"
+    assert [language_of_files(paths) for paths in (["a.en", "b.de"], ["a.en", "b.txt"], [])] == [None] * 3
 
 
 def test_what_is_set_goes_before_names_and_names_before_the_model_it_began_with():

@@ -1,4 +1,4 @@
-"""A text as its layout and the sentences in it."""
+"""Plain text as a skeleton of layout and its sentences."""
 
 import pytest
 from hypothesis import given, settings
@@ -27,7 +27,7 @@ def test_what_is_not_changed_comes_back_to_the_byte(text, language):
 
 @given(TEXTS)
 @settings(max_examples=100, deadline=None)
-def test_whatever_is_said_the_layout_stays(text):
+def test_the_layout_stays_whatever_the_translations(text):
     skeleton = take_apart(text)
     said = ["x " * 40 + "x"] * len(skeleton.segments)
     filled = fill(skeleton, said)
@@ -57,7 +57,7 @@ def test_lines_that_were_wrapped_are_one_sentence_and_are_wrapped_again():
     ]
     filled = fill(skeleton, ["하나 둘 셋 넷 다섯 여섯 일곱 여덟 아홉.", "그리고 끝.", "다음."])
     assert filled == "하나 둘 셋 넷 다섯 여섯 일곱\n여덟 아홉. 그리고\n끝.\n다음.\n"
-    assert fill(skeleton, ["하나.", "끝.", "다음."]) == "하나. 끝.\n다음.\n"  # no room for the ends of lines
+    assert fill(skeleton, ["하나.", "끝.", "다음."]) == "하나. 끝.\n다음.\n"  # no gap for the line breaks
 
 
 @pytest.mark.parametrize(

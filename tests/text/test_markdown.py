@@ -6,8 +6,8 @@ import re
 import pytest
 
 from heed.text import markdown, protect
-from heed.text.blocks import Block, parts
 from heed.text.inline import Translated
+from heed.text.markdown_blocks import Block, split_blocks
 
 markdown_it = pytest.importorskip("markdown_it")  # rich needs it, so it is there
 RENDER = markdown_it.MarkdownIt("commonmark").enable(["table", "strikethrough"]).render
@@ -19,7 +19,7 @@ def louder(texts):
 
 
 def shown(text):
-    """As a page, but for white space and the size of letters."""
+    """The rendered page, without differences of white space and case."""
     page = re.sub(r"\s*(<[^>]*>)\s*", r"\1", re.sub(r"\s+", " ", RENDER(text))).strip().lower()
     return page.replace("&gt;", ">").replace("&lt;", "<").replace("&amp;", "&")
 
@@ -106,13 +106,13 @@ def test_text_is_asked_for_and_the_rest_is_not(text, right):
         ("   ![a](b) one\n", "eins", "   ![a](b) eins\n"),
     ],
 )  # fmt: skip
-def test_what_is_said_is_text_and_no_mark(text, said, right):
+def test_a_translation_is_escaped_so_that_it_is_no_markup(text, said, right):
     assert markdown.translate(text, lambda texts: [said]) == right
 
 
 def test_blocks_are_the_text():
     for seed in range(100):
         text = document(random.Random(seed))
-        leads = [part.leads for part in parts(text) if isinstance(part, Block)]
-        whole = "".join(part if isinstance(part, str) else part.text for part in parts(text))
+        leads = [part.leads for part in split_blocks(text) if isinstance(part, Block)]
+        whole = "".join(part if isinstance(part, str) else part.text for part in split_blocks(text))
         assert len(whole) + sum(len(lead) for own in leads for lead in own) == len(text)

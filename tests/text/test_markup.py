@@ -1,4 +1,4 @@
-"""HTML through a translation: its tags come back, each once, where their words went."""
+"""HTML through a translation: every tag comes back once, around the words it was around."""
 
 import html
 import random
@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from heed.text.html_tokenizer import VOID, tokenize
 from heed.text.inline import Translated
 from heed.text.markup import translate
-from heed.text.tags import VOID, read
 
 WORDS = st.lists(
     st.sampled_from(["house", "the", "나무를", "&amp;", "blue,", "Ende.", "42", "it's", "&lt;x&gt;"]),
@@ -54,7 +54,7 @@ def backwards(texts):
 
 
 def strange(texts):
-    """Any words, any alignment, also to words that are not there."""
+    """Random words and a random alignment, also to words that do not exist."""
     draw, found = random.Random(len(texts)), []
     for text in texts:
         size = draw.randrange(len(text.split()) + 3)
@@ -72,13 +72,15 @@ MODELS = [louder, backwards, strange, bare]
 
 def tags(page):
     return [
-        re.sub(r"(alt|title)=('[^']*'|\"[^\"]*\")", r"\1", event.raw) for event in read(page) if event.kind != "text"
+        re.sub(r"(alt|title)=('[^']*'|\"[^\"]*\")", r"\1", event.raw)
+        for event in tokenize(page)
+        if event.kind != "text"
     ]
 
 
 def is_nested(page):
     opened = []
-    for event in read(page):
+    for event in tokenize(page):
         if event.kind == "open" and event.name not in VOID:
             opened.append(event.name)
         elif event.kind == "close" and (not opened or opened.pop() != event.name):
@@ -95,7 +97,7 @@ def test_what_is_not_changed_comes_back_to_the_byte(page):
 @given(st.text(alphabet="ab <>/&;!-='\"\n가#x", max_size=60))
 @settings(max_examples=150, deadline=None)
 def test_what_is_no_html_comes_back_to_the_byte_too(page):
-    assert "".join(event.raw for event in read(page)) == page
+    assert "".join(event.raw for event in tokenize(page)) == page
     assert translate(page, same) == page
     translate(page, louder)
 
@@ -127,7 +129,7 @@ def test_all_words_of_a_translation_are_there_in_their_order(page):
     }.items():
         page = page.replace(before, after)
     said = translate(page, model, attributes=())
-    left = "".join(html.unescape(event.raw) for event in read(said) if event.kind == "text")
+    left = "".join(html.unescape(event.raw) for event in tokenize(said) if event.kind == "text")
     assert re.sub(r"[\s\d&]", "", left) == re.sub(r"[\s\d&]", "", "".join(shown))
 
 

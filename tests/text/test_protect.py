@@ -1,4 +1,4 @@
-"""What must come through a translation as it is."""
+"""Protected spans come through any translation unchanged."""
 
 import random
 import re
@@ -18,7 +18,7 @@ TEXTS = st.lists(st.sampled_from(PIECES + 2 * WORDS), max_size=9).map(" ".join)
 
 
 def loses(texts):
-    """A model that knows letters alone."""
+    """A model that drops everything but letters."""
     return ["".join(char for char in text if char.isalpha() or char == " ") for text in texts]
 
 
@@ -49,7 +49,7 @@ MODELS = [loses, shuffles, forgets, repeats, shouts, says_nothing]
 
 @given(TEXTS, st.sampled_from(MODELS))
 @settings(max_examples=150, deadline=None)
-def test_every_piece_is_there_as_often_as_it_was_whatever_a_model_does(text, model):
+def test_every_span_occurs_as_often_as_in_the_source_whatever_a_model_does(text, model):
     said = translate([text], model)[0]
     assert Counter(one.text for one in find(said)) == Counter(one.text for one in find(text))
 
@@ -73,7 +73,7 @@ def test_what_a_model_leaves_alone_comes_back_to_the_byte(text):
         ("{ not one } 5 @ 3, a@b, http:// nothing", []),
     ],
 )  # fmt: skip
-def test_pieces_are_found_and_words_are_not(text, pieces):
+def test_protected_spans_are_found_and_words_are_not(text, pieces):
     found = find(text)
     assert [one.text for one in found] == pieces
     assert all(text[one.start : one.end] == one.text for one in found)
@@ -106,7 +106,7 @@ def test_a_number_may_be_written_in_another_way():
     assert len(calls) == 1
 
 
-def test_names_that_are_to_be_kept_are():
+def test_kept_names_are_protected():
     assert [one.text for one in find("Heed는 Heeds 아니라 Deep Heed, {Heed}", ["Heed", "Deep Heed"])] == [
         "Heed",
         "Deep Heed",
@@ -116,7 +116,7 @@ def test_names_that_are_to_be_kept_are():
 
 
 def asked(model):
-    """A model that remembers what it was asked."""
+    """A model, and the list of its inputs."""
     calls = []
 
     def ask(texts):
@@ -126,13 +126,13 @@ def asked(model):
     return ask, calls
 
 
-def test_a_model_that_keeps_pieces_is_asked_once():
+def test_a_model_that_keeps_spans_is_called_once():
     model, calls = asked(lambda texts: [text.replace("Hello", "Hallo") for text in texts])
     assert translate(["Hello {name}, good day 😀", "Hello"], model) == ["Hallo {name}, good day 😀", "Hallo"]
-    assert calls == [["Hello {name}, good day", "Hello"]]  # what stands at the end need not be shown
+    assert calls == [["Hello {name}, good day", "Hello"]]  # a span at the end need not be shown
 
 
-def test_a_model_that_spoils_pieces_is_given_names_for_them():
+def test_a_model_that_changes_spans_is_given_aliases():
     model, calls = asked(shouts)
     assert translate(["go to {home} now", "plain"], model) == ["GO TO {home} NOW", "PLAIN"]
     assert calls == [["go to {home} now", "plain"], ["go to X1 now"]]
@@ -147,7 +147,7 @@ def test_a_text_is_cut_around_what_is_lost_and_no_further():
     assert calls == [["one {a} two {b} three"], ["one X1 two X2 three"], ["one", "two {b} three"]]
 
 
-def test_a_text_is_cut_around_what_is_said_twice():
+def test_a_text_is_cut_around_what_is_repeated():
     model, calls = asked(lambda texts: [text.replace("{a}", "").replace("X1", "X1 X1") for text in texts])
     assert translate(["one {a} two {b} three"], model) == ["one {a} two {b} three"]
     assert calls[-1] == ["one", "two {b} three"]
@@ -162,7 +162,7 @@ def test_what_has_no_words_is_not_shown_to_a_model():
     ]
 
 
-def test_many_pieces_end_too():
+def test_many_spans_take_no_quadratic_time():
     text = " ".join(f"word {{n{i}}}" for i in range(300)) + " end"
     said = translate([text], loses)[0]
     assert [one.text for one in find(said)] == [f"{{n{i}}}" for i in range(300)]
@@ -170,7 +170,7 @@ def test_many_pieces_end_too():
 
 @pytest.mark.parametrize("piece", ["`", "<!--", "{", "a@", "http://", "%(", "<a ", "👩‍", "("])
 def test_long_texts_of_odd_kinds_take_no_longer_than_others(piece):
-    text = piece * 5000  # where work grows with the square of the length, this would not end for minutes
+    text = piece * 5000  # an algorithm of quadratic time would take minutes
     found = find(text)
     assert all(one.text == text[one.start : one.end] for one in found)
     assert all(one.end <= other.start for one, other in pairwise(found))

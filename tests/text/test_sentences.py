@@ -1,4 +1,4 @@
-"""Where sentences end."""
+"""Sentence splitting."""
 
 import pytest
 from hypothesis import given, settings
@@ -91,7 +91,7 @@ def test_texts_without_words_are_no_trouble(text):
 
 @pytest.mark.parametrize("piece", ["(a. ) ", "\n", ". ", '"a." ', "((((a.)", "1. ", "!?", " "])
 def test_long_texts_of_odd_kinds_take_no_longer_than_others(piece):
-    text = piece * 2_000  # where work grows with the square of the length, this would not end for minutes
+    text = piece * 2_000  # an algorithm of quadratic time would take minutes
     found = spans(text)
     edges = [0, *(edge for span in found for edge in span), len(text)]
     assert edges == sorted(edges)

@@ -129,7 +129,7 @@ def test_a_vocabulary_survives_pickling(folder):
 
 def test_what_is_learned_is_the_same_in_another_process(learned):
     code = (
-        "from heed.vocabularies import bart; from tests.data.mixed import training;"
+        "from heed.vocabularies import byte_bpe; from tests.data.mixed import training;"
         f"print(byte_bpe.learn(training(), {SIZE})[0].key())"
     )
     root = Path(__file__).parents[2]

@@ -1,4 +1,4 @@
-"""Cuts of words: what is remembered, and in how many steps, does not matter."""
+"""Random segmentations of words: the cache does not change them."""
 
 import math
 import pickle
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from heed.vocabularies import sampling
-from heed.vocabularies.sampling import DRAWS, Sampler, sampler
+from heed.vocabularies.sampling import DRAWS, Sampler, sentencepiece_sampler
 from heed.vocabularies.sentencepiece import SubwordsConfig, learn
 
 ODD = ["한국어", "🙂", "a", "aaaaaaaaaaaa", "<s>", "x" * 40, "Straße,", "\U0010ffff"]
@@ -25,14 +25,14 @@ def words(pairs):
     return sorted({word for pair in pairs for text in pair for word in text.split()}) + ODD
 
 
-def plain_merges(score, word, amount, chance):
-    """BPE-dropout by the book: look at every pair each time."""
+def reference_bpe_dropout(score, word, amount, rng):
+    """BPE-dropout by definition: every pair is checked in every step."""
     pieces = list(word)
     while True:
         best, place = -math.inf, -1
         for i in range(len(pieces) - 1):
             rank = score.get(pieces[i] + pieces[i + 1])
-            if rank is not None and rank > best and chance.random() >= amount:
+            if rank is not None and rank > best and rng.random() >= amount:
                 best, place = rank, i
         if place < 0:
             return pieces
@@ -40,47 +40,49 @@ def plain_merges(score, word, amount, chance):
 
 
 @pytest.mark.parametrize("amount", [0.0, 0.1, 0.5])
-def test_a_cut_is_its_plain_definition(learned, words, amount):
-    one = sampler(learned, amount)
-    luck = np.random.default_rng(0).integers(0, DRAWS, len(words))
-    for word, number, found in zip(words, luck.tolist(), one.cut(words, luck), strict=True):
-        pieces = plain_merges(one.score, f"▁{word}", amount, Random(zlib.crc32(word.encode()) * DRAWS + number))
+def test_a_segmentation_follows_the_definition(learned, words, amount):
+    one = sentencepiece_sampler(learned, amount)
+    draws = np.random.default_rng(0).integers(0, DRAWS, len(words))
+    for word, number, found in zip(words, draws.tolist(), one.segment(words, draws), strict=True):
+        pieces = reference_bpe_dropout(
+            one.score, f"▁{word}", amount, Random(zlib.crc32(word.encode()) * DRAWS + number)
+        )
         expected = [[one.ids[p]] if p in one.ids else [one.bytes[b] for b in p.encode()] for p in pieces]
         assert found.tolist() == [i for own in expected for i in own]
 
 
-def cuts(one, words, seed):
-    return [ids.tolist() for ids in one.cut(words, np.random.default_rng(seed).integers(0, DRAWS, len(words)))]
+def segmentations(one, words, seed):
+    return [ids.tolist() for ids in one.segment(words, np.random.default_rng(seed).integers(0, DRAWS, len(words)))]
 
 
-def test_what_is_remembered_does_not_matter(subwords, words, monkeypatch):
+def test_the_cache_does_not_matter(subwords, words, monkeypatch):
     twice = [*words, *reversed(words)]
-    expected = [cuts(sampler(subwords, 0.3), twice, seed) for seed in range(20)]
-    kept = sampler(subwords, 0.3)
-    assert [cuts(kept, twice, seed) for seed in range(20)] == expected
-    assert len(kept.numbers) == len(set(words))
-    assert [cuts(kept, twice, seed) for seed in range(20)] == expected
-    for limit, most in (("WORDS", 10), ("KEPT", 1000)):
-        forgetful = sampler(subwords, 0.3)
+    expected = [segmentations(sentencepiece_sampler(subwords, 0.3), twice, seed) for seed in range(20)]
+    cached = sentencepiece_sampler(subwords, 0.3)
+    assert [segmentations(cached, twice, seed) for seed in range(20)] == expected
+    assert len(cached.numbers) == len(set(words))
+    assert [segmentations(cached, twice, seed) for seed in range(20)] == expected
+    for limit, most in (("MAX_CACHED_WORDS", 10), ("MAX_CACHED_IDS", 1000)):
+        bounded = sentencepiece_sampler(subwords, 0.3)
         with monkeypatch.context() as change:
             change.setattr(sampling, limit, most)
-            assert [cuts(forgetful, twice, seed) for seed in range(20)] == expected
-        assert forgetful.used < kept.used
+            assert [segmentations(bounded, twice, seed) for seed in range(20)] == expected
+        assert bounded.used < cached.used
 
 
-def test_another_process_starts_with_nothing_remembered(subwords, words):
-    one = sampler(subwords, 0.3)
-    expected = cuts(one, words, 1)
+def test_another_process_starts_with_an_empty_cache(subwords, words):
+    one = sentencepiece_sampler(subwords, 0.3)
+    expected = segmentations(one, words, 1)
     other = pickle.loads(pickle.dumps(one))
-    assert (len(other.numbers), len(other.kept)) == (0, 0)
-    assert cuts(other, words, 1) == expected
+    assert (len(other.numbers), len(other.cached)) == (0, 0)
+    assert segmentations(other, words, 1) == expected
 
 
-def test_a_vocabulary_cuts_as_its_sampler_does(subwords, pairs):
+def test_a_vocabulary_samples_as_its_sampler_does(subwords, pairs):
     texts = [text for pair in pairs[:30] for text in pair]
-    assert subwords.sample(texts, 0.3, seed=4) == sampler(subwords, 0.3).encode(texts, 4)
+    assert subwords.sample(texts, 0.3, seed=4) == sentencepiece_sampler(subwords, 0.3).encode(texts, 4)
 
 
 def test_no_words_are_no_ids():
-    assert len(Sampler({"a": 9}, {"a": -1.0}, range(256), 0.1).cut([], np.zeros(0, dtype=np.int64))) == 0
+    assert len(Sampler({"a": 9}, {"a": -1.0}, range(256), 0.1).segment([], np.zeros(0, dtype=np.int64))) == 0
     assert Sampler({"a": 9}, {"a": -1.0}, range(256), 0.1).encode(["", " "], 1) == [[], []]

@@ -61,7 +61,7 @@ def test_the_one_exception_is_the_sign_sentencepiece_writes_for_a_space(model, t
 
 
 def test_many_texts_at_once_are_what_each_is_by_itself(model, texts):
-    many = [*STRANGE, *texts[: 3 * sentencepiece.SEVERAL]]
+    many = [*STRANGE, *texts[: 3 * sentencepiece.THREADED_FROM]]
     assert model.encode(many) == [ids for text in many for ids in model.encode([text])]
 
 

@@ -24,7 +24,7 @@ def test_words_are_ordered_by_how_often_they_occur_and_the_rare_are_unknown():
     assert found.counts == [0, 6, 0, 3, 3, 2, 2]  # unknown: on, mat, dog, a, <unk> and </s>
     assert isinstance(found, Vocabulary)
     assert len(learned(size=5)) == 5
-    assert "mat" in learned(least=1).numbers
+    assert "mat" in learned(least=1).ids
 
 
 def test_marks_in_a_text_are_unknown_words_and_unk_is_the_unknown_word():
@@ -34,7 +34,7 @@ def test_marks_in_a_text_are_unknown_words_and_unk_is_the_unknown_word():
     assert found.pieces([2, 4, 1, 3]) == ["<s>", "▁the", "▁<unk>", "</s>"]
 
 
-def test_small_letters_and_one_way_to_write_a_character():
+def test_text_is_lowercased_and_normalized():
     found = learned(["CAFE\u0301 café"], lower=True)
     assert found.encode(["Café"]) == [[4]]
     assert found.decode([4]) == "café"
@@ -49,7 +49,7 @@ def test_small_letters_and_one_way_to_write_a_character():
         ("a <unk> b", ["a", "<unk>", "b"]),
     ],
 )  # fmt: skip
-def test_punctuation_is_parted_from_words_and_put_back(text, parts):
+def test_punctuation_is_split_from_words_and_joined_again(text, parts):
     found = learned([text], cut="punctuation", least=1)
     assert found.split(text) == parts
     ids = found.encode([text])[0]

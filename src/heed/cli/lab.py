@@ -186,7 +186,7 @@ def _learned_positions(folder: str):
         raise ValueError(
             f'{folder} has learned no positions: --model wants a model trained with positions = "learned", or a BART'
         )
-    return part.places.weight.detach()[part.before :]
+    return part.places.weight.detach()[part.offset :]
 
 
 def _scaling(args: argparse.Namespace):

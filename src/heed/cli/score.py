@@ -29,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
     import math
 
     from heed.cli.common import check_product, errors, open_product, read_lines, score_line, write_lines
-    from heed.products.translator.search_options import begins_with
+    from heed.products.search import forced_start
 
     if args.text:
         from heed.cli.language import score
@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     if len(sources) != len(targets):
         raise ValueError(f"{args.source} has {len(sources):,} lines and {args.target} has {len(targets):,}")
     translator = open_product(args, "translate")
-    forced = len(begins_with(translator.decoding, translator.marks[1]))
+    forced = len(forced_start(translator.decoding, translator.marks[1]))
     scores = [_without_first(score, forced) for score in translator.score(sources, targets)]
     write_lines((score_line(score, args.token_scores) for score in scores), args.out)
     tokens = sum(len(score.tokens) for score in scores)

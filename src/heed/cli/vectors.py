@@ -69,10 +69,10 @@ def _open(args: argparse.Namespace):
     if path.is_file():
         if args.side:
             raise ValueError(f"--side is for models; {path} is a file")
-        format = layout.layout(path)
+        format = layout.detect_layout(path)
         facts = {"file": str(path), "format": format.name, "numbers a word": str(format.dim)}
         header = {} if format.count is None else {"words by its first line": f"{format.count:,}"}
-        return store.of_file(path), facts | header
+        return store.from_file(path), facts | header
     if not path.exists() and path.suffix in (".vec", ".txt", ".bin", ".gz", ".xz"):
         raise ValueError(f"{path}: no such file")
     from heed.loading import open_package
@@ -80,7 +80,7 @@ def _open(args: argparse.Namespace):
 
     found = embeddings(open_package(args.file), args.side)
     facts = {"model": args.file, "numbers a word": str(found.matrix.shape[1])}
-    return store.of_memory(args.file, found), facts
+    return store.from_memory(args.file, found), facts
 
 
 def _info(console, store, facts: dict[str, str]) -> None:
@@ -88,7 +88,7 @@ def _info(console, store, facts: dict[str, str]) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from heed.data.vectors.layout import layout
+    from heed.data.vectors.layout import detect_layout
     from heed.data.vectors.reading import Tally, blocks
 
     tally, count, first, squares, lengths = Tally(), 0, [], 0.0, 0.0
@@ -103,7 +103,7 @@ def _info(console, store, facts: dict[str, str]) -> None:
     for name, value in (facts | more).items():
         table.add_row(f"[dim]{name}[/]", escape(value))
     console.print(table)
-    for sentence in tally.notes(Path(facts["file"]), layout(Path(facts["file"]))) if "file" in facts else ():
+    for sentence in tally.notes(Path(facts["file"]), detect_layout(Path(facts["file"]))) if "file" in facts else ():
         console.print(sentence, highlight=False, soft_wrap=True, markup=False)
 
 
@@ -123,7 +123,7 @@ def _show(console, title: str, found) -> None:
 def _picture(args: argparse.Namespace, store, near, fourth) -> None:
     """A map of the words named, or else of those asked for and found; arrows show analogies."""
     from heed.cli.common import errors
-    from heed.data.vectors.store import find
+    from heed.data.vectors.store import look_up
     from heed.lab.fonts import describe_missing
     from heed.lab.word_map import draw
 
@@ -134,7 +134,7 @@ def _picture(args: argparse.Namespace, store, near, fourth) -> None:
     words = list(dict.fromkeys([*words, *(word for four in answers for word in four)]))
     if not words:
         raise ValueError("--picture: name the words to draw with --words, --near or --analogy")
-    found = find(store, words)
+    found = look_up(store, words)
     at = {word: i for i, word in enumerate(words)}
     arrows = [(at[x], at[y]) for a, b, c, d in answers for x, y in ((a, b), (c, d))]
     missing = draw(args.picture, words, found.matrix, arrows, title=f"{len(words)} words of {Path(args.file).name}")

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from heed.vocabularies import byte_bpe, files, marian, pegasus
-from heed.vocabularies.byte_bpe import BartVocabulary
-from heed.vocabularies.files import CONFIG, WHOLE, File
+from heed.vocabularies.byte_bpe import ByteBPE
+from heed.vocabularies.files import CONFIG, TOKENIZER, File
 from heed.vocabularies.marian import MarianVocabulary
 from heed.vocabularies.pegasus import PegasusVocabulary
 from heed.vocabularies.sentencepiece import Subwords
@@ -57,13 +57,13 @@ def _pegasus(pair: Pair, folder: Path, max_length: int) -> None:
     """With a tokenizer.json always: transformers reads spiece.model only with protobuf, and with some settings wrongly."""
     one = _same(*pair)
     pegasus.write(folder, pair)
-    if WHOLE not in one.files:
-        (folder / WHOLE).write_text(one.tokenizer.to_str(pretty=True), "utf-8")
+    if TOKENIZER not in one.files:
+        (folder / TOKENIZER).write_text(one.tokenizer.to_str(pretty=True), "utf-8")
     said = {"tokenizer_class": "PegasusTokenizer", "model_max_length": max_length}
     _settings(folder, one.files.get(CONFIG), said)
 
 
-WRITERS = {Subwords: _own, MarianVocabulary: _marian, BartVocabulary: _bart, PegasusVocabulary: _pegasus}
+WRITERS = {Subwords: _own, MarianVocabulary: _marian, ByteBPE: _bart, PegasusVocabulary: _pegasus}
 
 
 def _same(source: Vocabulary, target: Vocabulary) -> Any:
@@ -75,7 +75,7 @@ def _same(source: Vocabulary, target: Vocabulary) -> Any:
 
 
 def _settings(folder: Path, config: File | None, said: dict[str, Any]) -> None:
-    _json(folder / CONFIG, {**files.table(config), **said})
+    _json(folder / CONFIG, {**files.parse_json(config), **said})
 
 
 def _json(path: Path, table: dict[str, Any]) -> None:

@@ -1,6 +1,6 @@
-"""Batches of near-equal lengths within a budget of tokens, in an order drawn by seed and epoch alone.
+"""Batches of similar lengths within a token budget, in an order that depends on the seed and the epoch alone.
 
-What comes after a place in the data depends on nothing but (seed, epoch, index): to resume is to start there.
+The batches after a position depend on nothing but (seed, epoch, index), so resuming means starting there.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -14,108 +14,161 @@ from torch import Tensor
 
 from heed.data import packing
 from heed.data.corpus import Corpus
-from heed.data.ragged import Ids, RaggedRows, join
-from heed.vocabularies.sampling import DRAWS, Sampler, sampler
+from heed.vocabularies.ragged import Ids, RaggedRows, as_ragged
+from heed.vocabularies.sampling import DRAWS, Sampler, sentencepiece_sampler
 from heed.vocabularies.sentencepiece import MARKS
 from heed.vocabularies.vocabulary import Pair, SpecialTokens
 
 Collate = Callable[[Sequence[Ids], Sequence[Ids], tuple[SpecialTokens, SpecialTokens]], Any]
-Noise = Callable[
-    [np.ndarray, np.random.Generator], tuple
-]  # (source, target) or (source, target, places, words hidden there)
+# returns (source, target), or (source, target, masked positions, tokens masked there)
+Noise = Callable[[np.ndarray, np.random.Generator], tuple]
 
 
 class DataPosition(NamedTuple):
-    """The next batch to be read."""
+    """The next batch to read: its epoch, and its index within the epoch."""
 
     epoch: int = 0
     index: int = 0
 
 
 class Batch(NamedTuple):
-    """Source tokens, the decoder's inputs, and what it should say at each of its places that is no padding.
+    """Source tokens, decoder inputs, and the token expected at each target position that is not padding.
 
-    `places` index the flattened (b, t) inputs; `expected` are the tokens due there. Where words of the source are
-    hidden, `hidden` are their places in the flattened (b, s) source, and `answers` the words.
+    `positions` index the flattened (b, t) inputs; `expected` are the tokens due there. Where source words are masked,
+    `masked_positions` index the flattened (b, s) source, and `masked_tokens` are the original tokens.
     """
 
     source: Tensor
     valid: Tensor
     target: Tensor
-    places: Tensor
+    positions: Tensor
     expected: Tensor
-    hidden: Tensor | None = None
-    answers: Tensor | None = None
+    masked_positions: Tensor | None = None
+    masked_tokens: Tensor | None = None
 
     def to(self, device: torch.device) -> "Batch":
-        return self if device.type == "cpu" else Batch(*_moved(self, device))
+        return self if device.type == "cpu" else Batch(*_to_device(self, device))
 
 
-class Labelled(NamedTuple):
-    """Texts, and the number of each one's label."""
+class LabelledBatch(NamedTuple):
+    """Texts, and the index of each text's label."""
 
     source: Tensor
     valid: Tensor
     labels: Tensor
 
-    def to(self, device: torch.device) -> "Labelled":
-        return self if device.type == "cpu" else Labelled(*_moved(self, device))
+    def to(self, device: torch.device) -> "LabelledBatch":
+        return self if device.type == "cpu" else LabelledBatch(*_to_device(self, device))
 
 
-def _moved(parts: Sequence[Tensor | None], device: torch.device) -> Sequence[Tensor | None]:
+def _to_device(parts: Sequence[Tensor | None], device: torch.device) -> Sequence[Tensor | None]:
     return [part if part is None else part.pin_memory().to(device, non_blocking=True) for part in parts]
 
 
 def plan(source: np.ndarray, target: np.ndarray, budget: int, seed: int, epoch: int) -> list[np.ndarray]:
-    """Which sentences go together: neighbours in length, at most `budget` slots a side, padding included."""
+    """The sentences of each batch: similar lengths, at most `budget` slots a side, padding included."""
     random = np.random.default_rng([seed, epoch])
-    longest, number = np.maximum(source, target), np.int32 if len(source) < 2**31 else np.int64
-    order = random.permutation(np.arange(len(source), dtype=number))  # so that equal lengths meet others in each epoch
-    for lengths in (source, longest):  # the last is the first to count; of 16 bits they are sorted in no time
+    longest, index_type = np.maximum(source, target), np.int32 if len(source) < 2**31 else np.int64
+    order = random.permutation(np.arange(len(source), dtype=index_type))  # mixes sentences of equal length every epoch
+    for lengths in (source, longest):  # stable sorts: the last key counts first; numpy radix-sorts 16-bit keys
         small = lengths.astype(np.uint16) if lengths.max(initial=0) < 2**16 else lengths
         order = order[np.argsort(small[order], kind="stable")]
-    batches = [order[start:end] for start, end in pairwise(_cuts(longest[order], budget))]
+    batches = [order[start:end] for start, end in pairwise(_boundaries(longest[order], budget))]
     return [batches[i] for i in random.permutation(len(batches))]
 
 
 def plan_packed(source: np.ndarray, target: np.ndarray, budget: int, seed: int, epoch: int) -> list[np.ndarray]:
-    """Which sentences go end to end: of lengths that one kernel serves, at most `budget` tokens a side, or one sentence."""
+    """The sentences of each packed batch: lengths that share a kernel, at most `budget` tokens a side, or one sentence."""
     random = np.random.default_rng([seed, epoch])
-    number = np.int32 if len(source) < 2**31 else np.int64
-    order = random.permutation(np.arange(len(source), dtype=number))
-    kind = packing.rounded(np.maximum(source, target))
-    order = order[np.argsort(kind[order], kind="stable")]
-    ends = [np.concatenate([[0], own[order].cumsum(dtype=np.int64)]) for own in (source, target)]
-    cuts = [0] if len(order) else []
-    while cuts and cuts[-1] < len(order):
-        most = min(int(np.searchsorted(own, own[cuts[-1]] + budget, side="right")) - 1 for own in ends)
-        cuts.append(max(most, cuts[-1] + 1))
-    batches = [order[start:end] for start, end in pairwise(cuts)]
+    index_type = np.int32 if len(source) < 2**31 else np.int64
+    order = random.permutation(np.arange(len(source), dtype=index_type))
+    kernel = packing.kernel_lengths(np.maximum(source, target))
+    order = order[np.argsort(kernel[order], kind="stable")]
+    ends = [np.concatenate([[0], lengths[order].cumsum(dtype=np.int64)]) for lengths in (source, target)]
+    boundaries = [0] if len(order) else []
+    while boundaries and boundaries[-1] < len(order):
+        most = min(int(np.searchsorted(side, side[boundaries[-1]] + budget, side="right")) - 1 for side in ends)
+        boundaries.append(max(most, boundaries[-1] + 1))
+    batches = [order[start:end] for start, end in pairwise(boundaries)]
     return [batches[i] for i in random.permutation(len(batches))]
 
 
-def _cuts(lengths: np.ndarray, budget: int) -> list[int]:
-    """Where to cut rising lengths so that in each part (the longest) times (how many) is within the budget, or it is one."""
-    cuts = [0] if len(lengths) else []
+def _boundaries(lengths: np.ndarray, budget: int) -> list[int]:
+    """Split ascending lengths so that in each part (longest) x (count) is within the budget, or the part is one sentence."""
+    boundaries = [0] if len(lengths) else []
     firsts = np.flatnonzero(np.diff(lengths, prepend=-1))
     for first, end in pairwise([*firsts.tolist(), len(lengths)]):  # sentences of one length
         most = max(1, budget // max(1, int(lengths[first])))
-        if cuts[-1] + most < first:
-            cuts.append(first)
-        cuts += range(cuts[-1] + most, end, most)
-    return [*cuts, len(lengths)]
+        if boundaries[-1] + most < first:
+            boundaries.append(first)
+        boundaries += range(boundaries[-1] + most, end, most)
+    return [*boundaries, len(lengths)]
 
 
-def deal(tokens: np.ndarray, rank: int, world: int) -> np.ndarray:
-    """Which rows go to `rank` of `world`: they are dealt out to and fro, the longest first, so that all get as many tokens."""
+def shard_mask(tokens: np.ndarray, rank: int, world: int) -> np.ndarray:
+    """Which rows belong to `rank`: dealt out back and forth, longest first, so that all ranks get similar token counts."""
     turn = np.arange(len(tokens)) % (2 * world)
     mine = np.empty(len(tokens), dtype=bool)
     mine[np.argsort(-tokens, kind="stable")] = np.minimum(turn, 2 * world - 1 - turn) == rank
     return mine
 
 
+def collate(
+    source: Sequence[Ids], target: Sequence[Ids], marks: tuple[SpecialTokens, SpecialTokens] = (MARKS, MARKS)
+) -> Batch:
+    """A padded batch: the source with its end mark, the target shifted by one. Of no rows, one row without a loss."""
+    (sources, valid), (outputs, target_valid) = pad(source, marks[0]), pad(target, marks[1])
+    if not len(sources):
+        return _empty_batch(marks)
+    inputs = np.empty_like(outputs)
+    inputs[:, 0], inputs[:, 1:] = marks[1].first, outputs[:, :-1]
+    inputs[~target_valid] = marks[1].pad
+    positions = np.flatnonzero(target_valid)
+    parts = (sources, valid, inputs, positions, outputs.reshape(-1)[positions])
+    return Batch(*map(torch.from_numpy, parts))
+
+
+def _empty_batch(marks: tuple[SpecialTokens, SpecialTokens]) -> Batch:
+    """One row of padding. Its source is valid, because attention over no keys is undefined."""
+    source, target = (torch.full((1, 1), side.pad) for side in marks)
+    none = torch.zeros(0, dtype=torch.int64)
+    return Batch(source, torch.ones_like(source, dtype=torch.bool), target, none, none)
+
+
+def collate_labelled(
+    source: Sequence[Ids], target: Sequence[Ids], marks: tuple[SpecialTokens, SpecialTokens] = (MARKS, MARKS)
+) -> LabelledBatch:
+    """A padded batch of texts; each target is one number, the index of its label."""
+    sources, valid = map(torch.from_numpy, pad(source, marks[0]))
+    return LabelledBatch(sources, valid, torch.tensor([int(label) for (label,) in target], dtype=torch.int64))
+
+
+def collate_masked(examples: Sequence[tuple], marks: tuple[SpecialTokens, SpecialTokens]) -> Batch:
+    """A padded batch of examples made by noise, with the masked words where the noise returns them."""
+    batch = collate([example[0] for example in examples], [example[1] for example in examples], marks)
+    if not examples or len(examples[0]) == 2:
+        return batch
+    row_starts = batch.valid.shape[1] * np.arange(len(examples)) + len(marks[0].before)
+    positions = np.concatenate([example[2] + start for example, start in zip(examples, row_starts, strict=True)])
+    tokens = np.concatenate([example[3] for example in examples]).astype(np.int64)
+    return batch._replace(masked_positions=torch.from_numpy(positions), masked_tokens=torch.from_numpy(tokens))
+
+
+def pad(rows: Sequence[Ids], marks: SpecialTokens = MARKS) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of ids within their special tokens as one padded array, and where it is not padding."""
+    ragged, first = as_ragged(rows), len(marks.before)
+    position = np.arange(ragged.lengths.max(initial=0) + 1)
+    array = np.full((len(ragged), first + len(position)), marks.pad, dtype=np.int64)
+    valid = np.ones_like(array, dtype=bool)
+    valid[:, first:] = position <= ragged.lengths[:, None]
+    array[:, :first] = marks.before
+    array[:, first:][position < ragged.lengths[:, None]] = ragged.ids
+    array[np.arange(len(ragged)), first + ragged.lengths] = marks.last
+    return array, valid
+
+
 class Batches:
-    """The batches of a corpus, epoch after epoch, from any place on."""
+    """The batches of a corpus, epoch after epoch, from any position on."""
 
     def __init__(  # noqa: PLR0913 (the parts of a loader, each by its name)
         self,
@@ -127,16 +180,14 @@ class Batches:
         subwords: Pair | None = None,
         max_length: int = 1024,
         marks: tuple[SpecialTokens, SpecialTokens] = (MARKS, MARKS),
-        together: Collate | None = None,
+        collate: Collate = collate,
         noise: Noise | None = None,
         share: tuple[int, int] = (0, 1),
         plan: Callable = plan,
     ):
-        """`noise` makes examples of the sources alone; `together` makes a batch of sources and targets, or of none.
+        """`noise` makes examples from the sources alone. `collate` makes a batch of any number of rows, also of none.
 
-        `plan` says which sentences go together.
-
-        `share` is (rank, world): of `world` processes that learn together each gets its part of every batch's rows.
+        `share` is (rank, world): each of `world` processes gets its part of the rows of every batch.
         """
         if not 0 <= share[0] < share[1]:
             raise ValueError(
@@ -144,7 +195,7 @@ class Batches:
             )
         self.corpus, self.budget, self.seed, self.share, self.planner = corpus, budget, seed, share, plan
         self.sampling, self.subwords, self.max_length = sampling, subwords, max_length
-        self.marks, self.together, self.noise = marks, together or collate, noise
+        self.marks, self.collate, self.noise = marks, collate, noise
 
     def plan(self, epoch: int) -> list[np.ndarray]:
         source, target = self.corpus.source.lengths + 1, self.corpus.target.lengths + 1
@@ -152,121 +203,64 @@ class Batches:
 
     def start(
         self,
-        place: DataPosition = DataPosition(),  # noqa: B008 (a tuple)
-        turn: int = 0,
-        of: int = 1,
+        position: DataPosition = DataPosition(),  # noqa: B008 (a tuple)
+        worker: int = 0,
+        workers: int = 1,
     ) -> Iterator[tuple[DataPosition, Any]]:
-        """Each batch with the place after it; of `of` that take turns, what the one does whose turn is `turn`."""
-        for after, rows, own in islice(self._route(place), turn, None, of):
-            yield after, self.make(rows, own)
+        """Each batch with the position after it; of `workers` that take turns, the batches of number `worker`."""
+        for after, rows, (epoch, index) in islice(self._schedule(position), worker, None, workers):
+            yield after, self.make(rows, (epoch, index))
 
-    def _route(self, place: DataPosition) -> Iterator[tuple[DataPosition, np.ndarray, tuple[int, int]]]:
-        """The rows of each batch, between the places after it and before it."""
-        epoch, index = place
+    def _schedule(self, position: DataPosition) -> Iterator[tuple[DataPosition, np.ndarray, tuple[int, int]]]:
+        """For each batch the position after it, its rows, and its own position."""
+        epoch, index = position
         while True:
             planned = self.plan(epoch)
             for i in range(index, len(planned)):
-                yield (
-                    DataPosition(epoch, i + 1) if i + 1 < len(planned) else DataPosition(epoch + 1, 0),
-                    planned[i],
-                    (epoch, i),
-                )
+                after = DataPosition(epoch, i + 1) if i + 1 < len(planned) else DataPosition(epoch + 1, 0)
+                yield after, planned[i], (epoch, i)
             epoch, index = epoch + 1, 0
-            del planned  # before the next is made
+            del planned  # frees its memory before the next plan is made
 
-    def make(self, rows: np.ndarray, place: tuple[int, int] = (0, 0)) -> Any:
-        """A batch of these rows, or of those that are my share of them; each is as it would be in the whole."""
-        mine = deal(self.corpus.source.lengths[rows] + self.corpus.target.lengths[rows], *self.share)
-        source = self._ids(0, rows, mine, place)
+    def make(self, rows: np.ndarray, position: tuple[int, int] = (0, 0)) -> Any:
+        """A batch of this process's share of the rows; each row is the same as in the whole batch."""
+        mine = shard_mask(self.corpus.source.lengths[rows] + self.corpus.target.lengths[rows], *self.share)
+        source = self._ids(0, rows, mine, position)
         if self.noise is None:
-            return self.together(source, self._ids(1, rows, mine, place), self.marks)
-        chances = (np.random.default_rng([self.seed, place[0], row]) for row in rows[mine].tolist())
-        examples = [self.noise(*own) for own in zip(source, chances, strict=True)]
-        if self.together is collate:
-            return with_hidden(examples, self.marks)
-        return self.together([own[0] for own in examples], [own[1] for own in examples], self.marks)
+            return self.collate(source, self._ids(1, rows, mine, position), self.marks)
+        generators = (np.random.default_rng([self.seed, position[0], row]) for row in rows[mine].tolist())
+        examples = [self.noise(ids, generator) for ids, generator in zip(source, generators, strict=True)]
+        if self.collate is collate:
+            return collate_masked(examples, self.marks)
+        return self.collate([example[0] for example in examples], [example[1] for example in examples], self.marks)
 
-    def _ids(self, side: int, rows: np.ndarray, mine: np.ndarray, place: tuple[int, int]) -> RaggedRows:
+    def _ids(self, side: int, rows: np.ndarray, mine: np.ndarray, position: tuple[int, int]) -> RaggedRows:
         sentences = (self.corpus.source, self.corpus.target)[side]
         if not self.sampling:
             return sentences.take(rows[mine])
-        drawn = self._sampled(side, sentences.text.take(rows), mine, [self.seed, *place, side])
-        if drawn.lengths.max(initial=0) < self.max_length:
-            return drawn
+        sampled = self._sampled(side, sentences.text.take(rows), mine, [self.seed, *position, side])
+        if sampled.lengths.max(initial=0) < self.max_length:
+            return sampled
         plain = sentences.take(rows[mine])
-        return join([new if len(new) < self.max_length else old for new, old in zip(drawn, plain, strict=True)])
+        return as_ragged([new if len(new) < self.max_length else old for new, old in zip(sampled, plain, strict=True)])
 
     def _sampled(self, side: int, texts: RaggedRows, mine: np.ndarray, seeds: list[int]) -> RaggedRows:
-        """My texts, their words cut as they would be in the whole batch: by one draw for all words of all texts."""
+        """My texts in sampled subwords; one draw for all words of all texts, so that the share does not change the result."""
         seed = int(np.random.SeedSequence(seeds).generate_state(1)[0])
         counts = texts.count(ord(" "))
-        luck = np.random.default_rng(seed).integers(0, DRAWS, counts.sum())
+        draws = np.random.default_rng(seed).integers(0, DRAWS, counts.sum())
         words = texts.ids[np.repeat(mine, texts.lengths)].tobytes().decode().split()
-        return self._samplers[side].cut(words, luck[np.repeat(mine, counts)]).joined(counts[mine])
+        return self._samplers[side].segment(words, draws[np.repeat(mine, counts)]).merge(counts[mine])
 
     @cached_property
     def _samplers(self) -> tuple[Sampler, Sampler]:
-        one, other = self.subwords
-        first = sampler(one, self.sampling)
-        return first, first if other is one else sampler(other, self.sampling)
-
-
-def collate(
-    source: Sequence[Ids], target: Sequence[Ids], marks: tuple[SpecialTokens, SpecialTokens] = (MARKS, MARKS)
-) -> Batch:
-    """Sentences side by side: the source and its end, the target shifted by one; of none, a row that nothing is due of."""
-    (sources, valid), (outputs, spoken) = pad(source, marks[0]), pad(target, marks[1])
-    if not len(sources):
-        return _nothing(marks)
-    inputs = np.empty_like(outputs)
-    inputs[:, 0], inputs[:, 1:] = marks[1].first, outputs[:, :-1]
-    inputs[~spoken] = marks[1].pad
-    places = np.flatnonzero(spoken)
-    parts = (sources, valid, inputs, places, outputs.reshape(-1)[places])
-    return Batch(*map(torch.from_numpy, parts))
-
-
-def _nothing(marks: tuple[SpecialTokens, SpecialTokens]) -> Batch:
-    """One row of padding; the source may look at itself, since to look at nothing is not defined."""
-    source, target = (torch.full((1, 1), own.pad) for own in marks)
-    none = torch.zeros(0, dtype=torch.int64)
-    return Batch(source, torch.ones_like(source, dtype=torch.bool), target, none, none)
-
-
-def labelled(
-    source: Sequence[Ids], target: Sequence[Ids], marks: tuple[SpecialTokens, SpecialTokens] = (MARKS, MARKS)
-) -> Labelled:
-    """Texts side by side; each target is one number, that of its label."""
-    sources, valid = map(torch.from_numpy, pad(source, marks[0]))
-    return Labelled(sources, valid, torch.tensor([int(label) for (label,) in target], dtype=torch.int64))
-
-
-def with_hidden(examples: Sequence[tuple], marks: tuple[SpecialTokens, SpecialTokens]) -> Batch:
-    """A batch of what noise has made; with the words it has hidden, where it tells them."""
-    batch = collate([example[0] for example in examples], [example[1] for example in examples], marks)
-    if not examples or len(examples[0]) == 2:
-        return batch
-    start = batch.valid.shape[1] * np.arange(len(examples)) + len(marks[0].before)
-    places = np.concatenate([own[2] + first for own, first in zip(examples, start, strict=True)])
-    answers = np.concatenate([own[3] for own in examples])
-    return batch._replace(hidden=torch.from_numpy(places), answers=torch.from_numpy(answers.astype(np.int64)))
-
-
-def pad(rows: Sequence[Ids], marks: SpecialTokens = MARKS) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of ids, each within its marks, as one array filled up with padding, and where it holds none."""
-    own, first = join(rows), len(marks.before)
-    place = np.arange(own.lengths.max(initial=0) + 1)
-    array = np.full((len(own), first + len(place)), marks.pad, dtype=np.int64)
-    valid = np.ones_like(array, dtype=bool)
-    valid[:, first:] = place <= own.lengths[:, None]
-    array[:, :first] = marks.before
-    array[:, first:][place < own.lengths[:, None]] = own.ids
-    array[np.arange(len(own)), first + own.lengths] = marks.last
-    return array, valid
+        source, target = self.subwords
+        first = sentencepiece_sampler(source, self.sampling)
+        return first, first if target is source else sentencepiece_sampler(target, self.sampling)
 
 
 def by_length(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
-    """Rows of near-equal lengths that together hold no more than `budget`; the longest first."""
+    """Batches of row numbers, longest rows first: similar lengths, at most `budget` slots with padding."""
     rows: list[int] = []
     for row in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
         if rows and lengths[rows[0]] * (len(rows) + 1) > budget:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from heed.text.languages import of_files
+from heed.text.languages import language_of_files
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class DataConfig:
 
     def languages(self, before: Mapping[str, str | None]) -> dict[str, str | None]:
         """Those set; else those that the file names tell; else those of the pre-trained model, `before`."""
-        source, target = of_files(self.source), of_files(self.target)
+        source, target = language_of_files(self.source), language_of_files(self.target)
         if source == target:  # then the endings mean something else
             source = target = None
         return {

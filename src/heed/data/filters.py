@@ -1,4 +1,4 @@
-"""Which pairs of a corpus are left out, by which rule, and how many: nothing is dropped silently."""
+"""Which pairs of a corpus are filtered, by which rule, and how many: nothing is dropped silently."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,13 +8,11 @@ from heed.data.readers import Line
 
 @dataclass(frozen=True)
 class FiltersConfig:
-    """`max_length` counts subwords with the end mark; `rejected` is a file for the pairs that were left out."""
-
-    max_length: int = 256
-    max_ratio: float = 9.0
-    same: bool = True
-    duplicates: bool = True
-    rejected: str | None = None
+    max_length: int = 256  # subwords of a side, the end mark included; longer pairs are filtered, and counted
+    max_ratio: float = 9.0  # how many times longer one side may be than the other; 0 is no limit
+    same: bool = True  # filter pairs with the same text on both sides
+    duplicates: bool = True  # filter pairs that occurred before
+    rejected: str | None = None  # a file for the filtered pairs, with the rule that filtered each
 
 
 RULES = {
@@ -27,8 +25,8 @@ RULES = {
 
 
 @dataclass
-class Report:
-    """How many pairs were read, and how many each rule took."""
+class FilterReport:
+    """How many pairs were read and kept, and how many each rule filtered (`taken`)."""
 
     read: int = 0
     kept: int = 0
@@ -36,12 +34,17 @@ class Report:
 
     @property
     def held_out(self) -> int:
-        """How many were set aside for validation."""
+        """How many were held out for validation."""
         return self.read - self.kept - sum(self.taken.values())
 
+    def describe(self) -> str:
+        """How many pairs each rule filtered, in words."""
+        taken = [f"{count:,} for {RULES[rule]}" for rule, count in self.taken.items() if count]
+        return ", ".join(taken) or "none"
 
-def by_text(config: FiltersConfig, source: str, target: str) -> str | None:
-    """The rule that takes this pair for its text, if any does."""
+
+def rule_for_text(config: FiltersConfig, source: str, target: str) -> str | None:
+    """The rule that filters a pair by its text, if any."""
     if not source or not target:
         return "empty"
     if config.same and source == target:
@@ -49,8 +52,8 @@ def by_text(config: FiltersConfig, source: str, target: str) -> str | None:
     return None
 
 
-def by_length(config: FiltersConfig, source: int, target: int) -> str | None:
-    """The rule that takes a pair of so many subwords, if any does."""
+def rule_for_length(config: FiltersConfig, source: int, target: int) -> str | None:
+    """The rule that filters a pair by its numbers of subwords, if any."""
     longer, shorter = max(source, target), min(source, target)
     if longer + 1 > config.max_length:
         return "length"
@@ -59,8 +62,8 @@ def by_length(config: FiltersConfig, source: int, target: int) -> str | None:
     return None
 
 
-class Rejected:
-    """Where the pairs that were left out are written down, if somebody asked."""
+class RejectedWriter:
+    """Writes filtered pairs to a file, or nowhere if there is no path."""
 
     def __init__(self, path: Path | None):
         self.file = None
@@ -69,7 +72,7 @@ class Rejected:
             self.file = open(path, "w", encoding="utf-8")  # noqa: SIM115 (closed in __exit__)
             self.file.write("rule\tplace\tsource\ttarget\n")
 
-    def __enter__(self) -> "Rejected":
+    def __enter__(self) -> "RejectedWriter":
         return self
 
     def __exit__(self, *error) -> None:
@@ -78,5 +81,5 @@ class Rejected:
 
     def write(self, rule: str, line: Line) -> None:
         if self.file is not None:
-            cells = (rule, line.place, line.source.replace("\t", " "), line.target.replace("\t", " "))
+            cells = (rule, line.location, line.source.replace("\t", " "), line.target.replace("\t", " "))
             self.file.write("\t".join(cells) + "\n")

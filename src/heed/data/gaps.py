@@ -1,4 +1,4 @@
-"""Gap sentences and hidden words, what Pegasus learns from (Zhang et al., 2019)."""
+"""Gap sentences and masked words, the pre-training of Pegasus (Zhang et al., 2019)."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -9,43 +9,43 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Int
 
-from heed.data.noise import Ids, Tokens, check_share, check_sum, fresh, sentences, special
-from heed.data.overlap import compare, counts
+from heed.data.noise import Ids, Tokens, check_share, check_total, copy_ids, protected_ids, sentences
+from heed.data.overlap import bag_counts, overlap_of_counts
 from heed.vocabularies.vocabulary import SpecialTokens
 
 
 class GapExample(NamedTuple):
-    """What the encoder reads, what the decoder should say, and the words of the source that are hidden.
+    """Encoder input, decoder output, and the masked words of the source.
 
-    `places` are those of the hidden words in `source`, counted without the marks before it; `expected` is what stood there.
+    `positions` are those of the masked words in `source`, without special tokens; `expected` are the original tokens.
     """
 
     source: np.ndarray
     target: np.ndarray
-    places: np.ndarray
+    positions: np.ndarray
     expected: np.ndarray
 
 
 def principal(parts: Sequence[np.ndarray], generator: np.random.Generator) -> Iterator[int]:
-    """First the sentences that share most with the rest of their text, by ROUGE-1 F1 ("Ind-Orig")."""
-    table = counts([part.tolist() for part in parts])
-    score = compare(table, table.sum(0) - table).f1
+    """The sentences with the highest ROUGE-1 F1 against the rest of their text first ("Ind-Orig")."""
+    table = bag_counts([part.tolist() for part in parts])
+    score = overlap_of_counts(table, table.sum(0) - table).f1
     yield from np.argsort(-score, kind="stable").tolist()
 
 
 def sequential(parts: Sequence[np.ndarray], generator: np.random.Generator) -> Iterator[int]:
-    """Each time the sentence that, with those before it, shares most with what is then left ("Seq-Orig")."""
-    table = counts([part.tolist() for part in parts])
+    """Greedily the sentence that, with those already chosen, has the highest F1 against what is left ("Seq-Orig")."""
+    table = bag_counts([part.tolist() for part in parts])
     chosen: list[int] = []
     while left := [i for i in range(len(parts)) if i not in chosen]:
-        said = table[chosen].sum(0) + table[left]
-        best = int(np.argmax(compare(said, table.sum(0) - said).f1))
+        candidates = table[chosen].sum(0) + table[left]
+        best = int(np.argmax(overlap_of_counts(candidates, table.sum(0) - candidates).f1))
         chosen.append(left[best])
         yield left[best]
 
 
 def random(parts: Sequence[np.ndarray], generator: np.random.Generator) -> Iterator[int]:
-    """Any sentences."""
+    """Random sentences."""
     yield from generator.permutation(len(parts)).tolist()
 
 
@@ -57,36 +57,36 @@ def lead(parts: Sequence[np.ndarray], generator: np.random.Generator) -> Iterato
 CHOICES = {"principal": principal, "sequential": sequential, "random": random, "lead": lead}
 
 
-def hide_words(
+def mask_words(
     tokens: Ids,
     generator: np.random.Generator,
     mask: int | None,
-    words: Bool[np.ndarray, " vocab"],
+    maskable: Bool[np.ndarray, " vocab"],
     rates: tuple[float, float, float],
 ) -> tuple[Tokens, Int[np.ndarray, " k"], Int[np.ndarray, " k"]]:
-    """Hide words as BERT does (Devlin et al., 2018): the source, the places, and what stood there.
+    """Mask words as BERT does (Devlin et al., 2018): the source, the positions, and the original tokens.
 
-    `words` tells which ids may be hidden, or said instead. The share rates[0] of them is hidden: of these, rates[1] become
-    the mask, rates[2] any other id, and the rest stays as it is.
+    `maskable` tells which ids may be masked, or replace others. Of these tokens the share rates[0] is chosen: rates[1] of
+    the chosen become the mask, rates[2] a random id, and the rest stay as they are.
     """
-    text, (share, masked, swapped) = fresh(tokens), rates
+    text, (share, masked, swapped) = copy_ids(tokens), rates
     assert mask is not None or not share * masked
-    places = np.flatnonzero((generator.random(len(text)) < share) & words[text])
-    expected, luck = text[places], generator.random(len(places))
+    positions = np.flatnonzero((generator.random(len(text)) < share) & maskable[text])
+    expected, draws = text[positions], generator.random(len(positions))
     if mask is not None:
-        text[places[luck < masked]] = mask
-    other = places[(luck >= masked) & (luck < masked + swapped)]
-    if len(other):
-        text[other] = generator.choice(np.flatnonzero(words), len(other))
-    return text, places, expected
+        text[positions[draws < masked]] = mask
+    replaced = positions[(draws >= masked) & (draws < masked + swapped)]
+    if len(replaced):
+        text[replaced] = generator.choice(np.flatnonzero(maskable), len(replaced))
+    return text, positions, expected
 
 
 @dataclass(frozen=True, eq=False)
 class Gaps:
-    """A text to be read with gaps, and the sentences left out to be said in their order; some of the words read are hidden.
+    """The source is a text with gaps and masked words, the target the sentences removed, in their order.
 
-    The share `gap_share` of the sentences is left out, but at least one, and never all. A text of one sentence has no gap:
-    it is to be said whole, after it was read with hidden words. Only the encoder learns the hidden words.
+    The share `gap_share` of the sentences is removed, but at least one, and never all. A text of one sentence has no gap:
+    its target is the whole text. The encoder alone predicts the masked words. `ends` tells which ids end a sentence.
     """
 
     marks: SpecialTokens
@@ -103,7 +103,7 @@ class Gaps:
             raise ValueError(f"task.choice is {self.choice!r}; it must be one of {', '.join(CHOICES)}")
         for name in ("gap_share", "word_share", "masked", "swapped"):
             check_share(name, getattr(self, name))
-        check_sum({"masked": self.masked, "swapped": self.swapped})
+        check_total({"masked": self.masked, "swapped": self.swapped})
         if self.marks.gap is None:
             raise ValueError(
                 "task.name is 'gap-sentences', but the vocabulary has no mark for a sentence left out; "
@@ -116,25 +116,25 @@ class Gaps:
             )
 
     @cached_property
-    def kept(self) -> np.ndarray:
+    def protected(self) -> np.ndarray:
         """Which ids are never touched."""
-        return np.isin(np.arange(len(self.ends)), special(self.marks, self.keep))
+        return np.isin(np.arange(len(self.ends)), protected_ids(self.marks, self.keep))
 
     def __call__(self, tokens: Ids, generator: np.random.Generator) -> GapExample:
-        """Leave sentences out, then hide words in what is left."""
+        """Remove sentences, then mask words in what is left."""
         parts = sentences(tokens, self.ends)
-        gone = self.choose(parts, generator)
-        left = [fresh([self.marks.gap]) if i in gone else part for i, part in enumerate(parts)]
+        removed = self.choose(parts, generator)
+        left = [copy_ids([self.marks.gap]) if i in removed else part for i, part in enumerate(parts)]
         rates = (self.word_share, self.masked, self.swapped)
-        source, places, expected = hide_words(_joined(left), generator, self.marks.mask, ~self.kept, rates)
-        return GapExample(source, _joined([parts[i] for i in gone] or parts), places, expected)
+        source, positions, expected = mask_words(_concatenate(left), generator, self.marks.mask, ~self.protected, rates)
+        return GapExample(source, _concatenate([parts[i] for i in removed] or parts), positions, expected)
 
     def choose(self, parts: Sequence[np.ndarray], generator: np.random.Generator) -> list[int]:
-        """Which sentences to leave out, in order: never all, and none with an id that is to be kept."""
+        """Which sentences to remove, in order: never all, and none with a protected id."""
         count = min(max(1, int(self.gap_share * len(parts) + 0.5)), len(parts) - 1)
-        able = (i for i in CHOICES[self.choice](parts, generator) if not self.kept[parts[i]].any())
-        return sorted(islice(able, count)) if count > 0 else []
+        removable = (i for i in CHOICES[self.choice](parts, generator) if not self.protected[parts[i]].any())
+        return sorted(islice(removable, count)) if count > 0 else []
 
 
-def _joined(parts: Sequence[np.ndarray]) -> np.ndarray:
-    return np.concatenate([fresh([]), *parts])
+def _concatenate(parts: Sequence[np.ndarray]) -> np.ndarray:
+    return np.concatenate([copy_ids([]), *parts])

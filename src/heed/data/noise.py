@@ -1,7 +1,7 @@
 """The five corruptions of BART (Lewis et al., 2019): pure functions of tokens and a generator, and their composition.
 
-Tokens are the ids of a text without the marks at its begin and end. What is given is never changed; what comes back is
-a new array. Ids in `keep` are never taken away, and none takes another's place: the rest is corrupted around them.
+Tokens are the ids of a text without the special tokens around it. Inputs are never modified; the result is a new
+array. Ids in `keep` stay where they are: they are neither removed nor moved, and the rest is corrupted around them.
 """
 
 from collections.abc import Sequence
@@ -20,45 +20,45 @@ CLOSERS = "\"'”’»)]」』"
 
 
 def sentence_ends(pieces: Sequence[str]) -> Bool[np.ndarray, " vocab"]:
-    """Which pieces of a vocabulary end a sentence: those with a full stop, ! or ? before nothing but closing quotes."""
+    """Which pieces of a vocabulary end a sentence: a full stop, ! or ?, then nothing but closing quotes and brackets."""
     return np.array([piece.rstrip(CLOSERS).endswith(STOPS) for piece in pieces], dtype=bool)
 
 
 def sentences(tokens: Ids, ends: Bool[np.ndarray, " vocab"]) -> list[np.ndarray]:
-    """The sentences of a text, in order: each runs up to its last end in a row ("?!"), the last one to the end of the text."""
-    text = fresh(tokens)
+    """The sentences of a text, in order; consecutive end marks ("?!") stay together, the last sentence may have none."""
+    text = copy_ids(tokens)
     final = ends[text]
     cuts = np.flatnonzero(final[:-1] & ~final[1:]) + 1
     return np.split(text, cuts) if len(text) else []
 
 
 def mask_tokens(tokens: Ids, generator: np.random.Generator, mask: int, share: float, keep: Ids = ()) -> Tokens:
-    """Token masking: each token becomes the mask with the probability `share`."""
-    text = fresh(tokens)
-    text[_drawn(text, generator, share, [mask, *keep])] = mask
+    """Token masking: each token becomes the mask with probability `share`."""
+    text = copy_ids(tokens)
+    text[_random_tokens(text, generator, share, [mask, *keep])] = mask
     return text
 
 
 def delete_tokens(tokens: Ids, generator: np.random.Generator, share: float, keep: Ids = ()) -> Tokens:
-    """Token deletion: each token is left out with the probability `share`."""
-    text = fresh(tokens)
-    return text[~_drawn(text, generator, share, keep)]
+    """Token deletion: each token is deleted with probability `share`."""
+    text = copy_ids(tokens)
+    return text[~_random_tokens(text, generator, share, keep)]
 
 
 def infill(
     tokens: Ids, generator: np.random.Generator, mask: int, share: float, keep: Ids = (), mean: float = 3.0
 ) -> Tokens:
-    """Text infilling: spans that cover `share` of the tokens become one mask each; a span of no tokens inserts one.
+    """Text infilling: spans covering `share` of the tokens become one mask each; a span of length 0 inserts a mask.
 
-    Lengths are drawn from Poisson(mean) and the last is cut to what is due. Between two masks, old or new, a token is
-    left; spans that find no room for that run together. No text grows: inserts that would make it longer are left out.
+    Lengths are drawn from Poisson(mean); the last is shortened to what is left. At least one token stays between two
+    masks, old or new; spans without room for that are merged. Insertions that would make the text longer are dropped.
     """
     assert 0 <= share <= 1 and mean >= 1
-    text = fresh(tokens)
-    walls = np.flatnonzero(_among(text, [mask, *keep])).tolist()
-    masked = {place for place in walls if text[place] == mask}
+    text = copy_ids(tokens)
+    kept = np.flatnonzero(_is_in(text, [mask, *keep])).tolist()
+    masked = {position for position in kept if text[position] == mask}
     parts = []
-    for left, right in pairwise([-1, *walls, len(text)]):
+    for left, right in pairwise([-1, *kept, len(text)]):
         beside = (left in masked, right in masked)
         parts += [_infill_run(text[left + 1 : right], generator, mask, (share, mean), beside), text[right : right + 1]]
     return np.concatenate(parts)
@@ -67,9 +67,9 @@ def infill(
 def permute_sentences(
     tokens: Ids, generator: np.random.Generator, ends: Bool[np.ndarray, " vocab"], keep: Ids = ()
 ) -> Tokens:
-    """Sentence permutation: the sentences in an order drawn at random."""
-    text = fresh(tokens)
-    free = ~_among(text, keep)
+    """Sentence permutation: the sentences in random order."""
+    text = copy_ids(tokens)
+    free = ~_is_in(text, keep)
     parts = sentences(text[free], ends)
     if parts:
         text[free] = np.concatenate([parts[i] for i in generator.permutation(len(parts))])
@@ -77,9 +77,9 @@ def permute_sentences(
 
 
 def rotate(tokens: Ids, generator: np.random.Generator, keep: Ids = ()) -> Tokens:
-    """Document rotation: the text from a token drawn at random on, and what was before it at the end."""
-    text = fresh(tokens)
-    free = ~_among(text, keep)
+    """Document rotation: the text starts at a random token, and what was before it moves to the end."""
+    text = copy_ids(tokens)
+    free = ~_is_in(text, keep)
     if free.any():
         text[free] = np.roll(text[free], -int(generator.integers(free.sum())))
     return text
@@ -87,11 +87,11 @@ def rotate(tokens: Ids, generator: np.random.Generator, keep: Ids = ()) -> Token
 
 @dataclass(frozen=True, eq=False)
 class Denoise:
-    """A text to be read corrupted and to be said as it was.
+    """The source is a corrupted text, the target the original.
 
-    Of the tokens of a text the share `delete` is left out, `infill` covered by spans and `mask` masked, no token twice;
-    `permute` and `rotate` are the probabilities that a text's sentences are shuffled and that it is rotated, before that.
-    BART's own choice is the default.
+    Of the tokens of a text the share `delete` is deleted, `infill` covered by spans and `mask` masked, no token twice.
+    Before that, its sentences are shuffled with probability `permute`, and it is rotated with probability `rotate`.
+    `ends` tells which ids end a sentence. The defaults are BART's.
     """
 
     marks: SpecialTokens
@@ -106,7 +106,7 @@ class Denoise:
     def __post_init__(self):
         for name in ("infill", "mask", "delete", "permute", "rotate"):
             check_share(name, getattr(self, name))
-        check_sum({name: getattr(self, name) for name in ("infill", "mask", "delete")})
+        check_total({name: getattr(self, name) for name in ("infill", "mask", "delete")})
         if self.marks.mask is None and (self.infill or self.mask):
             raise ValueError(
                 f"task.infill is {self.infill} and task.mask is {self.mask}, but the vocabulary has no mask; "
@@ -117,7 +117,7 @@ class Denoise:
         self, tokens: Ids, generator: np.random.Generator
     ) -> tuple[Int[np.ndarray, " s"], Int[np.ndarray, " t"]]:
         """The source and the target."""
-        source, keep = fresh(tokens), special(self.marks, self.keep)
+        source, keep = copy_ids(tokens), protected_ids(self.marks, self.keep)
         if generator.random() < self.permute:
             source = permute_sentences(source, generator, self.ends, keep)
         if generator.random() < self.rotate:
@@ -125,76 +125,75 @@ class Denoise:
         if self.delete:
             source = delete_tokens(source, generator, self.delete, keep)
         if self.infill:
-            source = infill(source, generator, self.marks.mask, _of_rest(self.infill, self.delete), keep)
+            source = infill(source, generator, self.marks.mask, _share_of_rest(self.infill, self.delete), keep)
         if self.mask:
             source = mask_tokens(
-                source, generator, self.marks.mask, _of_rest(self.mask, self.delete + self.infill), keep
+                source, generator, self.marks.mask, _share_of_rest(self.mask, self.delete + self.infill), keep
             )
-        return source, fresh(tokens)
+        return source, copy_ids(tokens)
 
 
-def fresh(tokens: Ids) -> Tokens:
-    """A copy of the tokens as an array of its own."""
+def copy_ids(tokens: Ids) -> Tokens:
+    """The tokens as a new array."""
     return np.array(tokens, dtype=np.int64)
 
 
-def special(marks: SpecialTokens, keep: Ids = ()) -> list[int]:
-    """The ids that no corruption may touch: those with a meaning of their own, and `keep`."""
-    own = {marks.pad, marks.first, marks.last, marks.mask, marks.gap, *marks.before, *keep}
-    return sorted(own - {None})
+def protected_ids(marks: SpecialTokens, keep: Ids = ()) -> list[int]:
+    """The ids that no corruption may touch: special tokens, and `keep`."""
+    return sorted({marks.pad, marks.first, marks.last, marks.mask, marks.gap, *marks.before, *keep} - {None})
 
 
 def check_share(name: str, value: float) -> None:
-    """Refuse a share or a probability that is none."""
+    """Raise unless the value of a setting is a share or a probability."""
     if not 0 <= value <= 1:
         raise ValueError(f"task.{name} is {value}; it must be from 0 to 1")
 
 
-def check_sum(shares: dict[str, float]) -> None:
-    """Refuse shares of one whole that are more than it."""
+def check_total(shares: dict[str, float]) -> None:
+    """Raise if shares of the same whole sum to more than 1."""
     if sum(shares.values()) > 1 + 1e-9:
-        said = ", ".join(f"task.{name} is {value}" for name, value in shares.items())
-        raise ValueError(f"{said}; together they must be at most 1")
+        listed = ", ".join(f"task.{name} is {value}" for name, value in shares.items())
+        raise ValueError(f"{listed}; together they must be at most 1")
 
 
-def _of_rest(share: float, gone: float) -> float:
-    """A share of the whole as a share of what is left of it."""
-    return min(1.0, share / (1 - gone)) if gone < 1 else 0.0
+def _share_of_rest(share: float, used: float) -> float:
+    """A share of the whole as a share of what is left after `used`."""
+    return min(1.0, share / (1 - used)) if used < 1 else 0.0
 
 
-def _among(text: np.ndarray, ids: Ids) -> np.ndarray:
-    return (text[:, None] == np.array(ids, dtype=np.int64)).any(1)  # for so few quicker than np.isin
+def _is_in(text: np.ndarray, ids: Ids) -> np.ndarray:
+    return (text[:, None] == np.array(ids, dtype=np.int64)).any(1)  # faster than np.isin for few ids
 
 
-def _drawn(text: np.ndarray, generator: np.random.Generator, share: float, keep: Ids) -> np.ndarray:
-    """Each token with the probability `share`, but none of `keep`."""
-    return (generator.random(len(text)) < share) & ~_among(text, keep)
+def _random_tokens(text: np.ndarray, generator: np.random.Generator, share: float, keep: Ids) -> np.ndarray:
+    """A mask that selects each token with probability `share`, but none of `keep`."""
+    return (generator.random(len(text)) < share) & ~_is_in(text, keep)
 
 
 def _infill_run(
     run: np.ndarray, generator: np.random.Generator, mask: int, rates: tuple[float, float], beside: tuple[bool, bool]
 ) -> np.ndarray:
-    """Infilling of tokens in a row that may all be covered; `beside` tells whether a mask stands before, and after, them."""
-    due = min(len(run), int(rates[0] * len(run) + generator.random()))  # on average the share, and not a token more
-    lengths = _lengths(due, generator, rates[1])
-    room = np.arange(beside[0], len(run) - due + 1 - beside[1])  # spans go between the tokens that are left
-    if not lengths or not len(room):
+    """Infill consecutive tokens that may all be covered; `beside` tells whether a mask stands before and after them."""
+    to_cover = min(len(run), int(rates[0] * len(run) + generator.random()))  # random rounding: the mean is the share
+    lengths = _span_lengths(to_cover, generator, rates[1])
+    gaps = np.arange(beside[0], len(run) - to_cover + 1 - beside[1])  # between the tokens that are left
+    if not lengths or not len(gaps):
         return run
-    if len(lengths) > len(room):
-        lengths = [*lengths[: len(room) - 1], sum(lengths[len(room) - 1 :])]
-    places = np.sort(generator.choice(room, len(lengths), replace=False))
-    parts, at, covered = [], 0, 0
-    for place, i in zip(places.tolist(), generator.permutation(len(lengths)).tolist(), strict=True):
-        parts += [run[at : place + covered], [mask]]
-        at, covered = place + covered + lengths[i], covered + lengths[i]
-    return np.concatenate([*parts, run[at:]]).astype(np.int64)
+    if len(lengths) > len(gaps):
+        lengths = [*lengths[: len(gaps) - 1], sum(lengths[len(gaps) - 1 :])]
+    chosen = np.sort(generator.choice(gaps, len(lengths), replace=False))
+    parts, end, covered = [], 0, 0
+    for gap, i in zip(chosen.tolist(), generator.permutation(len(lengths)).tolist(), strict=True):
+        parts += [run[end : gap + covered], [mask]]
+        end, covered = gap + covered + lengths[i], covered + lengths[i]
+    return np.concatenate([*parts, run[end:]]).astype(np.int64)
 
 
-def _lengths(due: int, generator: np.random.Generator, mean: float) -> list[int]:
-    """Lengths of spans that cover `due` tokens; no more of 0 than the others make the text shorter."""
+def _span_lengths(to_cover: int, generator: np.random.Generator, mean: float) -> list[int]:
+    """Lengths of spans that cover `to_cover` tokens; never so many of length 0 that the text grows."""
     drawn = []
-    while (left := due - sum(drawn)) > 0:
+    while (left := to_cover - sum(drawn)) > 0:
         drawn.append(min(left, int(generator.poisson(mean))))
     spans = sum(length > 0 for length in drawn)
-    inserts = min(len(drawn) - spans, due - spans)
+    inserts = min(len(drawn) - spans, to_cover - spans)
     return [length for length in drawn if length] + [0] * inserts

@@ -1,4 +1,4 @@
-"""How much two bags of things share: what ROUGE counts (Lin, 2004), of ids as of words."""
+"""The overlap of two bags, of ids or of n-grams: what ROUGE measures (Lin, 2004)."""
 
 from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
@@ -8,15 +8,15 @@ from jaxtyping import Int
 
 
 class Overlap(NamedTuple):
-    """Of what was said, how much was wanted; of what was wanted, how much was said; and their harmonic mean."""
+    """Precision, recall, and their harmonic mean."""
 
     precision: Any
     recall: Any
     f1: Any
 
 
-def counts(bags: Sequence[Sequence[Hashable]]) -> Int[np.ndarray, "bags things"]:
-    """How often each thing is in each bag; the columns are all different things in the order of their first use."""
+def bag_counts(bags: Sequence[Sequence[Hashable]]) -> Int[np.ndarray, "bags things"]:
+    """How often each thing is in each bag; the columns are the distinct things in the order of first occurrence."""
     number: dict[Hashable, int] = {}
     columns = [[number.setdefault(thing, len(number)) for thing in bag] for bag in bags]
     return np.array([np.bincount(row, minlength=len(number)) for row in columns], dtype=np.int64).reshape(
@@ -24,12 +24,12 @@ def counts(bags: Sequence[Sequence[Hashable]]) -> Int[np.ndarray, "bags things"]
     )
 
 
-def compare(said: Int[np.ndarray, "... things"], wanted: Int[np.ndarray, "... things"]) -> Overlap:
-    """The overlap of bags, given by their counts; a thing is shared as often as it is in both."""
-    return measure(np.minimum(said, wanted).sum(-1), said.sum(-1), wanted.sum(-1))
+def overlap_of_counts(predicted: Int[np.ndarray, "... things"], reference: Int[np.ndarray, "... things"]) -> Overlap:
+    """The overlap of bags given as counts; a thing is shared as often as it is in both."""
+    return overlap(np.minimum(predicted, reference).sum(-1), predicted.sum(-1), reference.sum(-1))
 
 
-def measure(shared: Any, said: Any, wanted: Any) -> Overlap:
-    """The overlap, given how much is shared, said and wanted; nothing said or nothing wanted counts as 0."""
-    parts = (shared / np.maximum(said, 1), shared / np.maximum(wanted, 1), 2 * shared / np.maximum(said + wanted, 1))
-    return Overlap(*parts)
+def overlap(shared: Any, predicted: Any, reference: Any) -> Overlap:
+    """The overlap, given how many things are shared, predicted and in the reference; 0 where a bag is empty."""
+    precision, recall = shared / np.maximum(predicted, 1), shared / np.maximum(reference, 1)
+    return Overlap(precision, recall, 2 * shared / np.maximum(predicted + reference, 1))

@@ -1,4 +1,4 @@
-"""Sentences end to end: a batch in which every slot is a token."""
+"""Packed batches: sentences concatenated without padding between them."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -7,21 +7,21 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from heed.data.ragged import Ids, RaggedRows, join, places
-from heed.nn.packing import SHORT, Borders
+from heed.nn.packing import SHORT, SequenceOffsets
+from heed.vocabularies.ragged import Ids, RaggedRows, as_ragged, slice_indices
 from heed.vocabularies.sentencepiece import MARKS
 from heed.vocabularies.vocabulary import SpecialTokens
 
-SEQUENCES = 128  # their number is filled up to a multiple of this: what is compiled for one batch serves others
+SEQUENCES = 128  # the number of sequences is rounded up to a multiple of this, so that batches can share a CUDA graph
 
 
 class Packed(NamedTuple):
-    """Sources and targets, as the decoder reads them, one row each; what it should say at each place, -1 where nothing is due."""
+    """Source tokens and decoder inputs, one row each, and the token expected at each target position, -1 at padding."""
 
     source: Tensor
-    valid: Borders
+    valid: SequenceOffsets
     target: Tensor
-    borders: Borders
+    borders: SequenceOffsets
     expected: Tensor
     count: int
 
@@ -30,28 +30,32 @@ class Packed(NamedTuple):
             return self
         source, target, expected = (_moved(part, device) for part in (self.source, self.target, self.expected))
         valid, borders = (
-            Borders(_moved(b.starts, device), b.longest, _moved(b.places, device)) for b in (self.valid, self.borders)
+            SequenceOffsets(_moved(b.starts, device), b.longest, _moved(b.positions, device))
+            for b in (self.valid, self.borders)
         )
         return Packed(source, valid, target, borders, expected, self.count)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """What two batches have in common for which the same kernels run."""
+        """Batches of equal shape run the same kernels."""
         lengths = [(len(b.starts), b.longest) for b in (self.valid, self.borders)]
         return self.source.shape[1], self.target.shape[1], *lengths[0], *lengths[1]
 
     def tensors(self) -> list[Tensor]:
         parts = (self.source, self.target, self.expected)
-        return [*parts, *(own for b in (self.valid, self.borders) for own in (b.starts, b.places))]
+        return [*parts, *(part for b in (self.valid, self.borders) for part in (b.starts, b.positions))]
 
-    def cloned(self) -> "Packed":
-        """One of the same shape and content, in memory of its own."""
+    def clone(self) -> "Packed":
+        """A copy in new memory."""
         source, target, expected, *own = (part.clone() for part in self.tensors())
-        valid, borders = Borders(own[0], self.valid.longest, own[1]), Borders(own[2], self.borders.longest, own[3])
+        valid, borders = (
+            SequenceOffsets(own[0], self.valid.longest, own[1]),
+            SequenceOffsets(own[2], self.borders.longest, own[3]),
+        )
         return Packed(source, valid, target, borders, expected, self.count)
 
     def twice(self) -> "Packed":
-        """All of it a second time, after the first; what is due is still said once."""
+        """The sequences twice, for two passes in one (R-Drop); `expected` is not repeated."""
         source, target = (part.repeat(1, 2) for part in (self.source, self.target))
         return Packed(source, self.valid.twice(), target, self.borders.twice(), self.expected, self.count)
 
@@ -62,61 +66,61 @@ def pack(
     marks: tuple[SpecialTokens, SpecialTokens] = (MARKS, MARKS),
     slots: int = 1,
 ) -> Packed:
-    """Sentences end to end. Each side is filled up to a multiple of `slots` with sequences of padding, as many on both."""
-    if not len(source):  # nothing is due: for a process without a share of a batch
-        one = pack([[]], [[]], marks, slots)
-        return one._replace(expected=torch.full_like(one.expected, -1), count=0)
-    (sources, *lengths), (outputs, own) = _joined(join(source), marks[0]), _joined(join(target), marks[1])
-    lengths.append(own)
+    """Pack sentences. Both sides are filled up to a multiple of `slots` with equally many sequences of padding."""
+    if not len(source):  # a process without a share of a batch: nothing to predict
+        empty = pack([[]], [[]], marks, slots)
+        return empty._replace(expected=torch.full_like(empty.expected, -1), count=0)
+    sources, source_lengths = _concatenate(as_ragged(source), marks[0])
+    outputs, target_lengths = _concatenate(as_ragged(target), marks[1])
     inputs = np.concatenate([[marks[1].first], outputs[:-1]])
-    inputs[lengths[1].cumsum()[:-1]] = marks[1].first
-    fills = _fills(lengths, slots)
-    whole = [np.concatenate(pair) for pair in zip(lengths, fills, strict=True)]
-    longest = [int(own.max()) for own in whole]
+    inputs[target_lengths.cumsum()[:-1]] = marks[1].first
+    fillers = _filler_lengths((source_lengths, target_lengths), slots)
+    lengths = [np.concatenate(pair) for pair in zip((source_lengths, target_lengths), fillers, strict=True)]
+    longest = [int(side.max()) for side in lengths]
     if slots > 1:
-        longest = [int(rounded(np.array(longest)).max())] * 2
-    borders = [_borders(own, most, slots) for own, most in zip(whole, longest, strict=True)]
+        longest = [int(kernel_lengths(np.array(longest)).max())] * 2
+    borders = [_borders(side, most, slots) for side, most in zip(lengths, longest, strict=True)]
     padded = [np.pad(t, (0, int(f.sum())), constant_values=v) for t, f, v in (
-        (sources, fills[0], marks[0].pad), (inputs, fills[1], marks[1].pad), (outputs, fills[1], -1))]  # fmt: skip
-    tokens, given, due = map(torch.from_numpy, padded)
-    return Packed(tokens[None], borders[0], given[None], borders[1], due, len(outputs))
+        (sources, fillers[0], marks[0].pad), (inputs, fillers[1], marks[1].pad), (outputs, fillers[1], -1))]  # fmt: skip
+    tokens, decoder_inputs, expected = map(torch.from_numpy, padded)
+    return Packed(tokens[None], borders[0], decoder_inputs[None], borders[1], expected, len(outputs))
 
 
-def _joined(rows: RaggedRows, marks: SpecialTokens) -> tuple[np.ndarray, np.ndarray]:
-    """All rows within their marks, end to end, and how long each is then."""
+def _concatenate(rows: RaggedRows, marks: SpecialTokens) -> tuple[np.ndarray, np.ndarray]:
+    """All rows within their special tokens in one array, and their lengths with these."""
     lengths = len(marks.before) + rows.lengths + 1
     ends = lengths.cumsum()
     array = np.empty(ends[-1], dtype=np.int64)
     for i, mark in enumerate(marks.before):
         array[ends - lengths + i] = mark
-    array[places(ends - 1 - rows.lengths, rows.lengths)] = rows.ids
+    array[slice_indices(ends - 1 - rows.lengths, rows.lengths)] = rows.ids
     array[ends - 1] = marks.last
     return array, lengths
 
 
-def _fills(lengths: Sequence[np.ndarray], slots: int) -> list[np.ndarray]:
-    """The lengths of sequences that fill both sides up: none longer than a sentence, equally many, some of them empty."""
-    fills = [-int(own.sum()) % slots for own in lengths]
-    numbers = [-(-fill // int(own.max())) for fill, own in zip(fills, lengths, strict=True)]
-    each = [
-        np.diff(np.linspace(0, *pair).astype(np.int64)) for pair in zip(fills, [n + 1 for n in numbers], strict=True)
+def _filler_lengths(lengths: Sequence[np.ndarray], slots: int) -> list[np.ndarray]:
+    """The lengths of filler sequences: none longer than a sentence, equally many on both sides, some of them empty."""
+    missing = [-int(side.sum()) % slots for side in lengths]
+    counts = [-(-fill // int(side.max())) for fill, side in zip(missing, lengths, strict=True)]
+    fillers = [
+        np.diff(np.linspace(0, fill, count + 1).astype(np.int64)) for fill, count in zip(missing, counts, strict=True)
     ]
-    return [np.pad(own, (0, max(numbers) - len(own))) for own in each]
+    return [np.pad(filler, (0, max(counts) - len(filler))) for filler in fillers]
 
 
-def rounded(lengths: np.ndarray) -> np.ndarray:
-    """To what lengths kernels are made for: powers of two up to that of a tile, then multiples of it."""
+def kernel_lengths(lengths: np.ndarray) -> np.ndarray:
+    """Round lengths up to those that kernels are compiled for: powers of two up to a tile, then multiples of it."""
     powers = 1 << np.ceil(np.log2(np.clip(lengths, 16, SHORT))).astype(np.int64)
     return np.where(lengths <= SHORT, powers, -(-lengths // SHORT) * SHORT)
 
 
-def _borders(lengths: np.ndarray, longest: int, slots: int) -> Borders:
-    """Where they begin; to a round number of them, of which the last are empty."""
+def _borders(lengths: np.ndarray, longest: int, slots: int) -> SequenceOffsets:
+    """The offsets of sequences; with `slots`, of a round number of them, the last ones empty."""
     if slots > 1:
         lengths = np.pad(lengths, (0, -len(lengths) % SEQUENCES))
     starts = np.concatenate([[0], lengths.cumsum()])
-    places = np.arange(starts[-1]) - np.repeat(starts[:-1], lengths)
-    return Borders(torch.from_numpy(starts.astype(np.int32)), longest, torch.from_numpy(places))
+    positions = np.arange(starts[-1]) - np.repeat(starts[:-1], lengths)
+    return SequenceOffsets(torch.from_numpy(starts.astype(np.int32)), longest, torch.from_numpy(positions))
 
 
 def _moved(part: Tensor, device: torch.device) -> Tensor:

@@ -1,4 +1,4 @@
-"""Items made ahead of time: by another thread, or by other processes, which take no time from the one that trains."""
+"""Prefetching: items made ahead of time by another thread, or by other processes that do not slow down training."""
 
 import multiprocessing
 import os
@@ -17,14 +17,14 @@ T = TypeVar("T")
 
 
 @runtime_checkable
-class Source(Protocol):
-    """What gives batches from a place on, each with the place after it; all of them, or every `of`-th from the `turn`-th on."""
+class BatchSource(Protocol):
+    """Gives batches from a position on, each with the position after it; of several workers, those of one."""
 
-    def start(self, place: Any, turn: int = 0, of: int = 1) -> Iterator[tuple[Any, Any]]: ...
+    def start(self, position: Any, worker: int = 0, workers: int = 1) -> Iterator[tuple[Any, Any]]: ...
 
 
 def in_thread(items: Iterable[T], size: int = 8) -> Iterator[T]:
-    """The same items, made by another thread before they are asked for."""
+    """The same items, made ahead by another thread."""
     ready: queue.Queue[tuple[str, Any]] = queue.Queue(maxsize=size)
     stopped = threading.Event()
     worker = threading.Thread(target=_fill, args=(items, ready, lambda: not stopped.is_set()), daemon=True)
@@ -36,52 +36,52 @@ def in_thread(items: Iterable[T], size: int = 8) -> Iterator[T]:
         worker.join()
 
 
-def spare() -> int:
-    """How many processes a machine may give to making batches; what they make does not depend on it."""
+def worker_count() -> int:
+    """How many processes should make batches on this machine; the batches do not depend on it."""
     return max(1, min(8, (os.cpu_count() or 1) // 4))
 
 
-def in_processes(batches: Source, place: Any, size: int = 16, workers: int = 1) -> Iterator[tuple[Any, Any]]:
-    """`batches.start(place)`, made by other processes in turn; the same, however many they are."""
+def in_processes(batches: BatchSource, position: Any, size: int = 16, workers: int = 1) -> Iterator[tuple[Any, Any]]:
+    """`batches.start(position)`, made by other processes in turn; the same batches for any number of workers."""
     context = multiprocessing.get_context("spawn")
-    lines = [context.Queue(maxsize=max(1, -(-size // workers))) for _ in range(workers)]
-    at_work = [
-        context.Process(target=_serve, args=(batches, place, turn, workers, line), daemon=True)
-        for turn, line in enumerate(lines)
+    queues = [context.Queue(maxsize=max(1, -(-size // workers))) for _ in range(workers)]
+    processes = [
+        context.Process(target=_serve, args=(batches, position, worker, workers, ready), daemon=True)
+        for worker, ready in enumerate(queues)
     ]
     started: list[Any] = []
     try:
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})  # for who trains alone
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})  # workers inherit this
         try:
-            for worker in at_work:
-                worker.start()
-                started.append(worker)
+            for process in processes:
+                process.start()
+                started.append(process)
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        turns = cycle(zip(lines, at_work, strict=True))
+        turns = cycle(zip(queues, processes, strict=True))
         for after, batch in _drain(lambda: _get(*next(turns))):
             yield after, _tensors(batch)
     finally:
-        for worker in started:
-            worker.kill()
-        for worker in started:
-            worker.join()
+        for process in started:
+            process.kill()
+        for process in started:
+            process.join()
 
 
-def _serve(batches: Source, place: Any, turn: int, of: int, line: Any) -> None:
+def _serve(batches: BatchSource, position: Any, worker: int, workers: int, ready: Any) -> None:
     torch.set_num_threads(1)
-    items = ((after, _arrays(batch)) for after, batch in batches.start(place, turn, of))
+    items = ((after, _arrays(batch)) for after, batch in batches.start(position, worker, workers))
     wanted = multiprocessing.parent_process().is_alive
-    _fill(items, line, wanted)
+    _fill(items, ready, wanted)
     if not wanted():
-        line.cancel_join_thread()  # else wait until the last, which may be an error, has been handed over
+        ready.cancel_join_thread()  # else wait until the last item, which may be an error, is handed over
 
 
 def _arrays(part: Any) -> Any:
-    """A batch as it travels: a tensor would take a piece of shared memory for each of its parts."""
+    """A batch as numpy arrays, because each tensor sent to another process takes a piece of shared memory."""
     if isinstance(part, Tensor):
         return part.numpy()
-    return (type(part), [_arrays(own) for own in part]) if isinstance(part, tuple) else part
+    return (type(part), [_arrays(item) for item in part]) if isinstance(part, tuple) else part
 
 
 def _tensors(part: Any) -> Any:
@@ -90,17 +90,17 @@ def _tensors(part: Any) -> Any:
     return part[0]._make(map(_tensors, part[1])) if isinstance(part, tuple) else part
 
 
-def _get(ready: Any, worker: Any) -> tuple[str, Any]:
+def _get(ready: Any, process: Any) -> tuple[str, Any]:
     while True:
         try:
             return ready.get(timeout=1)
         except queue.Empty:
-            if not worker.is_alive():
-                raise RuntimeError(f"the process that makes batches has died (exit code {worker.exitcode})") from None
+            if not process.is_alive():
+                raise RuntimeError(f"the process that makes batches has died (exit code {process.exitcode})") from None
 
 
 def _fill(items: Iterable[Any], ready: Any, wanted: Callable[[], bool]) -> None:
-    """Put items into a queue for as long as they are wanted; an error is handed over too."""
+    """Put items into a queue as long as they are wanted; an error is passed on too."""
 
     def put(kind: str, value: Any) -> bool:
         while wanted():
@@ -116,7 +116,7 @@ def _fill(items: Iterable[Any], ready: Any, wanted: Callable[[], bool]) -> None:
             if not put("item", item):
                 return
         put("end", None)
-    except Exception as error:  # raised again where the items are used
+    except Exception as error:  # raised again by _drain
         put("error", error)
 
 

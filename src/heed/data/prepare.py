@@ -66,10 +66,10 @@ def pair_corpus(
     """The ids of both sides, encoded now or found in the cache."""
     folder = cache_folder() / f"corpus-{folder_key}"
     if not (folder / "corpus.json").is_file():
-        skip = corpora.survey(counted(lines(), "reading", tell), filters, holdout, share=0.1)
+        skip = corpora.find_skipped(counted(lines(), "reading", tell), filters, holdout, share=0.1)
         sides = corpora.SIDES[:1] if one_sided else corpora.SIDES
         report = partial(tell, "encoding")
-        corpora.build(folder, lines, pair, filters, skip=skip, with_text=with_text, sides=sides, tell=report)
+        corpora.build(folder, lines, pair, filters, skip=skip, with_text=with_text, sides=sides, progress=report)
     return Corpus(folder)
 
 

@@ -1,4 +1,4 @@
-"""Lines and pairs out of text files: plain, .gz, .xz, and .tsv of either kind. UTF-8, and checked to be."""
+"""Lines and pairs from UTF-8 text files and .tsv tables, plain or packed as .gz or .xz. The encoding is checked."""
 
 import gzip
 import lzma
@@ -12,15 +12,15 @@ OPENERS = {".gz": gzip.open, ".xz": lzma.open}
 
 
 class Line(NamedTuple):
-    """A pair of texts and where it stands."""
+    """A pair of texts, and where it comes from as file:line."""
 
     source: str
     target: str
-    place: str
+    location: str
 
 
 def lines(path: Path) -> Iterator[str]:
-    """The lines of a file, without their ends. Only a line feed ends a line."""
+    """The lines of a file without their line breaks. Only a line feed ends a line."""
     if not path.is_file():
         raise ValueError(f"{path}: no such file")
     number = 0
@@ -40,31 +40,31 @@ def lines(path: Path) -> Iterator[str]:
 
 
 def pairs(sources: Sequence[Path], targets: Sequence[Path]) -> Iterator[Line]:
-    """Line by line, file by file."""
+    """The pairs of parallel files, line by line."""
     if len(sources) != len(targets):
         raise ValueError(f"{len(sources)} source files and {len(targets)} target files: they go in pairs")
     for source, target in zip(sources, targets, strict=True):
         both = zip_longest(lines(source), lines(target))
-        for number, (one, other) in enumerate(both, 1):
-            if one is None or other is None:
+        for number, (source_line, target_line) in enumerate(both, 1):
+            if source_line is None or target_line is None:
                 rest = 1 + sum(1 for _ in both)
-                short, long = (source, target) if one is None else (target, source)
+                short, long = (source, target) if source_line is None else (target, source)
                 raise ValueError(
                     f"{short} has {number - 1:,} lines and {long} has {number - 1 + rest:,}: line i of one must be the "
                     "translation of line i of the other"
                 )
-            yield Line(one, other, f"{source.name}:{number}")
+            yield Line(source_line, target_line, f"{source.name}:{number}")
 
 
 def texts(paths: Sequence[Path]) -> Iterator[Line]:
-    """Text without translations, one a line: both sides of a pair are the same."""
+    """Text without translations, one text a line: both sides of each pair are the same."""
     for path in paths:
         for number, line in enumerate(lines(path), 1):
             yield Line(line, line, f"{path.name}:{number}")
 
 
 def table(path: Path, columns: Sequence[int]) -> Iterator[Line]:
-    """Two columns of a file with tabs, counted from 1."""
+    """The pairs in two columns of a tab-separated file; columns count from 1."""
     first, second = columns
     for number, line in enumerate(lines(path), 1):
         cells = line.split("\t")

@@ -1,7 +1,7 @@
-"""One text as a stream of tokens, read by several rows at once, window after window.
+"""One text as a stream of tokens for language models, read in several rows at once, window after window.
 
-Every line is followed by the mark that ends it, and the whole stream is read as if that mark stood before it. So each
-token is to be told once in every epoch, and none is dropped.
+Every line is followed by the end mark, and the whole stream is read as if an end mark stood before it. So each token
+is predicted once in every epoch, and none is dropped.
 """
 
 import json
@@ -15,16 +15,16 @@ import torch
 from torch import Tensor
 
 from heed.data.batching import DataPosition
-from heed.data.filters import Report
+from heed.data.filters import FilterReport
 from heed.files import atomic_folder
 from heed.vocabularies.vocabulary import Vocabulary
 
 CHUNK = 10_000
-NOTHING = -1  # stands where no token is expected
+IGNORED = -1  # in `expected`: no token is to be predicted here
 
 
 class Window(NamedTuple):
-    """Tokens, and which is to be told after each (less than 0: none). `begins`: nothing stands before it."""
+    """Tokens, and the token expected after each (IGNORED: none). `begins`: the first window of an epoch, without state."""
 
     tokens: Tensor
     expected: Tensor
@@ -39,23 +39,23 @@ class Window(NamedTuple):
 
 
 class Stream:
-    """A prepared text, opened: the ids of all its lines end to end, each with its end mark."""
+    """A prepared text, opened from its folder: the concatenated ids of all its lines, each with its end mark."""
 
     def __init__(self, folder: Path):
         self.folder = folder
-        facts = json.loads((folder / "stream.json").read_text())
-        self.ids = np.memmap(folder / "stream.ids", dtype=facts["dtype"], mode="r").view(np.ndarray)
-        self.last, self.unknown, self.longest = facts["last"], facts["unknown"], facts["longest"]
-        self.report = Report(**facts["report"])
+        metadata = json.loads((folder / "stream.json").read_text())
+        self.ids = np.memmap(folder / "stream.ids", dtype=metadata["dtype"], mode="r").view(np.ndarray)
+        self.last, self.unknown, self.longest = metadata["last"], metadata["unknown"], metadata["longest"]
+        self.report = FilterReport(**metadata["report"])
 
     def __len__(self) -> int:
-        """How many tokens it has."""
+        """The number of tokens."""
         return len(self.ids)
 
     def __reduce__(self):
         return Stream, (self.folder,)  # another process opens the same file
 
-    def says(self) -> str:
+    def summary(self) -> str:
         share = 100 * self.unknown / len(self)
         known = f"{self.unknown:,} of them ({share:.1f} %) unknown words" if self.unknown else "all of them known"
         return f"{len(self):,} tokens, {known}; each line counts one for its end."
@@ -65,38 +65,38 @@ def build(
     folder: Path,
     lines: Iterable[str],
     subwords: Vocabulary,
-    held: int = 0,
-    tell: Callable[[int], None] = lambda count: None,
+    held_out: int = 0,
+    progress: Callable[[int], None] = lambda count: None,
 ) -> Stream:
-    """Encode lines into `folder`, which appears when it is complete; `held` more were set aside before."""
+    """Encode lines into `folder`, which appears only when complete; `held_out` more lines were removed before."""
     dtype = np.uint16 if len(subwords) <= 2**16 else np.uint32
     read = unknown = longest = 0
     rest = iter(lines)
-    with atomic_folder(folder, "keep") as aside:
-        with open(aside / "stream.ids", "wb") as file:
+    with atomic_folder(folder, "keep") as unfinished:
+        with open(unfinished / "stream.ids", "wb") as file:
             while chunk := list(islice(rest, CHUNK)):
-                ids = [np.asarray([*own, subwords.marks.last], dtype=dtype) for own in subwords.encode(chunk)]
-                file.writelines(own.tobytes() for own in ids)
-                read, longest = read + len(chunk), max(longest, *(len(own) - 1 for own in ids))
-                unknown += sum(int(np.count_nonzero(own == subwords.marks.unknown)) for own in ids)
-                tell(read)
+                encoded = [np.asarray([*ids, subwords.marks.last], dtype=dtype) for ids in subwords.encode(chunk)]
+                file.writelines(ids.tobytes() for ids in encoded)
+                read, longest = read + len(chunk), max(longest, *(len(ids) - 1 for ids in encoded))
+                unknown += sum(int(np.count_nonzero(ids == subwords.marks.unknown)) for ids in encoded)
+                progress(read)
         if not longest:
             raise ValueError(f"data.source has {read:,} lines and not one word: there is nothing to learn")
-        report = {"read": read + held, "kept": read, "taken": {}}
-        facts = {"dtype": np.dtype(dtype).name, "last": subwords.marks.last, "unknown": unknown, "longest": longest}
-        (aside / "stream.json").write_text(json.dumps({**facts, "report": report}, indent=2))
+        report = {"read": read + held_out, "kept": read, "taken": {}}
+        metadata = {"dtype": np.dtype(dtype).name, "last": subwords.marks.last, "unknown": unknown, "longest": longest}
+        (unfinished / "stream.json").write_text(json.dumps({**metadata, "report": report}, indent=2))
     return Stream(folder)
 
 
-def flat(ids: Iterable[Sequence[int]], last: int) -> np.ndarray:
-    """Lines end to end, each with its end mark."""
-    return np.array([i for own in ids for i in (*own, last)], dtype=np.int64)
+def join_lines(lines: Iterable[Sequence[int]], last: int) -> np.ndarray:
+    """The ids of lines as one stream, each line followed by its end mark."""
+    return np.array([i for ids in lines for i in (*ids, last)], dtype=np.int64)
 
 
 class Windows:
-    """A stream in `rows` parts of near-equal length, `length` tokens of each at a time.
+    """A stream split into `rows` parts of similar length, read `length` tokens of each at a time.
 
-    Each epoch but the first begins the stream at another place, drawn by seed and epoch, and goes around.
+    Each epoch after the first starts the stream at another offset, drawn by seed and epoch, and wraps around.
     """
 
     def __init__(
@@ -110,43 +110,41 @@ class Windows:
                 f"that it is task.bptt ({length}) times a multiple of {share[1]}"
             )
         self.ids, self.last, self.rows, self.length, self.seed, self.share = ids, last, rows, length, seed, share
-        self.each = -(-len(ids) // rows)  # tokens a row; the last rows may have fewer
+        self.row_length = -(-len(ids) // rows)  # the last rows may be shorter
 
     def __len__(self) -> int:
-        """How many windows an epoch has."""
-        return -(-self.each // self.length)
+        """The number of windows in an epoch."""
+        return -(-self.row_length // self.length)
 
-    def start(self, place: DataPosition) -> Iterator[tuple[DataPosition, Window]]:
-        """Windows from a place on, epoch after epoch, each with the place after it."""
-        epoch, index = place
+    def start(self, position: DataPosition) -> Iterator[tuple[DataPosition, Window]]:
+        """Windows from a position on, epoch after epoch, each with the position after it."""
+        epoch, index = position
         while True:
             for i in range(index, len(self)):
-                yield (
-                    DataPosition(epoch, i + 1) if i + 1 < len(self) else DataPosition(epoch + 1, 0),
-                    self.make(DataPosition(epoch, i)),
-                )
+                after = DataPosition(epoch, i + 1) if i + 1 < len(self) else DataPosition(epoch + 1, 0)
+                yield after, self.make(DataPosition(epoch, i))
             epoch, index = epoch + 1, 0
 
-    def make(self, place: DataPosition) -> Window:
-        """The rows of one window that are my share of it."""
+    def make(self, position: DataPosition) -> Window:
+        """The rows of one window that belong to this process."""
         rank, world = self.share
         mine = np.arange(self.rows // world) + rank * (self.rows // world)
-        begin = place.index * self.length
-        steps = np.arange(begin, min(begin + self.length, self.each))
-        places = mine[:, None] * self.each + steps
-        due = places < len(self.ids)
-        at = (places + self._turn(place.epoch)) % len(self.ids)
-        expected = np.where(due, self.ids[at].astype(np.int64), NOTHING)
-        before = self.ids[at - 1].astype(np.int64)  # before the first place stands an end
-        tokens = np.where(due & (at > 0), before, self.last)
-        return Window(torch.from_numpy(tokens), torch.from_numpy(expected), place.index == 0, int(due.sum()))
+        start = position.index * self.length
+        columns = np.arange(start, min(start + self.length, self.row_length))
+        unrotated = mine[:, None] * self.row_length + columns
+        present = unrotated < len(self.ids)
+        indices = (unrotated + self._rotation(position.epoch)) % len(self.ids)
+        expected = np.where(present, self.ids[indices].astype(np.int64), IGNORED)
+        previous = self.ids[indices - 1].astype(np.int64)
+        tokens = np.where(present & (indices > 0), previous, self.last)  # an end mark stands before the stream
+        return Window(torch.from_numpy(tokens), torch.from_numpy(expected), position.index == 0, int(present.sum()))
 
-    def _turn(self, epoch: int) -> int:
+    def _rotation(self, epoch: int) -> int:
         return int(np.random.default_rng([self.seed, epoch]).integers(len(self.ids))) if epoch else 0
 
 
-def rows_of(tokens: int, budget: int, length: int) -> int:
-    """How many rows read a text of so many tokens: as the budget allows, and each a window at least."""
+def row_count(tokens: int, budget: int, length: int) -> int:
+    """How many rows read a text of `tokens`: as many as the budget allows, each with at least one window."""
     if length < 1:
         raise ValueError(f"task.bptt is {length}; it must be at least 1")
     if budget < length:

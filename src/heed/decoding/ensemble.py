@@ -1,4 +1,4 @@
-"""Several models as one: at each step, the mean of what they hold likely."""
+"""An ensemble: at each step, the mean of the probabilities of several models."""
 
 import math
 from collections.abc import Sequence
@@ -26,5 +26,6 @@ class Ensemble:
         return States(model.start(source, valid) for model in self.models)
 
     def step(self, tokens: Int[Tensor, " b"], state: States) -> Float[Tensor, "b vocab"]:
-        each = [model.step(tokens, own).log_softmax(dim=-1) for model, own in zip(self.models, state, strict=True)]
-        return torch.stack(each).logsumexp(dim=0) - math.log(len(each))
+        members = zip(self.models, state, strict=True)
+        logp = [model.step(tokens, own).log_softmax(dim=-1) for model, own in members]
+        return torch.stack(logp).logsumexp(dim=0) - math.log(len(logp))

@@ -1,7 +1,7 @@
-"""What a search may not say next. A rule marks tokens in a table of what is banned, (rows, vocab).
+"""Rules that ban tokens in a search. A rule marks the banned next tokens in a mask, (rows, vocab).
 
-It is told which sentence of the batch each row belongs to and what the row has said so far. It may answer in which rows
-the one token that it leaves is certain: that one is said at no cost.
+A rule gets the tokens of each row so far, and the sentence of the batch that each row belongs to. It may return the
+rows in which it leaves one token only, which then is certain: it gets log-probability 0.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,118 +13,118 @@ from torch import Tensor
 Rule = Callable[[Tensor, Tensor, Tensor], Tensor | None]
 
 
-def ruled(
+def apply_rules(
     logits: Float[Tensor, "r vocab"],
-    said: Int[Tensor, "r t"],
+    tokens: Int[Tensor, "r t"],
     sentence: Int[Tensor, " r"],
     rules: Sequence[Rule],
     renormalize: bool = False,
 ) -> Float[Tensor, "r vocab"]:
-    """The log probability of each next token under rules; `renormalize` shares what is banned among the rest."""
+    """The log-probability of each next token under rules; with `renormalize`, the allowed ones sum to one."""
     logp = logits.log_softmax(dim=-1)
     if not rules:
         return logp
     banned = torch.zeros_like(logp, dtype=torch.bool)
     certain = torch.zeros_like(banned[:, 0])
     for rule in rules:
-        answer = rule(banned, said, sentence)
-        if answer is not None:
-            certain = certain | answer
+        forced = rule(banned, tokens, sentence)
+        if forced is not None:
+            certain = certain | forced
     if renormalize:
         logp = logp.masked_fill(banned, -torch.inf).log_softmax(dim=-1)
     return logp.masked_fill(certain[:, None], 0.0).masked_fill(banned, -torch.inf)
 
 
-def never(tokens: Sequence[int]) -> Rule:
-    """These tokens at no time."""
+def ban_tokens(ids: Sequence[int]) -> Rule:
+    """Ban these tokens everywhere."""
 
-    def rule(banned: Bool[Tensor, "r vocab"], said: Int[Tensor, "r t"], sentence: Int[Tensor, " r"]) -> None:
-        banned[:, list(tokens)] = True
+    def rule(banned: Bool[Tensor, "r vocab"], tokens: Int[Tensor, "r t"], sentence: Int[Tensor, " r"]) -> None:
+        banned[:, list(ids)] = True
 
     return rule
 
 
-def never_runs(runs: Sequence[Sequence[int]]) -> Rule:
-    """None of these runs of tokens."""
+def ban_sequences(sequences: Sequence[Sequence[int]]) -> Rule:
+    """Ban these sequences of tokens."""
 
-    def rule(banned: Bool[Tensor, "r vocab"], said: Int[Tensor, "r t"], sentence: Int[Tensor, " r"]) -> None:
-        for *start, end in runs:
-            if len(start) <= said.shape[1]:
-                tail = said[:, said.shape[1] - len(start) :]
+    def rule(banned: Bool[Tensor, "r vocab"], tokens: Int[Tensor, "r t"], sentence: Int[Tensor, " r"]) -> None:
+        for *start, end in sequences:
+            if len(start) <= tokens.shape[1]:
+                tail = tokens[:, tokens.shape[1] - len(start) :]
                 banned[:, end] |= (tail == tail.new_tensor(start)).all(dim=1)
 
     return rule
 
 
-def among(lists: Bool[Tensor, "b vocab"]) -> Rule:
-    """Sentence i says nothing but what is on its list."""
+def allow_only(allowed: Bool[Tensor, "b vocab"]) -> Rule:
+    """Sentence i may use only the tokens allowed for it."""
 
-    def rule(banned: Bool[Tensor, "r vocab"], said: Int[Tensor, "r t"], sentence: Int[Tensor, " r"]) -> None:
-        banned |= ~lists[sentence]
+    def rule(banned: Bool[Tensor, "r vocab"], tokens: Int[Tensor, "r t"], sentence: Int[Tensor, " r"]) -> None:
+        banned |= ~allowed[sentence]
 
     return rule
 
 
-def at_least(length: int, last: int) -> Rule:
-    """No end before so many tokens."""
+def min_length(length: int, last: int) -> Rule:
+    """Ban the end mark before `length` tokens."""
 
-    def rule(banned: Bool[Tensor, "r vocab"], said: Int[Tensor, "r t"], sentence: Int[Tensor, " r"]) -> None:
-        if said.shape[1] < length:
+    def rule(banned: Bool[Tensor, "r vocab"], tokens: Int[Tensor, "r t"], sentence: Int[Tensor, " r"]) -> None:
+        if tokens.shape[1] < length:
             banned[:, last] = True
 
     return rule
 
 
-def no_repeat(n: int) -> Rule:
-    """No run of n tokens twice."""
+def no_repeat_ngram(n: int) -> Rule:
+    """Ban the repetition of any n tokens."""
 
-    def rule(banned: Bool[Tensor, "r vocab"], said: Int[Tensor, "r t"], sentence: Int[Tensor, " r"]) -> None:
-        if said.shape[1] < n:
+    def rule(banned: Bool[Tensor, "r vocab"], tokens: Int[Tensor, "r t"], sentence: Int[Tensor, " r"]) -> None:
+        if tokens.shape[1] < n:
             return
-        runs = said.unfold(1, n, 1)
-        tail = said[:, said.shape[1] - n + 1 :]
-        again = (runs[:, :, :-1] == tail[:, None]).all(dim=-1)
-        row, run = again.nonzero(as_tuple=True)
-        banned[row, runs[row, run, -1]] = True
+        ngrams = tokens.unfold(1, n, 1)
+        tail = tokens[:, tokens.shape[1] - n + 1 :]
+        matches = (ngrams[:, :, :-1] == tail[:, None]).all(dim=-1)
+        row, ngram = matches.nonzero(as_tuple=True)
+        banned[row, ngrams[row, ngram, -1]] = True
 
     return rule
 
 
-def prefix(forced: Sequence[Sequence[int]]) -> Rule:
-    """Sentence i must begin with `forced[i]`, whatever other rules say: give this one last."""
+def force_prefix(prefixes: Sequence[Sequence[int]]) -> Rule:
+    """Sentence i must begin with `prefixes[i]`, whatever the rules before this one ban."""
 
-    def rule(banned: Bool[Tensor, "r vocab"], said: Int[Tensor, "r t"], sentence: Int[Tensor, " r"]) -> None:
-        place = said.shape[1]
+    def rule(banned: Bool[Tensor, "r vocab"], tokens: Int[Tensor, "r t"], sentence: Int[Tensor, " r"]) -> None:
+        position = tokens.shape[1]
         for row, i in enumerate(sentence.tolist()):
-            if place < len(forced[i]):
+            if position < len(prefixes[i]):
                 banned[row] = True
-                banned[row, forced[i][place]] = False
+                banned[row, prefixes[i][position]] = False
 
     return rule
 
 
-def begins(tokens: Sequence[int]) -> Rule:
-    """Every sequence begins with these, at no cost: give this one after all but `ends`."""
+def force_begin(ids: Sequence[int]) -> Rule:
+    """Every sequence begins with these tokens at no cost. Give this rule after all but `force_end`."""
 
-    def rule(banned: Bool[Tensor, "r vocab"], said: Int[Tensor, "r t"], sentence: Int[Tensor, " r"]) -> Tensor | None:
-        if (place := said.shape[1]) < len(tokens):
-            return _only(tokens[place], torch.ones_like(banned[:, 0]), banned)
+    def rule(banned: Bool[Tensor, "r vocab"], tokens: Int[Tensor, "r t"], sentence: Int[Tensor, " r"]) -> Tensor | None:
+        if (position := tokens.shape[1]) < len(ids):
+            return _only(ids[position], torch.ones_like(banned[:, 0]), banned)
         return None
 
     return rule
 
 
-def ends(longest: Int[Tensor, " b"], last: int) -> Rule:
-    """What is as long as its sentence allows ends there, at no cost: give this one last."""
+def force_end(longest: Int[Tensor, " b"], last: int) -> Rule:
+    """At the maximal length of its sentence a sequence ends, at no cost. Give this rule last."""
 
-    def rule(banned: Bool[Tensor, "r vocab"], said: Int[Tensor, "r t"], sentence: Int[Tensor, " r"]) -> Tensor:
-        return _only(last, said.shape[1] + 1 >= longest[sentence], banned)
+    def rule(banned: Bool[Tensor, "r vocab"], tokens: Int[Tensor, "r t"], sentence: Int[Tensor, " r"]) -> Tensor:
+        return _only(last, tokens.shape[1] + 1 >= longest[sentence], banned)
 
     return rule
 
 
 def _only(token: int, rows: Bool[Tensor, " r"], banned: Bool[Tensor, "r vocab"]) -> Bool[Tensor, " r"]:
-    """Ban all else in these rows."""
+    """Ban all other tokens in these rows."""
     banned |= rows[:, None]
     banned[:, token] &= ~rows
     return rows

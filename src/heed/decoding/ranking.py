@@ -1,7 +1,8 @@
-"""Which sequence is the best, and when a search has found it: two parts of a search.
+"""How sequences are ranked (the length penalty), and when a search stops.
 
-Wu's penalty and `exact` are Heed's own way. `power` with `exact`, `heuristic` or `first` is what transformers does when
-its `early_stopping` is "never", False or True; CTranslate2 does `power` with `first`, and renormalizes.
+The defaults are Wu's penalty and exact stopping. `length_power` with `stop_exact`, `stop_heuristic` or `stop_first` is
+what transformers does with `early_stopping` "never", False or True; CTranslate2 uses `length_power` with `stop_first`,
+and renormalizes.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,25 +11,25 @@ from typing import NamedTuple
 Penalty = Callable[[int, float], float]
 
 
-def wu(length: int, alpha: float) -> float:
-    """((5 + length) / 6)^alpha, by which log probabilities are divided (Wu et al., 2016)."""
+def wu_penalty(length: int, alpha: float) -> float:
+    """((5 + length) / 6)^alpha, by which log-probabilities are divided (Wu et al., 2016)."""
     return ((5 + length) / 6) ** alpha
 
 
-def power(length: int, alpha: float) -> float:
-    """length^alpha, the end mark counted and what a decoder is given first not."""
+def length_power(length: int, alpha: float) -> float:
+    """length^alpha; the length includes the end mark, but not the decoder's first input."""
     return length**alpha
 
 
-PENALTIES: dict[str, Penalty] = {"wu": wu, "length": power}
+PENALTIES: dict[str, Penalty] = {"wu": wu_penalty, "length": length_power}
 
 
-class Standing(NamedTuple):
-    """How the search for one sentence stands. `found` are scores, best first; `live` is the log probability of the best
-    unfinished sequence, all of which have `length` tokens now and may have `longest`.
+class SearchStatus(NamedTuple):
+    """The state of the search for one sentence. `finished` are scores, best first; `live` is the log-probability of the
+    best unfinished sequence. All of these have `length` tokens now and may have `longest`.
     """
 
-    found: Sequence[float]
+    finished: Sequence[float]
     live: float
     length: int
     longest: int
@@ -37,27 +38,30 @@ class Standing(NamedTuple):
     penalty: Callable[[int], float]
 
 
-Stop = Callable[[Standing], bool]
+Stop = Callable[[SearchStatus], bool]
 
 
-def exact(now: Standing) -> bool:
-    """Done when no unfinished sequence can still come among the `nbest`.
+def stop_exact(status: SearchStatus) -> bool:
+    """Stop when no unfinished sequence can still become one of the `nbest`.
 
-    Log probabilities only fall, so none can score more than its own over the largest penalty it may meet.
+    Log-probabilities only fall, so no sequence can score more than its present one over the largest penalty it may meet.
     """
-    if len(now.found) < now.nbest:
+    if len(status.finished) < status.nbest:
         return False
-    return now.found[now.nbest - 1] >= now.live / max(now.penalty(now.length), now.penalty(now.longest))
+    bound = status.live / max(status.penalty(status.length), status.penalty(status.longest))
+    return status.finished[status.nbest - 1] >= bound
 
 
-def heuristic(now: Standing) -> bool:
-    """Done when `beams` are found, and the best unfinished one would not be among them if it ended here."""
-    return len(now.found) >= now.beams and now.found[now.beams - 1] >= now.live / now.penalty(now.length)
+def stop_heuristic(status: SearchStatus) -> bool:
+    """Stop when `beams` are finished, and the best unfinished sequence would not be among them if it ended now."""
+    if len(status.finished) < status.beams:
+        return False
+    return status.finished[status.beams - 1] >= status.live / status.penalty(status.length)
 
 
-def first(now: Standing) -> bool:
-    """Done as soon as `beams` are found."""
-    return len(now.found) >= now.beams
+def stop_first(status: SearchStatus) -> bool:
+    """Stop as soon as `beams` are finished."""
+    return len(status.finished) >= status.beams
 
 
-STOPPING: dict[str, Stop] = {"exact": exact, "heuristic": heuristic, "first": first}
+STOPPING: dict[str, Stop] = {"exact": stop_exact, "heuristic": stop_heuristic, "first": stop_first}

@@ -1,4 +1,4 @@
-"""One token after another, each chosen for good: the likeliest (greedy), or one drawn by chance."""
+"""Greedy decoding and sampling: one sequence for each source, token by token."""
 
 from collections.abc import Callable, Sequence
 
@@ -6,59 +6,59 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from heed.decoding.limits import Rule, ruled
-from heed.decoding.ranking import Penalty, wu
-from heed.decoding.steps import Hypothesis, State, Steps
+from heed.decoding.limits import Rule, apply_rules
+from heed.decoding.ranking import Penalty, wu_penalty
+from heed.decoding.steps import Hypothesis, State, StepModel
 
-Choose = Callable[[Tensor, Tensor], Tensor]  # (log probabilities, which sentences they are of) -> tokens
+Choose = Callable[[Tensor, Tensor], Tensor]  # (log-probabilities, the sentence of each row) -> tokens
 
 
-def likeliest(logp: Float[Tensor, "r vocab"], sentence: Int[Tensor, " r"]) -> Int[Tensor, " r"]:
-    """Greedy search."""
+def greedy(logp: Float[Tensor, "r vocab"], sentence: Int[Tensor, " r"]) -> Int[Tensor, " r"]:
+    """The most likely token of each row."""
     return logp.argmax(dim=-1)
 
 
-def drawn(seeds: Sequence[int], *, temperature: float = 1.0, top_k: int = 0, top_p: float = 1.0) -> Choose:
-    """By chance, from the `top_k` likeliest and the fewest that hold `top_p` of the probability.
+def random_sampling(seeds: Sequence[int], *, temperature: float = 1.0, top_k: int = 0, top_p: float = 1.0) -> Choose:
+    """Draw from the `top_k` most likely tokens and the fewest that hold `top_p` of the probability.
 
-    Each sentence has its own stream of chance: what shares a batch with it does not matter.
+    Each sentence has its own random generator, so the other sentences of a batch do not matter.
     """
-    chance = [torch.Generator().manual_seed(seed) for seed in seeds]
+    generators = [torch.Generator().manual_seed(seed) for seed in seeds]
 
     def choose(logp: Float[Tensor, "r vocab"], sentence: Int[Tensor, " r"]) -> Int[Tensor, " r"]:
-        logp = trimmed((logp.double() / temperature).log_softmax(dim=-1), top_k, top_p)
-        luck = torch.stack(
-            [torch.rand(logp.shape[-1], generator=chance[i], dtype=torch.double) for i in sentence.tolist()]
+        logp = filter_top_k_top_p((logp.double() / temperature).log_softmax(dim=-1), top_k, top_p)
+        uniform = torch.stack(
+            [torch.rand(logp.shape[-1], generator=generators[i], dtype=torch.double) for i in sentence.tolist()]
         )
-        gumbel = -torch.log(-torch.log(luck.to(logp.device)))
+        gumbel = -torch.log(-torch.log(uniform.to(logp.device)))
         return (logp + gumbel).argmax(dim=-1)
 
     return choose
 
 
-def trimmed(logp: Float[Tensor, "r vocab"], top_k: int, top_p: float) -> Float[Tensor, "r vocab"]:
-    """All but the likeliest tokens made impossible."""
+def filter_top_k_top_p(logp: Float[Tensor, "r vocab"], top_k: int, top_p: float) -> Float[Tensor, "r vocab"]:
+    """All but the most likely tokens made impossible."""
     if top_k:
-        least = logp.topk(min(top_k, logp.shape[-1])).values[:, -1:]
-        logp = logp.masked_fill(logp < least, -torch.inf)
+        threshold = logp.topk(min(top_k, logp.shape[-1])).values[:, -1:]
+        logp = logp.masked_fill(logp < threshold, -torch.inf)
     if top_p < 1:
-        ordered, place = logp.softmax(dim=-1).sort(descending=True)
-        beyond = ordered.cumsum(dim=-1) - ordered >= top_p  # what is before it holds top_p already
-        logp = logp.masked_fill(beyond.scatter(1, place, beyond), -torch.inf)
+        ordered, index = logp.softmax(dim=-1).sort(descending=True)
+        beyond = ordered.cumsum(dim=-1) - ordered >= top_p  # those before it hold top_p already
+        logp = logp.masked_fill(beyond.scatter(1, index, beyond), -torch.inf)
     return logp
 
 
 @torch.inference_mode()
-def one_by_one(  # noqa: PLR0913 (the parts of a search, each by its name)
-    model: Steps,
+def stepwise_search(  # noqa: PLR0913 (the parts of a search, each by its name)
+    model: StepModel,
     state: State,
     longest: Int[Tensor, " b"],
-    choose: Choose = likeliest,
+    choose: Choose = greedy,
     *,
     first: int,
     last: int,
     alpha: float = 0.6,
-    penalty: Penalty = wu,
+    penalty: Penalty = wu_penalty,
     rules: Sequence[Rule] = (),
     renormalize: bool = False,
 ) -> list[list[Hypothesis]]:
@@ -68,20 +68,19 @@ def one_by_one(  # noqa: PLR0913 (the parts of a search, each by its name)
     sentence = torch.arange(len(longest), device=device)
     tokens = torch.zeros(len(longest), 0, dtype=torch.long, device=device)
     scores = torch.zeros(len(longest), 0, device=device)
-    said = torch.full((len(longest),), first, device=device)
+    previous = torch.full((len(longest),), first, device=device)
     while len(sentence):
-        logp = ruled(model.step(said, state), tokens, sentence, rules, renormalize)
-        said = choose(logp, sentence)
-        tokens = torch.cat([tokens, said[:, None]], dim=1)
-        scores = torch.cat([scores.to(logp.dtype), logp.gather(1, said[:, None])], dim=1)
-        ends = (said == last) | (tokens.shape[1] >= longest[sentence])
+        logp = apply_rules(model.step(previous, state), tokens, sentence, rules, renormalize)
+        previous = choose(logp, sentence)
+        tokens = torch.cat([tokens, previous[:, None]], dim=1)
+        scores = torch.cat([scores.to(logp.dtype), logp.gather(1, previous[:, None])], dim=1)
+        ends = (previous == last) | (tokens.shape[1] >= longest[sentence])
         if ends.any():
-            for i, ids, parts in zip(
-                sentence[ends].tolist(), tokens[ends].tolist(), scores[ends].tolist(), strict=True
-            ):
+            ended = zip(sentence[ends].tolist(), tokens[ends].tolist(), scores[ends].tolist(), strict=True)
+            for i, ids, parts in ended:
                 done[i].append(Hypothesis(ids, sum(parts) / penalty(len(ids), alpha), parts))
             rows = (~ends).nonzero().flatten()
-            sentence, tokens, scores, said = sentence[rows], tokens[rows], scores[rows], said[rows]
+            sentence, tokens, scores, previous = sentence[rows], tokens[rows], scores[rows], previous[rows]
             if len(rows):
                 state.reorder(rows)
     return done

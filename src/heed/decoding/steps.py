@@ -1,4 +1,4 @@
-"""What a search asks of a model, and what it gives back."""
+"""What a search needs of a model, and what it returns."""
 
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -14,14 +14,14 @@ class State(Protocol):
 
 
 @runtime_checkable
-class Steps(Protocol):
-    """A model that decodes one token at a time. Recurrent or not, a search asks nothing more of it."""
+class StepModel(Protocol):
+    """A model that decodes one token at a time, recurrent or not."""
 
     def step(self, tokens: Int[Tensor, " b"], state: State) -> Float[Tensor, "b vocab"]: ...
 
 
 class Hypothesis(NamedTuple):
-    """Tokens with the end mark, where it was reached; `scores` the log probability of each, None where nobody kept them."""
+    """Tokens, with the end mark if it was reached; `scores` are their log-probabilities, None if they were not kept."""
 
     tokens: list[int]
     score: float

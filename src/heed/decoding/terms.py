@@ -1,6 +1,7 @@
-"""Terms that are to be said: each in one of several ways, and in any order.
+"""Terms that a translation must contain, each in one of several variants, in any order.
 
-An automaton follows what a sequence has said of them, in all ways to read it at once: terms may share tokens, and be begun in vain.
+An automaton tracks which of them a sequence contains, in all possible parses at once: terms may share tokens, and a
+begun term may be abandoned.
 """
 
 from collections import Counter
@@ -11,177 +12,180 @@ from typing import NamedTuple
 from jaxtyping import Bool
 from torch import Tensor
 
-MOST = 16  # readings of a kind that are followed: terms made of the same few tokens can be read in more ways than can be counted
+MAX_PARSES = 16  # of a kind that are tracked: terms made of the same few tokens have exponentially many
 
 
-class Way(NamedTuple):
+class Variant(NamedTuple):
     """One way to write a term.
 
-    `apart`: only within a text, where a word may follow at once. `whole`: no letter right after it. `first`: only at the beginning.
+    `inside`: only after a token that a word may directly follow. `whole`: no letter directly after it. `initial`: only at
+    the beginning of a text.
     """
 
     tokens: tuple[int, ...]
-    apart: bool = False
+    inside: bool = False
     whole: bool = False
-    first: bool = False
+    initial: bool = False
 
 
-Term = tuple[Way, ...]  # its ways; one of them at least can stand anywhere
+Term = tuple[Variant, ...]  # at least one variant can stand anywhere
 
 
-class Letters(NamedTuple):
-    """Of each token whether it begins with a letter that would lengthen a word, and whether no word follows its end at once."""
+class TokenEdges(NamedTuple):
+    """For each token whether it begins with a letter that would extend a word, and whether no word may directly follow it."""
 
-    begin: Bool[Tensor, " vocab"]
-    end: Bool[Tensor, " vocab"]
+    extends: Bool[Tensor, " vocab"]
+    closes: Bool[Tensor, " vocab"]
 
 
-class Reading(NamedTuple):
-    """One way to read what was said: how often each term was met, and the way of which `place` tokens were said last."""
+class Parse(NamedTuple):
+    """One way to parse a sequence: how often each term was met, and the variant of which the last `matched` tokens are part."""
 
     met: tuple[int, ...]
-    way: int = -1
-    place: int = 0
-    closed: bool = False  # a letter would now spoil the term that was met last
+    variant: int = -1
+    matched: int = 0
+    closed: bool = False  # a letter now would spoil the term that was met last
 
 
-class Standing(NamedTuple):
-    """All readings of a sequence, and whether no word follows its last token at once: None at its beginning."""
+class ParseState(NamedTuple):
+    """All parses of a sequence, and whether no word may directly follow its last token: None at its beginning."""
 
-    readings: frozenset[Reading]
-    after: bool | None
+    parses: frozenset[Parse]
+    closes: bool | None
 
 
 class Automaton:
-    """The terms of one sentence: one that must be said twice is there twice. Standings go by their numbers, the first is 0.
+    """The terms of one sentence; a term that is required twice is listed twice. States are numbered, the first is 0.
 
-    `silent` are the tokens that may stand before a text and are none of it.
+    `silent` are tokens before a text that are not part of it.
     """
 
-    def __init__(self, terms: Sequence[Term], letters: Letters, silent: Iterable[int] = ()):
-        self.letters, self.silent = letters, frozenset(silent)
-        wanted = Counter(terms)
-        self.terms, self.many = list(wanted), list(wanted.values())
-        self.sizes = [shortest(term) for term in self.terms]
-        self.ways = [(number, way) for number, term in enumerate(self.terms) for way in term]
-        self.standings: list[Standing] = []
-        self.left: list[int] = []  # of each standing the fewest tokens with which all is said
-        self.next: list[frozenset[int]] = []  # the tokens that begin a term or go on with one
-        self.going: list[frozenset[int]] = []  # those of them that go on
-        self.met: list[int] = []  # and how many terms were said
-        self._ahead: list[
-            dict[int, list[Reading]]
-        ] = []  # the tokens that begin a term or go on with one, and how they are read
-        self._letter = [bool(letters.begin[way.tokens[0]]) for _, way in self.ways]
-        self._counted: dict[Reading, int] = {}
-        self._numbers: dict[Standing, int] = {}
-        self._known: dict[tuple[int, int], int] = {}
-        self._number(Standing(frozenset([Reading((0,) * len(self.terms))]), None))
+    def __init__(self, terms: Sequence[Term], edges: TokenEdges, silent: Iterable[int] = ()):
+        self.edges, self.silent = edges, frozenset(silent)
+        required = Counter(terms)
+        self.terms, self.required = list(required), list(required.values())
+        self.sizes = [min_tokens(term) for term in self.terms]
+        self.variants = [(number, variant) for number, term in enumerate(self.terms) for variant in term]
+        self.states: list[ParseState] = []
+        self.remaining: list[int] = []  # for each state, the fewest tokens that complete all terms
+        self.term_tokens: list[frozenset[int]] = []  # the tokens that begin or continue a term
+        self.continuing: list[frozenset[int]] = []  # those of them that continue one
+        self.met: list[int] = []  # how many terms are met
+        self._transitions: list[
+            dict[int, list[Parse]]
+        ] = []  # by token that begins or continues a term, the parses after it
+        self._extends = [bool(edges.extends[variant.tokens[0]]) for _, variant in self.variants]
+        self._remaining_of: dict[Parse, int] = {}
+        self._numbers: dict[ParseState, int] = {}
+        self._steps: dict[tuple[int, int], int] = {}
+        self._number(ParseState(frozenset([Parse((0,) * len(self.terms))]), None))
 
     @cached_property
     def kinds(self) -> list[int]:
-        """Of each token which letters it has, 0 to 3."""
-        return (self.letters.begin + 2 * self.letters.end.int()).tolist()
+        """The edges of each token as a number from 0 to 3."""
+        return (self.edges.extends + 2 * self.edges.closes.int()).tolist()
 
     def step(self, number: int, token: int) -> int:
-        """The standing after one more token."""
+        """The state after one more token."""
         if number == 0 and token in self.silent:
             return 0
         kind = self.kinds[token]
-        return self._step(number, kind, token) if token in self.next[number] else self.other(number, kind)
+        return self._step(number, kind, token) if token in self.term_tokens[number] else self.step_other(number, kind)
 
-    def other(self, number: int, kind: int) -> int:
-        """The standing after a token of a kind with which no term begins or goes on."""
+    def step_other(self, number: int, kind: int) -> int:
+        """The state after any token of a kind that neither begins nor continues a term."""
         return self._step(number, kind, ~kind)
 
-    def walk(self, tokens: Iterable[int]) -> int:
+    def run(self, tokens: Iterable[int]) -> int:
+        """The state after a sequence."""
         number = 0
         for token in tokens:
             number = self.step(number, token)
         return number
 
-    def missing(self, tokens: Iterable[int]) -> Counter[Term]:
-        """The terms that these tokens do not say."""
-        best = min(self.standings[self.walk(tokens)].readings, key=lambda own: (self._fewest(own), -sum(own.met)))
-        each = zip(self.terms, self.many, best.met, strict=True)
-        return Counter({term: many - met for term, many, met in each if many > met})
+    def missing_terms(self, tokens: Iterable[int]) -> Counter[Term]:
+        """The terms that a sequence does not contain."""
+        parses = self.states[self.run(tokens)].parses
+        best = min(parses, key=lambda parse: (self._fewest(parse), -sum(parse.met)))
+        counts = zip(self.terms, self.required, best.met, strict=True)
+        return Counter({term: required - met for term, required, met in counts if required > met})
 
     def _step(self, number: int, kind: int, token: int) -> int:
-        if (number, token) not in self._known:
-            old, begins = self.standings[number], bool(kind % 2)
-            new = {*self._ahead[number].get(token, ())}
-            new |= {r._replace(closed=False) for r in old.readings if r.way < 0 and not (r.closed and begins)}
-            self._known[number, token] = self._number(Standing(self._best(new), kind > 1))
-        return self._known[number, token]
+        if (number, token) not in self._steps:
+            state, extends = self.states[number], bool(kind % 2)
+            parses = {*self._transitions[number].get(token, ())}
+            parses |= {p._replace(closed=False) for p in state.parses if p.variant < 0 and not (p.closed and extends)}
+            self._steps[number, token] = self._number(ParseState(self._prune(parses), kind > 1))
+        return self._steps[number, token]
 
-    def _number(self, standing: Standing) -> int:
-        if standing not in self._numbers:
-            self._numbers[standing] = len(self.standings)
-            self.standings.append(standing)
-            self.left.append(min(map(self._fewest, standing.readings)))
-            ahead: dict[int, list[Reading]] = {}
-            for token, reading in self._moves(standing):
-                ahead.setdefault(token, []).append(reading)
-            self._ahead.append(ahead)
-            self.next.append(frozenset(ahead))
-            self.met.append(max(sum(r.met) for r in standing.readings))
-            begun = [r for r in standing.readings if r.way >= 0]
-            self.going.append(frozenset(self.ways[r.way][1].tokens[r.place] for r in begun))
-        return self._numbers[standing]
+    def _number(self, state: ParseState) -> int:
+        if state not in self._numbers:
+            self._numbers[state] = len(self.states)
+            self.states.append(state)
+            self.remaining.append(min(map(self._fewest, state.parses)))
+            transitions: dict[int, list[Parse]] = {}
+            for token, parse in self._moves(state):
+                transitions.setdefault(token, []).append(parse)
+            self._transitions.append(transitions)
+            self.term_tokens.append(frozenset(transitions))
+            self.met.append(max(sum(p.met) for p in state.parses))
+            begun = [p for p in state.parses if p.variant >= 0]
+            self.continuing.append(frozenset(self.variants[p.variant][1].tokens[p.matched] for p in begun))
+        return self._numbers[state]
 
-    def _fewest(self, reading: Reading) -> int:
-        """The fewest tokens with which all is said."""
-        if reading not in self._counted:
-            self._counted[reading] = self._count(reading)
-        return self._counted[reading]
+    def _fewest(self, parse: Parse) -> int:
+        """The fewest tokens that complete all terms."""
+        if parse not in self._remaining_of:
+            self._remaining_of[parse] = self._count(parse)
+        return self._remaining_of[parse]
 
-    def _count(self, reading: Reading) -> int:
-        left = sum((n - met) * size for n, met, size in zip(self.many, reading.met, self.sizes, strict=True))
-        if reading.way < 0:
-            return left
-        term, way = self.ways[reading.way]
-        return left - self.sizes[term] + len(way.tokens) - reading.place
+    def _count(self, parse: Parse) -> int:
+        counts = zip(self.required, parse.met, self.sizes, strict=True)
+        remaining = sum((required - met) * size for required, met, size in counts)
+        if parse.variant < 0:
+            return remaining
+        term, variant = self.variants[parse.variant]
+        return remaining - self.sizes[term] + len(variant.tokens) - parse.matched
 
-    def _best(self, readings: set[Reading]) -> frozenset[Reading]:
-        """Without those that another is ahead of in every respect. Of many those with the least left to say, of each kind some."""
-        ordered = sorted(readings, key=lambda r: (self._fewest(r), [-n for n in r.met], r[1:]))
-        kept: dict[tuple[int, int], list[Reading]] = {}
-        for one in ordered:
-            own = kept.setdefault((one.way, one.place), [])
-            if sum(one.closed == other.closed for other in own) < MOST and not any(
-                _behind(one, other) for other in own
-            ):
-                own.append(one)
-        begun = [one for (way, _), own in kept.items() if way >= 0 for one in own]
-        begun.sort(key=lambda r: (self._fewest(r), r[1:]))
-        return frozenset([*begun[: 4 * MOST], *kept.get((-1, 0), [])])
+    def _prune(self, parses: set[Parse]) -> frozenset[Parse]:
+        """Without parses that another dominates; of each kind only some, those with the fewest remaining tokens."""
+        ordered = sorted(parses, key=lambda p: (self._fewest(p), [-n for n in p.met], p[1:]))
+        kept: dict[tuple[int, int], list[Parse]] = {}
+        for parse in ordered:
+            same = kept.setdefault((parse.variant, parse.matched), [])
+            full = sum(parse.closed == other.closed for other in same) >= MAX_PARSES
+            if not full and not any(_dominated(parse, other) for other in same):
+                same.append(parse)
+        begun = [parse for (variant, _), same in kept.items() if variant >= 0 for parse in same]
+        begun.sort(key=lambda p: (self._fewest(p), p[1:]))
+        return frozenset([*begun[: 4 * MAX_PARSES], *kept.get((-1, 0), [])])
 
-    def _moves(self, standing: Standing) -> Iterator[tuple[int, Reading]]:
-        """Each token that begins a way or goes on with one, and how it is then read."""
-        for reading in standing.readings:
-            for number in self._open(standing, reading) if reading.way < 0 else [reading.way]:
-                term, way = self.ways[number]
-                token = way.tokens[reading.place]
-                if reading.place + 1 < len(way.tokens):
-                    yield token, Reading(reading.met, number, reading.place + 1)
+    def _moves(self, state: ParseState) -> Iterator[tuple[int, Parse]]:
+        """Each token that begins or continues a variant, and the parse after it."""
+        for parse in state.parses:
+            for number in self._startable(state, parse) if parse.variant < 0 else [parse.variant]:
+                term, variant = self.variants[number]
+                token = variant.tokens[parse.matched]
+                if parse.matched + 1 < len(variant.tokens):
+                    yield token, Parse(parse.met, number, parse.matched + 1)
                 else:
-                    met = tuple(n + (i == term) for i, n in enumerate(reading.met))
-                    yield token, Reading(met, closed=way.whole)
+                    met = tuple(n + (i == term) for i, n in enumerate(parse.met))
+                    yield token, Parse(met, closed=variant.whole)
 
-    def _open(self, standing: Standing, reading: Reading) -> Iterator[int]:
-        """The ways that may begin here."""
-        for number, (term, way) in enumerate(self.ways):
-            spoils = reading.closed and self._letter[number]
-            here = not (way.apart and standing.after is not False) and not (way.first and standing.after is not None)
-            if here and not spoils and reading.met[term] < self.many[term]:
+    def _startable(self, state: ParseState, parse: Parse) -> Iterator[int]:
+        """The variants that may begin here."""
+        for number, (term, variant) in enumerate(self.variants):
+            spoils = parse.closed and self._extends[number]
+            misplaced = (variant.inside and state.closes is not False) or (variant.initial and state.closes is not None)
+            if not misplaced and not spoils and parse.met[term] < self.required[term]:
                 yield number
 
 
-def shortest(term: Term) -> int:
-    """The fewest tokens that can say it anywhere."""
-    return min(len(way.tokens) for way in term if not (way.apart or way.first))
+def min_tokens(term: Term) -> int:
+    """The length of the shortest variant that can stand anywhere."""
+    return min(len(variant.tokens) for variant in term if not (variant.inside or variant.initial))
 
 
-def _behind(one: Reading, other: Reading) -> bool:
-    """Whether another has met all that one has, and may go on as freely."""
-    return other.closed <= one.closed and all(a <= b for a, b in zip(one.met, other.met, strict=True))
+def _dominated(parse: Parse, other: Parse) -> bool:
+    """Whether another parse has met at least as much, and may continue as freely."""
+    return other.closed <= parse.closed and all(a <= b for a, b in zip(parse.met, other.met, strict=True))

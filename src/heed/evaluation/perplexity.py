@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from heed.data.batching import DataPosition
-from heed.data.streams import NOTHING, Windows, flat
+from heed.data.streams import IGNORED, Windows, join_lines
 from heed.version import __version__
 from heed.vocabularies.vocabulary import Vocabulary
 from heed.vocabularies.words import Words
@@ -63,13 +63,14 @@ def measure_perplexity(model: nn.Module, subwords: Vocabulary, lines: Sequence[s
 
     Each part but the first starts from the token before it and an empty state, so the result is then a little higher.
     """
-    ids = flat(subwords.encode(lines), subwords.marks.last)
+    ids = join_lines(subwords.encode(lines), subwords.marks.last)
     if not len(ids):
         raise ValueError("the text has no lines: there is nothing to measure")
     if rows < 1:
         raise ValueError(f"rows is {rows}; it must be at least 1")
     rows = min(rows, len(ids))
-    windows = Windows(ids, subwords.marks.last, rows=rows, length=max(1, WINDOW * 4 // rows) if rows > 4 else WINDOW)
+    length = min(max(1, WINDOW * 4 // rows) if rows > 4 else WINDOW, model.config.max_length)
+    windows = Windows(ids, subwords.marks.last, rows=rows, length=length)
     return Perplexity(
         nll=total_nll(model, windows),
         tokens=len(ids),
@@ -96,6 +97,7 @@ def window_nll(model: nn.Module, windows: Windows) -> Iterator[Float[Tensor, "b 
         window = windows.make(DataPosition(0, index)).to(device)
         with torch.inference_mode():  # not around the yield, which would put the caller into inference mode too
             nll = token_nll(model, model.hidden_states(window.tokens, state), window.expected)
+            state = state.detach()
         yield nll
 
 
@@ -106,5 +108,5 @@ def token_nll(model: nn.Module, states: Float[Tensor, "b t dim"], expected: Int[
         logits = model.project(hidden)
         logp = (logits.float() if logits.dtype.itemsize < 4 else logits).log_softmax(dim=-1)
         nll = -logp.gather(1, targets.clamp(min=0)[:, None])[:, 0]
-        chunks.append(nll.masked_fill(targets == NOTHING, 0.0))
+        chunks.append(nll.masked_fill(targets == IGNORED, 0.0))
     return torch.cat(chunks).view(expected.shape)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from heed.data.overlap import Overlap, compare, counts, measure
+from heed.data.overlap import Overlap, bag_counts, overlap, overlap_of_counts
 from heed.evaluation.translation import check
 
 SIGNATURE = "case:lc|words:letters,digits|stem:no|refs:1|mean:documents"
@@ -34,8 +34,8 @@ def score(hypotheses: Sequence[str], references: Sequence[str]) -> Rouge:
 def score_document(hypothesis: str, reference: str) -> tuple[Overlap, Overlap, Overlap]:
     """ROUGE-1, ROUGE-2 and ROUGE-L of one summary."""
     ours, gold = words(hypothesis), words(reference)
-    one, two = (compare(*counts([_ngrams(ours, n), _ngrams(gold, n)])) for n in (1, 2))
-    return one, two, measure(lcs_length(ours, gold), len(ours), len(gold))
+    one, two = (overlap_of_counts(*bag_counts([_ngrams(ours, n), _ngrams(gold, n)])) for n in (1, 2))
+    return one, two, overlap(lcs_length(ours, gold), len(ours), len(gold))
 
 
 def words(text: str) -> list[str]:

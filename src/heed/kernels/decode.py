@@ -1,9 +1,9 @@
-"""A decoder at work, one token a row: what its layers do between and within matrix products, written in Triton for a GPU.
+"""Triton kernels of a decoding step, one token per row.
 
-A step has little to compute and much to wait for. So what a row needs is done where the row is: a norm in the kernel that
-needs it, and for a few rows the matrix products too, each kernel fetching its weights while the one before still works:
-programmatic dependent launch, in which a kernel waits before it touches what others write. AHEAD: the next one may begin
-with this one (1), when this one has little left to do (2), or when it is done (0).
+A step computes little and is bound by latency. So a norm runs inside the kernel that needs it, and for few rows the
+matrix products are kernels too, which load weights while the previous kernel still runs: programmatic dependent launch,
+in which a kernel waits before it reads what others write. PDL: the next kernel may start with this one (1), near its
+end (2), or after it (0).
 """
 
 import triton
@@ -12,32 +12,32 @@ from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
 
 @triton.jit
-def follow(AHEAD: tl.constexpr):
-    """Wait for the kernel before."""
-    if AHEAD == 1:
+def wait_for_previous(PDL: tl.constexpr):
+    """Wait for the previous kernel."""
+    if PDL == 1:
         gdc_launch_dependents()
-    if AHEAD > 0:
+    if PDL > 0:
         gdc_wait()
 
 
 @triton.jit
-def release(AHEAD: tl.constexpr):
-    """Let the next kernel begin."""
-    if AHEAD == 2:
+def launch_next(PDL: tl.constexpr):
+    """Let the next kernel start."""
+    if PDL == 2:
         gdc_launch_dependents()
 
 
 @triton.jit
-def normed(x, there, gain_at, shift_at, k, eps, DIM: tl.constexpr):
-    """Mean 0 and variance 1, then gain and shift."""
-    x = tl.where(there, x - tl.sum(x, axis=0) / DIM, 0.0)
+def layer_norm(x, mask, norm_weight_ptr, norm_bias_ptr, k, eps, DIM: tl.constexpr):
+    """Layer norm of one row."""
+    x = tl.where(mask, x - tl.sum(x, axis=0) / DIM, 0.0)
     x = x / tl.sqrt(tl.sum(x * x, axis=0) / DIM + eps)
-    gain = tl.load(gain_at + k, mask=there, other=0.0)
-    return x * gain + tl.load(shift_at + k, mask=there, other=0.0)
+    weight = tl.load(norm_weight_ptr + k, mask=mask, other=0.0)
+    return x * weight + tl.load(norm_bias_ptr + k, mask=mask, other=0.0)
 
 
 @triton.jit
-def bent(x, ACTIVATION: tl.constexpr):
+def activate(x, ACTIVATION: tl.constexpr):
     if ACTIVATION == "relu":
         x = tl.maximum(x, 0.0)
     if ACTIVATION == "gelu":
@@ -49,168 +49,170 @@ def bent(x, ACTIVATION: tl.constexpr):
 
 @triton.jit(do_not_specialize=["beams"])
 def embed(
-    tokens_at, places_at, table_at, waves_at, out_at, scale, beams,
-    DIM: tl.constexpr, WIDTH: tl.constexpr, AHEAD: tl.constexpr,
+    tokens_ptr, positions_ptr, table_ptr, position_table_ptr, out_ptr, scale, beams,
+    DIM: tl.constexpr, BLOCK: tl.constexpr, PDL: tl.constexpr,
 ):  # fmt: skip
-    """A token times `scale`, and its place."""
-    follow(AHEAD)
-    row, k = tl.program_id(0), tl.arange(0, WIDTH)
-    token, place = tl.load(tokens_at + row).to(tl.int64), tl.load(places_at + row // beams).to(tl.int64)
-    x = tl.load(table_at + token * DIM + k, mask=k < DIM, other=0.0).to(tl.float32) * scale
-    x += tl.load(waves_at + place * DIM + k, mask=k < DIM, other=0.0)
-    release(AHEAD)
-    tl.store(out_at + row.to(tl.int64) * DIM + k, x, mask=k < DIM)
+    """The embedding of a token times `scale`, plus that of its position."""
+    wait_for_previous(PDL)
+    row, k = tl.program_id(0), tl.arange(0, BLOCK)
+    token, position = tl.load(tokens_ptr + row).to(tl.int64), tl.load(positions_ptr + row // beams).to(tl.int64)
+    x = tl.load(table_ptr + token * DIM + k, mask=k < DIM, other=0.0).to(tl.float32) * scale
+    x += tl.load(position_table_ptr + position * DIM + k, mask=k < DIM, other=0.0)
+    launch_next(PDL)
+    tl.store(out_ptr + row.to(tl.int64) * DIM + k, x, mask=k < DIM)
 
 
 @triton.jit
-def settle(
-    base_at, more_at, gain_at, shift_at, kept_at, out_at, eps,
-    MORE: tl.constexpr, NORM: tl.constexpr, KEEP: tl.constexpr, DIM: tl.constexpr, WIDTH: tl.constexpr,
-    AHEAD: tl.constexpr,
+def add_norm(
+    residual_ptr, pending_ptr, norm_weight_ptr, norm_bias_ptr, residual_out_ptr, out_ptr, eps,
+    PENDING: tl.constexpr, NORM: tl.constexpr, STORE_RESIDUAL: tl.constexpr, DIM: tl.constexpr, BLOCK: tl.constexpr,
+    PDL: tl.constexpr,
 ):  # fmt: skip
-    """What is still to be added is added, and the sum normed: for the next matrix, and for the next sum.
+    """Add the pending output of a sublayer to the residual, and norm the sum for the next matrix.
 
-    KEEP: the next sum is of the sum (1), of the normed (2), or of nothing (0).
+    STORE_RESIDUAL: the next residual is the sum (1), the normed sum (2), or not needed (0).
     """
-    follow(AHEAD)
-    k = tl.arange(0, WIDTH)
-    there, at = k < DIM, tl.program_id(0).to(tl.int64) * DIM + k
-    x = tl.load(base_at + at, mask=there, other=0.0)
-    if MORE:
-        x += tl.load(more_at + at, mask=there, other=0.0).to(tl.float32)
-    release(AHEAD)
-    if KEEP == 1:
-        tl.store(kept_at + at, x, mask=there)
+    wait_for_previous(PDL)
+    k = tl.arange(0, BLOCK)
+    mask, offsets = k < DIM, tl.program_id(0).to(tl.int64) * DIM + k
+    x = tl.load(residual_ptr + offsets, mask=mask, other=0.0)
+    if PENDING:
+        x += tl.load(pending_ptr + offsets, mask=mask, other=0.0).to(tl.float32)
+    launch_next(PDL)
+    if STORE_RESIDUAL == 1:
+        tl.store(residual_out_ptr + offsets, x, mask=mask)
     if NORM:
-        x = normed(x, there, gain_at, shift_at, k, eps, DIM)
-    if KEEP == 2:
-        tl.store(kept_at + at, x, mask=there)
-    tl.store(out_at + at, x.to(out_at.dtype.element_ty), mask=there)
+        x = layer_norm(x, mask, norm_weight_ptr, norm_bias_ptr, k, eps, DIM)
+    if STORE_RESIDUAL == 2:
+        tl.store(residual_out_ptr + offsets, x, mask=mask)
+    tl.store(out_ptr + offsets, x.to(out_ptr.dtype.element_ty), mask=mask)
 
 
 @triton.jit
-def vector(
-    x_at, w_at, bias_at, gain_at, shift_at, base_at, kept_at, out_at, columns, eps,
-    BIAS: tl.constexpr, NORM: tl.constexpr, KEEP: tl.constexpr, ADD: tl.constexpr, ACTIVATION: tl.constexpr,
-    DIM: tl.constexpr, WIDTH: tl.constexpr, COLUMNS: tl.constexpr, AHEAD: tl.constexpr,
+def matvec(
+    x_ptr, w_ptr, bias_ptr, norm_weight_ptr, norm_bias_ptr, residual_ptr, residual_out_ptr, out_ptr, columns, eps,
+    BIAS: tl.constexpr, NORM: tl.constexpr, STORE_RESIDUAL: tl.constexpr, ADD: tl.constexpr, ACTIVATION: tl.constexpr,
+    DIM: tl.constexpr, BLOCK: tl.constexpr, BLOCK_N: tl.constexpr, PDL: tl.constexpr,
 ):  # fmt: skip
-    """One row times a matrix: normed before, bent or added to `base` after."""
-    n, k = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS), tl.arange(0, WIDTH)
-    row, there, exists = tl.program_id(1), k < DIM, n < columns
-    w = tl.load(w_at + n[:, None] * DIM + k[None, :], mask=exists[:, None] & there[None, :], other=0.0)
-    follow(AHEAD)
-    x = tl.load(x_at + row * DIM + k, mask=there, other=0.0).to(tl.float32)
+    """One row times a matrix, with an optional norm before, and an activation or a residual sum after."""
+    n, k = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N), tl.arange(0, BLOCK)
+    row, mask, column_mask = tl.program_id(1), k < DIM, n < columns
+    w = tl.load(w_ptr + n[:, None] * DIM + k[None, :], mask=column_mask[:, None] & mask[None, :], other=0.0)
+    wait_for_previous(PDL)
+    x = tl.load(x_ptr + row * DIM + k, mask=mask, other=0.0).to(tl.float32)
     if NORM:
-        x = normed(x, there, gain_at, shift_at, k, eps, DIM)
-        if KEEP and tl.program_id(0) == 0:
-            tl.store(kept_at + row * DIM + k, x, mask=there)
-    release(AHEAD)
+        x = layer_norm(x, mask, norm_weight_ptr, norm_bias_ptr, k, eps, DIM)
+        if STORE_RESIDUAL and tl.program_id(0) == 0:
+            tl.store(residual_out_ptr + row * DIM + k, x, mask=mask)
+    launch_next(PDL)
     y = tl.sum(w.to(tl.float32) * x[None, :], axis=1)
     if BIAS:
-        y += tl.load(bias_at + n, mask=exists, other=0.0).to(tl.float32)
-    y = bent(y, ACTIVATION)
+        y += tl.load(bias_ptr + n, mask=column_mask, other=0.0).to(tl.float32)
+    y = activate(y, ACTIVATION)
     if ADD:
-        y += tl.load(base_at + row * columns + n, mask=exists, other=0.0)
-    tl.store(out_at + row * columns + n, y.to(out_at.dtype.element_ty), mask=exists)
+        y += tl.load(residual_ptr + row * columns + n, mask=column_mask, other=0.0)
+    tl.store(out_ptr + row * columns + n, y.to(out_ptr.dtype.element_ty), mask=column_mask)
 
 
 @triton.jit(do_not_specialize=["rows"])
-def tile(
-    x_at, w_at, bias_at, base_at, out_at, rows, columns,
-    ADD: tl.constexpr, ACTIVATION: tl.constexpr, DIM: tl.constexpr, STEP: tl.constexpr, ROWS: tl.constexpr,
-    COLUMNS: tl.constexpr, AHEAD: tl.constexpr,
+def matmul(
+    x_ptr, w_ptr, bias_ptr, residual_ptr, out_ptr, rows, columns,
+    ADD: tl.constexpr, ACTIVATION: tl.constexpr, DIM: tl.constexpr, BLOCK_K: tl.constexpr, BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr, PDL: tl.constexpr,
 ):  # fmt: skip
-    """Some rows times a matrix, STEP of its depth at a time; then bent, or added to `base`."""
-    n, r = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS), tl.program_id(1) * ROWS + tl.arange(0, ROWS)
-    k, some, asked = tl.arange(0, STEP), n < columns, r < rows
-    w = tl.load(w_at + n[:, None] * DIM + k[None, :], mask=some[:, None] & (k < DIM)[None, :], other=0.0)
-    bias = tl.load(bias_at + n, mask=some, other=0.0).to(tl.float32)
-    follow(AHEAD)
-    x = tl.load(x_at + r[:, None] * DIM + k[None, :], mask=asked[:, None] & (k < DIM)[None, :], other=0.0)
+    """Some rows times a matrix, then an activation or a residual sum."""
+    n, r = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N), tl.program_id(1) * BLOCK_M + tl.arange(0, BLOCK_M)
+    k, column_mask, row_mask = tl.arange(0, BLOCK_K), n < columns, r < rows
+    w = tl.load(w_ptr + n[:, None] * DIM + k[None, :], mask=column_mask[:, None] & (k < DIM)[None, :], other=0.0)
+    bias = tl.load(bias_ptr + n, mask=column_mask, other=0.0).to(tl.float32)
+    wait_for_previous(PDL)
+    x = tl.load(x_ptr + r[:, None] * DIM + k[None, :], mask=row_mask[:, None] & (k < DIM)[None, :], other=0.0)
     y = tl.dot(x, tl.trans(w), input_precision="ieee")
-    for start in range(STEP, DIM, STEP):
-        at = start + k
-        more = tl.load(x_at + r[:, None] * DIM + at[None, :], mask=asked[:, None] & (at < DIM)[None, :], other=0.0)
-        next_w = tl.load(w_at + n[:, None] * DIM + at[None, :], mask=some[:, None] & (at < DIM)[None, :], other=0.0)
-        y += tl.dot(more, tl.trans(next_w), input_precision="ieee")
-    release(AHEAD)
-    out, there = r[:, None] * columns + n[None, :], asked[:, None] & some[None, :]
-    y = bent(y + bias[None, :], ACTIVATION)
+    for start in range(BLOCK_K, DIM, BLOCK_K):
+        depth = start + k
+        inside = (depth < DIM)[None, :]
+        next_x = tl.load(x_ptr + r[:, None] * DIM + depth[None, :], mask=row_mask[:, None] & inside, other=0.0)
+        next_w = tl.load(w_ptr + n[:, None] * DIM + depth[None, :], mask=column_mask[:, None] & inside, other=0.0)
+        y += tl.dot(next_x, tl.trans(next_w), input_precision="ieee")
+    launch_next(PDL)
+    offsets, mask = r[:, None] * columns + n[None, :], row_mask[:, None] & column_mask[None, :]
+    y = activate(y + bias[None, :], ACTIVATION)
     if ADD:
-        y += tl.load(base_at + out, mask=there, other=0.0)
-    tl.store(out_at + out, y.to(out_at.dtype.element_ty), mask=there)
+        y += tl.load(residual_ptr + offsets, mask=mask, other=0.0)
+    tl.store(out_ptr + offsets, y.to(out_ptr.dtype.element_ty), mask=mask)
 
 
 @triton.jit
-def attend_own(
-    qkv_at, keys_at, lineage_at, said_at, done_at, out_at, longest, scale,
-    BEAMS: tl.constexpr, DIM: tl.constexpr, WIDTH: tl.constexpr, PLACES: tl.constexpr, AHEAD: tl.constexpr,
+def self_attention(
+    qkv_ptr, keys_ptr, ancestors_ptr, generated_ptr, done_ptr, out_ptr, max_length, scale,
+    BEAMS: tl.constexpr, DIM: tl.constexpr, HEAD_DIM: tl.constexpr, BLOCK_KEYS: tl.constexpr, PDL: tl.constexpr,
 ):  # fmt: skip
-    """One beam over its past, which stands where `lineage` says, and over itself; its own key stays in its own row."""
-    follow(AHEAD)
-    row, head, d = tl.program_id(0), tl.program_id(1), tl.arange(0, WIDTH)
+    """One beam over its past and itself. `ancestors` tells which beam holds the keys of each past position."""
+    wait_for_previous(PDL)
+    row, head, d = tl.program_id(0), tl.program_id(1), tl.arange(0, HEAD_DIM)
     sentence = row // BEAMS
-    if tl.load(done_at + sentence) == 0:
-        said, own = tl.load(said_at + sentence), qkv_at + row.to(tl.int64) * 3 * DIM + head * WIDTH + d
-        q, k, v = tl.load(own).to(tl.float32) * scale, tl.load(own + DIM), tl.load(own + 2 * DIM)
-        mine = keys_at + (row.to(tl.int64) * longest + said) * 2 * DIM + head * WIDTH + d
-        tl.store(mine, k)
-        tl.store(mine + DIM, v)
-        top, mixed = tl.sum(q * k.to(tl.float32), axis=0), v.to(tl.float32)
-        total = tl.exp(top - top)
-        for start in range(0, said, PLACES):
-            place = start + tl.arange(0, PLACES)
-            there = place < said
-            whose = row + tl.zeros([PLACES], tl.int32)
+    if tl.load(done_ptr + sentence) == 0:
+        generated, q_ptr = tl.load(generated_ptr + sentence), qkv_ptr + row.to(tl.int64) * 3 * DIM + head * HEAD_DIM + d
+        q, k, v = tl.load(q_ptr).to(tl.float32) * scale, tl.load(q_ptr + DIM), tl.load(q_ptr + 2 * DIM)
+        cached_ptr = keys_ptr + (row.to(tl.int64) * max_length + generated) * 2 * DIM + head * HEAD_DIM + d
+        tl.store(cached_ptr, k)
+        tl.store(cached_ptr + DIM, v)
+        maximum, out = tl.sum(q * k.to(tl.float32), axis=0), v.to(tl.float32)
+        total = tl.exp(maximum - maximum)
+        for start in range(0, generated, BLOCK_KEYS):
+            position = start + tl.arange(0, BLOCK_KEYS)
+            mask = position < generated
+            beam_row = row + tl.zeros([BLOCK_KEYS], tl.int32)
             if BEAMS > 1:
-                whose = sentence * BEAMS + tl.load(lineage_at + row * longest + place, mask=there, other=0)
-            at = keys_at + ((whose.to(tl.int64) * longest + place) * 2 * DIM)[:, None] + head * WIDTH + d[None, :]
-            keys = tl.load(at, mask=there[:, None], other=0.0)
-            values = tl.load(at + DIM, mask=there[:, None], other=0.0)
-            scores = tl.where(there, tl.sum(q[None, :] * keys.to(tl.float32), axis=1), float("-inf"))
-            higher = tl.maximum(top, tl.max(scores, axis=0))
-            fade, raised = tl.exp(top - higher), tl.exp(scores - higher)
-            total = total * fade + tl.sum(raised, axis=0)
-            mixed = mixed * fade + tl.sum(raised[:, None] * values.to(tl.float32), axis=0)
-            top = higher
-        release(AHEAD)
-        tl.store(out_at + row.to(tl.int64) * DIM + head * WIDTH + d, (mixed / total).to(out_at.dtype.element_ty))
+                beam_row = sentence * BEAMS + tl.load(ancestors_ptr + row * max_length + position, mask=mask, other=0)
+            offsets = (beam_row.to(tl.int64) * max_length + position) * 2 * DIM
+            key_ptr = keys_ptr + offsets[:, None] + head * HEAD_DIM + d[None, :]
+            keys = tl.load(key_ptr, mask=mask[:, None], other=0.0)
+            values = tl.load(key_ptr + DIM, mask=mask[:, None], other=0.0)
+            scores = tl.where(mask, tl.sum(q[None, :] * keys.to(tl.float32), axis=1), float("-inf"))
+            new_maximum = tl.maximum(maximum, tl.max(scores, axis=0))
+            rescale, weights = tl.exp(maximum - new_maximum), tl.exp(scores - new_maximum)
+            total = total * rescale + tl.sum(weights, axis=0)
+            out = out * rescale + tl.sum(weights[:, None] * values.to(tl.float32), axis=0)
+            maximum = new_maximum
+        launch_next(PDL)
+        tl.store(out_ptr + row.to(tl.int64) * DIM + head * HEAD_DIM + d, (out / total).to(out_ptr.dtype.element_ty))
 
 
 @triton.jit
-def attend(
-    q_at, keys_at, starts_at, lengths_at, done_at, out_at, q_stride, stride, scale,
-    BEAMS: tl.constexpr, ROWS: tl.constexpr, DIM: tl.constexpr, WIDTH: tl.constexpr, PLACES: tl.constexpr,
-    AHEAD: tl.constexpr,
+def packed_attention(
+    q_ptr, keys_ptr, starts_ptr, lengths_ptr, done_ptr, out_ptr, q_stride, stride, scale,
+    BEAMS: tl.constexpr, BLOCK_Q: tl.constexpr, DIM: tl.constexpr, HEAD_DIM: tl.constexpr, BLOCK_KEYS: tl.constexpr,
+    PDL: tl.constexpr,
 ):  # fmt: skip
-    """All beams of a sentence over its source, of which the keys are read once; without BEAMS, the source over itself.
+    """All beams of a sentence over its source, whose keys are read once; with BEAMS 0, the source over itself.
 
-    Sources are end to end. Values stand behind their keys.
+    Sources are packed. The values of a token follow its keys.
     """
-    follow(AHEAD)
+    wait_for_previous(PDL)
     sentence, head = tl.program_id(0), tl.program_id(1)
-    start, length = tl.load(starts_at + sentence), tl.load(lengths_at + sentence)
-    first, asking = start, length
+    start, length = tl.load(starts_ptr + sentence), tl.load(lengths_ptr + sentence)
+    first, queries = start, length
     if BEAMS > 0:
-        first, asking = sentence * BEAMS, tl.where(tl.load(done_at + sentence) == 0, BEAMS, 0)
-    query, d = tl.program_id(2) * ROWS + tl.arange(0, ROWS), tl.arange(0, WIDTH)
-    if tl.program_id(2) * ROWS < asking:
-        row, exists = (first + query).to(tl.int64)[:, None], (query < asking)[:, None]
-        q = tl.load(q_at + row * q_stride + head * WIDTH + d[None, :], mask=exists, other=0.0)
-        top = tl.full([ROWS], float("-inf"), tl.float32)
-        total, mixed = tl.zeros([ROWS], tl.float32), tl.zeros([ROWS, WIDTH], tl.float32)
-        for begin in range(0, length, PLACES):
-            place = begin + tl.arange(0, PLACES)
-            there = (place < length)[:, None]
-            at = keys_at + (start + place).to(tl.int64)[:, None] * stride + head * WIDTH + d[None, :]
-            k, v = tl.load(at, mask=there, other=0.0), tl.load(at + DIM, mask=there, other=0.0)
+        first, queries = sentence * BEAMS, tl.where(tl.load(done_ptr + sentence) == 0, BEAMS, 0)
+    query, d = tl.program_id(2) * BLOCK_Q + tl.arange(0, BLOCK_Q), tl.arange(0, HEAD_DIM)
+    if tl.program_id(2) * BLOCK_Q < queries:
+        row, query_mask = (first + query).to(tl.int64)[:, None], (query < queries)[:, None]
+        q = tl.load(q_ptr + row * q_stride + head * HEAD_DIM + d[None, :], mask=query_mask, other=0.0)
+        maximum = tl.full([BLOCK_Q], float("-inf"), tl.float32)
+        total, out = tl.zeros([BLOCK_Q], tl.float32), tl.zeros([BLOCK_Q, HEAD_DIM], tl.float32)
+        for begin in range(0, length, BLOCK_KEYS):
+            position = begin + tl.arange(0, BLOCK_KEYS)
+            mask = (position < length)[:, None]
+            key_ptr = keys_ptr + (start + position).to(tl.int64)[:, None] * stride + head * HEAD_DIM + d[None, :]
+            k, v = tl.load(key_ptr, mask=mask, other=0.0), tl.load(key_ptr + DIM, mask=mask, other=0.0)
             scores = tl.dot(q, tl.trans(k), input_precision="ieee") * scale
-            scores = tl.where((place < length)[None, :], scores, float("-inf"))
-            higher = tl.maximum(top, tl.max(scores, axis=1))
-            fade, raised = tl.exp(top - higher), tl.exp(scores - higher[:, None])
-            total = total * fade + tl.sum(raised, axis=1)
-            mixed = mixed * fade[:, None] + tl.dot(raised.to(v.dtype), v, input_precision="ieee")
-            top = higher
-        release(AHEAD)
-        mixed = (mixed / total[:, None]).to(out_at.dtype.element_ty)
-        tl.store(out_at + row * DIM + head * WIDTH + d[None, :], mixed, mask=exists)
+            scores = tl.where((position < length)[None, :], scores, float("-inf"))
+            new_maximum = tl.maximum(maximum, tl.max(scores, axis=1))
+            rescale, weights = tl.exp(maximum - new_maximum), tl.exp(scores - new_maximum[:, None])
+            total = total * rescale + tl.sum(weights, axis=1)
+            out = out * rescale[:, None] + tl.dot(weights.to(v.dtype), v, input_precision="ieee")
+            maximum = new_maximum
+        launch_next(PDL)
+        out = (out / total[:, None]).to(out_ptr.dtype.element_ty)
+        tl.store(out_ptr + row * DIM + head * HEAD_DIM + d[None, :], out, mask=query_mask)

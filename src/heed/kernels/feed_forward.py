@@ -1,8 +1,8 @@
-"""A feed-forward network with ReLU, forward and back, for training on a GPU: the way back through its last layer is one product.
+"""A feed-forward network with ReLU for training on a GPU, with a fused backward pass.
 
-d @ down.weight, the slope of the activation, what its dropout has left out and the sums for the bias before it: each tile
-of the product does all of that before it is written. So the gradient between the two layers is written once and never read
-for it. (With ReLU a slope is told by what came out, and so is what dropout has left out.)
+One kernel computes d @ down.weight and, before it writes a tile, applies the gradient of ReLU and dropout and sums the
+columns for the bias gradient: the hidden gradient is written once and not read again. The hidden activations alone tell
+the derivative of ReLU and what dropout has dropped.
 """
 
 from typing import Any
@@ -12,106 +12,107 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from heed.kernels.gradient_buffers import claim
-from heed.kernels.linear import RELU, back, bent, to_weight
-from heed.kernels.reduce import folded
-from heed.kernels.residual_norm import chance
+from heed.kernels.gradient_buffers import claim_buffer
+from heed.kernels.linear import RELU, activate, input_gradient, weight_gradient
+from heed.kernels.reduce import column_sums
+from heed.kernels.residual_norm import draw_seed
 
-# `each`: programs a multiprocessor; with two of them the end of one tile hides behind the product of another
-TILE = {"tall": 128, "wide": 128, "deep": 64, "group": 8, "stages": 3, "warps": 4, "each": 2}
-
-
-@triton.jit
-def _place(number, down, across, GROUP: tl.constexpr):
-    """Which tile is whose: by GROUP rows of tiles, so that what neighbours read is in the second cache."""
-    each = GROUP * across
-    first = number // each * GROUP
-    tall = tl.minimum(down - first, GROUP)
-    return first + number % each % tall, number % each // tall
+# Two programs per multiprocessor: the epilogue of one tile overlaps with the product of another.
+TILE = {"block_m": 128, "block_n": 128, "block_k": 64, "group_m": 8, "stages": 3, "warps": 4, "programs_per_sm": 2}
 
 
 @triton.jit
-def _ended(total, y_by, out_by, parts_at, grown, i, j, WIDTH, TALL: tl.constexpr, WIDE: tl.constexpr):
-    """What is left of a tile is written, and the sums of its columns."""
-    total = tl.where(y_by.load([i * TALL, j * WIDE]) > 0, total * grown, 0.0)
-    out_by.store([i * TALL, j * WIDE], total.to(out_by.dtype))
-    column = j * WIDE + tl.arange(0, WIDE)
-    tl.store(parts_at + i * WIDTH + column, tl.sum(total, axis=0), mask=column < WIDTH)
+def _tile_index(number, down, across, GROUP_M: tl.constexpr):
+    """Row and column of a tile, in groups of GROUP_M rows: neighbouring programs share inputs in the L2 cache."""
+    group_tiles = GROUP_M * across
+    first = number // group_tiles * GROUP_M
+    group_rows = tl.minimum(down - first, GROUP_M)
+    return first + number % group_tiles % group_rows, number % group_tiles // group_rows
+
+
+@triton.jit
+def _store_tile(x, y_desc, out_desc, partials_ptr, keep_scale, i, j, N, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
+    """Apply the gradient of ReLU and dropout; store the tile and its column sums."""
+    x = tl.where(y_desc.load([i * BLOCK_M, j * BLOCK_N]) > 0, x * keep_scale, 0.0)
+    out_desc.store([i * BLOCK_M, j * BLOCK_N], x.to(out_desc.dtype))
+    column = j * BLOCK_N + tl.arange(0, BLOCK_N)
+    tl.store(partials_ptr + i * N + column, tl.sum(x, axis=0), mask=column < N)
 
 
 @triton.jit
 def _backward(
-    d_by, w_by, y_by, out_by, parts_at, grown, rows, WIDTH, DEPTH,
-    TALL: tl.constexpr, WIDE: tl.constexpr, DEEP: tl.constexpr, GROUP: tl.constexpr,
+    d_desc, w_desc, y_desc, out_desc, partials_ptr, keep_scale, rows, N, K,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
 ):  # fmt: skip
-    """Tile after tile of (d @ w) where y > 0, times `grown`, by the chip's copy engine; each is written in two halves."""
-    down, across = tl.cdiv(rows, TALL), tl.cdiv(WIDTH, WIDE)
-    HALF: tl.constexpr = WIDE // 2
+    """(d @ w) where y > 0, times `keep_scale`: a persistent kernel with TMA that stores tiles in two halves."""
+    down, across = tl.cdiv(rows, BLOCK_M), tl.cdiv(N, BLOCK_N)
+    HALF: tl.constexpr = BLOCK_N // 2
     for number in tl.range(tl.program_id(0), down * across, tl.num_programs(0)):
-        i, j = _place(number, down, across, GROUP)
-        total = tl.zeros((TALL, WIDE), tl.float32)
-        for first in range(0, DEPTH, DEEP):
-            total = tl.dot(d_by.load([i * TALL, first]), w_by.load([first, j * WIDE]), total)
-        left, right = tl.split(tl.permute(tl.reshape(total, (TALL, 2, HALF)), (0, 2, 1)))
-        _ended(left, y_by, out_by, parts_at, grown, i, 2 * j, WIDTH, TALL, HALF)
-        _ended(right, y_by, out_by, parts_at, grown, i, 2 * j + 1, WIDTH, TALL, HALF)
+        i, j = _tile_index(number, down, across, GROUP_M)
+        total = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+        for first in range(0, K, BLOCK_K):
+            total = tl.dot(d_desc.load([i * BLOCK_M, first]), w_desc.load([first, j * BLOCK_N]), total)
+        left, right = tl.split(tl.permute(tl.reshape(total, (BLOCK_M, 2, HALF)), (0, 2, 1)))
+        _store_tile(left, y_desc, out_desc, partials_ptr, keep_scale, i, 2 * j, N, BLOCK_M, HALF)
+        _store_tile(right, y_desc, out_desc, partials_ptr, keep_scale, i, 2 * j + 1, N, BLOCK_M, HALF)
 
 
-def engine(x: Tensor) -> bool:
-    """Whether the card that x is on has a copy engine, and room for tiles; later ones were not tried."""
+def has_tma(x: Tensor) -> bool:
+    """Whether the GPU of x has TMA and enough shared memory for the tiles. Newer GPUs than Hopper were not tried."""
     return not x.is_cuda or (not torch.version.hip and torch.cuda.get_device_capability(x.device)[0] == 9)
 
 
-def takes(down: Tensor) -> bool:
-    """Whether the card has that engine and room for the tiles, and all rows begin at multiples of 16 bytes, as it wants."""
-    return engine(down) and down.data_ptr() % 16 == 0 and not any(size * down.itemsize % 16 for size in down.shape)
+def supports(down: Tensor) -> bool:
+    """Whether the GPU has TMA and all rows start at multiples of 16 bytes, as TMA requires."""
+    return has_tma(down) and down.data_ptr() % 16 == 0 and not any(size * down.itemsize % 16 for size in down.shape)
 
 
-def through(d: Tensor, down: Tensor, y: Tensor, grown: float = 1.0) -> tuple[Tensor, Tensor]:
-    """(d @ down) where y > 0, times `grown`; and the sums of its columns, in parts (tiles, width)."""
+def hidden_gradient(d: Tensor, down: Tensor, y: Tensor, keep_scale: float = 1.0) -> tuple[Tensor, Tensor]:
+    """(d @ down) where y > 0, times `keep_scale`; and its column sums, as partial sums (tiles, width)."""
     from triton.tools.tensor_descriptor import TensorDescriptor
 
     (rows, depth), width = d.shape, down.shape[1]
-    tall, wide, deep = TILE["tall"], TILE["wide"], TILE["deep"]
-    out, tiles = torch.empty_like(y), triton.cdiv(rows, tall)
-    parts = d.new_empty(tiles, width, dtype=torch.float32)
-    shapes = ((d, [tall, deep]), (down, [deep, wide]), (y, [tall, wide // 2]), (out, [tall, wide // 2]))
-    programs = min(tiles * triton.cdiv(width, wide), TILE["each"] * multiprocessors(d.device))
+    block_m, block_n, block_k = TILE["block_m"], TILE["block_n"], TILE["block_k"]
+    out, tiles = torch.empty_like(y), triton.cdiv(rows, block_m)
+    partials = d.new_empty(tiles, width, dtype=torch.float32)
+    shapes = ((d, [block_m, block_k]), (down, [block_k, block_n]), *((x, [block_m, block_n // 2]) for x in (y, out)))
+    programs = min(tiles * triton.cdiv(width, block_n), TILE["programs_per_sm"] * multiprocessors(d.device))
     _backward[(programs,)](
-        *(TensorDescriptor.from_tensor(own, shape) for own, shape in shapes), parts, grown, rows, width, depth,
-        TALL=tall, WIDE=wide, DEEP=deep, GROUP=TILE["group"], num_stages=TILE["stages"], num_warps=TILE["warps"],
+        *(TensorDescriptor.from_tensor(*pair) for pair in shapes), partials, keep_scale, rows, width, depth,
+        BLOCK_M=block_m, BLOCK_N=block_n, BLOCK_K=block_k, GROUP_M=TILE["group_m"],
+        num_stages=TILE["stages"], num_warps=TILE["warps"],
     )  # fmt: skip
-    return out, parts
+    return out, partials
 
 
 def multiprocessors(device: torch.device) -> int:
     return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 1
 
 
-class _Hidden(torch.autograd.Function):
-    """Both layers, but for the last bias; and the input again for whoever else needs it."""
+class _FeedForward(torch.autograd.Function):
+    """Both layers without the last bias; and the input again, as in kernels/linear.py."""
 
     @staticmethod
     def forward(ctx: Any, x, up, bias, down, dropout: float):
-        seed, share, grown = chance(dropout, x.device)
+        seed, threshold, keep_scale = draw_seed(dropout, x.device)
         y = torch._addmm_activation(bias, x, up.T)
         if seed is not None:
-            y = bent(y, RELU, seed, share, grown)
+            y = activate(y, RELU, seed, threshold, keep_scale)
         ctx.save_for_backward(x, up, y, down)
-        ctx.grown, ctx.memory = grown, [claim(own) for own in (up, bias, down)]
+        ctx.keep_scale, ctx.buffers = keep_scale, [claim_buffer(part) for part in (up, bias, down)]
         ctx.set_materialize_grads(False)
         return y @ down.T, x
 
     @staticmethod
-    def backward(ctx: Any, d, more):
+    def backward(ctx: Any, d, x_grad):
         x, up, y, down = ctx.saved_tensors
         d = d.contiguous()
-        inner, parts = through(d, down, y, ctx.grown)
-        to_down, to_up = to_weight(d, y, ctx.memory[2]), to_weight(inner, x, ctx.memory[0])
-        (to_bias,) = folded(parts[None], ctx.memory[1:2], d.dtype)
-        return back(inner, up, more), to_up, to_bias, to_down, None
+        pre_grad, partials = hidden_gradient(d, down, y, ctx.keep_scale)
+        down_grad, up_grad = weight_gradient(d, y, ctx.buffers[2]), weight_gradient(pre_grad, x, ctx.buffers[0])
+        (bias_grad,) = column_sums(partials[None], ctx.buffers[1:2], d.dtype)
+        return input_gradient(pre_grad, up, x_grad), up_grad, bias_grad, down_grad, None
 
 
-def hidden(x: Tensor, up: torch.nn.Linear, down: torch.nn.Linear, dropout: float = 0.0) -> tuple[Tensor, Tensor]:
-    """down(dropout(relu(up(x)))) without the last bias; and x: use that one from there on."""
-    return _Hidden.apply(x, up.weight, up.bias, down.weight, dropout)
+def feed_forward(x: Tensor, up: torch.nn.Linear, down: torch.nn.Linear, dropout: float = 0.0) -> tuple[Tensor, Tensor]:
+    """down(dropout(relu(up(x)))) without the last bias, and x: later uses must take the returned one."""
+    return _FeedForward.apply(x, up.weight, up.bias, down.weight, dropout)

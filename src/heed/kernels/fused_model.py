@@ -1,4 +1,4 @@
-"""An encoder-decoder for training on a GPU: the same model, of swifter parts (nn/fused_stack.py)."""
+"""An encoder-decoder for training on a GPU: the same model with fused layers (kernels/fused_stack.py)."""
 
 import copy
 from functools import partial
@@ -9,61 +9,63 @@ from jaxtyping import Int
 from torch import Tensor, nn
 
 from heed.kernels import fused_stack
-from heed.models.encoder_decoder import EncoderDecoder
-from heed.nn.packing import Borders
-from heed.nn.positions import Sinusoidal
+from heed.nn.capabilities import declares
+from heed.nn.packing import SequenceOffsets
+from heed.nn.positions import Sinusoidal, SinusoidalHalves
 
 
 def supports_packing(model: nn.Module) -> bool:
-    """Whether a model can take sentences end to end."""
-    return isinstance(model, EncoderDecoder) and fused_stack.supports_packing(model)
+    """Whether a model can train on packed sequences."""
+    return declares(model, "packed") and fused_stack.supports_packing(model)
 
 
 def supports(model: nn.Module) -> bool:
-    """Whether a model is one that `use_fused_layers` knows."""
-    return isinstance(model, EncoderDecoder) and fused_stack.supports(model)
+    """Whether `use_fused_layers` can take a model."""
+    if not declares(model, "fused") or not fused_stack.supports(model):
+        return False
+    return all(norm is None or type(norm) is nn.LayerNorm for norm in (model.norm, model.source_norm))
 
 
-def use_fused_layers(model: EncoderDecoder) -> None:
-    """Exchange the parts of a model that `supports`; its weights stay where they are."""
+def use_fused_layers(model: nn.Module) -> None:
+    """Replace the layers and the embedding of a model that `supports` accepts; its weights stay."""
     fused_stack.use_fused_layers(model)
     positions = {type(part) for part in (model.positions, model.source_positions) if part is not None}
-    if all(issubclass(kind, Sinusoidal) for kind in positions) and model.norm is None and model.source_norm is None:
-        model._places, model._embed = _which, partial(_embedded, model)
+    if positions <= {Sinusoidal, SinusoidalHalves} and model.norm is None and model.source_norm is None:
+        model._places, model._embed = _positions, partial(_embed_fused, model)
     else:
-        model._embed = partial(_normed, model)
+        model._embed = partial(_embed, model)
 
 
-def half_precision_copy(model: EncoderDecoder, dtype: torch.dtype = torch.bfloat16) -> EncoderDecoder:
-    """A rounded copy of a model that `supports`, to be listened to: it learns nothing and drops nothing."""
-    own = copy.deepcopy(model).requires_grad_(False)
-    exact = fused_stack.exact(own)
-    for weight in own.parameters():
+def half_precision_copy(model: nn.Module, dtype: torch.dtype = torch.bfloat16) -> nn.Module:
+    """A frozen copy for inference of a model that `supports` accepts, such as a teacher, rounded to `dtype`."""
+    model = copy.deepcopy(model).requires_grad_(False)
+    exact = fused_stack.float32_weights(model)
+    for weight in model.parameters():
         if id(weight) not in exact:
             weight.data = weight.data.to(dtype)
-    use_fused_layers(own)
-    return own.eval()
+    use_fused_layers(model)
+    return model.eval()
 
 
-def _which(positions: Sinusoidal, tokens: Tensor, start: int, valid: Borders) -> tuple[Tensor, Tensor]:
-    """Which waves are to be added: that is done with the embeddings."""
-    return positions.waves, valid.places
+def _positions(positions: Sinusoidal, tokens: Tensor, start: int, valid: SequenceOffsets) -> tuple[Tensor, Tensor]:
+    """What the fused embedding needs to add the position encodings itself."""
+    return positions.waves, valid.positions
 
 
-def _embedded(
-    model: EncoderDecoder, table: nn.Embedding, tokens: Int[Tensor, "1 t"], places: tuple[Tensor, Tensor], norm: Any
+def _embed_fused(
+    model: nn.Module, table: nn.Embedding, tokens: Int[Tensor, "1 t"], positions: tuple[Tensor, Tensor], norm: Any
 ) -> Tensor:
     from heed.kernels import embedding
 
     rate = model.dropout.p if model.dropout.training else 0.0
-    return embedding.embed(table.weight, tokens[0], places[1], places[0], model.scale, rate)[None]
+    return embedding.embed(table.weight, tokens[0], positions[1], positions[0], model.scale, rate)[None]
 
 
-def _normed(
-    model: EncoderDecoder, table: nn.Embedding, tokens: Int[Tensor, "1 t"], places: Tensor, norm: nn.LayerNorm | None
+def _embed(
+    model: nn.Module, table: nn.Embedding, tokens: Int[Tensor, "1 t"], positions: Tensor, norm: nn.LayerNorm | None
 ) -> Tensor:
-    """As the model itself; but its norm has exact weights for rounded rows, which torch's own kernel does not take."""
+    """As in the model, with a norm that takes float32 weights and rounded rows, which torch's does not."""
     from heed.kernels import residual_norm
 
-    x = (table(tokens) * model.scale + places).to(table.weight.dtype)
-    return model.dropout(x if norm is None else residual_norm.norm(x.squeeze(0), norm)[None])
+    x = (table(tokens) * model.scale + positions).to(table.weight.dtype)
+    return model.dropout(x if norm is None else residual_norm.layer_norm(x.squeeze(0), norm)[None])

@@ -1,6 +1,6 @@
-"""Where gradients are written: memory that lies end to end, so that nobody has to bring them together.
+"""Preallocated memory for gradients, one contiguous buffer for all weights, so that the optimizer need not gather them.
 
-A weight that has a place has it as an attribute. Neighbours in memory are one matrix.
+A weight holds its buffer as the attribute `gradient_buffer`. Adjacent buffers can be written as one matrix.
 """
 
 from collections.abc import Sequence
@@ -10,38 +10,38 @@ from torch import Tensor
 
 
 class GradientBuffer:
-    """Memory for the gradient of one weight. Who asks first in a pass gets it; whoever else uses the weight makes a tensor."""
+    """Memory for the gradient of one weight. The first user in a pass claims it; any other use makes a new tensor."""
 
     def __init__(self, memory: Tensor):
-        self.memory = memory.data  # apart: what is written at neighbours is not written here
+        self.memory = memory.data  # .data: writing to an adjacent buffer must not bump its version
         self.clear()
 
     def clear(self) -> None:
-        """Before a pass: it is nobody's, and none has asked."""
-        self.full, self.asked = False, 0
+        """Before a pass: not claimed yet."""
+        self.filled, self.claims = False, 0
 
     @property
-    def whole(self) -> bool:
-        """Whether it is what autograd holds for the weight, of the only one who asked: more may be added in place."""
-        return self.full and self.asked == 1
+    def complete(self) -> bool:
+        """Whether it holds the gradient of the only user so far, so that another may add to it in place."""
+        return self.filled and self.claims == 1
 
 
-def give(weight: Tensor, memory: Tensor) -> GradientBuffer:
-    weight.place = GradientBuffer(memory)
-    return weight.place
+def attach_buffer(weight: Tensor, memory: Tensor) -> GradientBuffer:
+    weight.gradient_buffer = GradientBuffer(memory)
+    return weight.gradient_buffer
 
 
-def claim(weight: Tensor) -> Tensor | None:
-    """The memory for a gradient, in which nothing else will be written before it is read."""
-    place = getattr(weight, "place", None)
-    if place is None:
+def claim_buffer(weight: Tensor) -> Tensor | None:
+    """The memory for the gradient of a weight, or None if it has none or another use has claimed it."""
+    buffer = getattr(weight, "gradient_buffer", None)
+    if buffer is None:
         return None
-    place.asked += 1
-    return place.memory if weight.requires_grad and place.asked == 1 else None
+    buffer.claims += 1
+    return buffer.memory if weight.requires_grad and buffer.claims == 1 else None
 
 
-def neighbours(parts: Sequence[Tensor | None]) -> Tensor | None:
-    """One tensor of what lies end to end in memory, without copying it; None where it does not."""
+def adjacent_view(parts: Sequence[Tensor | None]) -> Tensor | None:
+    """One tensor over parts that are adjacent in memory, without a copy; None if they are not."""
     if any(part is None or not part.is_contiguous() for part in parts):
         return None
     ends = [part.data_ptr() + part.nbytes for part in parts]
@@ -53,7 +53,7 @@ def neighbours(parts: Sequence[Tensor | None]) -> Tensor | None:
     return first.as_strided((sum(len(part) for part in parts), *rest), first.stride())
 
 
-def joined(parts: Sequence[Tensor]) -> Tensor:
-    """The same, copied where it must be."""
-    found = neighbours(parts)
-    return torch.cat([part.detach() for part in parts]) if found is None else found
+def concatenated(parts: Sequence[Tensor]) -> Tensor:
+    """The parts as one tensor: a view if they are adjacent in memory, else a copy."""
+    view = adjacent_view(parts)
+    return torch.cat([part.detach() for part in parts]) if view is None else view

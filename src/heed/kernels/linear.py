@@ -1,6 +1,6 @@
-"""Linear layers and the activations after them, forward and back, for training on a GPU.
+"""Linear layers and activations, with their backward passes, for training on a GPU.
 
-The slope of an activation and the gradient of the bias before it are one kernel.
+One kernel computes the gradient of an activation and that of the bias before it.
 """
 
 from collections.abc import Sequence
@@ -9,190 +9,185 @@ from typing import Any
 import torch
 import triton
 import triton.language as tl
-from torch import Tensor
+from torch import Tensor, nn
 
-from heed.kernels.gradient_buffers import claim, joined, neighbours
-from heed.kernels.reduce import folded
-from heed.kernels.residual_norm import chance, kept, programs
+from heed.kernels.gradient_buffers import adjacent_view, claim_buffer, concatenated
+from heed.kernels.reduce import column_sums
+from heed.kernels.residual_norm import draw_seed, keep_mask, program_count
 
-NOTHING, RELU, GELU, SWISH = -1, 0, 1, 2
+NO_ACTIVATION, RELU, GELU, SWISH = -1, 0, 1, 2
 
 
 @triton.jit
-def _bent(x, KIND: tl.constexpr):
-    """The activation of x, and its slope there."""
-    if KIND == 0:
+def _activation_and_derivative(x, ACTIVATION: tl.constexpr):
+    """The activation at x, and its derivative."""
+    if ACTIVATION == 0:
         return tl.maximum(x, 0.0), tl.where(x > 0, 1.0, 0.0)
-    elif KIND == 1:
-        share = 0.5 * (1 + tl.erf(x * 0.7071067811865476))
-        return x * share, share + x * 0.3989422804014327 * tl.exp(-0.5 * x * x)
+    elif ACTIVATION == 1:
+        gate = 0.5 * (1 + tl.erf(x * 0.7071067811865476))
+        return x * gate, gate + x * 0.3989422804014327 * tl.exp(-0.5 * x * x)
     else:
-        share = tl.sigmoid(x)
-        return x * share, share * (1 + x * (1 - share))
+        gate = tl.sigmoid(x)
+        return x * gate, gate * (1 + x * (1 - gate))
 
 
 @triton.jit
-def _bend_forward(
-    x_at, out_at, seed_at, share, grown, size, KIND: tl.constexpr, DROP: tl.constexpr, BLOCK: tl.constexpr
-):
-    places = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    there = places < size
-    y, _ = _bent(tl.load(x_at + places, mask=there, other=0.0).to(tl.float32), KIND)
+def _activation_forward(x_ptr, out_ptr, seed_ptr, threshold, keep_scale, size,
+                        ACTIVATION: tl.constexpr, DROP: tl.constexpr, BLOCK: tl.constexpr):  # fmt: skip
+    offsets = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < size
+    y, _ = _activation_and_derivative(tl.load(x_ptr + offsets, mask=mask, other=0.0).to(tl.float32), ACTIVATION)
     if DROP:
-        y = tl.where(kept(seed_at, places, share), y * grown, 0.0)
-    tl.store(out_at + places, y.to(out_at.dtype.element_ty), mask=there)
+        y = tl.where(keep_mask(seed_ptr, offsets, threshold), y * keep_scale, 0.0)
+    tl.store(out_ptr + offsets, y.to(out_ptr.dtype.element_ty), mask=mask)
 
 
 @triton.jit
-def _bend_backward(
-    d_at, x_at, dx_at, parts_at, seed_at, share, grown, rows, WIDTH,
-    KIND: tl.constexpr, DROP: tl.constexpr, COLUMNS: tl.constexpr, ROWS: tl.constexpr,
+def _activation_backward(
+    d_ptr, x_ptr, dx_ptr, partials_ptr, seed_ptr, threshold, keep_scale, rows, WIDTH,
+    ACTIVATION: tl.constexpr, DROP: tl.constexpr, COLUMNS: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
-    """Through an activation and its dropout; and the sums of columns, in as many parts as there are programs."""
+    """The gradient through dropout and activation, and its column sums, one partial sum per program."""
     program, programs = tl.program_id(1), tl.num_programs(1)
     column = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
-    exists = column < WIDTH
-    to_bias = tl.zeros((ROWS, COLUMNS), tl.float32)
+    column_mask = column < WIDTH
+    bias_grad = tl.zeros((ROWS, COLUMNS), tl.float32)
     for first in range(program * ROWS, rows, programs * ROWS):
         row = first + tl.arange(0, ROWS)
-        places = row[:, None].to(tl.int64) * WIDTH + column[None, :]
-        there = (row < rows)[:, None] & exists[None, :]
-        d = tl.load(d_at + places, mask=there, other=0.0).to(tl.float32)
+        offsets = row[:, None].to(tl.int64) * WIDTH + column[None, :]
+        mask = (row < rows)[:, None] & column_mask[None, :]
+        d = tl.load(d_ptr + offsets, mask=mask, other=0.0).to(tl.float32)
         if DROP:
-            d = tl.where(kept(seed_at, places, share), d * grown, 0.0)
-        if KIND >= 0:
-            _, slope = _bent(tl.load(x_at + places, mask=there, other=0.0).to(tl.float32), KIND)
-            d = (d * slope).to(dx_at.dtype.element_ty)
-            tl.store(dx_at + places, d, mask=there)
-        to_bias += d.to(tl.float32)
-    tl.store(parts_at + program * WIDTH + column, tl.sum(to_bias, axis=0), mask=exists)
+            d = tl.where(keep_mask(seed_ptr, offsets, threshold), d * keep_scale, 0.0)
+        if ACTIVATION >= 0:
+            x = tl.load(x_ptr + offsets, mask=mask, other=0.0).to(tl.float32)
+            _, derivative = _activation_and_derivative(x, ACTIVATION)
+            d = (d * derivative).to(dx_ptr.dtype.element_ty)
+            tl.store(dx_ptr + offsets, d, mask=mask)
+        bias_grad += d.to(tl.float32)
+    tl.store(partials_ptr + program * WIDTH + column, tl.sum(bias_grad, axis=0), mask=column_mask)
 
 
-BEND = {"columns": 256, "rows": 8, "warps": 4, "programs": 1056}
-SUM = {"columns": 128, "rows": 32, "warps": 4, "programs": 1056}  # where there is no activation
+ACTIVATION_TILE = {"columns": 256, "rows": 8, "warps": 4, "programs": 1056}
+SUM_TILE = {"columns": 128, "rows": 32, "warps": 4, "programs": 1056}  # without an activation
 
 
-def _through(
-    d: Tensor,
-    before: Tensor | None,
-    kind: int,
-    seed: Tensor | None,
-    share: int,
-    grown: float,
-    memory: Tensor | None = None,
-) -> tuple[Tensor, Tensor]:
-    """The gradient before an activation (of none: as it is), and its sum over the rows."""
+def _activation_gradient(
+    d: Tensor, pre: Tensor | None, activation: int, seed: Tensor | None, threshold: int, keep_scale: float,
+    bias_buffer: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """The gradient at `pre`, the input of an activation (without one, d itself), and its sum over the rows."""
     rows, width = d.shape
     d = d.contiguous()
-    inner = d if before is None else torch.empty_like(before)
-    tile = SUM if before is None else BEND
+    pre_grad = d if pre is None else torch.empty_like(pre)
+    tile = SUM_TILE if pre is None else ACTIVATION_TILE
     across = triton.cdiv(width, tile["columns"])
-    down = programs(rows, tile["rows"], max(1, tile["programs"] // across))
-    parts = d.new_empty(down, width, dtype=torch.float32)
-    _bend_backward[(across, down)](
-        d, d if before is None else before, inner, parts, d if seed is None else seed, share, grown, rows, width,
-        KIND=kind, DROP=seed is not None, COLUMNS=tile["columns"], ROWS=tile["rows"], num_warps=tile["warps"],
+    down = program_count(rows, tile["rows"], max(1, tile["programs"] // across))
+    partials = d.new_empty(down, width, dtype=torch.float32)
+    _activation_backward[(across, down)](
+        d, d if pre is None else pre, pre_grad, partials, d if seed is None else seed, threshold, keep_scale, rows,
+        width, ACTIVATION=activation, DROP=seed is not None, COLUMNS=tile["columns"], ROWS=tile["rows"],
+        num_warps=tile["warps"],
     )  # fmt: skip
-    return inner, folded(parts[None], [memory], d.dtype)[0]
+    return pre_grad, column_sums(partials[None], [bias_buffer], d.dtype)[0]
 
 
-def to_weight(d: Tensor, x: Tensor, memory: Tensor | None) -> Tensor:
-    """The gradient of a linear layer's matrix, where it is wanted or in a new tensor."""
-    return d.T @ x if memory is None else torch.mm(d.T, x, out=memory)
+def weight_gradient(d: Tensor, x: Tensor, buffer: Tensor | None) -> Tensor:
+    """The gradient of a linear layer's matrix, in its buffer or in a new tensor."""
+    return d.T @ x if buffer is None else torch.mm(d.T, x, out=buffer)
 
 
 class _Linear(torch.autograd.Function):
-    """Linear layers side by side, and their input again for whoever else needs it: both gradients come back as one product."""
+    """Several linear layers as one; and their input, so that one product adds to the gradient of its later uses."""
 
     @staticmethod
-    def forward(ctx: Any, x, *parts):
-        weights, biases = parts[: len(parts) // 2], parts[len(parts) // 2 :]
-        ctx.sizes, ctx.memory = [len(own) for own in biases], [_claimed(own) for own in (weights, biases)]
-        weight = joined(weights)
+    def forward(ctx: Any, x, *parameters):
+        weights, biases = parameters[: len(parameters) // 2], parameters[len(parameters) // 2 :]
+        ctx.sizes = [len(bias) for bias in biases]
+        ctx.buffers = [_claim_joint_buffer(group) for group in (weights, biases)]
+        weight = concatenated(weights)
         ctx.save_for_backward(x, weight)
         ctx.set_materialize_grads(False)
-        return torch.addmm(joined(biases), x, weight.T), x
+        return torch.addmm(concatenated(biases), x, weight.T), x
 
     @staticmethod
-    def backward(ctx: Any, d, more):
+    def backward(ctx: Any, d, x_grad):
         x, weight = ctx.saved_tensors
         d = d.contiguous()
-        own = to_weight(d, x, ctx.memory[0])
-        _, to_bias = _through(d, None, NOTHING, None, 0, 1.0, ctx.memory[1])
-        return back(d, weight, more), *own.split(ctx.sizes), *to_bias.split(ctx.sizes)
+        weight_grad = weight_gradient(d, x, ctx.buffers[0])
+        _, bias_grad = _activation_gradient(d, None, NO_ACTIVATION, None, 0, 1.0, ctx.buffers[1])
+        return input_gradient(d, weight, x_grad), *weight_grad.split(ctx.sizes), *bias_grad.split(ctx.sizes)
 
 
-def _claimed(weights: Sequence[Tensor]) -> Tensor | None:
-    return neighbours([claim(own) for own in weights])
+def _claim_joint_buffer(weights: Sequence[Tensor]) -> Tensor | None:
+    return adjacent_view([claim_buffer(weight) for weight in weights])
 
 
-class _Last(torch.autograd.Function):
-    """A linear layer without its bias, which is added later."""
+class _LinearWithoutBias(torch.autograd.Function):
+    """A linear layer without its bias, which a later kernel adds."""
 
     @staticmethod
     def forward(ctx: Any, x, weight):
         ctx.save_for_backward(x, weight)
-        ctx.memory = claim(weight)
+        ctx.buffer = claim_buffer(weight)
         return x @ weight.T
 
     @staticmethod
     def backward(ctx: Any, d):
         x, weight = ctx.saved_tensors
         d = d.contiguous()
-        own = to_weight(d, x, ctx.memory)
-        return d @ weight, own
+        return d @ weight, weight_gradient(d, x, ctx.buffer)
 
 
-def back(d: Tensor, weight: Tensor, more: Tensor | None) -> Tensor:
-    """To the input of a linear layer; what else comes there is added in place, since nothing reads it after."""
-    return d @ weight if more is None else more.addmm_(d, weight)
+def input_gradient(d: Tensor, weight: Tensor, x_grad: Tensor | None) -> Tensor:
+    """The gradient of a linear layer's input, added in place to that of its other uses, which nobody else reads."""
+    return d @ weight if x_grad is None else x_grad.addmm_(d, weight)
 
 
-def linear(x: Tensor, *parts: torch.nn.Linear) -> tuple[Tensor, Tensor]:
-    """What several linear layers make of x, side by side, and x: use that one from there on."""
-    return _Linear.apply(x, *(part.weight for part in parts), *(part.bias for part in parts))
+def linear(x: Tensor, *layers: nn.Linear) -> tuple[Tensor, Tensor]:
+    """The outputs of several linear layers on x, concatenated, and x: later uses must take the returned one."""
+    return _Linear.apply(x, *(layer.weight for layer in layers), *(layer.bias for layer in layers))
 
 
-def last(x: Tensor, part: torch.nn.Linear) -> Tensor:
-    """A linear layer without its bias."""
-    return _Last.apply(x, part.weight)
+def linear_without_bias(x: Tensor, layer: nn.Linear) -> Tensor:
+    return _LinearWithoutBias.apply(x, layer.weight)
 
 
-def bent(before: Tensor, kind: int, seed: Tensor | None, share: int, grown: float) -> Tensor:
-    """An activation, with dropout."""
-    out = torch.empty_like(before)
-    _bend_forward[(triton.cdiv(out.numel(), 2048),)](
-        before, out, out if seed is None else seed, share, grown, out.numel(),
-        KIND=kind, DROP=seed is not None, BLOCK=2048,
+def activate(pre: Tensor, activation: int, seed: Tensor | None, threshold: int, keep_scale: float) -> Tensor:
+    """An activation with dropout."""
+    out = torch.empty_like(pre)
+    _activation_forward[(triton.cdiv(out.numel(), 2048),)](
+        pre, out, out if seed is None else seed, threshold, keep_scale, out.numel(),
+        ACTIVATION=activation, DROP=seed is not None, BLOCK=2048,
     )  # fmt: skip
     return out
 
 
-class _Up(torch.autograd.Function):
-    """An activation of a linear layer, with dropout; and the input again."""
+class _LinearActivation(torch.autograd.Function):
+    """A linear layer, its activation and dropout; and the input again."""
 
     @staticmethod
-    def forward(ctx: Any, x, weight, bias, kind: int, dropout: float):
-        seed, share, grown = chance(dropout, x.device)
-        if kind == RELU and seed is None:  # its slope is told by what comes out
-            before = out = torch._addmm_activation(bias, x, weight.T)
+    def forward(ctx: Any, x, weight, bias, activation: int, dropout: float):
+        seed, threshold, keep_scale = draw_seed(dropout, x.device)
+        if activation == RELU and seed is None:  # the output tells its derivative
+            pre = out = torch._addmm_activation(bias, x, weight.T)
         else:
-            before = torch.addmm(bias, x, weight.T)
-            out = bent(before, kind, seed, share, grown)
-        ctx.save_for_backward(x, weight, before, seed)
-        ctx.rest, ctx.memory = (kind, share, grown), (claim(weight), claim(bias))
+            pre = torch.addmm(bias, x, weight.T)
+            out = activate(pre, activation, seed, threshold, keep_scale)
+        ctx.save_for_backward(x, weight, pre, seed)
+        ctx.constants, ctx.buffers = (activation, threshold, keep_scale), (claim_buffer(weight), claim_buffer(bias))
         ctx.set_materialize_grads(False)
         return out, x
 
     @staticmethod
-    def backward(ctx: Any, d, more):
-        x, weight, before, seed = ctx.saved_tensors
-        kind, share, grown = ctx.rest
-        inner, to_bias = _through(d, before, kind, seed, share, grown, ctx.memory[1])
-        own = to_weight(inner, x, ctx.memory[0])
-        return back(inner, weight, more), own, to_bias, None, None
+    def backward(ctx: Any, d, x_grad):
+        x, weight, pre, seed = ctx.saved_tensors
+        activation, threshold, keep_scale = ctx.constants
+        pre_grad, bias_grad = _activation_gradient(d, pre, activation, seed, threshold, keep_scale, ctx.buffers[1])
+        weight_grad = weight_gradient(pre_grad, x, ctx.buffers[0])
+        return input_gradient(pre_grad, weight, x_grad), weight_grad, bias_grad, None, None
 
 
-def up(x: Tensor, part: torch.nn.Linear, kind: int, dropout: float = 0.0) -> tuple[Tensor, Tensor]:
-    """The activation of part(x), with dropout; and x: use that one from there on."""
-    return _Up.apply(x, part.weight, part.bias, kind, dropout)
+def linear_activation(x: Tensor, layer: nn.Linear, activation: int, dropout: float = 0.0) -> tuple[Tensor, Tensor]:
+    """The activation of layer(x) with dropout, and x: later uses must take the returned one."""
+    return _LinearActivation.apply(x, layer.weight, layer.bias, activation, dropout)

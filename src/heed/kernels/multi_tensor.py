@@ -1,4 +1,4 @@
-"""Many tensors as one of another precision, one as another, a step of AdamW for all of them: a single kernel each, at the speed of the memory."""
+"""Kernels over many tensors at once: concatenation with a cast, and AdamW; and fast casts and norms of one tensor."""
 
 from collections.abc import Sequence
 
@@ -10,57 +10,57 @@ from torch.autograd.graph import increment_version
 
 
 @triton.jit
-def _where(starts_at, tensors_at, begins_at, EVEN: tl.constexpr, BLOCK: tl.constexpr):
-    """Of a program: its tensor, where that one begins in the whole, the places in it, and which of these exist."""
-    tensor, begin = tl.load(tensors_at + tl.program_id(0)), tl.load(begins_at + tl.program_id(0))
-    start, end = tl.load(starts_at + tensor), tl.load(starts_at + tensor + 1)
-    if EVEN:
-        start, end, begin = tl.multiple_of(start, 8), tl.multiple_of(end, 8), tl.multiple_of(begin, BLOCK)
-    place = begin + tl.arange(0, BLOCK)
-    return tensor, start, place, place < end - start
+def _locate(starts_ptr, tensors_ptr, blocks_ptr, ALIGNED: tl.constexpr, BLOCK: tl.constexpr):
+    """The tensor of a program, its start in the concatenation, the offsets of the program in it, and their mask."""
+    tensor, block_start = tl.load(tensors_ptr + tl.program_id(0)), tl.load(blocks_ptr + tl.program_id(0))
+    start, end = tl.load(starts_ptr + tensor), tl.load(starts_ptr + tensor + 1)
+    if ALIGNED:
+        start, end, block_start = tl.multiple_of(start, 8), tl.multiple_of(end, 8), tl.multiple_of(block_start, BLOCK)
+    offsets = block_start + tl.arange(0, BLOCK)
+    return tensor, start, offsets, offsets < end - start
 
 
 @triton.jit
-def _own(addresses_at, tensor, EVEN: tl.constexpr):
-    own = tl.load(addresses_at + tensor).to(tl.pointer_type(tl.float32))
-    return tl.multiple_of(own, 16) if EVEN else tl.multiple_of(own, 4)
+def _pointer(addresses_ptr, tensor, ALIGNED: tl.constexpr):
+    pointer = tl.load(addresses_ptr + tensor).to(tl.pointer_type(tl.float32))
+    return tl.multiple_of(pointer, 16) if ALIGNED else tl.multiple_of(pointer, 4)
 
 
 class PointerTable:
-    """For kernels over many tensors at once: where each begins when they lie end to end, and which program has what of which.
+    """Where each of many tensors starts in their concatenation, and which block of which tensor each program has.
 
-    `even`: all of them begin at multiples of 16 bytes, here and there. Then accesses are as wide as they can be.
+    `aligned`: all start at multiples of 16 bytes, on both sides, so that accesses are as wide as possible.
     """
 
     BLOCK = 4096
 
     def __init__(self, tensors: Sequence[Tensor], device: torch.device):
-        sizes = torch.tensor([own.numel() for own in tensors], dtype=torch.int64)
+        sizes = torch.tensor([tensor.numel() for tensor in tensors], dtype=torch.int64)
         blocks = (sizes + self.BLOCK - 1) // self.BLOCK
-        number = torch.arange(len(tensors)).repeat_interleave(blocks)
-        begins = (torch.arange(len(number)) - (blocks.cumsum(0) - blocks)[number]) * self.BLOCK
+        owner = torch.arange(len(tensors)).repeat_interleave(blocks)  # of each program
+        block_starts = (torch.arange(len(owner)) - (blocks.cumsum(0) - blocks)[owner]) * self.BLOCK
         starts = torch.cat([torch.zeros(1, dtype=torch.int64), sizes.cumsum(0)])
-        self.programs, self.even = len(number), not (starts % 8).any() and _aligned(tensors)
-        self.parts = [table.to(device) for table in (starts, number, begins)]
+        self.programs, self.aligned = len(owner), not (starts % 8).any() and _aligned(tensors)
+        self.parts = [table.to(device) for table in (starts, owner, block_starts)]
 
 
 def _aligned(tensors: Sequence[Tensor]) -> bool:
-    return not any(own.data_ptr() % 16 for own in tensors)
+    return not any(tensor.data_ptr() % 16 for tensor in tensors)
 
 
 def _addresses(tensors: Sequence[Tensor], device: torch.device) -> Tensor:
-    return torch.tensor([own.data_ptr() for own in tensors], dtype=torch.int64).to(device)
+    return torch.tensor([tensor.data_ptr() for tensor in tensors], dtype=torch.int64).to(device)
 
 
 @triton.jit
-def _gather(addresses_at, starts_at, tensors_at, begins_at, out_at, EVEN: tl.constexpr, BLOCK: tl.constexpr):
-    tensor, start, place, there = _where(starts_at, tensors_at, begins_at, EVEN, BLOCK)
-    value = tl.load(_own(addresses_at, tensor, EVEN) + place, mask=there, other=0.0)
-    tl.store(out_at + start + place, value.to(out_at.dtype.element_ty), mask=there)
+def _gather(addresses_ptr, starts_ptr, tensors_ptr, blocks_ptr, out_ptr, ALIGNED: tl.constexpr, BLOCK: tl.constexpr):
+    tensor, start, offsets, mask = _locate(starts_ptr, tensors_ptr, blocks_ptr, ALIGNED, BLOCK)
+    value = tl.load(_pointer(addresses_ptr, tensor, ALIGNED) + offsets, mask=mask, other=0.0)
+    tl.store(out_ptr + start + offsets, value.to(out_ptr.dtype.element_ty), mask=mask)
 
 
 class Gather:
-    """Tensors of float32 that stay where they are, end to end into one of another precision: by a single kernel."""
+    """Concatenate float32 tensors into one of another precision by a single kernel."""
 
     def __init__(self, tensors: list[Tensor], out: Tensor):
         self.tensors, self.out, self.table = tensors, out, PointerTable(tensors, out.device)
@@ -68,73 +68,75 @@ class Gather:
 
     def __call__(self) -> None:
         _gather[(self.table.programs,)](
-            self.addresses, *self.table.parts, self.out, EVEN=self.table.even, BLOCK=self.table.BLOCK, num_warps=8
+            self.addresses, *self.table.parts, self.out, ALIGNED=self.table.aligned, BLOCK=self.table.BLOCK, num_warps=8
         )
 
 
 @triton.jit
 def _adam(
-    weights_at, firsts_at, seconds_at, starts_at, tensors_at, begins_at, found_at, factor_at, sizes_at,
-    rate, decay, share1, share2, eps, EVEN: tl.constexpr, BLOCK: tl.constexpr,
+    weights_ptr, firsts_ptr, seconds_ptr, starts_ptr, tensors_ptr, blocks_ptr, grads_ptr, factor_ptr, corrections_ptr,
+    rate, decay, one_minus_beta1, one_minus_beta2, eps, ALIGNED: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """AdamW. `factor`: what gradients are multiplied by; `sizes`: of each tensor, how much of both moments is there yet."""
-    tensor, start, place, there = _where(starts_at, tensors_at, begins_at, EVEN, BLOCK)
-    weight_at, first_at = _own(weights_at, tensor, EVEN) + place, _own(firsts_at, tensor, EVEN) + place
-    second_at = _own(seconds_at, tensor, EVEN) + place
-    slope = tl.load(found_at + start + place, mask=there, other=0.0).to(tl.float32) * tl.load(factor_at)
-    weight, first = tl.load(weight_at, mask=there, other=0.0), tl.load(first_at, mask=there, other=0.0)
-    second = tl.load(second_at, mask=there, other=0.0)
+    """AdamW. `factor` multiplies the gradients; `corrections` are 1 - beta^step of both moments, for each tensor."""
+    tensor, start, offsets, mask = _locate(starts_ptr, tensors_ptr, blocks_ptr, ALIGNED, BLOCK)
+    weight_ptr = _pointer(weights_ptr, tensor, ALIGNED) + offsets
+    first_ptr = _pointer(firsts_ptr, tensor, ALIGNED) + offsets
+    second_ptr = _pointer(seconds_ptr, tensor, ALIGNED) + offsets
+    grad = tl.load(grads_ptr + start + offsets, mask=mask, other=0.0).to(tl.float32) * tl.load(factor_ptr)
+    weight, first = tl.load(weight_ptr, mask=mask, other=0.0), tl.load(first_ptr, mask=mask, other=0.0)
+    second = tl.load(second_ptr, mask=mask, other=0.0)
     weight -= weight * (rate * decay)
-    first += share1 * (slope - first)
-    second += share2 * (slope * slope - second)
-    spread = tl.sqrt(second) / tl.sqrt(tl.load(sizes_at + 2 * tensor + 1)) + eps
-    weight -= rate / tl.load(sizes_at + 2 * tensor) * first / spread
-    tl.store(weight_at, weight, mask=there)
-    tl.store(first_at, first, mask=there)
-    tl.store(second_at, second, mask=there)
+    first += one_minus_beta1 * (grad - first)
+    second += one_minus_beta2 * (grad * grad - second)
+    denominator = tl.sqrt(second) / tl.sqrt(tl.load(corrections_ptr + 2 * tensor + 1)) + eps
+    weight -= rate / tl.load(corrections_ptr + 2 * tensor) * first / denominator
+    tl.store(weight_ptr, weight, mask=mask)
+    tl.store(first_ptr, first, mask=mask)
+    tl.store(second_ptr, second, mask=mask)
 
 
 class Adam:
-    """A step of AdamW for tensors of float32 whose gradients lie end to end in any precision: one pass over all of it."""
+    """A step of AdamW for float32 tensors with concatenated gradients of any precision: one pass over memory."""
 
-    def __init__(self, weights: Sequence[Tensor], firsts: Sequence[Tensor], seconds: Sequence[Tensor], found: Tensor):
-        self.kept = (list(weights), list(firsts), list(seconds))
-        self.found, self.table = found, PointerTable(weights, found.device)
-        self.even = self.table.even and all(map(_aligned, (*self.kept[1:], [found])))
-        self.addresses = [_addresses(part, found.device) for part in self.kept]
+    def __init__(self, weights: Sequence[Tensor], firsts: Sequence[Tensor], seconds: Sequence[Tensor], grads: Tensor):
+        self.tensors = (list(weights), list(firsts), list(seconds))
+        self.grads, self.table = grads, PointerTable(weights, grads.device)
+        self.aligned = self.table.aligned and all(map(_aligned, (*self.tensors[1:], [grads])))
+        self.addresses = [_addresses(part, grads.device) for part in self.tensors]
 
     def __call__(
-        self, factor: Tensor, sizes: Tensor, *, rate: float, decay: float, betas: tuple[float, float], eps: float
+        self, factor: Tensor, corrections: Tensor, *, rate: float, decay: float, betas: tuple[float, float], eps: float
     ) -> None:
         _adam[(self.table.programs,)](
-            *self.addresses, *self.table.parts, self.found, factor, sizes, rate, decay, 1 - betas[0], 1 - betas[1], eps,
-            EVEN=self.even, BLOCK=self.table.BLOCK, num_warps=4 if self.even else 8,  # narrow accesses need more registers
+            *self.addresses, *self.table.parts, self.grads, factor, corrections, rate, decay, 1 - betas[0],
+            1 - betas[1], eps, ALIGNED=self.aligned, BLOCK=self.table.BLOCK,
+            num_warps=4 if self.aligned else 8,  # narrow accesses need more registers
         )  # fmt: skip
-        increment_version(self.kept[0])  # torch does not see what a kernel writes; who keeps copies of weights asks it
+        increment_version(self.tensors[0])  # torch does not see the writes of a kernel, but caches rely on it
 
 
 @triton.jit
-def _copied(x_at, out_at, size, BLOCK: tl.constexpr):
-    places = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    x = tl.load(x_at + places, mask=places < size, other=0.0)
-    tl.store(out_at + places, x.to(out_at.dtype.element_ty), mask=places < size)
+def _cast_copy(x_ptr, out_ptr, size, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offsets, mask=offsets < size, other=0.0)
+    tl.store(out_ptr + offsets, x.to(out_ptr.dtype.element_ty), mask=offsets < size)
 
 
-def copied(x: Tensor, out: Tensor) -> None:
-    """What torch's own copy does to another precision, at twice its speed."""
-    _copied[(triton.cdiv(x.numel(), 8192),)](x, out, x.numel(), BLOCK=8192, num_warps=8)
+def cast_copy(x: Tensor, out: Tensor) -> None:
+    """Copy with a cast, at twice the speed of torch."""
+    _cast_copy[(triton.cdiv(x.numel(), 8192),)](x, out, x.numel(), BLOCK=8192, num_warps=8)
 
 
 @triton.jit
-def _squares(x_at, parts_at, size, BLOCK: tl.constexpr):
-    places = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    x = tl.load(x_at + places, mask=places < size, other=0.0).to(tl.float32)
-    tl.store(parts_at + tl.program_id(0), tl.sum(x * x, axis=0))
+def _squared_norm(x_ptr, partials_ptr, size, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offsets, mask=offsets < size, other=0.0).to(tl.float32)
+    tl.store(partials_ptr + tl.program_id(0), tl.sum(x * x, axis=0))
 
 
-def squares(x: Tensor) -> Tensor:
-    """The sum of the squares of x, in float32; the order of summing is always the same."""
-    number = triton.cdiv(x.numel(), 8192)
-    parts = torch.empty(number, device=x.device)
-    _squares[(number,)](x, parts, x.numel(), BLOCK=8192, num_warps=8)
-    return parts.sum()
+def squared_norm(x: Tensor) -> Tensor:
+    """The sum of x² in float32, always in the same order."""
+    programs = triton.cdiv(x.numel(), 8192)
+    partials = torch.empty(programs, device=x.device)
+    _squared_norm[(programs,)](x, partials, x.numel(), BLOCK=8192, num_warps=8)
+    return partials.sum()

@@ -1,4 +1,4 @@
-"""Sums that many programs have left in parts: added up in an order that is always the same, and written where they are wanted."""
+"""Sums over rows in two steps, in a fixed order: programs leave partial sums, which are added up here."""
 
 from collections.abc import Sequence
 
@@ -9,35 +9,36 @@ from torch import Tensor
 
 
 @triton.jit
-def _folded(parts_at, one_at, two_at, three_at, count, WIDTH, COLUMNS: tl.constexpr, ROWS: tl.constexpr):
-    """The sums over the parts of a group: of the first, the second, the third."""
+def _column_sums(partials_ptr, one_ptr, two_ptr, three_ptr, count, WIDTH, COLUMNS: tl.constexpr, ROWS: tl.constexpr):
+    """Sum the partials of one group into its output."""
     group = tl.program_id(1)
     column = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
-    exists = column < WIDTH
-    parts_at += group * count * WIDTH
+    column_mask = column < WIDTH
+    partials_ptr += group * count * WIDTH
     total = tl.zeros((ROWS, COLUMNS), tl.float32)
     for first in range(0, count, ROWS):
         row = first + tl.arange(0, ROWS)
-        there = (row < count)[:, None] & exists[None, :]
-        total += tl.load(parts_at + row[:, None] * WIDTH + column[None, :], mask=there, other=0.0)
-    found = tl.sum(total, axis=0)
+        mask = (row < count)[:, None] & column_mask[None, :]
+        total += tl.load(partials_ptr + row[:, None] * WIDTH + column[None, :], mask=mask, other=0.0)
+    sums = tl.sum(total, axis=0)
     if group == 0:
-        tl.store(one_at + column, found.to(one_at.dtype.element_ty), mask=exists)
+        tl.store(one_ptr + column, sums.to(one_ptr.dtype.element_ty), mask=column_mask)
     elif group == 1:
-        tl.store(two_at + column, found.to(two_at.dtype.element_ty), mask=exists)
+        tl.store(two_ptr + column, sums.to(two_ptr.dtype.element_ty), mask=column_mask)
     else:
-        tl.store(three_at + column, found.to(three_at.dtype.element_ty), mask=exists)
+        tl.store(three_ptr + column, sums.to(three_ptr.dtype.element_ty), mask=column_mask)
 
 
-FOLD = {"columns": 16, "rows": 256, "warps": 8}
+TILE = {"columns": 16, "rows": 256, "warps": 8}
 
 
-def folded(parts: Tensor, memory: Sequence[Tensor | None], dtype: torch.dtype = torch.float32) -> list[Tensor]:
-    """The sums of (groups, parts, width) over the parts, at most three groups, where they are wanted or in new tensors."""
-    groups, count, width = parts.shape
-    out = [parts.new_empty(width, dtype=dtype) if own is None else own for own in memory]
-    rows = min(FOLD["rows"], triton.next_power_of_2(count))
-    _folded[(triton.cdiv(width, FOLD["columns"]), groups)](
-        parts, *out, *out[-1:] * (3 - groups), count, width, COLUMNS=FOLD["columns"], ROWS=rows, num_warps=FOLD["warps"],
+def column_sums(partials: Tensor, buffers: Sequence[Tensor | None], dtype: torch.dtype = torch.float32) -> list[Tensor]:
+    """Sum (groups, partials, width) over the partials, into buffers or new tensors. At most three groups."""
+    groups, count, width = partials.shape
+    out = [partials.new_empty(width, dtype=dtype) if buffer is None else buffer for buffer in buffers]
+    rows = min(TILE["rows"], triton.next_power_of_2(count))
+    _column_sums[(triton.cdiv(width, TILE["columns"]), groups)](
+        partials, *out, *out[-1:] * (3 - groups), count, width, COLUMNS=TILE["columns"], ROWS=rows,
+        num_warps=TILE["warps"],
     )  # fmt: skip
     return out

@@ -1,7 +1,6 @@
-"""What stands between the matrix products of a layer, each in one pass over memory: written in Triton, for training on a GPU.
+"""Residual sum, dropout and layer norm as one Triton kernel, for training on a GPU.
 
-A sum, its dropout and its norm are one kernel.
-What dropout keeps is told by a hash of the place and a seed, so the way back asks again instead of remembering.
+The dropout mask is a hash of the element's offset and a seed, so that the backward pass recomputes it.
 """
 
 from collections.abc import Iterator
@@ -11,53 +10,53 @@ from typing import Any
 import torch
 import triton
 import triton.language as tl
-from torch import Tensor
+from torch import Tensor, nn
 
-from heed.kernels.gradient_buffers import claim
-from heed.kernels.reduce import folded
-
-
-@triton.jit
-def kept(seed_at, places, share):
-    """Whether dropout keeps what stands at these places, of which it takes `share` / 2^24."""
-    one, other = seeds(seed_at)
-    return spared(one, other, places, share)
+from heed.kernels.gradient_buffers import claim_buffer
+from heed.kernels.reduce import column_sums
 
 
 @triton.jit
-def seeds(seed_at):
-    return tl.load(seed_at).to(tl.uint32), tl.load(seed_at + 1).to(tl.uint32)
+def keep_mask(seed_ptr, offsets, threshold):
+    """Which elements at these offsets dropout keeps; it drops `threshold` / 2^24 of all."""
+    seed0, seed1 = load_seed(seed_ptr)
+    return keep_mask_of_seed(seed0, seed1, offsets, threshold)
 
 
 @triton.jit
-def spared(one, other, places, share):
-    """What `kept` says, where the seeds have been read: a hash is at least `share` / 2^24 of 2^32."""
-    h = (places.to(tl.uint32) ^ one) * 0x9E3779B1
-    h = (h ^ (h >> 15) ^ other) * 0x85EBCA6B
+def load_seed(seed_ptr):
+    return tl.load(seed_ptr).to(tl.uint32), tl.load(seed_ptr + 1).to(tl.uint32)
+
+
+@triton.jit
+def keep_mask_of_seed(seed0, seed1, offsets, threshold):
+    """`keep_mask` for a seed that has been loaded: the hash is at least `threshold` / 2^24 of 2^32."""
+    h = (offsets.to(tl.uint32) ^ seed0) * 0x9E3779B1
+    h = (h ^ (h >> 15) ^ seed1) * 0x85EBCA6B
     h = (h ^ (h >> 13)) * 0xC2B2AE35
-    return (h ^ (h >> 16)) >= (tl.cast(share, tl.uint32) << 8)
+    return (h ^ (h >> 16)) >= (tl.cast(threshold, tl.uint32) << 8)
 
 
-def chance(dropout: float, device: torch.device) -> tuple[Tensor | None, int, float]:
-    """A seed from torch's own chance, and `dropout` as `kept` takes it and as what is kept is multiplied by."""
+def draw_seed(dropout: float, device: torch.device) -> tuple[Tensor | None, int, float]:
+    """A seed from torch's generator, the threshold for `keep_mask`, and the factor for kept elements."""
     if not dropout:
         return None, 0, 1.0
-    seed = SEEDS.pop() if SEEDS else torch.randint(0, 2**31 - 1, (2,), dtype=torch.int32, device=device)
+    seed = DRAWN_SEEDS.pop() if DRAWN_SEEDS else torch.randint(0, 2**31 - 1, (2,), dtype=torch.int32, device=device)
     return seed, int(dropout * 2**24), 1 / (1 - dropout)
 
 
-SEEDS: list[Tensor] = []  # drawn, and not used yet
+DRAWN_SEEDS: list[Tensor] = []  # by `draw_seeds_at_once`, not used yet
 
 
 @contextmanager
-def one_draw(device: torch.device, many: int = 256) -> Iterator[None]:
-    """Inside this block the first seeds are of one draw, by a single kernel; four numbers each, so that all begin alike in memory."""
-    drawn = torch.randint(0, 2**31 - 1, (many, 4), dtype=torch.int32, device=device)
-    SEEDS.extend(reversed(drawn.unbind()))
+def draw_seeds_at_once(device: torch.device, count: int = 256) -> Iterator[None]:
+    """Draw the first `count` seeds of this block by a single kernel; rows of four numbers keep them 16-byte aligned."""
+    seeds = torch.randint(0, 2**31 - 1, (count, 4), dtype=torch.int32, device=device)
+    DRAWN_SEEDS.extend(reversed(seeds.unbind()))
     try:
         yield
     finally:
-        SEEDS.clear()
+        DRAWN_SEEDS.clear()
 
 
 @triton.jit
@@ -66,169 +65,168 @@ def _mean(x, WIDTH: tl.constexpr):
 
 
 @triton.jit
-def _normed(x, exists, WIDTH: tl.constexpr, eps):
-    """Rows of x with mean 0 and variance 1, and one over their spread.
+def _normalize(x, column_mask, WIDTH: tl.constexpr, eps):
+    """Rows of x with mean 0 and variance 1, and one over their standard deviation.
 
-    In two passes: in one, a mean far from zero would take the digits.
+    In two passes: with one, a mean far from zero would cancel the digits of the variance.
     """
-    x = tl.where(exists, x - _mean(x, WIDTH), 0.0)
-    over = 1 / tl.sqrt(_mean(x * x, WIDTH) + eps)
-    return x * over, over
+    x = tl.where(column_mask, x - _mean(x, WIDTH), 0.0)
+    rstd = 1 / tl.sqrt(_mean(x * x, WIDTH) + eps)
+    return x * rstd, rstd
 
 
 @triton.jit
 def _norm_forward(
-    x_at, y_at, offset_at, weight_at, bias_at, sum_at, out_at, seed_at, share, grown, rows, eps,
+    x_ptr, y_ptr, y_bias_ptr, weight_ptr, bias_ptr, sum_ptr, out_ptr, seed_ptr, threshold, keep_scale, rows, eps,
     ADD: tl.constexpr, DROP: tl.constexpr, WIDTH: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
     row, column = (tl.program_id(0) * ROWS + tl.arange(0, ROWS))[:, None], tl.arange(0, BLOCK)
-    exists = column < WIDTH
-    places, there = row * WIDTH + column, (row < rows) & exists
-    weight = tl.load(weight_at + column, mask=exists, other=0.0).to(tl.float32)
-    bias = tl.load(bias_at + column, mask=exists, other=0.0).to(tl.float32)
-    x = tl.load(x_at + places, mask=there, other=0.0).to(tl.float32)
+    column_mask = column < WIDTH
+    offsets, mask = row * WIDTH + column, (row < rows) & column_mask
+    weight = tl.load(weight_ptr + column, mask=column_mask, other=0.0).to(tl.float32)
+    bias = tl.load(bias_ptr + column, mask=column_mask, other=0.0).to(tl.float32)
+    x = tl.load(x_ptr + offsets, mask=mask, other=0.0).to(tl.float32)
     if ADD:
-        y = tl.load(y_at + places, mask=there, other=0.0).to(tl.float32)
-        y += tl.load(offset_at + column, mask=exists, other=0.0).to(tl.float32)
+        y = tl.load(y_ptr + offsets, mask=mask, other=0.0).to(tl.float32)
+        y += tl.load(y_bias_ptr + column, mask=column_mask, other=0.0).to(tl.float32)
         if DROP:
-            y = tl.where(kept(seed_at, places, share), y * grown, 0.0)
-        x = (x + y).to(sum_at.dtype.element_ty)
-        tl.store(sum_at + places, x, mask=there)
+            y = tl.where(keep_mask(seed_ptr, offsets, threshold), y * keep_scale, 0.0)
+        x = (x + y).to(sum_ptr.dtype.element_ty)
+        tl.store(sum_ptr + offsets, x, mask=mask)
         x = x.to(tl.float32)
-    x, _ = _normed(x, exists, WIDTH, eps)
-    tl.store(out_at + places, (x * weight + bias).to(out_at.dtype.element_ty), mask=there)
+    x, _ = _normalize(x, column_mask, WIDTH, eps)
+    tl.store(out_ptr + offsets, (x * weight + bias).to(out_ptr.dtype.element_ty), mask=mask)
 
 
 @triton.jit
-def _fetched(sum_at, d_at, more_at, row, rows, column, MORE: tl.constexpr, WIDTH: tl.constexpr):
-    """A row of each, as it lies in memory; `more` means nothing where there is none."""
-    places = row * WIDTH + column
-    there = (row + tl.zeros_like(column) < rows) & (column < WIDTH)  # (the interpreter takes no mask of a scalar)
-    x, d = tl.load(sum_at + places, mask=there, other=0.0), tl.load(d_at + places, mask=there, other=0.0)
-    more = x
-    if MORE:
-        more = tl.load(more_at + places, mask=there, other=0.0)
-    return x, d, more
+def _load_rows(sum_ptr, d_ptr, sum_grad_ptr, row, rows, column, SUM_GRAD: tl.constexpr, WIDTH: tl.constexpr):
+    """One row of each input in its own dtype; without SUM_GRAD the third is a placeholder."""
+    offsets = row * WIDTH + column
+    mask = (row + tl.zeros_like(column) < rows) & (column < WIDTH)  # Triton's interpreter takes no scalar mask
+    x, d = tl.load(sum_ptr + offsets, mask=mask, other=0.0), tl.load(d_ptr + offsets, mask=mask, other=0.0)
+    sum_grad = x
+    if SUM_GRAD:
+        sum_grad = tl.load(sum_grad_ptr + offsets, mask=mask, other=0.0)
+    return x, d, sum_grad
 
 
 @triton.jit
 def _norm_backward(
-    d_at, more_at, sum_at, weight_at, dx_at, dy_at, parts_at, seed_at, share, grown, rows, eps,
-    ADD: tl.constexpr, MORE: tl.constexpr, DROP: tl.constexpr, WIDTH: tl.constexpr, BLOCK: tl.constexpr,
+    d_ptr, sum_grad_ptr, sum_ptr, weight_ptr, dx_ptr, dy_ptr, partials_ptr, seed_ptr, threshold, keep_scale, rows, eps,
+    ADD: tl.constexpr, SUM_GRAD: tl.constexpr, DROP: tl.constexpr, WIDTH: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     program, programs, column = tl.program_id(0), tl.num_programs(0), tl.arange(0, BLOCK)
-    exists = column < WIDTH
-    weight = tl.load(weight_at + column, mask=exists, other=0.0).to(tl.float32)
-    to_weight, to_bias = tl.zeros((BLOCK,), tl.float32), tl.zeros((BLOCK,), tl.float32)
-    to_offset = tl.zeros((BLOCK,), tl.float32)
+    column_mask = column < WIDTH
+    weight = tl.load(weight_ptr + column, mask=column_mask, other=0.0).to(tl.float32)
+    weight_grad, bias_grad = tl.zeros((BLOCK,), tl.float32), tl.zeros((BLOCK,), tl.float32)
+    y_bias_grad = tl.zeros((BLOCK,), tl.float32)
     if DROP:
-        one, other = seeds(seed_at)
-    x_next, d_next, more_next = _fetched(sum_at, d_at, more_at, program, rows, column, MORE, WIDTH)
+        seed0, seed1 = load_seed(seed_ptr)
+    x_next, d_next, more_next = _load_rows(sum_ptr, d_ptr, sum_grad_ptr, program, rows, column, SUM_GRAD, WIDTH)
     for row in range(program, rows, programs):
-        x, d, more = x_next.to(tl.float32), d_next.to(tl.float32), more_next
-        following = row + programs  # on its way while this row is computed
-        x_next, d_next, more_next = _fetched(sum_at, d_at, more_at, following, rows, column, MORE, WIDTH)
-        x, over = _normed(x, exists, WIDTH, eps)
-        to_weight += d * x
-        to_bias += d
+        x, d, sum_grad = x_next.to(tl.float32), d_next.to(tl.float32), more_next
+        row_next = row + programs  # loaded while this row is computed
+        x_next, d_next, more_next = _load_rows(sum_ptr, d_ptr, sum_grad_ptr, row_next, rows, column, SUM_GRAD, WIDTH)
+        x, rstd = _normalize(x, column_mask, WIDTH, eps)
+        weight_grad += d * x
+        bias_grad += d
         d = d * weight
-        d = (d - _mean(d, WIDTH) - x * _mean(d * x, WIDTH)) * over
-        if MORE:
-            d += more.to(tl.float32)
-        places = row * WIDTH + column
-        tl.store(dx_at + places, d.to(dx_at.dtype.element_ty), mask=exists)
-        if ADD:  # to y apart from x, also where both are the same: what is added to one must not reach the other
+        d = (d - _mean(d, WIDTH) - x * _mean(d * x, WIDTH)) * rstd
+        if SUM_GRAD:
+            d += sum_grad.to(tl.float32)
+        offsets = row * WIDTH + column
+        tl.store(dx_ptr + offsets, d.to(dx_ptr.dtype.element_ty), mask=column_mask)
+        if ADD:  # dy is separate from dx even without dropout: later gradients are added to one of them in place
             if DROP:
-                d = tl.where(spared(one, other, places, share), d * grown, 0.0)
-            tl.store(dy_at + places, d.to(dy_at.dtype.element_ty), mask=exists)
-            to_offset += d
-    own = parts_at + program * WIDTH + column
-    tl.store(own, to_weight, mask=exists)
-    tl.store(own + programs * WIDTH, to_bias, mask=exists)
+                d = tl.where(keep_mask_of_seed(seed0, seed1, offsets, threshold), d * keep_scale, 0.0)
+            tl.store(dy_ptr + offsets, d.to(dy_ptr.dtype.element_ty), mask=column_mask)
+            y_bias_grad += d
+    out_ptr = partials_ptr + program * WIDTH + column
+    tl.store(out_ptr, weight_grad, mask=column_mask)
+    tl.store(out_ptr + programs * WIDTH, bias_grad, mask=column_mask)
     if ADD:
-        tl.store(own + 2 * programs * WIDTH, to_offset, mask=exists)
+        tl.store(out_ptr + 2 * programs * WIDTH, y_bias_grad, mask=column_mask)
 
 
-def _tile(width: int) -> dict[str, int]:
+def _forward_tile(width: int) -> dict[str, int]:
     block = triton.next_power_of_2(width)
     warps = 2 if block <= 512 else 4 if block <= 2048 else 8
     return {"WIDTH": width, "BLOCK": block, "ROWS": max(1, 512 * warps // block), "num_warps": warps}
 
 
-def _tile_back(width: int) -> tuple[dict[str, int], int]:
-    """A row for one, two or more warps, and for how many programs: as many as are at work at once on an H200."""
+def _backward_tile(width: int) -> tuple[dict[str, int], int]:
+    """One row per step of a program; and the number of programs that an H200 runs at once."""
     block = triton.next_power_of_2(width)
     tile = {"WIDTH": width, "BLOCK": block, "num_warps": max(1, min(2, block // 256), block // 512)}
     return tile, 132 * (16 if block < 512 else 10 if block == 512 else 6)
 
 
-def programs(rows: int, each: int, most: int) -> int:
-    """How many share the rows."""
-    return max(1, min(most, triton.cdiv(rows, each)))
+def program_count(rows: int, rows_each: int, limit: int) -> int:
+    """How many programs share the rows."""
+    return max(1, min(limit, triton.cdiv(rows, rows_each)))
 
 
-class _SumNorm(torch.autograd.Function):
+class _AddNorm(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x, y, offset, weight, bias, eps: float, dropout: float):
-        seed, share, grown = chance(dropout, x.device)
-        total, out, tile = torch.empty_like(x), torch.empty_like(x), _tile(x.shape[1])
+    def forward(ctx: Any, x, y, y_bias, weight, bias, eps: float, dropout: float):
+        seed, threshold, keep_scale = draw_seed(dropout, x.device)
+        total, out, tile = torch.empty_like(x), torch.empty_like(x), _forward_tile(x.shape[1])
         _norm_forward[(triton.cdiv(len(x), tile["ROWS"]),)](
-            x, y, offset, weight, bias, total, out, seed if seed is not None else x, share, grown, len(x), eps,
+            x, y, y_bias, weight, bias, total, out, seed if seed is not None else x, threshold, keep_scale, len(x), eps,
             ADD=True, DROP=seed is not None, **tile,
         )  # fmt: skip
         ctx.save_for_backward(total, weight, seed)
-        ctx.rest, ctx.memory = (share, grown, eps), [claim(own) for own in (weight, bias, offset)]
+        ctx.constants = (threshold, keep_scale, eps)
+        ctx.buffers = [claim_buffer(part) for part in (weight, bias, y_bias)]
         ctx.set_materialize_grads(False)
         return total, out
 
     @staticmethod
-    def backward(ctx: Any, more, d):
+    def backward(ctx: Any, sum_grad, d):
         total, weight, seed = ctx.saved_tensors
-        share, grown, eps = ctx.rest
+        threshold, keep_scale, eps = ctx.constants
         d = torch.zeros_like(total) if d is None else d.contiguous()
-        dx, (tile, most) = torch.empty_like(total), _tile_back(total.shape[1])
-        dy = torch.empty_like(total)
-        number = programs(len(total), 1, most)
-        parts = total.new_empty(3, number, total.shape[1], dtype=torch.float32)
-        _norm_backward[(number,)](
-            d, d if more is None else more.contiguous(), total, weight, dx, dy, parts, d if seed is None else seed, share,
-            grown, len(total), eps, ADD=True, MORE=more is not None, DROP=seed is not None, **tile,
+        dx, dy, (tile, limit) = torch.empty_like(total), torch.empty_like(total), _backward_tile(total.shape[1])
+        programs = program_count(len(total), 1, limit)
+        partials = total.new_empty(3, programs, total.shape[1], dtype=torch.float32)
+        _norm_backward[(programs,)](
+            d, d if sum_grad is None else sum_grad.contiguous(), total, weight, dx, dy, partials,
+            d if seed is None else seed, threshold, keep_scale, len(total), eps, ADD=True,
+            SUM_GRAD=sum_grad is not None, DROP=seed is not None, **tile,
         )  # fmt: skip
-        to_weight, to_bias, to_offset = folded(parts, ctx.memory)
-        return dx, dy, to_offset, to_weight, to_bias, None, None
+        weight_grad, bias_grad, y_bias_grad = column_sums(partials, ctx.buffers)
+        return dx, dy, y_bias_grad, weight_grad, bias_grad, None, None
 
 
 class _Norm(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x, weight, bias, eps: float):
-        out, tile = torch.empty_like(x), _tile(x.shape[1])
+        out, tile = torch.empty_like(x), _forward_tile(x.shape[1])
         _norm_forward[(triton.cdiv(len(x), tile["ROWS"]),)](
             x, x, x, weight, bias, x, out, x, 0, 1.0, len(x), eps, ADD=False, DROP=False, **tile
         )
         ctx.save_for_backward(x, weight)
-        ctx.eps, ctx.memory = eps, [claim(own) for own in (weight, bias)]
+        ctx.eps, ctx.buffers = eps, [claim_buffer(part) for part in (weight, bias)]
         return out
 
     @staticmethod
     def backward(ctx: Any, d):
         x, weight = ctx.saved_tensors
-        d, dx, (tile, most) = d.contiguous(), torch.empty_like(x), _tile_back(x.shape[1])
-        number = programs(len(x), 1, most)
-        parts = x.new_empty(2, number, x.shape[1], dtype=torch.float32)
-        _norm_backward[(number,)](
-            d, d, x, weight, dx, dx, parts, d, 0, 1.0, len(x), ctx.eps, ADD=False, MORE=False, DROP=False, **tile
+        d, dx, (tile, limit) = d.contiguous(), torch.empty_like(x), _backward_tile(x.shape[1])
+        programs = program_count(len(x), 1, limit)
+        partials = x.new_empty(2, programs, x.shape[1], dtype=torch.float32)
+        _norm_backward[(programs,)](
+            d, d, x, weight, dx, dx, partials, d, 0, 1.0, len(x), ctx.eps, ADD=False, SUM_GRAD=False, DROP=False, **tile
         )
-        to_weight, to_bias = folded(parts, ctx.memory)
-        return dx, to_weight, to_bias, None
+        weight_grad, bias_grad = column_sums(partials, ctx.buffers)
+        return dx, weight_grad, bias_grad, None
 
 
-def norm(x: Tensor, part: torch.nn.LayerNorm) -> Tensor:
-    """Rows normed."""
-    return _Norm.apply(x.contiguous(), part.weight, part.bias, part.eps)
+def layer_norm(x: Tensor, norm: nn.LayerNorm) -> Tensor:
+    """Layer norm of rows."""
+    return _Norm.apply(x.contiguous(), norm.weight, norm.bias, norm.eps)
 
 
-def sum_norm(
-    x: Tensor, y: Tensor, offset: Tensor, part: torch.nn.LayerNorm, dropout: float = 0.0
-) -> tuple[Tensor, Tensor]:
-    """The sum x + dropout(y + offset), and that normed."""
-    return _SumNorm.apply(x.contiguous(), y.contiguous(), offset, part.weight, part.bias, part.eps, dropout)
+def add_norm(x: Tensor, y: Tensor, y_bias: Tensor, norm: nn.LayerNorm, dropout: float = 0.0) -> tuple[Tensor, Tensor]:
+    """The sum x + dropout(y + y_bias), and its layer norm."""
+    return _AddNorm.apply(x.contiguous(), y.contiguous(), y_bias, norm.weight, norm.bias, norm.eps, dropout)

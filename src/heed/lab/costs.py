@@ -12,7 +12,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from heed.nn.attention import Attention
-from heed.nn.local import Convolution, Restricted
+from heed.nn.local import Convolution, WindowedAttention
 from heed.nn.recurrent import GRU, RNN, Recurrent
 
 HEADS, WINDOW, KERNEL = 4, 15, 3
@@ -54,7 +54,7 @@ LAYERS = {
         _restricted,
         lambda n: 1,
         lambda n: math.ceil((n - 1) / (WINDOW // 2)),
-        lambda d: Restricted(d, HEADS, WINDOW),
+        lambda d: WindowedAttention(d, HEADS, WINDOW),
     ),
     "convolution": LayerKind(
         "k n d²",

@@ -35,7 +35,7 @@ def build_network(name: str, dim: int, length: int) -> nn.Module:
 
 def of_recurrent(net: Recurrent, inputs: Float[Tensor, "t dim"]) -> list[Float[Tensor, "dim state"]]:
     """∂h_t/∂h_k for k = t - 1, t - 2, ..., 1, where h_k is the whole state at k: of an LSTM, h and c."""
-    state, states = net.step(inputs[:1], net.start(1))[1], []
+    state, states = net.step(inputs[:1], net.zero_state(1))[1], []
     for position in range(1, len(inputs)):
         # clones: an LSTM's h is a function of its c, and the gradient of c by way of that h must not be counted twice
         parts = tuple(part.clone() if part.requires_grad else part.requires_grad_() for part in state.layers[0])

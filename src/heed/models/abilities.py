@@ -34,7 +34,11 @@ class ContinuesText(HasVocabularyOutput, Protocol):
     """Predicts each next token of one text: language models."""
 
     def start(self, rows: int) -> Any:
-        """The state before any token is read, for a batch of `rows` texts."""
+        """The state before any token is read, for a batch of `rows` texts.
+
+        Its `detach()` is what the next window of a text continues from: the same, or nothing where a model reads each
+        window by itself. `layers` are its tensors, for checkpoints; `reorder(rows)` serves beam search.
+        """
 
     def hidden_states(self, tokens: Tensor, state: Any = None) -> Tensor:
         """(b, t) token ids to hidden states (b, t, dim); `state` then covers these tokens too."""

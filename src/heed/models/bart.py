@@ -21,22 +21,22 @@ class BartConfig:
     """BART-base. With `labels` it is a classifier: `first` starts its decoder, and the token `last` is classified."""
 
     vocab_size: int = from_data()
-    dim: int = 768
-    heads: int = 12
-    hidden: int = 3072
+    dim: int = 768  # width of embeddings and layers
+    heads: int = 12  # of each attention
+    hidden: int = 3072  # width of the feed-forward network
     encoder_layers: int = 6
     decoder_layers: int = 6
-    max_length: int = 1024
-    activation: Literal["swish", "relu", "gelu"] = "gelu"
+    max_length: int = 1024  # positions: the longest text, special tokens included
+    activation: Literal["swish", "relu", "gelu"] = "gelu"  # of the feed-forward network
     scaled: bool = False  # embeddings are multiplied by √dim
-    dropout: float = 0.1
-    attention_dropout: float = 0.0
+    dropout: float = 0.1  # of embeddings and of what each sublayer adds
+    attention_dropout: float = 0.0  # of attention weights
     hidden_dropout: float = 0.0  # inside the feed-forward network
     init_std: float = 0.02  # of the initial weights
     labels: int = from_data()
     first: int = from_data(2)
     last: int = from_data(2)
-    classifier_dropout: float = 0.0
+    classifier_dropout: float = 0.0  # in the head of a classifier
 
     def __post_init__(self):
         check(self)
@@ -45,6 +45,7 @@ class BartConfig:
 class Bart(EncoderDecoder):
     """Norms after each sublayer and on the embeddings, learned positions on each side, one matrix for all tokens."""
 
+    capabilities = ("packed", "fused", "cuda_search", "ctranslate2")
     HEAD = ("head.", "bias")  # what a task replaces: the head of a classifier, or the bias of what writes
 
     def __init__(self, config: BartConfig):
@@ -52,7 +53,7 @@ class Bart(EncoderDecoder):
         c = config
         self.tokens = nn.Embedding(c.vocab_size, c.dim)
         self.source_tokens = self.output = None
-        self.positions, self.source_positions = (Learned(c.max_length, c.dim, before=2) for _ in range(2))
+        self.positions, self.source_positions = (Learned(c.max_length, c.dim, offset=2) for _ in range(2))
         self.norm, self.source_norm = (nn.LayerNorm(c.dim) for _ in range(2))
         self.scale = math.sqrt(c.dim) if c.scaled else 1.0
         self.dropout = nn.Dropout(c.dropout)

@@ -14,7 +14,7 @@ from heed.config import dropout_fields
 from heed.nn import masks
 from heed.nn.attention import Attention, record
 from heed.nn.cache import DecoderState, StackCache
-from heed.nn.packing import Borders
+from heed.nn.packing import SequenceOffsets
 from heed.nn.transformer import MLP, Layer, PostNorm, PreNorm
 
 Around = type[PostNorm] | type[PreNorm]
@@ -53,20 +53,20 @@ class EncoderDecoder(nn.Module):
         return self.project(self.decode(target, self.encode(source, valid), valid))
 
     def encode(
-        self, source: Int[Tensor, "b s"], valid: Bool[Tensor, "b s"] | Borders | None = None
+        self, source: Int[Tensor, "b s"], valid: Bool[Tensor, "b s"] | SequenceOffsets | None = None
     ) -> Float[Tensor, "b s dim"]:
         """The memory: what the encoder makes of the source. Sources end to end are one row, and `valid` their borders."""
         places = self._places(self.source_positions or self.positions, source, 0, valid)
         x = self._embed(self.source_tokens or self.tokens, source, places, self.source_norm or self.norm)
-        return self.encoder(x, mask=masks.of_keys(valid))
+        return self.encoder(x, mask=masks.key_padding(valid))
 
     def decode(
         self,
         target: Int[Tensor, "b t"],
         memory: Float[Tensor, "b s dim"],
-        valid: Bool[Tensor, "b s"] | Borders | None = None,
+        valid: Bool[Tensor, "b s"] | SequenceOffsets | None = None,
         cache: StackCache | None = None,
-        borders: Borders | None = None,
+        borders: SequenceOffsets | None = None,
     ) -> Float[Tensor, "b t dim"]:
         """The last layer of the decoder at each target token, from which the next is told.
 
@@ -74,7 +74,7 @@ class EncoderDecoder(nn.Module):
         """
         places = self._places(self.positions, target, cache.length if cache else 0, borders)
         x = self._embed(self.tokens, target, places, self.norm)
-        own, other = masks.of_keys(borders), masks.of_keys(valid, borders)
+        own, other = masks.key_padding(borders), masks.key_padding(valid, borders)
         return self.decoder(x, memory, mask=own, causal=True, memory_mask=other, cache=cache)
 
     def project(self, x: Float[Tensor, "*rows dim"]) -> Float[Tensor, "*rows vocab"]:
@@ -101,7 +101,9 @@ class EncoderDecoder(nn.Module):
         return Trace({"encoder": maps[:first], "decoder": maps[first::2], "cross": maps[first + 1 :: 2]}, said)
 
     def _places(self, positions: nn.Module, tokens: Tensor, start: int, valid: Any) -> Float[Tensor, "t dim"]:
-        return positions.at(valid.places) if isinstance(valid, Borders) else positions(start, tokens.shape[1])
+        return (
+            positions.at(valid.positions) if isinstance(valid, SequenceOffsets) else positions(start, tokens.shape[1])
+        )
 
     def _embed(
         self, table: nn.Embedding, tokens: Int[Tensor, "b t"], places: Float[Tensor, "t dim"], norm: nn.Module | None

@@ -16,23 +16,21 @@ from heed.nn.transformer import PostNorm, Stack
 
 @dataclass(frozen=True)
 class MarianConfig:
-    """`tied`: as the Transformer's. `scaled`: embeddings are multiplied by √dim."""
-
     vocab_size: int = from_data()
     source_vocab_size: int | None = from_data(None)
-    dim: int = 512
-    heads: int = 8
-    hidden: int = 2048
+    dim: int = 512  # width of embeddings and layers
+    heads: int = 8  # of each attention
+    hidden: int = 2048  # width of the feed-forward network
     encoder_layers: int = 6
     decoder_layers: int = 6
-    max_length: int = 512
-    activation: Literal["swish", "relu", "gelu"] = "swish"
-    scaled: bool = True
-    tied: Literal["all", "target", "none"] = "all"
-    dropout: float = 0.1
-    attention_dropout: float = 0.0
-    hidden_dropout: float = 0.0
-    init_std: float = 0.02
+    max_length: int = 512  # positions: the longest text, special tokens included
+    activation: Literal["swish", "relu", "gelu"] = "swish"  # of the feed-forward network
+    scaled: bool = True  # embeddings are multiplied by √dim
+    tied: Literal["all", "target", "none"] = "all"  # which share one matrix: source, target and output
+    dropout: float = 0.1  # of embeddings and of what each sublayer adds
+    attention_dropout: float = 0.0  # of attention weights
+    hidden_dropout: float = 0.0  # inside the feed-forward network
+    init_std: float = 0.02  # standard deviation of the initial weights
 
     def __post_init__(self):
         check(self)
@@ -40,6 +38,8 @@ class MarianConfig:
 
 class Marian(EncoderDecoder):
     """Norms after each sublayer, sinusoids in halves, a bias for each token of the output."""
+
+    capabilities = ("packed", "fused", "cuda_search", "ctranslate2")
 
     def __init__(self, config: MarianConfig):
         super().__init__(config)

@@ -16,21 +16,21 @@ from heed.nn.transformer import PreNorm, Stack
 
 @dataclass(frozen=True)
 class PegasusConfig:
-    """The large one of the paper. `scaled`: embeddings are multiplied by √dim."""
+    """The paper's PEGASUS-large."""
 
     vocab_size: int = from_data()
-    dim: int = 1024
-    heads: int = 16
-    hidden: int = 4096
+    dim: int = 1024  # width of embeddings and layers
+    heads: int = 16  # of each attention
+    hidden: int = 4096  # width of the feed-forward network
     encoder_layers: int = 16
     decoder_layers: int = 16
-    max_length: int = 1024
-    activation: Literal["swish", "relu", "gelu"] = "relu"
-    scaled: bool = True
-    dropout: float = 0.1
-    attention_dropout: float = 0.1
-    hidden_dropout: float = 0.1
-    init_std: float = 0.02
+    max_length: int = 1024  # positions: the longest text, special tokens included
+    activation: Literal["swish", "relu", "gelu"] = "relu"  # of the feed-forward network
+    scaled: bool = True  # embeddings are multiplied by √dim
+    dropout: float = 0.1  # of embeddings and of what each sublayer adds
+    attention_dropout: float = 0.1  # of attention weights
+    hidden_dropout: float = 0.1  # inside the feed-forward network
+    init_std: float = 0.02  # standard deviation of the initial weights
 
     def __post_init__(self):
         check(self)
@@ -38,6 +38,8 @@ class PegasusConfig:
 
 class Pegasus(EncoderDecoder):
     """Norms before each sublayer and after the last layer, sinusoids in halves, one matrix for all tokens."""
+
+    capabilities = ("packed", "fused", "cuda_search", "ctranslate2")
 
     def __init__(self, config: PegasusConfig):
         super().__init__(config)

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from heed.config import from_data
 from heed.models.encoder_decoder import check
-from heed.nn.dropout import Locked, forgetful, whole_words
+from heed.nn.dropout import VariationalDropout, weight_dropout, word_dropout
 from heed.nn.recurrent import GRU, LSTM, RNN, State
 
 CELLS = {"rnn": RNN, "lstm": LSTM, "gru": GRU}
@@ -31,24 +31,17 @@ GROWTH = ((1_000_000, "tiny"), (50_000_000, "small"))  # tokens of the text
 
 @dataclass(frozen=True)
 class RNNLanguageModelConfig:
-    """`tied` "all": one matrix reads words and says them.
-
-    `dropout` is of what the last layer says; `input_dropout` (of embeddings) and `layer_dropout` (between layers) are the
-    same unless set: the same part at every place of a sequence. `word_dropout` leaves out whole words, `weight_dropout`
-    weights that remember.
-    """
-
     vocab_size: int = from_data()
     cell: Literal["rnn", "lstm", "gru"] = "lstm"
-    dim: int = 650
-    hidden: int = 650
+    dim: int = 650  # width of embeddings
+    hidden: int = 650  # width of the hidden states
     layers: int = 2
-    tied: Literal["all", "target", "none"] = "all"
-    dropout: float = 0.5
-    input_dropout: float | None = None
-    layer_dropout: float | None = None
-    word_dropout: float = 0.0
-    weight_dropout: float = 0.0
+    tied: Literal["all", "target", "none"] = "all"  # one matrix for input and output, or two
+    dropout: float = 0.5  # of the last layer's output
+    input_dropout: float | None = None  # of embeddings; as dropout by default
+    layer_dropout: float | None = None  # between layers; as dropout by default
+    word_dropout: float = 0.0  # of whole words
+    weight_dropout: float = 0.0  # of the weights from one state to the next
 
     def __post_init__(self):
         check(self)
@@ -70,8 +63,8 @@ class RNNLanguageModel(nn.Module):
         between, before = (c.dropout if own is None else own for own in (c.layer_dropout, c.input_dropout))
         self.tokens = nn.Embedding(c.vocab_size, c.dim)
         self.net = CELLS[c.cell](c.dim, c.hidden, c.layers)
-        self.net.dropout = Locked(between)
-        self.before, self.after = Locked(before), Locked(c.dropout)
+        self.net.dropout = VariationalDropout(between)
+        self.before, self.after = VariationalDropout(before), VariationalDropout(c.dropout)
         tied = c.tied == "all"
         self.down = nn.Linear(c.hidden, c.dim) if tied and c.hidden != c.dim else None
         self.output = None if tied else nn.Linear(c.hidden, c.vocab_size, bias=False)
@@ -87,8 +80,8 @@ class RNNLanguageModel(nn.Module):
         """What is known after each token, from which the next is told; `state` then remembers these tokens too."""
         c, x = self.config, self.tokens(tokens)
         if self.training and c.word_dropout:
-            x = x * whole_words(tokens, c.vocab_size, c.word_dropout)
-        with forgetful(self.net, c.weight_dropout):
+            x = x * word_dropout(tokens, c.vocab_size, c.word_dropout)
+        with weight_dropout(self.net, c.weight_dropout):
             x, after = self.net(self.before(x), state)
         if state is not None:
             state.layers = after.layers
@@ -103,7 +96,7 @@ class RNNLanguageModel(nn.Module):
 
     def start(self, rows: int) -> State:
         """Nothing read yet, for so many rows."""
-        return self.net.start(rows)
+        return self.net.zero_state(rows)
 
     def step(self, tokens: Int[Tensor, " b"], state: State) -> Float[Tensor, "b vocab"]:
         """The scores of what follows one more token in each row."""

@@ -17,18 +17,18 @@ from torch import Tensor, nn
 from heed.config import from_data
 from heed.models.encoder_decoder import Trace, check, source_size
 from heed.nn import init
-from heed.nn.packing import Borders
-from heed.nn.recurrent import GRU, LSTM, RNN, State, apart, backwards
+from heed.nn.packing import SequenceOffsets
+from heed.nn.recurrent import GRU, LSTM, RNN, State, pad_packed, reverse_sequences
 from heed.nn.recurrent_decoders import (
-    Bridge,
-    Copy,
-    LookThenStep,
-    Seen,
-    Source,
-    StepThenLook,
-    StepThenLookFed,
-    Vector,
-    Writing,
+    BahdanauDecoder,
+    CopyBridge,
+    DecoderTrace,
+    EncodedSource,
+    FixedVectorDecoder,
+    InputFeedingDecoder,
+    LinearBridge,
+    LuongDecoder,
+    RecurrentDecoderState,
 )
 from heed.nn.scores import Additive, Content, Dot, General, ScaledDot
 
@@ -44,27 +44,21 @@ SCORES = {
 
 @dataclass(frozen=True)
 class Seq2SeqConfig:
-    """`hidden` is the width of the states; of a bidirectional encoder each direction has half of it.
-
-    `order`: look at the source before each step of the decoder ("bahdanau"), or after it ("luong"); then `feeding`
-    gives the next step what was said. `reverse_source`: the encoder reads the source from its end.
-    """
-
     vocab_size: int = from_data()
     source_vocab_size: int | None = from_data(None)
     cell: Literal["rnn", "lstm", "gru"] = "lstm"
-    dim: int = 256
-    hidden: int = 512
+    dim: int = 256  # width of embeddings
+    hidden: int = 512  # width of the hidden states
     encoder_layers: int = 1
     decoder_layers: int = 1
-    bidirectional: bool = True
-    attention: Literal["off", "content", "additive", "dot", "general", "scaled-dot"] = "additive"
-    order: Literal["bahdanau", "luong"] = "bahdanau"
-    feeding: bool = False
-    reverse_source: bool = False
-    max_length: int = 1024
-    dropout: float = 0.2
-    tied: Literal["all", "target", "none"] = "all"
+    bidirectional: bool = True  # the encoder reads in both directions, each half of `hidden` wide
+    attention: Literal["off", "content", "additive", "dot", "general", "scaled-dot"] = "additive"  # docs/road.md
+    order: Literal["bahdanau", "luong"] = "bahdanau"  # attend before each step of the decoder, or after it
+    feeding: bool = False  # input feeding, with "luong"
+    reverse_source: bool = False  # the encoder reads the source from its end
+    max_length: int = 1024  # the longest text, special tokens included
+    dropout: float = 0.2  # of embeddings, between layers, and of the decoder's output
+    tied: Literal["all", "target", "none"] = "all"  # which share one matrix: source, target and output
 
     def __post_init__(self):
         check(self)
@@ -100,7 +94,7 @@ class Seq2Seq(nn.Module):
         self.encoder = cell(c.dim, half, c.encoder_layers, dropout=c.dropout, bidirectional=c.bidirectional)
         self.decoder = _decoder(c)
         same = not c.bidirectional and c.encoder_layers == c.decoder_layers
-        self.bridge = Copy() if same else Bridge(c.hidden, self.decoder.rnn)
+        self.bridge = CopyBridge() if same else LinearBridge(c.hidden, self.decoder.rnn)
         init.vaswani(self, c.dim)
 
     def forward(
@@ -108,32 +102,34 @@ class Seq2Seq(nn.Module):
     ) -> Float[Tensor, "b t vocab"]:
         return self.project(self.decode(target, self.encode(source, valid)))
 
-    def encode(self, source: Int[Tensor, "b s"], valid: Bool[Tensor, "b s"] | Borders | None = None) -> Source:
+    def encode(
+        self, source: Int[Tensor, "b s"], valid: Bool[Tensor, "b s"] | SequenceOffsets | None = None
+    ) -> EncodedSource:
         """What the decoder is given of the source. Sources end to end are one row, and `valid` their borders."""
-        if isinstance(valid, Borders):
-            source, valid, _ = apart(source, valid)
+        if isinstance(valid, SequenceOffsets):
+            source, valid, _ = pad_packed(source, valid)
         states, last = self._states(source, valid)
         start = self.bridge(last)
         if self.config.attention == "off":
-            return Source(start)
-        return Source(start, states, self.decoder.score.keys(states), None if valid is None else valid[:, None])
+            return EncodedSource(start)
+        return EncodedSource(start, states, self.decoder.score.keys(states), None if valid is None else valid[:, None])
 
     def decode(
         self,
         target: Int[Tensor, "b t"],
-        memory: Source,
-        valid: Bool[Tensor, "b s"] | Borders | None = None,
+        memory: EncodedSource,
+        valid: Bool[Tensor, "b s"] | SequenceOffsets | None = None,
         cache: None = None,
-        borders: Borders | None = None,
+        borders: SequenceOffsets | None = None,
     ) -> Float[Tensor, "b t dim"]:
         """What the decoder says at each target token, from which the next is told. The memory knows what is `valid`.
 
         `borders` are those of the targets, where they are end to end.
         """
         if borders is None:
-            return self._write(target, Writing(memory, memory.start))[0]
-        rows, _, places = apart(target, borders)
-        return self._write(rows, Writing(memory, memory.start))[0][places][None]
+            return self._write(target, RecurrentDecoderState(memory, memory.start))[0]
+        rows, _, places = pad_packed(target, borders)
+        return self._write(rows, RecurrentDecoderState(memory, memory.start))[0][places][None]
 
     def project(self, x: Float[Tensor, "*rows dim"]) -> Float[Tensor, "*rows vocab"]:
         return F.linear(x, *self.output_weights())
@@ -142,11 +138,11 @@ class Seq2Seq(nn.Module):
         """The matrix and the bias that make scores of what the decoder says."""
         return (self.tokens if self.output is None else self.output).weight, self.bias
 
-    def start(self, source: Int[Tensor, "b s"], valid: Bool[Tensor, "b s"] | None = None) -> Writing:
+    def start(self, source: Int[Tensor, "b s"], valid: Bool[Tensor, "b s"] | None = None) -> RecurrentDecoderState:
         memory = self.encode(source, valid)
-        return Writing(memory, memory.start)
+        return RecurrentDecoderState(memory, memory.start)
 
-    def step(self, tokens: Int[Tensor, " b"], state: Writing) -> Float[Tensor, "b vocab"]:
+    def step(self, tokens: Int[Tensor, " b"], state: RecurrentDecoderState) -> Float[Tensor, "b vocab"]:
         return self.project(self._write(tokens[:, None], state)[0][:, 0])
 
     def trace(
@@ -154,7 +150,7 @@ class Seq2Seq(nn.Module):
     ) -> Trace:
         """What there is to see of it as it reads the source and writes the target."""
         memory = self.encode(source, valid)
-        said, seen = self._write(target, Writing(memory, memory.start))
+        said, seen = self._write(target, RecurrentDecoderState(memory, memory.start))
         cross = [] if seen.weights is None else [seen.weights[:, None]]  # one head
         states = {"encoder": self._states(source, valid)[0], "decoder": seen.states}
         return Trace({"encoder": [], "decoder": [], "cross": cross}, said, states)
@@ -164,10 +160,12 @@ class Seq2Seq(nn.Module):
         x = self._embed(self.source_tokens or self.tokens, source)
         if not self.config.reverse_source:
             return self.encoder(x, valid=valid)
-        states, last = self.encoder(backwards(x, valid), valid=valid)
-        return backwards(states, valid), last
+        states, last = self.encoder(reverse_sequences(x, valid), valid=valid)
+        return reverse_sequences(states, valid), last
 
-    def _write(self, target: Int[Tensor, "b t"], writing: Writing) -> tuple[Float[Tensor, "b t dim"], Seen]:
+    def _write(
+        self, target: Int[Tensor, "b t"], writing: RecurrentDecoderState
+    ) -> tuple[Float[Tensor, "b t dim"], DecoderTrace]:
         said, seen = self.decoder(self._embed(self.tokens, target), writing)
         return self.dropout(said), seen
 
@@ -181,6 +179,6 @@ def _decoder(c: Seq2SeqConfig) -> nn.Module:
     more = c.hidden if looks and c.order == "bahdanau" else c.dim if c.feeding else 0  # beside the last token
     rnn = CELLS[c.cell](c.dim + more, c.hidden, c.decoder_layers, dropout=c.dropout)
     if not looks:
-        return Vector(rnn, c.dim)
-    order = LookThenStep if c.order == "bahdanau" else StepThenLookFed if c.feeding else StepThenLook
+        return FixedVectorDecoder(rnn, c.dim)
+    order = BahdanauDecoder if c.order == "bahdanau" else InputFeedingDecoder if c.feeding else LuongDecoder
     return order(rnn, c.dim, SCORES[c.attention](c.hidden))

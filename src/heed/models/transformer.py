@@ -11,37 +11,32 @@ from torch import nn
 from heed.config import from_data
 from heed.models.encoder_decoder import EncoderDecoder, check, layer, source_size
 from heed.nn import init
-from heed.nn.local import Convolution, Restricted
+from heed.nn.local import Convolution, WindowedAttention
 from heed.nn.positions import Learned, Sinusoidal
 from heed.nn.transformer import Layer, PostNorm, PreNorm, Stack
 
 
 @dataclass(frozen=True)
 class TransformerConfig:
-    """`tied`: one matrix for source, target and output ("all"), for target and output ("target"), or none.
-
-    `encoder`: what its layers see is all of the source, the `window` places around each, or by convolution `kernel` of them.
-    """
-
     vocab_size: int = from_data()
     source_vocab_size: int | None = from_data(None)
-    dim: int = 512
-    heads: int = 8
-    hidden: int = 2048
+    dim: int = 512  # width of embeddings and layers
+    heads: int = 8  # of each attention
+    hidden: int = 2048  # width of the feed-forward network
     encoder_layers: int = 6
     decoder_layers: int = 6
-    max_length: int = 1024
-    dropout: float = 0.1
-    attention_dropout: float = 0.0
-    hidden_dropout: float = 0.0
-    norm: Literal["post", "pre"] = "post"
-    positions: Literal["sinusoidal", "learned"] = "sinusoidal"
-    tied: Literal["all", "target", "none"] = "all"
-    output_bias: bool = False
-    norm_eps: float = 1e-5
-    encoder: Literal["attention", "restricted", "convolution"] = "attention"
-    window: int = 7
-    kernel: int = 3
+    max_length: int = 1024  # positions: the longest text, special tokens included
+    dropout: float = 0.1  # of embeddings and of what each sublayer adds
+    attention_dropout: float = 0.0  # of attention weights
+    hidden_dropout: float = 0.0  # inside the feed-forward network
+    norm: Literal["post", "pre"] = "post"  # norms after each sublayer, as in the paper, or before it
+    positions: Literal["sinusoidal", "learned"] = "sinusoidal"  # fixed sinusoids, or learned
+    tied: Literal["all", "target", "none"] = "all"  # which share one matrix: source, target and output
+    output_bias: bool = False  # a bias for each token of the output
+    norm_eps: float = 1e-5  # of layer norm
+    encoder: Literal["attention", "restricted", "convolution"] = "attention"  # or a window, or a convolution
+    window: int = 7  # positions that "restricted" sees, an odd number
+    kernel: int = 3  # positions that "convolution" mixes, an odd number
 
     def __post_init__(self):
         check(self)
@@ -70,6 +65,8 @@ PRESETS = {
 class Transformer(EncoderDecoder):
     """Source and target tokens in, the scores of each next target token out."""
 
+    capabilities = ("packed", "fused", "cuda_search", "ctranslate2")
+
     def __init__(self, config: TransformerConfig):
         super().__init__(config)
         c = config
@@ -96,7 +93,7 @@ def _layer(c: TransformerConfig, cross: bool = False, own: nn.Module | None = No
 def _neighbours(c: TransformerConfig) -> nn.Module | None:
     """What an encoder has instead of self-attention over the whole source, if it has."""
     if c.encoder == "restricted":
-        return Restricted(c.dim, c.heads, c.window, dropout=c.attention_dropout)
+        return WindowedAttention(c.dim, c.heads, c.window, dropout=c.attention_dropout)
     return Convolution(c.dim, c.kernel) if c.encoder == "convolution" else None
 
 

@@ -1,6 +1,6 @@
-"""Attention: score every key, softmax over those the mask allows, and mix their values.
+"""Attention: score every key, softmax over those the mask allows, and average their values.
 
-Shapes: b batch, h heads, q queries, k keys, d width of a head, dim width of the model.
+Shapes: b batch, h heads, q queries, k keys, d head size, dim model size.
 Equations are numbered as in the lecture notes on Vaswani et al. (2017).
 """
 
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from heed.nn import masks
 from heed.nn.cache import Cache
-from heed.nn.packing import Within, attend_within
+from heed.nn.packing import PackedMask, attend_packed
 
 Kernel = Callable[..., Tensor]
 
@@ -25,7 +25,7 @@ def attend(
     key: Float[Tensor, "b h k d"],
     value: Float[Tensor, "b h k dv"],
     *,
-    mask: Bool[Tensor, "... #q #k"] | Within | None = None,
+    mask: Bool[Tensor, "... #q #k"] | PackedMask | None = None,
     causal: bool = False,
     dropout: float = 0.0,
 ) -> Float[Tensor, "b h q dv"]:
@@ -34,31 +34,29 @@ def attend(
     When there are more keys than queries, the queries are the last ones. (torch's `is_causal` lines
     up the first ones, which is wrong as soon as keys are cached.)
     """
-    if isinstance(mask, Within):
-        return attend_within(query, key, value, mask, causal, dropout)
+    if isinstance(mask, PackedMask):
+        return attend_packed(query, key, value, mask, causal, dropout)
     queries, keys = query.shape[-2], key.shape[-2]
     square_causal = causal and queries == keys and mask is None
     if not square_causal:
-        mask = _limit(mask, causal, queries, keys, query.device)
+        mask = _combine(mask, causal, queries, keys, query.device)
     return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout, is_causal=square_causal)
 
 
-def _limit(mask, causal, queries, keys, device) -> Tensor | None:
-    """One mask that says what `mask` and `causal` say together."""
+def _combine(mask, causal, queries, keys, device) -> Tensor | None:
+    """One mask that allows what `mask` and `causal` both allow."""
     if causal and queries > 1:
-        past = masks.draw(masks.causal(), queries, keys, device)
+        past = masks.build(masks.causal(), queries, keys, device)
         mask = past if mask is None else mask & past
     return mask
 
 
 def mix(
-    scores: Float[Tensor, "*rows k"],
-    value: Float[Tensor, "*batch k dv"],
-    mask: Bool[Tensor, "..."] | None = None,
+    scores: Float[Tensor, "*rows k"], value: Float[Tensor, "*batch k dv"], mask: Bool[Tensor, "..."] | None = None
 ) -> tuple[Float[Tensor, "*rows dv"], Float[Tensor, "*rows k"]]:
     """Equation (2): the values averaged by softmax(scores) over what the mask allows, and those weights.
 
-    A query that may attend to nothing gets zeros.
+    A query that may attend to nothing gets zeros. With `Score` modules it is the attention of recurrent decoders.
     """
     if mask is None:
         mask = scores.new_ones((), dtype=torch.bool)
@@ -70,8 +68,7 @@ def mix(
 class Attention(nn.Module):
     """Multi-head attention of x over itself, or over `memory`: equations (1), (2) and (6).
 
-    With `causal`, x is the end of what it attends to, be that x itself or the cache and x. `kernel`
-    computes the mixture.
+    With `causal`, the queries are the last of the keys, cached keys included. `kernel` computes the attention itself.
     """
 
     def __init__(self, dim: int, heads: int, *, dropout: float = 0.0, kernel: Kernel = attend):
@@ -91,13 +88,13 @@ class Attention(nn.Module):
         x: Float[Tensor, "b q dim"],
         memory: Float[Tensor, "b k dim"] | None = None,
         *,
-        mask: Bool[Tensor, "... #q #k"] | Within | None = None,
+        mask: Bool[Tensor, "... #q #k"] | PackedMask | None = None,
         causal: bool = False,
         cache: Cache | None = None,
     ) -> Float[Tensor, "b q dim"]:
         q = self._split(self.q(x))
         if memory is not None and cache is not None and len(cache):
-            k, v = cache.k, cache.v  # the memory does not change: its keys are already here
+            k, v = cache.k, cache.v  # the memory does not change: its keys are cached after the first step
         else:
             source = x if memory is None else memory
             k, v = self._split(self.k(source)), self._split(self.v(source))
@@ -115,16 +112,16 @@ def record(model: nn.Module) -> Iterator[list[Float[Tensor, "b h q k"]]]:
     """Inside this block, collect the weights of every attention in `model`, in the order of the calls."""
     maps = []
 
-    def attend_openly(query, key, value, *, mask=None, causal=False, dropout=0.0):
+    def attend_and_record(query, key, value, *, mask=None, causal=False, dropout=0.0):
         scores = query @ key.mT / math.sqrt(query.shape[-1])  # equation (1), head by head
-        limit = _limit(mask, causal, query.shape[-2], key.shape[-2], query.device)
-        y, weights = mix(scores, value, limit)
+        combined = _combine(mask, causal, query.shape[-2], key.shape[-2], query.device)
+        y, weights = mix(scores, value, combined)
         maps.append(weights)
         return y
 
     kernels = {module: module.kernel for module in model.modules() if isinstance(module, Attention)}
     for module in kernels:
-        module.kernel = attend_openly
+        module.kernel = attend_and_record
     try:
         yield maps
     finally:

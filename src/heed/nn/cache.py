@@ -1,4 +1,4 @@
-"""What a decoder keeps from one token to the next."""
+"""Keys and values that a decoder caches from one token to the next."""
 
 from dataclasses import dataclass, field
 
@@ -7,7 +7,7 @@ from torch import Tensor
 
 
 class Cache:
-    """The keys and values that one attention has computed so far, (b, h, k, d)."""
+    """Keys and values of one attention so far, (b, h, k, d)."""
 
     def __init__(self):
         self.k: Tensor | None = None
@@ -26,7 +26,7 @@ class Cache:
         return k, v
 
     def reorder(self, rows: Tensor) -> None:
-        """Keep these rows of the batch, in this order: what beam search does at each step."""
+        """Keep these rows of the batch, in this order, as beam search does at each step."""
         self.k, self.v = self.k.index_select(0, rows), self.v.index_select(0, rows)
 
 
@@ -44,7 +44,7 @@ class StackCache(list[LayerCache]):
 
     @property
     def length(self) -> int:
-        """How many tokens have been read."""
+        """Number of cached tokens."""
         return len(self[0].attention)
 
     def reorder(self, rows: Tensor) -> None:
@@ -56,7 +56,7 @@ class StackCache(list[LayerCache]):
 
 @dataclass
 class DecoderState:
-    """A decoder at work: the memory it reads, and what it has computed so far."""
+    """State of incremental decoding: the encoder output and the cached keys and values."""
 
     memory: Tensor
     valid: Tensor | None

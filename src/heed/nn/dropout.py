@@ -1,4 +1,4 @@
-"""Dropout for networks that read one place after another (Gal and Ghahramani, 2016; Merity et al., 2018)."""
+"""Dropout for recurrent networks (Gal and Ghahramani, 2016; Merity et al., 2018)."""
 
 import warnings
 from collections.abc import Iterator
@@ -12,42 +12,42 @@ from torch import Tensor, nn
 from heed.nn.recurrent import Recurrent
 
 
-class Locked(nn.Module):
-    """The same part of every place of a sequence is left out."""
+class VariationalDropout(nn.Module):
+    """One dropout mask for all positions of a sequence."""
 
     def __init__(self, rate: float):
         super().__init__()
         self.rate = rate
 
-    def forward(self, x: Float[Tensor, "b *places dim"]) -> Float[Tensor, "b *places dim"]:
+    def forward(self, x: Float[Tensor, "b *positions dim"]) -> Float[Tensor, "b *positions dim"]:
         if not self.training or not self.rate:
             return x
         shape = (len(x), *[1] * (x.ndim - 2), x.shape[-1])
         return x * F.dropout(x.new_ones(shape), self.rate)
 
 
-def whole_words(tokens: Int[Tensor, "b t"], size: int, rate: float) -> Float[Tensor, "b t 1"]:
-    """What to multiply embeddings by, so that some words of the vocabulary are left out wherever they stand."""
-    kept = F.dropout(torch.ones(size, device=tokens.device), rate)
-    return kept[tokens][:, :, None]
+def word_dropout(tokens: Int[Tensor, "b t"], vocab_size: int, rate: float) -> Float[Tensor, "b t 1"]:
+    """Factors for embeddings that drop some words of the vocabulary at all their positions."""
+    scale = F.dropout(torch.ones(vocab_size, device=tokens.device), rate)
+    return scale[tokens][:, :, None]
 
 
 @contextmanager
-def forgetful(net: Recurrent, rate: float) -> Iterator[None]:
-    """Inside this block a part of the weights that remember is left out: DropConnect, which cuDNN does not notice."""
+def weight_dropout(net: Recurrent, rate: float) -> Iterator[None]:
+    """Inside this block recurrent weights are dropped: DropConnect that works with cuDNN."""
     if not net.training or not rate:
         yield
         return
     for layer in net.layers:
-        layer._update_flat_weights()  # where weights have been replaced since the last pass
-    kept = [layer._flat_weights for layer in net.layers]
+        layer._update_flat_weights()  # weights may have been replaced since the last pass
+    originals = [layer._flat_weights for layer in net.layers]
     for layer in net.layers:
         pairs = zip(layer._flat_weights_names, layer._flat_weights, strict=True)
         layer._flat_weights = [F.dropout(w, rate) if name.startswith("weight_hh") else w for name, w in pairs]
     try:
-        with warnings.catch_warnings():  # the weights of this pass are new: they cannot lie end to end
+        with warnings.catch_warnings():  # the dropped weights are new tensors, so they cannot be one chunk
             warnings.filterwarnings("ignore", message="RNN module weights are not part of single contiguous chunk")
             yield
     finally:
-        for layer, weights in zip(net.layers, kept, strict=True):
+        for layer, weights in zip(net.layers, originals, strict=True):
             layer._flat_weights = weights

@@ -1,10 +1,10 @@
 """Initial weights, written out.
 
-The paper (Vaswani et al., 2017) leaves them to its code: matrices by Glorot's uniform rule, so that
-a layer keeps the size of what passes through it; embeddings from N(0, 1/dim), so that times √dim
-they are of size one, the size of the sinusoids that are added to them; biases zero, norms one.
+The code of Vaswani et al. (2017) draws matrices by Glorot's uniform rule, which keeps the variance of
+activations; embeddings from N(0, 1/dim), so that times √dim they have the size of the sinusoids added
+to them; biases are zero, norms one.
 
-Marian, BART and Pegasus, as Hugging Face has them, draw everything from one narrow N(0, 0.02).
+Marian, BART and Pegasus draw everything from N(0, 0.02), as in Hugging Face.
 """
 
 import math
@@ -15,7 +15,7 @@ from torch import nn
 
 @torch.no_grad()
 def vaswani(model: nn.Module, dim: int, generator: torch.Generator | None = None) -> None:
-    """Draw all weights of `model` anew."""
+    """Initialize all weights of `model` as the first Transformer does."""
     for module in model.modules():
         if isinstance(module, nn.Linear):
             bound = math.sqrt(6.0 / (module.in_features + module.out_features))
@@ -31,7 +31,7 @@ def vaswani(model: nn.Module, dim: int, generator: torch.Generator | None = None
 
 @torch.no_grad()
 def normal(model: nn.Module, std: float, generator: torch.Generator | None = None) -> None:
-    """Draw all weights of `model` anew. The row of the padding is drawn like any other (Hugging Face zeroes it)."""
+    """Initialize all weights of `model` from N(0, std²), the padding row too (Hugging Face zeroes it)."""
     for module in model.modules():
         if isinstance(module, nn.Linear | nn.Embedding):
             module.weight.normal_(0.0, std, generator=generator)

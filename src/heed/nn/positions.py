@@ -1,4 +1,4 @@
-"""Where a token stands: what is added to its embedding."""
+"""Position encodings, which are added to the embeddings of tokens."""
 
 import torch
 from jaxtyping import Float, Int
@@ -8,19 +8,19 @@ from torch import Tensor, nn
 def sinusoids(length: int, dim: int) -> Float[Tensor, "length dim"]:
     """Equations (7) and (8): sine and cosine of position / 10000^(2i/dim), in turn."""
     rate = 10000.0 ** (-torch.arange(0, dim, 2, dtype=torch.float64) / dim)
-    angle = torch.arange(length)[:, None] * rate  # in float64: a far position times a float32 rate is off
+    angle = torch.arange(length)[:, None] * rate  # float32 would be inexact at far positions
     return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1)[:, :dim].float()
 
 
 def sinusoids_in_halves(length: int, dim: int) -> Float[Tensor, "length dim"]:
-    """The same waves, all sines before all cosines; to the last bit what Hugging Face's Marian and Pegasus hold."""
+    """All sines, then all cosines: bit for bit those of Hugging Face's Marian and Pegasus."""
     period = torch.tensor([10000.0 ** (i / dim) for i in range(0, dim, 2)], dtype=torch.float64)
     angle = torch.arange(length)[:, None] / period
     return torch.cat([angle.sin(), angle.cos()], dim=1)[:, :dim].float()
 
 
 class Sinusoidal(nn.Module):
-    """Fixed waves, nothing to learn (Vaswani et al., 2017)."""
+    """Fixed sinusoids (Vaswani et al., 2017)."""
 
     def __init__(self, length: int, dim: int):
         super().__init__()
@@ -29,12 +29,12 @@ class Sinusoidal(nn.Module):
     def forward(self, start: int, length: int) -> Float[Tensor, "length dim"]:
         return self.waves[start : start + length]
 
-    def at(self, places: Int[Tensor, " t"]) -> Float[Tensor, "t dim"]:
-        return self.waves[places]
+    def at(self, positions: Int[Tensor, " t"]) -> Float[Tensor, "t dim"]:
+        return self.waves[positions]
 
 
 class SinusoidalHalves(Sinusoidal):
-    """Fixed waves with the sines in one half and the cosines in the other (Marian, Pegasus)."""
+    """Fixed sinusoids, sines in the first half and cosines in the second (Marian, Pegasus)."""
 
     def __init__(self, length: int, dim: int):
         super().__init__(length, dim)
@@ -42,16 +42,16 @@ class SinusoidalHalves(Sinusoidal):
 
 
 class Learned(nn.Module):
-    """A vector for each place, learned (Gehring et al., 2017); `before` the first stand rows that are never read."""
+    """A learned vector for each position (Gehring et al., 2017). The first `offset` rows are unused, as in BART."""
 
-    def __init__(self, length: int, dim: int, before: int = 0):
+    def __init__(self, length: int, dim: int, offset: int = 0):
         super().__init__()
-        self.before = before
-        self.places = nn.Embedding(before + length, dim)
+        self.offset = offset
+        self.places = nn.Embedding(offset + length, dim)
 
     def forward(self, start: int, length: int) -> Float[Tensor, "length dim"]:
-        start += self.before
+        start += self.offset
         return self.places.weight[start : start + length]
 
-    def at(self, places: Int[Tensor, " t"]) -> Float[Tensor, "t dim"]:
-        return self.places(places + self.before)
+    def at(self, positions: Int[Tensor, " t"]) -> Float[Tensor, "t dim"]:
+        return self.places(positions + self.offset)

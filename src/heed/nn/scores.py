@@ -1,8 +1,8 @@
-"""How well a place of the source fits what a decoder is about: the a(s, h) of e_ij = a(s_{i-1}, h_j), one part for each.
+"""Score functions a(s, h) of attention in recurrent decoders: e_ij = a(s_{i-1}, h_j).
 
-s is the query, a state of the decoder; h the keys, the states of the encoder. The formulas are those of the table in the
-lecture notes on seq2seq, with `General` of Luong et al. (2015) beside them. A softmax over them gives α_ij, and `mix` of
-nn/attention.py does both. What depends on h alone, `keys`, is made once a sentence.
+s is the query, a decoder state; h are the keys, the encoder states. The formulas are those of the table in the lecture
+notes on seq2seq, and `General` of Luong et al. (2015). `mix` of nn/attention.py applies the softmax that gives α_ij.
+`keys` is what depends on h alone: it is computed once per sentence.
 """
 
 import math
@@ -27,7 +27,7 @@ class Dot(nn.Module):
 
 
 class ScaledDot(Dot):
-    """s·h / √n, n the width of both: "scaled dot-product attention" (Vaswani et al., 2017)."""
+    """s·h / √n, n the size of both: "scaled dot-product attention" (Vaswani et al., 2017)."""
 
     def forward(self, s: Queries, keys: Keys) -> Scores:
         return super().forward(s, keys) / math.sqrt(s.shape[-1])
@@ -47,8 +47,8 @@ class General(Dot):
 class Content(Dot):
     """β s·h / (|s| |h|): "content-based attention" (Graves et al., 2014).
 
-    The notes' formula is the cosine. Its strength β, which the paper has the decoder say at each step, goes with it into
-    the softmax: without it no weight could be more than e² times another.
+    The notes give the cosine. The paper multiplies it by a strength β that the decoder computes at each step: without
+    it no weight could be more than e² times another.
     """
 
     def __init__(self, dim: int):

@@ -1,7 +1,7 @@
-"""The layers of a Transformer, put together from parts.
+"""The layers of a Transformer, composed of parts.
 
-A layer is told its parts, not options: a model file builds the attention and the feed-forward it
-needs, wraps each in PreNorm or PostNorm, and hands them over.
+A layer takes modules, not options: a model file builds the attention and the feed-forward network it needs and
+wraps each in PreNorm or PostNorm.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,11 +10,11 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from heed.nn.cache import LayerCache, StackCache
-from heed.nn.packing import Within
+from heed.nn.packing import PackedMask
 
 
 class MLP(nn.Module):
-    """Equation (4): the feed-forward network at each place."""
+    """Equation (4): the feed-forward network, applied at each position."""
 
     def __init__(self, dim: int, hidden: int, activation: Callable[[Tensor], Tensor], dropout: float = 0.0):
         super().__init__()
@@ -50,7 +50,7 @@ class PreNorm(nn.Module):
 
 
 class Layer(nn.Module):
-    """Attention, cross-attention where there is a memory to read, and a feed-forward network."""
+    """Self-attention, cross-attention in a decoder, and a feed-forward network."""
 
     def __init__(self, attention: nn.Module, mlp: nn.Module, cross: nn.Module | None = None):
         super().__init__()
@@ -61,9 +61,9 @@ class Layer(nn.Module):
         x: Float[Tensor, "b t dim"],
         memory: Float[Tensor, "b s dim"] | None = None,
         *,
-        mask: Bool[Tensor, "..."] | Within | None = None,
+        mask: Bool[Tensor, "..."] | PackedMask | None = None,
         causal: bool = False,
-        memory_mask: Bool[Tensor, "..."] | Within | None = None,
+        memory_mask: Bool[Tensor, "..."] | PackedMask | None = None,
         cache: LayerCache | None = None,
     ) -> Float[Tensor, "b t dim"]:
         x = self.attention(x, mask=mask, causal=causal, cache=cache and cache.attention)
@@ -71,9 +71,12 @@ class Layer(nn.Module):
             x = self.cross(x, memory, mask=memory_mask, cache=cache and cache.cross)
         return self.mlp(x)
 
+    def sublayers(self) -> list[nn.Module]:
+        return [part for part in (self.attention, self.cross, self.mlp) if part is not None]
+
 
 class Stack(nn.Module):
-    """Layers one after another, and the norm after the last where the model has one."""
+    """Layers one after another, and an optional final norm."""
 
     def __init__(self, layers: Sequence[Layer], norm: nn.Module | None = None):
         super().__init__()
@@ -81,6 +84,6 @@ class Stack(nn.Module):
         self.norm = norm
 
     def forward(self, x: Tensor, memory: Tensor | None = None, *, cache: StackCache | None = None, **masks) -> Tensor:
-        for layer, kept in zip(self.layers, cache or [None] * len(self.layers), strict=True):
-            x = layer(x, memory, cache=kept, **masks)
+        for layer, layer_cache in zip(self.layers, cache or [None] * len(self.layers), strict=True):
+            x = layer(x, memory, cache=layer_cache, **masks)
         return x if self.norm is None else self.norm(x)

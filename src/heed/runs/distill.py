@@ -213,9 +213,9 @@ def _read(plan: Plan) -> _Corpus:
 
     if data.validated or not plan.referenced:
         return _Corpus(lines(), sum(1 for _ in lines()), [])
-    reasons = corpora.survey(lines(), plan.recipe.filters, data.holdout, share=0.1)
+    reasons = corpora.find_skipped(lines(), plan.recipe.filters, data.holdout, share=0.1)
     both = zip(lines(), reasons, strict=True)
-    held = [(line.source, line.target) for line, reason in both if corpora.REASONS[reason] == "held out"]
+    held = [(line.source, line.target) for line, reason in both if corpora.SKIP_REASONS[reason] == "held out"]
     total = int((reasons == 0).sum())
     if not total:
         raise ValueError(f"data: of {len(reasons):,} pairs none is left to translate: name files to validate on")
@@ -300,7 +300,7 @@ def _check_same(lines: Iterator[Line], path: Path, done: int) -> None:
         for number, (raw, line) in enumerate(zip(file, islice(lines, done), strict=True), 1):
             if raw != f"{line.source}\n".encode():
                 raise ValueError(
-                    f"{path}, line {number} is not {line.place}: the text has changed since it was translated; put it back, "
+                    f"{path}, line {number} is not {line.location}: the text has changed since it was translated; put it back, "
                     "or start anew with another --out"
                 )
 

@@ -121,6 +121,7 @@ class Run:
                     workers=self.workers,
                     context=self._precision,
                     forward_backward=self.plan.passes(self.model, self.objective),
+                    parts=getattr(self.objective, "parts", ()),
                     after_step=[self._average, self._tell, self._check, self._save],
                 )
         if self.workers.should_stop():

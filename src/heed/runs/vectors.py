@@ -11,7 +11,7 @@ from torch import nn
 
 from heed.data.streams import Stream
 from heed.data.vectors import Vectors, VectorsConfig, read
-from heed.data.vectors.layout import layout
+from heed.data.vectors.layout import detect_layout
 from heed.models.package import Package
 from heed.runs.recipe import Recipe
 from heed.tasks.base import Prepared
@@ -99,7 +99,7 @@ def _find(
 ) -> dict[str, tuple[KnownRows, Coverage]]:
     found = {}
     for side, name in config.files.items():
-        dim, own = layout(Path(name)).dim, tables[side].embedding_dim
+        dim, own = detect_layout(Path(name)).dim, tables[side].embedding_dim
         if dim != own:
             raise ValueError(
                 f"vectors.{side}: {name} has {dim} numbers a word, but the model's embeddings have {own}: "

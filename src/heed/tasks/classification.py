@@ -8,7 +8,7 @@ from typing import Any
 from torch import nn
 
 from heed.config import check_fraction
-from heed.data.batching import Labelled, labelled
+from heed.data.batching import LabelledBatch, collate_labelled
 from heed.data.filters import FiltersConfig
 from heed.data.prepare import TextFiles
 from heed.data.readers import Line
@@ -37,14 +37,14 @@ class ClassificationLoss:
 
     smoothing: float = 0.0
 
-    def __call__(self, model: ClassifiesText, batch: Labelled) -> Loss:
+    def __call__(self, model: ClassifiesText, batch: LabelledBatch) -> Loss:
         return smoothed_cross_entropy(model.classify_text(batch.source, batch.valid), batch.labels, self.smoothing)[0]
 
 
 class Classification(TextTask):
     name, title, example = "classification", "Classifier", "heed classify {} < text"
     Settings, needs, products = ClassificationSettings, ClassifiesText, (Classifier,)
-    labels, collate = True, staticmethod(labelled)
+    labels, collate = True, staticmethod(collate_labelled)
     metrics = (
         Metric("accuracy", "accuracy", True, lambda: "per cent"),
         Metric("loss", "loss", False, lambda: "-log p a label", 3),
@@ -102,7 +102,11 @@ class ClassificationValidation:
         most = model.config.max_length - len(marks[0].before)
         pairs = [(ids[: most - 1], label) for ids, label in zip(*self.ids, strict=True)]
         loss = mean_nll(
-            model, ClassificationLoss(0.0), pairs, lambda own: labelled(*zip(*own, strict=True), marks), self.budget
+            model,
+            ClassificationLoss(0.0),
+            pairs,
+            lambda own: collate_labelled(*zip(*own, strict=True), marks),
+            self.budget,
         )
         found = Classifier(model, self.text, self.labels.names).classify(self.texts, too_long="cut")
         right = sum(one.label == name for one, name in zip(found, self.expected, strict=True))
@@ -120,4 +124,4 @@ def _label(line: Line, labels: Labels) -> list[int]:
     try:
         return labels.encode([line.target])[0]
     except ValueError as error:
-        raise ValueError(f"validation, {line.place}: {error}") from None
+        raise ValueError(f"validation, {line.location}: {error}") from None

@@ -9,7 +9,7 @@ import numpy as np
 from torch import nn
 
 from heed.config import check_fraction
-from heed.data.batching import Noise, with_hidden
+from heed.data.batching import Noise, collate_masked
 from heed.data.noise import Denoise, sentence_ends
 from heed.data.readers import Line
 from heed.decoding.config import DecodingConfig
@@ -108,7 +108,7 @@ class RestorationValidation:
         marks = self.vocabularies[0].marks, self.vocabularies[1].marks
         most = model.config.max_length - len(marks[0].before)
         examples = short_enough(self.examples, most)
-        loss = mean_nll(model, CrossEntropy(0.0), examples, lambda own: with_hidden(own, marks), self.budget)
+        loss = mean_nll(model, CrossEntropy(0.0), examples, lambda own: collate_masked(own, marks), self.budget)
         return ValidationResult({"loss": loss}, self._samples(model, most))
 
     def facts(self, model: nn.Module) -> dict[str, Any]:

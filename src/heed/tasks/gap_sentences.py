@@ -5,7 +5,7 @@ Gap sentences are predicted by the decoder, masked words by the encoder through 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from torch import nn
 
@@ -19,14 +19,12 @@ from heed.products.summarizer import Summarizer
 from heed.products.translator.translator import Translator
 from heed.tasks.base import Objective, Prepared, Validation
 from heed.tasks.denoising import Restoration, sentence_tokens
-from heed.training.loss import Loss, smoothed_cross_entropy
+from heed.training.loss import Loss, Part, smoothed_cross_entropy
 
 
 @dataclass(frozen=True)
 class GapSentencesSettings:
-    choice: Literal["principal", "sequential", "random", "lead"] = (
-        "principal"  # which; "principal": by ROUGE-1 against the rest
-    )
+    choice: Literal["principal", "sequential", "random", "lead"] = "principal"  # by ROUGE-1, or as named
     gap_share: float = 0.3  # share of sentences that are removed
     word_share: float = 0.15  # share of words that are hidden from the encoder
     masked: float = 0.8  # of these, how many become the mask
@@ -42,17 +40,20 @@ class GapSentencesLoss:
     """The decoder's cross entropy, plus the encoder's on the hidden words."""
 
     smoothing: float = 0.1
+    parts: ClassVar = ("gap_sentences", "masked_words")
 
     def __call__(self, model: EncodesAndDecodes, batch: Batch) -> Loss:
         memory = model.encode(batch.source, batch.valid)
         states = model.decode(batch.target, memory, batch.valid)
-        logits = model.project(states.flatten(0, 1).index_select(0, batch.places))
+        logits = model.project(states.flatten(0, 1).index_select(0, batch.positions))
         loss, _ = smoothed_cross_entropy(logits, batch.expected, self.smoothing)
-        if batch.hidden is None or not len(batch.hidden):
-            return loss
-        guesses = model.project(memory.flatten(0, 1).index_select(0, batch.hidden))
-        words, _ = smoothed_cross_entropy(guesses, batch.answers, self.smoothing)
-        return loss._replace(total=loss.total + words.total)
+        parts = {"gap_sentences": Part(loss.total.detach(), loss.count)}
+        if batch.masked_positions is None or not len(batch.masked_positions):
+            return loss._replace(parts=parts)
+        guesses = model.project(memory.flatten(0, 1).index_select(0, batch.masked_positions))
+        words, _ = smoothed_cross_entropy(guesses, batch.masked_tokens, self.smoothing)
+        parts["masked_words"] = Part(words.total.detach(), words.count)
+        return loss._replace(total=loss.total + words.total, parts=parts)
 
 
 class GapSentences(Restoration):

@@ -13,7 +13,7 @@ from heed.data.batching import DataPosition
 from heed.data.filters import FiltersConfig
 from heed.data.prepare import Learning, TextFiles, counted, digest, text_stream
 from heed.data.readers import Line
-from heed.data.streams import Window, Windows, flat, rows_of
+from heed.data.streams import Window, Windows, join_lines, row_count
 from heed.decoding.config import DecodingConfig
 from heed.evaluation.perplexity import total_nll
 from heed.models.abilities import ContinuesText
@@ -122,7 +122,7 @@ class LanguageModelling(TextTask):
         self, recipe: Any, prepared: Prepared, plan: Any, share: tuple[int, int], position: DataPosition
     ) -> Iterator[tuple[DataPosition, Any]]:
         stream, t, length = prepared.train, recipe.training, self.settings.window
-        rows = rows_of(len(stream), t.batch_tokens, length)
+        rows = row_count(len(stream), t.batch_tokens, length)
         return Windows(stream.ids, stream.last, rows=rows, length=length, seed=t.seed, share=share).start(position)
 
     def longest(self, recipe: Any, prepared: Prepared, max_length: int) -> int:
@@ -138,7 +138,7 @@ class LanguageModelling(TextTask):
         )
 
     def notes(self, recipe: Any, prepared: Prepared, validation: Validation, max_length: int) -> list[str]:
-        return [*super().notes(recipe, prepared, validation, max_length), prepared.train.says()]
+        return [*super().notes(recipe, prepared, validation, max_length), prepared.train.summary()]
 
 
 class LanguageValidation:
@@ -151,7 +151,7 @@ class LanguageValidation:
         ids = vocabulary.encode([line.source for line in lines])
         long = [line for line in ids if len(line) > PROMPT]
         self.shown = [long[i] for i in sample_rows(len(long), samples)]
-        stream = flat(ids, vocabulary.marks.last)
+        stream = join_lines(ids, vocabulary.marks.last)
         rows = max(1, min(ROWS, len(stream) // LEAST))
         self.tokens = len(stream)
         self.windows = Windows(stream, vocabulary.marks.last, rows=rows, length=max(1, budget // rows))
@@ -172,6 +172,6 @@ class LanguageValidation:
         samples = []
         for line in self.shown:
             prompt, rest = line[:PROMPT], line[PROMPT : PROMPT + CONTINUATION]
-            found = generator.continued(prompt, length=CONTINUATION, one_line=True, **search)[0]
+            found = generator.generate_ids(prompt, length=CONTINUATION, one_line=True, **search)[0]
             samples.append((decode(prompt), decode(rest), found.text.strip()))
         return samples

@@ -1,6 +1,7 @@
 """Losses of models that predict each next target token from a source: cross entropy, R-Drop, distillation."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import nn
@@ -11,6 +12,7 @@ from heed.models.abilities import EncodesAndDecodes
 from heed.training.loss import (
     Distillation,
     Loss,
+    Part,
     TeacherOutput,
     chunked_cross_entropy,
     distillation_loss,
@@ -47,6 +49,7 @@ class RDrop:
 
     smoothing: float = 0.1
     weight: float = 5.0
+    parts: ClassVar = ("regularization",)
 
     def __call__(self, model: EncodesAndDecodes, batch: Batch | Packed) -> Loss:
         if isinstance(batch, Packed):
@@ -55,13 +58,13 @@ class RDrop:
         both, logp = smoothed_cross_entropy(_logits(model, _twice(batch)), batch.expected.repeat(2), self.smoothing)
         one, other = logp[:n], logp[n:]
         divergence = ((one.exp() - other.exp()) * (one - other)).sum() / 2
-        return Loss(both.total / 2 + self.weight / 2 * divergence, both.nll / 2, n)
+        return _with_rest(Loss(both.total / 2 + self.weight / 2 * divergence, both.nll / 2, n), "regularization")
 
     def packed(self, model: EncodesAndDecodes, batch: Packed) -> Loss:
         """The same for sequences packed end to end."""
         states = _states(model, batch.twice()).squeeze(0).unflatten(0, (2, -1))
         total, nll = chunked_cross_entropy(states, *model.output_weights(), batch.expected, self.smoothing, self.weight)
-        return Loss(total, nll, batch.count)
+        return _with_rest(Loss(total, nll, batch.count), "regularization")
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,13 +77,15 @@ class Distilled:
     teachers: tuple[nn.Module, ...]
     smoothing: float = 0.1
     share: float = 0.5
+    parts: ClassVar = ("distillation",)
 
     def __call__(self, model: EncodesAndDecodes, batch: Batch | Packed) -> Loss:
         if isinstance(batch, Packed):
             return self.packed(model, batch)
         with torch.no_grad():
             target = ensemble_logits([_logits(teacher, batch) for teacher in self.teachers])
-        return distillation_loss(_logits(model, batch), target, batch.expected, self.smoothing, self.share)
+        loss = distillation_loss(_logits(model, batch), target, batch.expected, self.smoothing, self.share)
+        return _with_rest(loss, "distillation")
 
     def packed(self, model: EncodesAndDecodes, batch: Packed) -> Loss:
         """The same for sequences packed end to end."""
@@ -93,12 +98,17 @@ class Distilled:
             self.smoothing,
             distillation=Distillation(outputs, self.share),
         )
-        return Loss(total, nll, batch.count)
+        return _with_rest(Loss(total, nll, batch.count), "distillation")
+
+
+def _with_rest(loss: Loss, name: str) -> Loss:
+    """A loss with one named part: what it has beyond the nll."""
+    return loss._replace(parts={name: Part(loss.total.detach() - loss.nll, loss.count)})
 
 
 def _logits(model: EncodesAndDecodes, batch: Batch) -> torch.Tensor:
     states = model.decode(batch.target, model.encode(batch.source, batch.valid), batch.valid)
-    return model.project(states.flatten(0, 1).index_select(0, batch.places))
+    return model.project(states.flatten(0, 1).index_select(0, batch.positions))
 
 
 def _states(model: EncodesAndDecodes, batch: Packed) -> torch.Tensor:
@@ -107,5 +117,5 @@ def _states(model: EncodesAndDecodes, batch: Packed) -> torch.Tensor:
 
 def _twice(batch: Batch) -> Batch:
     source, valid, target = (part.repeat(2, 1) for part in (batch.source, batch.valid, batch.target))
-    places = torch.cat([batch.places, batch.places + batch.target.numel()])
+    places = torch.cat([batch.positions, batch.positions + batch.target.numel()])
     return Batch(source, valid, target, places, batch.expected)

@@ -10,7 +10,7 @@ from heed.data import corpus as corpora
 from heed.data.batching import Batches, DataPosition
 from heed.data.config import DataConfig
 from heed.data.filters import FiltersConfig
-from heed.data.prefetch import in_processes, spare
+from heed.data.prefetch import in_processes, worker_count
 from heed.data.prepare import Learning, TextFiles, digest, pair_corpus
 from heed.data.vectors import VectorsConfig
 from heed.decoding.config import DecodingConfig
@@ -127,7 +127,7 @@ class TextTask(Task):
         if recipe.filters.rejected:
             Path(recipe.filters.rejected).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(corpus.folder / "rejected.tsv", recipe.filters.rejected)
-        valid = corpora.held_out(corpus.folder) if holdout else valid
+        valid = corpora.read_held_out(corpus.folder) if holdout else valid
         joint = pair[0].key() == pair[1].key()
         return Prepared(
             key, corpus, valid, processors, self.sizes(pair, base), {} if joint or self.labels else {"tied": "target"}
@@ -158,14 +158,14 @@ class TextTask(Task):
             subwords=pair if sampling else None,
             max_length=plan.longest,
             marks=tuple(part.marks for part in pair),
-            together=plan.collate,
+            collate=plan.collate,
             noise=noise,
             share=share,
             plan=plan.grouping,
         )
         # sampling subwords or making noise costs as much as training on the result: other processes do it
         apart = sampling or noise is not None
-        return in_processes(made, position, workers=spare()) if apart else made.start(position)
+        return in_processes(made, position, workers=worker_count()) if apart else made.start(position)
 
     def noise(self, prepared: Prepared) -> Any:
         """What corrupts the source of each example, if anything does."""
@@ -182,7 +182,7 @@ class TextTask(Task):
     def data_summary(self, prepared: Prepared) -> str:
         r = prepared.train.report
         aside = f"; {r.held_out:,} set aside for validation" if r.held_out else ""
-        return f"{r.kept:,} {self.unit} to train on, of {r.read:,}{aside}; left out: {corpora.describe(r)}."
+        return f"{r.kept:,} {self.unit} to train on, of {r.read:,}{aside}; left out: {r.describe()}."
 
     def notes(self, recipe: Any, prepared: Prepared, validation: Validation, max_length: int) -> list[str]:
         data, notes = recipe.data, []
@@ -209,7 +209,7 @@ class TextTask(Task):
         files = [Path(f).name for f in (*data.source, *data.target, *data.tsv)]
         return {
             "data": ", ".join(files or [f"phrasebook ({data.phrasebook} pairs)"]),
-            self.unit: f"{report.kept} of {report.read}; left out: {corpora.describe(report)}",
+            self.unit: f"{report.kept} of {report.read}; left out: {report.describe()}",
             "licence of the data": data.licence or "not stated",
         }
 

@@ -94,7 +94,7 @@ class Translation(TextTask):
         few = choose(model, pair, shortlist.learn(prepared.train, pair), validation.pairs, validation.budget)
         if few is None:
             return {}
-        return {shortlist.FILE: shortlist.written(few, (ctranslate2.names(source), ctranslate2.names(target)))}
+        return {shortlist.FILE: shortlist.to_text(few, (ctranslate2.names(source), ctranslate2.names(target)))}
 
 
 class TranslationValidation:

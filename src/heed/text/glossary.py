@@ -1,7 +1,7 @@
-"""Glossaries: how terms are to be translated, and where they stand in a text.
+"""Glossaries: how terms must be translated, and where they occur in a text.
 
-A term is found where words begin and end. A Korean noun may have particles behind it (투빅스 is in 투빅스가). A term in small letters is
-found in any case, another as it is written; of terms that overlap the longest counts.
+A term matches whole words; Korean particles may follow it (투빅스 matches in 투빅스가). A lower-case term matches in any case, other
+terms match exactly as written. Of overlapping terms the longest wins.
 """
 
 import codecs
@@ -16,21 +16,21 @@ from typing import Any, NamedTuple
 
 from heed.text import protect
 
-LONGEST = 200  # characters of a term: more is a sentence
+MAX_LENGTH = 200  # characters of a term; anything longer is a sentence
 _PARTICLES = (
     "은|는|이|가|을|를|의|에|에서|에게|에게서|께|께서|한테|한테서|더러|보고|로|으로|로서|으로서|로써|으로써|와|과|랑|이랑|하고|도|만|뿐|부터|까지|조차|마저|밖에|처럼|"
     "보다|같이|만큼|대로|마다|씩|나|이나|든지|이든지|든|이든|라도|이라도|야|이야|아|여|이여|요|이요|들|님|씨|란|이란|라는|이라는|라고|이라고|라면|이라면|인|인가|일|"
     "다|이다|입니다|이에요|예요|였다|이었다|였어요|이었어요|였습니다|이었습니다|입니까|입니다만|이니|이고|이며|며|지만|이지만|인데|인데요|이죠|죠|네요|이네요|라서|이라서|여서|이어서|이므로|므로|"
     "이거나|거나|이냐|치고|커녕|이야말로|야말로"
 )
-_AFTER = re.compile(rf"(?:{_PARTICLES}){{1,4}}(?![가-힣])")
-_HALF = re.compile("[\ud800-\udfff]")
+_PARTICLES_END = re.compile(rf"(?:{_PARTICLES}){{1,4}}(?![가-힣])")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _HANGUL = re.compile(r"[가-힣ㄱ-ㆎᄀ-ᇿ]")
 _UNSPACED = re.compile(r"[぀-ヿ㐀-鿿豈-﫿ｦ-ﾟ฀-๿຀-໿ក-៿က-႟\U00020000-\U0003ffff]")  # no spaces between words
 
 
 class Match(NamedTuple):
-    """Where a term stands in a text, and what is to become of it."""
+    """An occurrence of a term in a text, and its required translation."""
 
     start: int
     end: int
@@ -39,7 +39,7 @@ class Match(NamedTuple):
 
 
 class Glossary:
-    """Terms with their translations; what is in `keep` stays as it is."""
+    """Terms with their translations; the terms in `keep` are not translated."""
 
     def __init__(self, terms: Mapping[str, str] | None = None, keep: Iterable[str] = ()):
         if isinstance(keep, str):
@@ -63,59 +63,57 @@ class Glossary:
             raise ValueError(f"the glossary has {source!r} twice, as {self.terms[source]!r} and as {target!r}")
 
     def _index(self) -> tuple[dict[str, str | None], dict[str, str | None], dict[str, list[int]]]:
-        """Terms as they are, those in small letters, and by their first letter how long terms are; None is kept."""
+        """Terms as written, the lower-case ones, and the lengths of terms by first letter. A kept term has target None."""
         exact: dict[str, str | None] = {**self.terms, **dict.fromkeys(self.keep)}
         folded = {term: target for term, target in exact.items() if term == _folded(term)}
         lengths: dict[str, set[int]] = {}
         for term in exact:
             lengths.setdefault(_folded(term[0]), set()).add(len(term))
-        return exact, folded, {first: sorted(own, reverse=True) for first, own in lengths.items()}
+        return exact, folded, {first: sorted(sizes, reverse=True) for first, sizes in lengths.items()}
 
     def matches(self, text: str) -> list[Match]:
-        """The terms in a text, in their order; their places are those in its NFC. In an address, a tag or code there are none."""
+        """The terms in a text, in order, with positions in its NFC form. URLs, tags and code have none."""
         if not self:
             return []
         text = unicodedata.normalize("NFC", text)
-        both = text, _folded(text)
-        found = [match for start in range(len(text)) if (match := self._longest(both, start, len(text) - start))]
-        found = _outside(found, text)
-        heap = [(match.start - match.end, match) for match in found]
+        folded = _folded(text)
+        found = [match for i in range(len(text)) if (match := self._longest(text, folded, i, len(text) - i))]
+        heap = [(match.start - match.end, match) for match in _outside_protected(found, text)]
         heapify(heap)
-        taken, kept = bytearray(len(text)), []
+        taken, chosen = bytearray(len(text)), []
         while heap:
             match = heappop(heap)[1]
-            other = taken.find(1, match.start, match.end)
-            if other < 0:
+            next_taken = taken.find(1, match.start, match.end)
+            if next_taken < 0:
                 taken[match.start : match.end] = b"\1" * (match.end - match.start)
-                kept.append(match)
-            elif shorter := self._longest(both, match.start, other - match.start):
+                chosen.append(match)
+            elif shorter := self._longest(text, folded, match.start, next_taken - match.start):
                 heappush(heap, (shorter.start - shorter.end, shorter))
-        return sorted(kept)
+        return sorted(chosen)
 
-    def _longest(self, both: tuple[str, str], start: int, room: int) -> Match | None:
-        """The longest term that begins here, of so many characters at most."""
-        text, folded = both
+    def _longest(self, text: str, folded: str, start: int, max_length: int) -> Match | None:
+        """The longest term that begins at `start`."""
         lengths = self._lengths.get(folded[start])
-        if lengths is None or not _begins(text, start):
+        if lengths is None or not _begins_word(text, start):
             return None
         for length in lengths:
-            own, end = text[start : start + length], start + length
-            known = self._exact if own in self._exact else self._folded
-            term = own if known is self._exact else folded[start:end]
-            if length <= room and term in known and _ends(text, end):
-                return Match(start, end, own, own if known[term] is None else known[term])
+            found, end = text[start : start + length], start + length
+            terms = self._exact if found in self._exact else self._folded
+            term = found if terms is self._exact else folded[start:end]
+            if length <= max_length and term in terms and _ends_word(text, end):
+                return Match(start, end, found, found if terms[term] is None else terms[term])
         return None
 
 
-def _outside(matches: list[Match], text: str) -> list[Match]:
-    """Those that are no part of what must stay as it is; they may be all of it."""
-    pieces = protect.find(text) if matches else []
-    if not pieces:
+def _outside_protected(matches: list[Match], text: str) -> list[Match]:
+    """The matches that are not part of a protected span; one may be a whole span."""
+    spans = protect.find(text) if matches else []
+    if not spans:
         return matches
-    starts = [piece.start for piece in pieces]
-    around = [pieces[max(0, bisect_right(starts, match.start) - 1)] for match in matches]
-    each = zip(matches, around, strict=True)
-    return [own for own, it in each if own[:2] == it[:2] or own.start < it.start or own.end > it.end]
+    starts = [span.start for span in spans]
+    nearest = [spans[max(0, bisect_right(starts, match.start) - 1)] for match in matches]
+    pairs = zip(matches, nearest, strict=True)
+    return [m for m, span in pairs if m[:2] == span[:2] or m.start < span.start or m.end > span.end]
 
 
 def read(path: str | Path, keep: Iterable[str] = ()) -> Glossary:
@@ -143,7 +141,7 @@ def parse(text: str, name: str = "the glossary", keep: Iterable[str] = ()) -> Gl
 
 
 def _is_json(text: str) -> bool:
-    """Of a text that may be lines, too: terms can begin with brackets."""
+    """Whether it is JSON and not lines: terms can begin with brackets, too."""
     try:
         json.loads(text)
     except (ValueError, RecursionError):
@@ -152,7 +150,7 @@ def _is_json(text: str) -> bool:
 
 
 def _from_json(text: str, name: str) -> dict[str, str]:
-    def read(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    def collect(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for source, target in pairs:
             if found.setdefault(_checked(source, name), target) != target:
@@ -160,7 +158,7 @@ def _from_json(text: str, name: str) -> dict[str, str]:
         return found
 
     try:
-        terms = json.loads(text, object_pairs_hook=read)
+        terms = json.loads(text, object_pairs_hook=collect)
     except json.JSONDecodeError as error:
         raise ValueError(f"{name}, line {error.lineno}: not JSON ({error.msg}, column {error.colno})") from None
     except RecursionError:
@@ -187,26 +185,26 @@ def _from_lines(text: str, name: str) -> dict[str, str]:
 
 
 def _checked(term: Any, where: str) -> str:
-    """A term as it is looked for and written: NFC, with single spaces."""
+    """A term as it is searched for and written: NFC, with single spaces."""
     if not isinstance(term, str):
         raise ValueError(f"{where}: a term is a text, not {term!r}")
     clean = " ".join(unicodedata.normalize("NFC", term).split())
-    if _HALF.search(clean):
+    if _SURROGATE.search(clean):
         raise ValueError(f"{where}: {clean[:30]!r} has half of a character in it (a surrogate); write it again")
     if not clean:
         raise ValueError(f"{where}: a term is empty; leave the line out, or write it")
-    if len(clean) > LONGEST:
-        raise ValueError(f"{where}: {clean[:30]!r}… has {len(clean)} characters; a term has at most {LONGEST}")
+    if len(clean) > MAX_LENGTH:
+        raise ValueError(f"{where}: {clean[:30]!r}… has {len(clean)} characters; a term has at most {MAX_LENGTH}")
     return clean
 
 
 def _folded(text: str) -> str:
-    """Small letters, as many as there were."""
-    return "".join(small if len(small := char.lower()) == 1 else char for char in text)
+    """Lower case, of the same length."""
+    return "".join(lower if len(lower := char.lower()) == 1 else char for char in text)
 
 
-def kind(char: str) -> str:
-    """Of which kind of writing a character is: "hangul", "unspaced" (no spaces between words), "word" or ""."""
+def char_class(char: str) -> str:
+    """How a character forms words: "hangul", "unspaced" (no spaces between words), "word", or "" for punctuation."""
     if _HANGUL.match(char):
         return "hangul"
     if _UNSPACED.match(char):
@@ -214,24 +212,24 @@ def kind(char: str) -> str:
     return "word" if char.isalnum() or char == "_" or unicodedata.category(char).startswith("M") else ""
 
 
-def _apart(before: str, after: str) -> bool:
-    """Whether a word may end, and another begin, between two characters."""
-    one, other = kind(before), kind(after)
+def _is_boundary(before: str, after: str) -> bool:
+    """Whether one word may end and another begin between two characters."""
+    one, other = char_class(before), char_class(after)
     return one != other or one in ("", "unspaced")
 
 
-def _begins(text: str, place: int) -> bool:
-    return place == 0 or _apart(text[place - 1], text[place])
+def _begins_word(text: str, position: int) -> bool:
+    return position == 0 or _is_boundary(text[position - 1], text[position])
 
 
-def _ends(text: str, place: int) -> bool:
-    if place >= len(text) or _apart(text[place - 1], text[place]):
+def _ends_word(text: str, position: int) -> bool:
+    if position >= len(text) or _is_boundary(text[position - 1], text[position]):
         return True
-    return kind(text[place]) == "hangul" and _AFTER.match(text, place) is not None
+    return char_class(text[position]) == "hangul" and _PARTICLES_END.match(text, position) is not None
 
 
-def merged(one: "Glossary | Mapping[str, str] | None", keep: Sequence[str] = ()) -> Glossary:
-    """A glossary of what a caller has: one that is read, a dictionary, nothing; and what is to be kept."""
-    if isinstance(one, Glossary):
-        return Glossary(one.terms, [*one.keep, *keep]) if keep else one
-    return Glossary(one, keep)
+def as_glossary(terms: "Glossary | Mapping[str, str] | None", keep: Sequence[str] = ()) -> Glossary:
+    """A Glossary from one, a dictionary or nothing, with `keep` added."""
+    if isinstance(terms, Glossary):
+        return Glossary(terms.terms, [*terms.keep, *keep]) if keep else terms
+    return Glossary(terms, keep)

@@ -1,7 +1,7 @@
-"""Text with marks in it (tags, emphasis, runs of a document) through a translation: the marks are put back by word alignment.
+"""Text with inline marks (tags, emphasis, runs of a document) as plain sentences, and the translated words aligned to it.
 
-A mark goes around the words that are aligned to those it was around. Each comes back once: where its words are not together any
-more, around most of them; where none is left, where they would be. So marks stay nested as they were, and none is lost.
+A mark goes around the words that are aligned to those it enclosed in the source. Each comes back once: where its words are no
+longer adjacent, around most of them; where none is left, where they would be. So marks stay nested, and none is lost.
 """
 
 import re
@@ -12,16 +12,16 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, NamedTuple
 
-from heed.text import kept, sentences
+from heed.text import placeholders, sentences
 from heed.text.layout import has_words
 
-DEEPEST = 100  # marks within each other
-SPACES = " \t\n\r\f"  # what counts as one space where spaces are put together
+MAX_DEPTH = 100  # of nested marks
+WHITE_SPACE = " \t\n\r\f"  # collapses into one space where the style says so
 _WORDS = re.compile(r"\S+")
 
 
 class Translated(NamedTuple):
-    """A translation and which words go with which, as (source word, target word); words are what spaces part."""
+    """A translation and its word alignment, as (source word, target word); words are separated by spaces."""
 
     text: str
     alignment: Sequence[tuple[int, int]] = ()
@@ -30,8 +30,8 @@ class Translated(NamedTuple):
 Translate = Callable[[list[str]], Sequence[Translated | str]]
 
 
-class Piece(NamedTuple):
-    """A part of what is read. An "opaque" one is shown to the translator as `text` and comes back as it was."""
+class InlineToken(NamedTuple):
+    """A piece of text or a mark, `raw` in the file. An "opaque" token is shown to the translator as `text` but stays `raw`."""
 
     kind: Literal["text", "open", "close", "point", "opaque"]
     raw: str
@@ -41,7 +41,7 @@ class Piece(NamedTuple):
 
 @dataclass(eq=False)
 class Node:
-    """A mark with what is in it, from `start` to `end` of the text. A point has no room in it."""
+    """A mark and the marks within it, from `start` to `end` of the text. A "point" is a mark without content."""
 
     open: str = ""
     close: str = ""
@@ -50,9 +50,9 @@ class Node:
     start: int = 0
     end: int = 0
     parent: "Node | None" = None
-    items: list["Node"] = field(default_factory=list)
-    before: bool = False  # whether white space stood before it
-    after: bool = False
+    children: list["Node"] = field(default_factory=list)
+    space_before: bool = False
+    space_after: bool = False
 
     @cached_property
     def path(self) -> list["Node"]:
@@ -61,119 +61,119 @@ class Node:
 
 
 @dataclass
-class Marked:
-    """A text without its marks, and the marks. `spaces` are the white spaces as they were, by their places in the text."""
+class MarkedText:
+    """A text without its marks, and the tree of marks. `spaces` is the original white space by position in the text."""
 
     text: str
     root: Node
     spaces: dict[int, str]
-    owners: list[Node]  # of each character
+    owners: list[Node]  # the innermost mark of each character
     opaque: list[Node]
 
 
 @dataclass(frozen=True)
 class Style:
-    """How text is written: `escape` is for every text, `loose` for text outside the marks named `holds`, if it needs one.
+    """How text is written back: `escape` for every text; `wrap` for text outside the marks named `container`, if needed.
 
-    `joins`: white space is one space, however much there is.
+    `collapse_spaces`: any amount of white space counts as one space.
     """
 
     escape: Callable[[str], str] = str
-    loose: Callable[[str], str] | None = None
-    holds: str = ""
-    joins: bool = True
+    wrap: Callable[[str], str] | None = None
+    container: str = ""
+    collapse_spaces: bool = True
 
 
-def read(pieces: Sequence[Piece], style: Style) -> Marked:
-    """The tree of marks over their text. A mark without its other half is a point."""
-    reader = _Reader(style)
-    halves = _halves(pieces)
-    for number, piece in enumerate(pieces):
-        reader.take(piece, half=number in halves)
-    reader.root.end = len(reader.chars)
-    return Marked("".join(reader.chars), reader.root, reader.spaces, reader.owners, reader.opaque)
+def build_tree(tokens: Sequence[InlineToken], style: Style) -> MarkedText:
+    """The tree of marks over their text. A mark without its counterpart is a point."""
+    builder = _TreeBuilder(style)
+    unpaired = _unpaired(tokens)
+    for number, token in enumerate(tokens):
+        builder.add(token, unpaired=number in unpaired)
+    builder.root.end = len(builder.chars)
+    return MarkedText("".join(builder.chars), builder.root, builder.spaces, builder.owners, builder.opaque)
 
 
-def _halves(pieces: Sequence[Piece]) -> set[int]:
-    """The numbers of marks that open and never close, or close what was not open."""
+def _unpaired(tokens: Sequence[InlineToken]) -> set[int]:
+    """The numbers of opening marks that are never closed, and of closing marks that were never opened."""
     opened: list[int] = []
-    names: Counter[str] = Counter()  # of what is open
+    names: Counter[str] = Counter()  # of the open marks
     found: set[int] = set()
-    for number, piece in enumerate(pieces):
-        if piece.kind == "open":
+    for number, token in enumerate(tokens):
+        if token.kind == "open":
             opened.append(number)
-            names[piece.name] += 1
-        elif piece.kind == "close" and not names[piece.name]:
+            names[token.name] += 1
+        elif token.kind == "close" and not names[token.name]:
             found.add(number)
-        elif piece.kind == "close":
-            while (own := pieces[opened[-1]].name) != piece.name:
+        elif token.kind == "close":
+            while (name := tokens[opened[-1]].name) != token.name:
                 found.add(opened.pop())
-                names[own] -= 1
+                names[name] -= 1
             opened.pop()
-            names[piece.name] -= 1
+            names[token.name] -= 1
     return found | set(opened)
 
 
-class _Reader:
+class _TreeBuilder:
     def __init__(self, style: Style):
         self.style = style
         self.root = self.node = Node()
         self.chars: list[str] = []
         self.owners: list[Node] = []
         self.spaces: dict[int, str] = {}
-        self.waiting: list[Node] = []  # after which nothing has come yet
+        self.closed: list[Node] = []  # marks after which no text has come yet
         self.opaque: list[Node] = []
 
-    def take(self, piece: Piece, half: bool) -> None:
-        if piece.kind == "text":
-            self._text(piece.text)
-        elif piece.kind == "open" and not half:
-            self.node = self._add(Node(piece.raw, name=piece.name))
-        elif piece.kind == "close" and not half:
-            self.node.close, self.node.end = piece.raw, len(self.chars)
-            self.waiting.append(self.node)
+    def add(self, token: InlineToken, unpaired: bool) -> None:
+        if token.kind == "text":
+            self._add_text(token.text)
+        elif token.kind == "open" and not unpaired:
+            self.node = self._add_node(Node(token.raw, name=token.name))
+        elif token.kind == "close" and not unpaired:
+            self.node.close, self.node.end = token.raw, len(self.chars)
+            self.closed.append(self.node)
             self.node = self.node.parent
         else:
-            own = self._add(Node(piece.raw, kind="opaque" if piece.kind == "opaque" else "point"))
-            self.node = own
-            self._text(piece.text)
-            self.node, own.end = own.parent, len(self.chars)
-            self.waiting.append(own)
-            self.opaque += [own] if own.kind == "opaque" else []
+            node = self._add_node(Node(token.raw, kind="opaque" if token.kind == "opaque" else "point"))
+            self.node = node
+            self._add_text(token.text)
+            self.node, node.end = node.parent, len(self.chars)
+            self.closed.append(node)
+            self.opaque += [node] if node.kind == "opaque" else []
 
-    def _add(self, node: Node) -> Node:
+    def _add_node(self, node: Node) -> Node:
         node.start, node.parent = len(self.chars), self.node
-        if len(node.path) > DEEPEST + 1:
+        if len(node.path) > MAX_DEPTH + 1:
             raise ValueError(
-                f"the text has more than {DEEPEST} marks within each other: it cannot be translated with them"
+                f"the text has more than {MAX_DEPTH} marks within each other: it cannot be translated with them"
             )
-        node.before = bool(self.chars) and self.chars[-1].isspace()
-        self.node.items.append(node)
+        node.space_before = bool(self.chars) and self.chars[-1].isspace()
+        self.node.children.append(node)
         return node
 
-    def _text(self, text: str) -> None:
-        behind = bool(self.waiting)  # spaces behind a mark are not counted to those before it
+    def _add_text(self, text: str) -> None:
+        after_mark = bool(self.closed)  # spaces after a mark do not belong to those before it
         if text:
-            for node in self.waiting:
-                node.after = text[0] in SPACES
-            self.waiting = []
+            for node in self.closed:
+                node.space_after = text[0] in WHITE_SPACE
+            self.closed = []
         for char in text:
-            if char in SPACES and self.style.joins:
+            if char in WHITE_SPACE and self.style.collapse_spaces:
                 if self.chars and self.chars[-1] == " " and len(self.chars) - 1 in self.spaces:
-                    self.spaces[len(self.chars) - 1] += "" if behind else char
+                    self.spaces[len(self.chars) - 1] += "" if after_mark else char
                     continue
                 self.spaces[len(self.chars)] = char
                 char = " "
-            behind = False
+            after_mark = False
             self.chars.append(char)
             self.owners.append(self.node)
 
 
 @dataclass
-class Words:
-    """The words of a translation of a marked text: the space before each, the space at the end, and what each goes with.
+class AlignedWords:
+    """The translation of a marked text as words: the space before each, the space at the end, and the alignment.
 
-    `kept` are the opaque marks that are in it, by the signs that stand for them.
+    `source` are the spans of the source words; `placeholders` are the opaque marks in the translation.
     """
 
     source: list[tuple[int, int]]
@@ -182,95 +182,96 @@ class Words:
     tail: str
     links: list[tuple[int, int]]
     changed: bool
-    kept: dict[str, Node]
+    placeholders: dict[str, Node]
 
 
-Span = tuple[
-    int, int, int | None
-]  # from where to where a sentence stands, and which of all it is; None: it has no words
+SentenceSpan = tuple[int, int, int | None]  # start, end, and number among all sentences; None: it has no words
 
 
-class Sentences:
-    """Marked texts, to be translated sentence by sentence, all of them in one call."""
+class SentenceBatch:
+    """The sentences of many marked texts, to be translated in one call."""
 
     def __init__(self, language: str | None):
         self.language = language
         self.texts: list[str] = []
 
-    def ask(self, marked: Marked) -> list[Span]:
-        """The sentences of a text, and which translation of all each will have; None: it has no words."""
+    def add(self, marked: MarkedText) -> list[SentenceSpan]:
+        """The sentences of a text, each with the number of its translation in the batch."""
         found = []
         for start, end in sentences.spans(marked.text, self.language):
-            own = has_words(marked.text[start:end])
-            found.append((start, end, len(self.texts) if own else None))
-            self.texts += [marked.text[start:end]] * own
+            translatable = has_words(marked.text[start:end])
+            found.append((start, end, len(self.texts) if translatable else None))
+            self.texts += [marked.text[start:end]] * translatable
         return found
 
 
-def put_together(marked: Marked, spans: Sequence[tuple[int, int]], said: Sequence[Translated | str]) -> Words:
-    """The words of all sentences, as one."""
-    words, place, gap = Words([], [], [], "", [], False, {}), 0, ""
-    each = [own if isinstance(own, Translated) else Translated(own) for own in said]
-    free = kept.signs([own.text for own in each])
-    for (start, end), own in zip(spans, each, strict=True):
-        gap += _space(marked, place, start)
-        place = end
+def join_sentences(
+    marked: MarkedText, spans: Sequence[tuple[int, int]], translations: Sequence[Translated | str]
+) -> AlignedWords:
+    """The words of all translated sentences of a text, as one."""
+    words, position, gap = AlignedWords([], [], [], "", [], False, {}), 0, ""
+    aligned = [one if isinstance(one, Translated) else Translated(one) for one in translations]
+    unused = placeholders.unused([one.text for one in aligned])
+    for (start, end), translated in zip(spans, aligned, strict=True):
+        gap += _original_space(marked, position, start)
+        position = end
         source = marked.text[start:end]
-        words.changed |= own.text != source
-        own, signs = _with_signs(marked, start, end, _aligned(own, source), free)
-        words.kept |= signs
-        found = list(_WORDS.finditer(own.text))
-        links = _sure(own.alignment, source.split(), own.text.split())
+        words.changed |= translated.text != source
+        target, nodes = _with_placeholders(marked, start, end, _with_alignment(translated, source), unused)
+        words.placeholders |= nodes
+        found = list(_WORDS.finditer(target.text))
+        links = _link_copies(target.alignment, source.split(), target.text.split())
         words.links += [(s + len(words.source), t + len(words.target)) for s, t in links]
         words.source += [(start + m.start(), start + m.end()) for m in _WORDS.finditer(source)]
         for number, match in enumerate(found):
-            words.gaps.append(gap if not number else own.text[found[number - 1].end() : match.start()])
+            words.gaps.append(gap if not number else target.text[found[number - 1].end() : match.start()])
             words.target.append(match[0])
             gap = ""
-    words.tail = gap + _space(marked, place, len(marked.text))
+    words.tail = gap + _original_space(marked, position, len(marked.text))
     return words
 
 
-def _with_signs(
-    marked: Marked, start: int, end: int, own: Translated, free: Iterator[str]
+def _with_placeholders(
+    marked: MarkedText, start: int, end: int, translated: Translated, unused: Iterator[str]
 ) -> tuple[Translated, dict[str, Node]]:
-    """A translation with a sign for each opaque mark of its sentence, and whose sign each is."""
-    inner, pieces = opaque(marked, start, end)
-    signed = kept.found(marked.text[start:end], pieces, *own, free)
-    return Translated(signed.text, signed.alignment), {sign: inner[number] for sign, number in signed.signs.items()}
+    """A translation with a placeholder for each opaque mark of its sentence, and the mark of each placeholder."""
+    nodes, spans = opaque_spans(marked, start, end)
+    located = placeholders.locate(marked.text[start:end], spans, *translated, unused)
+    return Translated(located.text, located.alignment), {char: nodes[i] for char, i in located.spans.items()}
 
 
-def opaque(marked: Marked, start: int, end: int) -> tuple[list[Node], list[kept.Piece]]:
-    """The opaque marks of a sentence, and what they are in it."""
-    low, high = (bisect_left(marked.opaque, place, key=lambda node: node.start) for place in (start, end))
-    inner = [node for node in marked.opaque[low:high] if node.end <= end]
-    return inner, [
-        kept.Piece(marked.text[node.start : node.end], node.start - start, node.end - start) for node in inner
+def opaque_spans(marked: MarkedText, start: int, end: int) -> tuple[list[Node], list[placeholders.OpaqueSpan]]:
+    """The opaque marks of a sentence, and their spans in it."""
+    low, high = (bisect_left(marked.opaque, position, key=lambda node: node.start) for position in (start, end))
+    nodes = [node for node in marked.opaque[low:high] if node.end <= end]
+    return nodes, [
+        placeholders.OpaqueSpan(marked.text[node.start : node.end], node.start - start, node.end - start)
+        for node in nodes
     ]
 
 
-def _aligned(said: Translated, source: str) -> Translated:
-    """With an alignment: where there is none, of words that are as far along. What was not changed goes with itself."""
-    sources, targets = len(source.split()), len(said.text.split())
-    if said.text == source:
-        return said._replace(alignment=[(i, i) for i in range(sources)])
-    known = [(s, t) for s, t in said.alignment if 0 <= s < sources and 0 <= t < targets]
-    return said._replace(alignment=known or [(t * sources // targets, t) for t in range(targets) if sources])
+def _with_alignment(translated: Translated, source: str) -> Translated:
+    """A translation without an alignment is aligned in proportion; an unchanged one word by word."""
+    sources, targets = len(source.split()), len(translated.text.split())
+    if translated.text == source:
+        return translated._replace(alignment=[(i, i) for i in range(sources)])
+    valid = [(s, t) for s, t in translated.alignment if 0 <= s < sources and 0 <= t < targets]
+    return translated._replace(alignment=valid or [(t * sources // targets, t) for t in range(targets) if sources])
 
 
-def _sure(links: Sequence[tuple[int, int]], sources: list[str], targets: list[str]) -> list[tuple[int, int]]:
-    """What was copied goes with itself, and with nothing else."""
-    once = _once(sources) & _once(targets)
-    where = [{word: number for number, word in enumerate(own)} for own in (sources, targets)]
-    sure = {where[1][word]: where[0][word] for word in once}
-    taken = set(sure.values())
-    return [(s, t) for s, t in links if t not in sure and s not in taken] + [(s, t) for t, s in sure.items()]
+def _link_copies(links: Sequence[tuple[int, int]], sources: list[str], targets: list[str]) -> list[tuple[int, int]]:
+    """The alignment with copied words linked to their originals, and to nothing else."""
+    copied = _unique(sources) & _unique(targets)
+    in_source, in_target = ({word: number for number, word in enumerate(words)} for words in (sources, targets))
+    copies = {in_target[word]: in_source[word] for word in copied}
+    originals = set(copies.values())
+    return [(s, t) for s, t in links if t not in copies and s not in originals] + [(s, t) for t, s in copies.items()]
 
 
-def _once(words: list[str]) -> set[str]:
-    """Words that are there once and say enough to be known again."""
+def _unique(words: list[str]) -> set[str]:
+    """Words that occur once and are long enough to be recognized."""
     return {word for word, times in Counter(words).items() if times == 1 and len(word) > 2}
 
 
-def _space(marked: Marked, start: int, end: int) -> str:
+def _original_space(marked: MarkedText, start: int, end: int) -> str:
     return "".join(marked.spaces.get(i, marked.text[i]) for i in range(start, end))

@@ -1,4 +1,4 @@
-"""What languages are called, in which scripts they are written, and which ones the names of files tell."""
+"""Names and scripts of languages, and the language that a file name states."""
 
 import re
 from collections.abc import Iterable
@@ -18,7 +18,18 @@ SCRIPTS = {
     "sr": ("cyrillic", "latin"), "el": ("greek",), "ar": ("arabic",), "fa": ("arabic",), "ur": ("arabic",), "he": ("hebrew",),
     "hi": ("devanagari",), "bn": ("bengali",), "ta": ("tamil",), "te": ("telugu",), "th": ("thai",), "ka": ("georgian",),
 }  # fmt: skip
-ENDINGS = {"gz", "xz", "txt", "text", "tok", "norm", "clean", "raw", "lc", "tc"}  # what may stand after a language
+SUFFIXES = {
+    "gz",
+    "xz",
+    "txt",
+    "text",
+    "tok",
+    "norm",
+    "clean",
+    "raw",
+    "lc",
+    "tc",
+}  # may follow the language in a file name
 RANGES = {
     "hangul": ((0xAC00, 0xD7A3), (0x1100, 0x11FF), (0x3130, 0x318F)),
     "kana": ((0x3040, 0x30FF), (0x31F0, 0x31FF), (0xFF66, 0xFF9F)),
@@ -31,25 +42,25 @@ RANGES = {
 }  # fmt: skip
 
 
-def base(code: str) -> str:
+def base_code(code: str) -> str:
     """A code without its region or script: pt of pt-BR."""
     return code.replace("_", "-").split("-")[0].lower()
 
 
 def name(code: str) -> str:
-    """What a language is called in English; a code that is not known, as it is."""
-    return NAMES.get(base(code), code)
+    """The English name of a language; an unknown code as it is."""
+    return NAMES.get(base_code(code), code)
 
 
-def of_files(paths: Iterable[str]) -> str | None:
-    """The language that files name as theirs, if they agree: en of train.en, val.en.gz, en.txt; pt-BR of news.pt-BR."""
-    found = {_of_file(path) for path in paths}
+def language_of_files(paths: Iterable[str]) -> str | None:
+    """The language in the names of files, if they agree: en of train.en, val.en.gz, en.txt; pt-BR of news.pt-BR."""
+    found = {_language_of_file(path) for path in paths}
     return found.pop() if len(found) == 1 else None
 
 
-def _of_file(path: str) -> str | None:
+def _language_of_file(path: str) -> str | None:
     parts = re.split(r"[/\\]", path)[-1].split(".")
-    while len(parts) > 1 and parts[-1].lower() in ENDINGS:
+    while len(parts) > 1 and parts[-1].lower() in SUFFIXES:
         parts.pop()
     code, _, region = parts[-1].replace("_", "-").partition("-")
     if code in NAMES and (not region or (region not in NAMES and re.fullmatch("[A-Za-z]{2,4}", region))):
@@ -59,11 +70,11 @@ def _of_file(path: str) -> str | None:
 
 
 def scripts(code: str) -> tuple[str, ...]:
-    """The scripts of a language; Latin unless known otherwise."""
-    return SCRIPTS.get(base(code), ("latin",))
+    """The scripts of a language, by default Latin."""
+    return SCRIPTS.get(base_code(code), ("latin",))
 
 
 def script(char: str) -> str | None:
     """The script of a letter."""
-    place = ord(char)
-    return next((name for name, own in RANGES.items() if any(low <= place <= high for low, high in own)), None)
+    code = ord(char)
+    return next((name for name, ranges in RANGES.items() if any(low <= code <= high for low, high in ranges)), None)

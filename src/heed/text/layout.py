@@ -1,7 +1,7 @@
-"""A text as its layout and the sentences in it: translate these, fill them in, and the rest is as it was.
+"""Plain text as a skeleton of layout and the sentences in it, so that only the sentences are translated.
 
-Blank lines, list marks, tabs, spaces and the ends of lines are layout. A paragraph whose lines were only wrapped is put together
-before it is cut into sentences, and wrapped again at about the same places.
+Blank lines, list markers, tabs, spaces and line breaks are layout. A paragraph whose lines were only wrapped is joined before it
+is split into sentences, and wrapped again at about the same positions.
 """
 
 import re
@@ -14,36 +14,34 @@ from unicodedata import east_asian_width
 from heed.text import sentences
 
 Translate = Callable[[list[str]], Sequence[str]]
-HIDDEN = (
-    "\ufeff\u200b\u200e\u200f\u2060"  # signs without a shape, which are no part of a sentence that they begin or end
-)
-WRAPPED = 45  # columns of a line that was, perhaps, cut for its length
-ENDS = tuple(sentences.STOPS + sentences.CLOSING + ":;")
-_MARKS = re.compile(
+HIDDEN = "\ufeff\u200b\u200e\u200f\u2060"  # invisible characters, layout at the ends of a sentence
+MIN_WRAPPED = 45  # columns: a shorter line was not wrapped for its length
+LINE_ENDS = tuple(sentences.STOPS + sentences.CLOSING + ":;")
+_MARKERS = re.compile(
     r"(?:[-*+•·‧∙◦▪▫■□●○▶※–—](?=\s|$)|#{1,6}(?=\s|$)|\d{1,3}[.)](?=\s|$)|\(\d{1,3}\)|[a-z][.)](?=\s|$)|\([a-z]\)|[A-Z]\)(?=\s|$)"
     r"|[가나다라마바사아자차카타파하][.)](?=\s|$)|[①-⑳㉠-㉻]|\[[ xX]?\](?=\s|$)|>|[\s" + HIDDEN + "]+)*"
 )
-_ENDS_OF_LINES = re.compile(r"[\r\n\v\f\x1c-\x1e\x85\u2028\u2029]+")
+_LINE_BREAKS = re.compile(r"[\r\n\v\f\x1c-\x1e\x85\u2028\u2029]+")
 _TABS = re.compile(r"\t[\t ]*")
 
 
 class Break(NamedTuple):
-    """Where a line ended within a sentence: there is `joint` now, and there was `raw`."""
+    """A line break taken out of a sentence: `joint` replaces it at `position`, `raw` is what was there."""
 
-    place: int
+    position: int
     joint: str
     raw: str
 
 
 class Segment(NamedTuple):
-    """A sentence, with the ends of lines that were taken out of it."""
+    """A sentence, with the line breaks that were taken out of it."""
 
     text: str
     breaks: tuple[Break, ...] = ()
 
 
 class Skeleton(NamedTuple):
-    """What is not translated: a text before each segment, and one after the last."""
+    """What is not translated: the text before each segment, and after the last one."""
 
     between: tuple[str, ...]
     segments: tuple[Segment, ...]
@@ -54,62 +52,68 @@ class Skeleton(NamedTuple):
 
 
 class Line(NamedTuple):
+    """A line: indent and list marker, content, and what follows it up to the next line."""
+
     lead: str
     content: str
     tail: str
 
 
 def translate(text: str, translate: Translate, language: str | None = None) -> str:
-    """A text in its own layout, sentence by sentence. `language` is that of the text."""
+    """A text translated sentence by sentence in its layout. `language` is the source language."""
     skeleton = take_apart(text, language)
     return fill(skeleton, translate(skeleton.texts) if skeleton.segments else [])
 
 
 def take_apart(text: str, language: str | None = None) -> Skeleton:
-    """The layout of a text, and the sentences to be translated; what has no letters is layout."""
+    """The layout of a text, and its sentences; what has no letters is layout."""
     between: list[list[str]] = [[]]
     segments = []
-    for piece in _pieces(text, language):
-        if isinstance(piece, Segment):
-            segments.append(piece)
+    for part in _parts(text, language):
+        if isinstance(part, Segment):
+            segments.append(part)
             between.append([])
         else:
-            between[-1].append(piece)
+            between[-1].append(part)
     return Skeleton(tuple("".join(parts) for parts in between), tuple(segments))
 
 
 def fill(skeleton: Skeleton, translations: Sequence[str]) -> str:
-    """The text again, with other sentences."""
+    """The text again, with a translation in place of each sentence."""
     if len(translations) != len(skeleton.segments):
         raise ValueError(f"{len(translations)} translations for {len(skeleton.segments)} sentences: each needs one")
     parts = [skeleton.between[0]]
-    for segment, said, after in zip(skeleton.segments, translations, skeleton.between[1:], strict=True):
-        parts += [broken(_ENDS_OF_LINES.sub(" ", said), segment), after]
+    for segment, translation, after in zip(skeleton.segments, translations, skeleton.between[1:], strict=True):
+        parts += [_wrapped(_LINE_BREAKS.sub(" ", translation), segment), after]
     return "".join(parts)
 
 
-def broken(said: str, segment: Segment) -> str:
-    """A translation with the ends of lines of its segment."""
-    parts, place = [], 0
-    for start, end, raw in breaks_in(said, segment):
-        parts += [said[place:start], raw]
-        place = end
-    return "".join([*parts, said[place:]])
+def _wrapped(translation: str, segment: Segment) -> str:
+    """A translation with the line breaks of its segment."""
+    parts, position = [], 0
+    for start, end, raw in place_breaks(translation, segment):
+        parts += [translation[position:start], raw]
+        position = end
+    return "".join([*parts, translation[position:]])
 
 
-def breaks_in(said: str, segment: Segment) -> list[tuple[int, int, str]]:
-    """What of a translation goes for each end of a line, as far along as that was; where there is no room, it is left out."""
-    room = [i for i in range(1, len(said)) if said[i] == " " or _joins(said[i - 1], said[i])] if segment.breaks else []
+def place_breaks(translation: str, segment: Segment) -> list[tuple[int, int, str]]:
+    """The span of a translation that each break replaces, in proportion; a break that finds no gap is dropped."""
+    gaps = [i for i in range(1, len(translation)) if _is_gap(translation, i)] if segment.breaks else []
     found, free = [], 0
-    for own in segment.breaks:
-        wanted = round(own.place * len(said) / len(segment.text))
-        after = max(free, bisect_left(room, wanted))
-        near = [i for i in (after - 1, after) if free <= i < len(room)]
+    for line_break in segment.breaks:
+        wanted = round(line_break.position * len(translation) / len(segment.text))
+        after = max(free, bisect_left(gaps, wanted))
+        near = [i for i in (after - 1, after) if free <= i < len(gaps)]
         if near:
-            chosen = min(near, key=lambda i: abs(room[i] - wanted))
-            found.append((room[chosen], room[chosen] + (said[room[chosen]] == " "), own.raw))
+            chosen = min(near, key=lambda i: abs(gaps[i] - wanted))
+            found.append((gaps[chosen], gaps[chosen] + (translation[gaps[chosen]] == " "), line_break.raw))
             free = chosen + 1
     return found
+
+
+def _is_gap(text: str, position: int) -> bool:
+    return text[position] == " " or _needs_no_space(text[position - 1], text[position])
 
 
 def has_words(text: str) -> bool:
@@ -117,7 +121,7 @@ def has_words(text: str) -> bool:
     return any(char.isalpha() for char in text)
 
 
-def _pieces(text: str, language: str | None) -> Iterator[str | Segment]:
+def _parts(text: str, language: str | None) -> Iterator[str | Segment]:
     for block in _blocks([_line(raw) for raw in text.splitlines(keepends=True)]):
         yield block[0].lead
         if len(block) == 1 and not has_words(block[0].content):
@@ -130,25 +134,25 @@ def _pieces(text: str, language: str | None) -> Iterator[str | Segment]:
 
 
 def _line(raw: str) -> Line:
-    lead = _MARKS.match(raw)[0]
+    lead = _MARKERS.match(raw)[0]
     rest = raw[len(lead) :]
-    content, whole = rest.rstrip(), rest
-    while content != whole:
-        content, whole = content.rstrip(HIDDEN).rstrip(), content
+    content, before = rest.rstrip(), rest
+    while content != before:
+        content, before = content.rstrip(HIDDEN).rstrip(), content
     return Line(lead, content, rest[len(content) :])
 
 
 def _blocks(lines: list[Line]) -> Iterator[list[Line]]:
-    """Lines one by one, but those that were wrapped together."""
+    """Each line by itself, but wrapped lines together."""
     paragraph: list[Line] = []
     for line in [*lines, Line("", "", "")]:
         if line.content:
             paragraph.append(line)
             continue
-        widest = max((_width(one.content) for one in paragraph), default=0)
+        widest = max((_width(other.content) for other in paragraph), default=0)
         block = paragraph[:1]
         for before, after in pairwise(paragraph):
-            if _goes_on(before, after, widest):
+            if _continues(before, after, widest):
                 block.append(after)
             else:
                 yield block
@@ -160,15 +164,15 @@ def _blocks(lines: list[Line]) -> Iterator[list[Line]]:
         paragraph = []
 
 
-def _goes_on(before: Line, after: Line, widest: int) -> bool:
-    """Whether a line was cut for its length alone, and the next goes on with it."""
-    marks = after.lead.strip()
-    if (marks and (set(marks) != {">"} or marks != before.lead.strip())) or "\t" in before.content + after.content:
+def _continues(before: Line, after: Line, widest: int) -> bool:
+    """Whether a line was only wrapped for its length, and the next one continues it."""
+    marker = after.lead.strip()
+    if (marker and (set(marker) != {">"} or marker != before.lead.strip())) or "\t" in before.content + after.content:
         return False
-    if before.content.endswith(ENDS) or not before.tail.strip(" ") or before.lead.lstrip().startswith("#"):
+    if before.content.endswith(LINE_ENDS) or not before.tail.strip(" ") or before.lead.lstrip().startswith("#"):
         return False
-    wide = _width(before.content)
-    return after.content[0].islower() or (wide >= WRAPPED and 4 * wide >= 3 * widest)
+    width = _width(before.content)
+    return after.content[0].islower() or (width >= MIN_WRAPPED and 4 * width >= 3 * widest)
 
 
 def _width(text: str) -> int:
@@ -176,59 +180,58 @@ def _width(text: str) -> int:
 
 
 def _joined(block: list[Line]) -> tuple[str, list[Break]]:
-    """Lines as one text, and where they were cut."""
+    """Wrapped lines as one text, and the breaks taken out of it."""
     parts, breaks, length = [block[0].content], [], len(block[0].content)
     for before, after in pairwise(block):
-        joint = "" if _joins(before.content[-1], after.content[0]) else " "
+        joint = "" if _needs_no_space(before.content[-1], after.content[0]) else " "
         breaks.append(Break(length, joint, before.tail + after.lead))
         parts += [joint, after.content]
         length += len(joint) + len(after.content)
     return "".join(parts), breaks
 
 
-def _joins(last: str, first: str) -> bool:
-    """Whether there was nothing between two characters before a line was cut there."""
+def _needs_no_space(last: str, first: str) -> bool:
+    """Whether two characters on both sides of a line break are joined without a space."""
     asian = all("\u3040" <= char <= "\u30ff" or "\u3400" <= char <= "\u9fff" for char in (last, first))
     return asian or (last in "-\u00ad" and first.islower())
 
 
 def _cells(content: str, language: str | None) -> Iterator[str | Segment]:
-    place = 0
+    position = 0
     for match in [*_TABS.finditer(content), None]:
-        cell = content[place : match.start() if match else len(content)]
+        cell = content[position : match.start() if match else len(content)]
         yield from _sentences(cell, [], language)
         if match:
             yield match[0]
-            place = match.end()
+            position = match.end()
 
 
 def _sentences(text: str, breaks: list[Break], language: str | None) -> Iterator[str | Segment]:
-    place = 0
+    position = 0
     for start, end in sentences.spans(text, language):
-        yield _with_breaks(text, breaks, place, start)
-        own = [one for one in _near(breaks, start, end) if start < one.place and one.place + len(one.joint) < end]
-        sentence = text[start:end]
-        if has_words(sentence):
-            yield Segment(sentence, tuple(one._replace(place=one.place - start) for one in own))
+        yield _with_breaks(text, breaks, position, start)
+        inside = [
+            b for b in _breaks_within(breaks, start, end) if start < b.position and b.position + len(b.joint) < end
+        ]
+        if has_words(text[start:end]):
+            yield Segment(text[start:end], tuple(b._replace(position=b.position - start) for b in inside))
         else:
             yield _with_breaks(text, breaks, start, end)
-        place = end
-    yield _with_breaks(text, breaks, place, len(text))
+        position = end
+    yield _with_breaks(text, breaks, position, len(text))
 
 
-def _near(breaks: list[Break], start: int, end: int) -> list[Break]:
-    """Those from a place to another."""
-    low, high = (
-        side(breaks, place, key=lambda one: one.place) for side, place in ((bisect_left, start), (bisect_right, end))
-    )
-    return breaks[low:high]
+def _breaks_within(breaks: list[Break], start: int, end: int) -> list[Break]:
+    """The breaks from `start` to `end`, both included."""
+    low = bisect_left(breaks, start, key=lambda b: b.position)
+    return breaks[low : bisect_right(breaks, end, key=lambda b: b.position)]
 
 
 def _with_breaks(text: str, breaks: list[Break], start: int, end: int) -> str:
-    """A part of a text as it stood: with the ends of lines that are in it."""
+    """A part of a joined text as it was before, with its line breaks."""
     found = ""
-    for one in _near(breaks, start, end):
-        if start <= one.place and one.place + len(one.joint) <= end and not (one.place == start == end and one.joint):
-            found += text[start : one.place] + one.raw
-            start = one.place + len(one.joint)
+    for b in _breaks_within(breaks, start, end):
+        if start <= b.position and b.position + len(b.joint) <= end and not (b.position == start == end and b.joint):
+            found += text[start : b.position] + b.raw
+            start = b.position + len(b.joint)
     return found + text[start:end]

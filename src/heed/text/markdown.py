@@ -1,40 +1,40 @@
-"""Markdown: its text is translated, its signs stay. Emphasis and links go where their words went, by word alignment."""
+"""Markdown: the text is translated, the markup stays. Emphasis and links are projected by word alignment."""
 
 import html
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from heed.text import blocks, markup, projection, protect, tags
-from heed.text.inline import Piece, Style, Translate
+from heed.text import html_tokenizer, markdown_blocks, markup, projection, protect
+from heed.text.inline import InlineToken, Style, Translate
 from heed.text.layout import has_words
 
-_HARD = re.compile(r"(?:(?<! ) {2,}|\\)(?=\r?\n|\Z)|\r?\n(?=\r?\n|\Z)")
+_HARD_BREAK = re.compile(r"(?:(?<! ) {2,}|\\)(?=\r?\n|\Z)|\r?\n(?=\r?\n|\Z)")
 _INLINE = re.compile(
     r"(?P<escape>\\[!-/:-@\[-`{-~])"
-    r"|(?P<code>`+)"  # and what they close
+    r"|(?P<code>`+)"  # up to its closing backticks, which _match_end finds
     r"|(?P<image>!\[(?:[^\]!]|!(?!\[))*\](?:\([^()\s]*(?:\s+\"[^\"]*\")?\)|\[[^\[\]]*\]))"
-    r"|(?P<note>\[\^[^\[\]\s]+\])"
+    r"|(?P<footnote>\[\^[^\[\]\s]+\])"
     r"|\[(?P<text>(?:[^\[\]\\]|\\.|\[[^\[\]]*\])+)\](?P<link>\((?:[^()\s]|\([^()\s]*\))*(?:\s+(?:\"[^\"]*\"|'[^']*'))?\)|\[[^\[\]]*\])"
-    r"|(?P<auto><(?:[A-Za-z][A-Za-z0-9+.-]{1,31}:[^\s<>]*|[^\s<>@]+@[^\s<>]+)>)"
+    r"|(?P<autolink><(?:[A-Za-z][A-Za-z0-9+.-]{1,31}:[^\s<>]*|[^\s<>@]+@[^\s<>]+)>)"
     r"|(?P<entity>&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});)"
     r"|(?P<comment><!--)|(?P<tag></?[A-Za-z][\w-]*(?:\s[^<>]*)?/?>)"
-    r"|\*\*(?=\S)(?P<two>(?:[^*\\]|\\.|\*(?!\*)|\*(?=\*\*(?!\*)))+?)(?<=\S)\*\*(?!\*)"
-    r"|(?<!\*)\*(?=[^\s*])(?P<one>(?:[^*\\]|\\.|\*\*)+?)(?<=\S)\*(?!\*)"
-    r"|(?<!\w)__(?=\S)(?P<low_two>(?:[^_\\]|\\.|_(?!_))+?)(?<=\S)__(?!\w)"
-    r"|(?<!\w)_(?=[^\s_])(?P<low_one>(?:[^_\\]|\\.|(?<=\w)_(?=\w)|__)+?)(?<=\S)_(?!\w)"
-    r"|~~(?=\S)(?P<struck>(?:[^~\\]|\\.|~(?!~))+?)(?<=\S)~~",
+    r"|\*\*(?=\S)(?P<strong>(?:[^*\\]|\\.|\*(?!\*)|\*(?=\*\*(?!\*)))+?)(?<=\S)\*\*(?!\*)"
+    r"|(?<!\*)\*(?=[^\s*])(?P<emphasis>(?:[^*\\]|\\.|\*\*)+?)(?<=\S)\*(?!\*)"
+    r"|(?<!\w)__(?=\S)(?P<low_strong>(?:[^_\\]|\\.|_(?!_))+?)(?<=\S)__(?!\w)"
+    r"|(?<!\w)_(?=[^\s_])(?P<low_emphasis>(?:[^_\\]|\\.|(?<=\w)_(?=\w)|__)+?)(?<=\S)_(?!\w)"
+    r"|~~(?=\S)(?P<strikethrough>(?:[^~\\]|\\.|~(?!~))+?)(?<=\S)~~",
     re.S,
 )
-_SIGNS = re.compile(
+_SPECIAL = re.compile(
     r"(?<=\S)[*`]|[*`](?=\S)|(?<!\w)_(?=\S)|(?<=\S)_(?!\w)|\\(?=[!-/:-@\[-`{-~])|~~|<(?=[A-Za-z/!?])|\[(?=[^\[\]]*\][(\[:])"
     r"|&(?=#?\w{1,32};)|(?<=\s)#(?=#*\s*\Z)"
 )
-_BEGINS = re.compile(r"^[ \t]*(?:(?=[-+*:](?:\s|$)|#{1,6}(?:\s|$)|>|\|)|\d{1,9}(?=[.)](?:\s|$)))", re.M)
+_BLOCK_START = re.compile(r"^[ \t]*(?:(?=[-+*:](?:\s|$)|#{1,6}(?:\s|$)|>|\|)|\d{1,9}(?=[.)](?:\s|$)))", re.M)
 
 
 def _escaped(text: str) -> str:
-    return _SIGNS.sub(r"\\\g<0>", text)
+    return _SPECIAL.sub(r"\\\g<0>", text)
 
 
 STYLES = {
@@ -42,122 +42,115 @@ STYLES = {
     "cell": Style(escape=lambda text: _escaped(text).replace("|", r"\|")),
     "html": markup.STYLE,
 }
-SIGNS = {"two": "**", "one": "*", "low_two": "__", "low_one": "_", "struck": "~~"}
-DEEPEST = 20
+DELIMITERS = {"strong": "**", "emphasis": "*", "low_strong": "__", "low_emphasis": "_", "strikethrough": "~~"}
+MAX_DEPTH = 20  # of nested emphasis and links
 
 
-def translate(text: str, translate: Translate, language: str | None = None) -> str:
-    """A text in another language, with its code, links and layout as they were."""
-    parts = [part for block in blocks.parts(text) for part in ([block] if isinstance(block, str) else _runs(block))]
-    runs = [part for part in parts if not isinstance(part, str)]
-    styles = [STYLES[run.kind] for run in runs]
-    said = projection.translate([run.pieces for run in runs], translate, styles, language)
-    texts = iter(map(_safe, runs, said))
-    return "".join(part if isinstance(part, str) else next(texts) for part in parts)
+class MarkdownRun(NamedTuple):
+    """A run of text with inline markup, and the kind of its block."""
 
-
-class TextRun(NamedTuple):
-    """Text with marks, and the kind of its block."""
-
-    pieces: list[Piece]
+    tokens: list[InlineToken]
     kind: str
 
 
-def _runs(block: blocks.Block) -> Iterator[str | TextRun]:
-    """A block; what ends a line for good parts it."""
+def translate(text: str, translate: Translate, language: str | None = None) -> str:
+    """A Markdown text translated, with its code, links and layout as they were."""
+    blocks = markdown_blocks.split_blocks(text)
+    parts = [part for block in blocks for part in ([block] if isinstance(block, str) else _runs(block))]
+    runs = [part for part in parts if not isinstance(part, str)]
+    styles = [STYLES[run.kind] for run in runs]
+    translations = projection.translate([run.tokens for run in runs], translate, styles, language)
+    texts = iter(map(_escape_block_starts, runs, translations))
+    return "".join(part if isinstance(part, str) else next(texts) for part in parts)
+
+
+def _runs(block: markdown_blocks.Block) -> Iterator[str | MarkdownRun]:
+    """The runs of a block, which hard line breaks separate."""
     if block.kind == "html":
-        parts, runs = markup.parts(tags.read(block.text))
-        each = iter(runs)
-        yield from (part if part is not None else TextRun(next(each), "html") for part in parts)
+        parts, runs = markup.split_runs(html_tokenizer.tokenize(block.text))
+        remaining = iter(runs)
+        yield from (part if part is not None else MarkdownRun(next(remaining), "html") for part in parts)
         return
-    leads, place = iter(block.leads), 0
-    for match in [*_HARD.finditer(block.text), None]:
-        part = block.text[place : match.start() if match else len(block.text)]
-        pieces = _inline(part)
-        words = any(piece.kind == "text" and has_words(piece.text) for piece in pieces)
-        pieces = [piece._replace(raw=_with_leads(piece.raw, leads)) for piece in pieces]
-        yield TextRun(pieces, block.kind) if words else "".join(piece.raw for piece in pieces)
+    leads, position = iter(block.leads), 0
+    for match in [*_HARD_BREAK.finditer(block.text), None]:
+        tokens = _inline_tokens(block.text[position : match.start() if match else len(block.text)])
+        translatable = any(token.kind == "text" and has_words(token.text) for token in tokens)
+        tokens = [token._replace(raw=_with_leads(token.raw, leads)) for token in tokens]
+        yield MarkdownRun(tokens, block.kind) if translatable else "".join(token.raw for token in tokens)
         if match:
             yield _with_leads(match[0], leads)
-            place = match.end()
+            position = match.end()
 
 
 def _with_leads(raw: str, leads: Iterator[str]) -> str:
-    """Lines with what stood before them again."""
+    """Lines with the markers before them again."""
     first, *others = raw.split("\n")
     return "".join([first, *(f"\n{next(leads, '')}{other}" for other in others)])
 
 
-def _safe(run: TextRun, said: str) -> str:
-    """What begins like an item or a heading and was none is written so that it is none."""
-    same = said == "".join(piece.raw for piece in run.pieces)
-    return said if same or run.kind == "html" else _BEGINS.sub(r"\g<0>\\", said)
+def _escape_block_starts(run: MarkdownRun, translation: str) -> str:
+    """Escape what would begin a list item or a heading in a translation."""
+    unchanged = translation == "".join(token.raw for token in run.tokens)
+    return translation if unchanged or run.kind == "html" else _BLOCK_START.sub(r"\g<0>\\", translation)
 
 
-def _inline(text: str, depth: int = 0) -> list[Piece]:
-    found: list[Piece] = []
-    closed, place, looked = protect.code_ends(text, lines=False), 0, 0
-    while match := _INLINE.search(text, looked):
-        looked, end = match.end(), _end(text, match, closed)
+def _inline_tokens(text: str, depth: int = 0) -> list[InlineToken]:
+    tokens: list[InlineToken] = []
+    code_ends, position, searched = protect.code_ends(text, lines=False), 0, 0
+    while match := _INLINE.search(text, searched):
+        searched, end = match.end(), _match_end(text, match, code_ends)
         if end:
-            found += [*_plain(text[place : match.start()]), *_marked(match, text[match.start() : end], depth)]
-            place = looked = end
-    return found + _plain(text[place:])
+            tokens += [*_plain_tokens(text[position : match.start()]), *_mark(match, text[match.start() : end], depth)]
+            position = searched = end
+    return tokens + _plain_tokens(text[position:])
 
 
-def _end(text: str, match: re.Match, code: dict[int, int]) -> int:
-    """Where what was found ends; 0: it is never closed, and is text."""
+def _match_end(text: str, match: re.Match, code_ends: dict[int, int]) -> int:
+    """The end of a match with its content; 0 if it is never closed, and so is plain text."""
     if match["code"]:
-        return code.get(match.start(), 0)
+        return code_ends.get(match.start(), 0)
     if match["comment"]:
         return protect.comment_end(text, match.end())
     return match.end()
 
 
-def _marked(match: re.Match, raw: str, depth: int) -> list[Piece]:
+def _mark(match: re.Match, raw: str, depth: int) -> list[InlineToken]:
     if match["escape"]:
-        return [Piece("text", raw, raw[1])]
+        return [InlineToken("text", raw, raw[1])]
     if match["code"]:
-        return [Piece("opaque", raw, raw.strip("` "))]
+        return [InlineToken("opaque", raw, raw.strip("` "))]
     if match["entity"]:
-        return [Piece("text", raw, html.unescape(raw))]
-    if match["auto"]:
-        return [Piece("opaque", raw, raw[1:-1])]
-    if match["image"] or match["note"] or match["comment"]:
-        return [Piece("point", raw)]
+        return [InlineToken("text", raw, html.unescape(raw))]
+    if match["autolink"]:
+        return [InlineToken("opaque", raw, raw[1:-1])]
+    if match["image"] or match["footnote"] or match["comment"]:
+        return [InlineToken("point", raw)]
     if match["tag"]:
-        return [_tag(raw)]
+        return [_html_tag(raw)]
     if match["link"]:
-        name = f"[{depth}"
-        return [
-            Piece("open", "[", name=name),
-            *_inner(match["text"], depth),
-            Piece("close", f"]{match['link']}", name=name),
-        ]
-    kind, sign = next((kind, sign) for kind, sign in SIGNS.items() if match[kind])
-    name = f"{sign}{depth}"
-    return [Piece("open", sign, name=name), *_inner(match[kind], depth), Piece("close", sign, name=name)]
+        opening, content, closing = "[", match["text"], f"]{match['link']}"
+    else:
+        kind, opening = next((kind, delimiter) for kind, delimiter in DELIMITERS.items() if match[kind])
+        content, closing = match[kind], opening
+    name = f"{opening}{depth}"
+    inner = _inline_tokens(content, depth + 1) if depth < MAX_DEPTH else _plain_tokens(content)
+    return [InlineToken("open", opening, name=name), *inner, InlineToken("close", closing, name=name)]
 
 
-def _inner(text: str, depth: int) -> list[Piece]:
-    return _inline(text, depth + 1) if depth < DEEPEST else _plain(text)
-
-
-def _tag(raw: str) -> Piece:
+def _html_tag(raw: str) -> InlineToken:
     name = (re.match(r"</?([\w-]+)", raw) or ["", ""])[1].lower()
-    if not name or name in tags.VOID or raw.endswith("/>"):
-        return Piece("point", raw)
-    return Piece("close" if raw.startswith("</") else "open", raw, name=f"<{name}")
+    if not name or name in html_tokenizer.VOID or raw.endswith("/>"):
+        return InlineToken("point", raw)
+    return InlineToken("close" if raw.startswith("</") else "open", raw, name=f"<{name}")
 
 
-def _plain(text: str) -> list[Piece]:
-    """Text, and what must stay in it as it is."""
-    found: list[Piece] = []
-    place = 0
-    for piece in protect.find(text):
-        found += [
-            Piece("text", text[place : piece.start], text[place : piece.start]),
-            Piece("opaque", piece.text, piece.text),
-        ]
-        place = piece.end
-    return [piece for piece in [*found, Piece("text", text[place:], text[place:])] if piece.raw]
+def _plain_tokens(text: str) -> list[InlineToken]:
+    """Text, with its protected spans as opaque tokens."""
+    tokens: list[InlineToken] = []
+    position = 0
+    for span in protect.find(text):
+        before = text[position : span.start]
+        tokens += [InlineToken("text", before, before), InlineToken("opaque", span.text, span.text)]
+        position = span.end
+    tokens.append(InlineToken("text", text[position:], text[position:]))
+    return [token for token in tokens if token.raw]

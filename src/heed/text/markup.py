@@ -1,13 +1,13 @@
-"""HTML: its text is translated, its tags stay. Tags within a sentence go where their words went, by word alignment."""
+"""HTML: the text is translated, the tags stay. Tags within a sentence are projected by word alignment."""
 
 import html
 from collections.abc import Sequence
 from itertools import accumulate
 
 from heed.text import projection, protect
-from heed.text.inline import Piece, Style, Translate, Translated
+from heed.text.html_tokenizer import VOID, HtmlToken, tokenize
+from heed.text.inline import InlineToken, Style, Translate, Translated
 from heed.text.layout import has_words
-from heed.text.tags import VOID, Event, read
 
 
 def _names(text: str) -> frozenset[str]:
@@ -18,136 +18,136 @@ INLINE = _names(
     "a abbr acronym b bdi bdo big cite data del dfn em font i ins label mark q ruby rb rp rt s small span strike strong sub "
     "sup time tt u"
 )
-CODE = _names("code kbd samp var")  # words of a sentence that are not to be translated
+CODE = _names("code kbd samp var")  # parts of a sentence that are not translated
 OBJECTS = _names("img wbr input svg math canvas audio video object iframe embed script style template")
-WITHIN = _names("svg math canvas audio video object iframe script style template pre textarea")  # left alone
+UNTOUCHED = _names("svg math canvas audio video object iframe script style template pre textarea")
 ATTRIBUTES = ("title", "alt", "placeholder", "aria-label", "label", "summary")
-DESCRIBES = ("description", "og:title", "og:description")
+DESCRIPTIONS = ("description", "og:title", "og:description")
 STYLE = Style(escape=lambda text: html.escape(text, quote=False).replace("\u00a0", "&nbsp;"))
 
 
 def translate(
     page: str, translate: Translate, *, attributes: Sequence[str] = ATTRIBUTES, language: str | None = None
 ) -> str:
-    """A page, or a part of one, in another language. `translate` gives texts, with alignments if it can."""
-    events = read(page)
+    """A page, or a fragment of one, translated. `translate` gives texts, with alignments if it can."""
+    tokens = tokenize(page)
     if attributes:
-        events = _with_attributes(events, translate, tuple(attributes))
-    found, runs = parts(events)
-    said = iter(projection.translate(runs, translate, STYLE, language))
-    return "".join(next(said) if part is None else part for part in found)
+        tokens = _translate_attributes(tokens, translate, tuple(attributes))
+    parts, runs = split_runs(tokens)
+    translations = iter(projection.translate(runs, translate, STYLE, language))
+    return "".join(next(translations) if part is None else part for part in parts)
 
 
-def parts(events: Sequence[Event]) -> tuple[list[str | None], list[list[Piece]]]:
-    """What stays as it is, None for each run of text with marks, and these runs."""
-    found: list[str | None] = []
-    runs: list[list[Piece]] = []
-    run: list[Piece] = []
+def split_runs(tokens: Sequence[HtmlToken]) -> tuple[list[str | None], list[list[InlineToken]]]:
+    """What is not translated, with None for each run of text and inline tags, and these runs."""
+    parts: list[str | None] = []
+    runs: list[list[InlineToken]] = []
+    run: list[InlineToken] = []
 
     def end_run() -> None:
-        if any(piece.kind == "text" and has_words(piece.text) for piece in run):
-            found.append(None)
+        if any(token.kind == "text" and has_words(token.text) for token in run):
+            parts.append(None)
             runs.append(list(run))
         else:
-            found.extend(piece.raw for piece in run)
+            parts.extend(token.raw for token in run)
         run.clear()
 
-    ends, place = _ends(events), 0
-    while place < len(events):
-        event = events[place]
-        last = ends.get(place) if _left_alone(event) else None
-        raw = "".join(one.raw for one in events[place : last + 1]) if last is not None else event.raw
-        pieces = _pieces(event, raw, events[place : last + 1] if last is not None else [])
-        if pieces is None:
+    ends, position = _element_ends(tokens), 0
+    while position < len(tokens):
+        token = tokens[position]
+        last = ends.get(position) if _is_untouched(token) else None
+        element = tokens[position : last + 1] if last is not None else []
+        raw = "".join(one.raw for one in element) if last is not None else token.raw
+        inline_tokens = _inline_tokens(token, raw, element)
+        if inline_tokens is None:
             end_run()
-            found.append(raw)
+            parts.append(raw)
         else:
-            run += pieces
-        place = place + 1 if last is None else last + 1
+            run += inline_tokens
+        position = position + 1 if last is None else last + 1
     end_run()
-    return found, runs
+    return parts, runs
 
 
-def _pieces(event: Event, raw: str, inner: Sequence[Event]) -> list[Piece] | None:
-    """What a part of a page is within a sentence; None: it ends one."""
-    if event.kind == "text":
-        return _text(raw)
-    if inner:
-        words = html.unescape("".join(one.raw for one in inner if one.kind == "text"))
-        if event.name in CODE or (event.name in INLINE and has_words(words)):
-            return [Piece("opaque", raw, " ".join(words.split()))]
-        return [Piece("point", raw)] if event.name in OBJECTS | INLINE else None
-    if event.name in INLINE | CODE and event.kind in ("open", "close"):
-        return [Piece(event.kind, raw, name=event.name)]
-    return [Piece("point", raw)] if event.name in OBJECTS | INLINE | {"!"} else None
+def _inline_tokens(token: HtmlToken, raw: str, element: Sequence[HtmlToken]) -> list[InlineToken] | None:
+    """A part of a page as inline tokens; None if it ends the sentence. `element` is an untouched one, with its content."""
+    if token.kind == "text":
+        return _text_tokens(raw)
+    if element:
+        words = html.unescape("".join(one.raw for one in element if one.kind == "text"))
+        if token.name in CODE or (token.name in INLINE and has_words(words)):
+            return [InlineToken("opaque", raw, " ".join(words.split()))]
+        return [InlineToken("point", raw)] if token.name in OBJECTS | INLINE else None
+    if token.name in INLINE | CODE and token.kind in ("open", "close"):
+        return [InlineToken(token.kind, raw, name=token.name)]
+    return [InlineToken("point", raw)] if token.name in OBJECTS | INLINE | {"!"} else None
 
 
-def _text(raw: str) -> list[Piece]:
-    """Text, and what must stay in it as it is."""
+def _text_tokens(raw: str) -> list[InlineToken]:
+    """Text, with its protected spans as opaque tokens."""
     text = html.unescape(raw)
-    found, place = [], 0
-    for piece in protect.find(text):
-        found += [text[place : piece.start], piece]
-        place = piece.end
-    if not found:
-        return [Piece("text", raw, text)]
-    escaped = [STYLE.escape(part.text if isinstance(part, protect.Piece) else part) for part in [*found, text[place:]]]
-    if "".join(escaped) != raw:  # written in other ways: then it cannot be cut without changing it
-        return [Piece("text", raw, text)]
-    kinds = [*("opaque" if isinstance(part, protect.Piece) else "text" for part in found), "text"]
-    texts = [*(part.text if isinstance(part, protect.Piece) else part for part in found), text[place:]]
-    return [Piece(kind, raw, text) for kind, raw, text in zip(kinds, escaped, texts, strict=True) if raw]
+    parts, position = [], 0
+    for span in protect.find(text):
+        parts += [("text", text[position : span.start]), ("opaque", span.text)]
+        position = span.end
+    parts.append(("text", text[position:]))
+    escaped = [STYLE.escape(part) for _, part in parts]
+    if len(parts) == 1 or "".join(escaped) != raw:  # entities written otherwise: cutting would change them
+        return [InlineToken("text", raw, text)]
+    return [InlineToken(kind, raw, part) for (kind, part), raw in zip(parts, escaped, strict=True) if raw]
 
 
-def _left_alone(event: Event) -> bool:
-    """Whether what is in an element is not to be touched."""
-    if event.kind != "open" or event.name in VOID:
+def _is_untouched(token: HtmlToken) -> bool:
+    """Whether the content of an element is not translated."""
+    if token.kind != "open" or token.name in VOID:
         return False
-    named = event.says("translate").lower() == "no" or "notranslate" in event.says("class").split()
-    bare = event.name in ("sub", "sup")  # numbers of notes: seen below
-    return named or event.name in WITHIN | CODE or bare
+    marked = token.attribute("translate").lower() == "no" or "notranslate" in token.attribute("class").split()
+    note_number = token.name in ("sub", "sup")  # _element_ends leaves out those with words
+    return marked or token.name in UNTOUCHED | CODE or note_number
 
 
-def _ends(events: Sequence[Event]) -> dict[int, int]:
-    """For each element that is left alone, where it ends; one that never ends is not there."""
+def _element_ends(tokens: Sequence[HtmlToken]) -> dict[int, int]:
+    """The closing tag of each element, by its opening tag, without sub and sup that have words."""
     found: dict[int, int] = {}
     opened: dict[str, list[int]] = {}
-    for place, event in enumerate(events):
-        if event.kind == "open" and event.name not in VOID:
-            opened.setdefault(event.name, []).append(place)
-        elif event.kind == "close" and opened.get(event.name):
-            found[opened[event.name].pop()] = place
-    words = (event.kind == "text" and has_words(html.unescape(event.raw)) for event in events)
-    before = [0, *accumulate(words)]
-    bare = {begin for begin, end in found.items() if before[begin] == before[end]}
-    return {begin: end for begin, end in found.items() if begin in bare or events[begin].name not in ("sub", "sup")}
+    for position, token in enumerate(tokens):
+        if token.kind == "open" and token.name not in VOID:
+            opened.setdefault(token.name, []).append(position)
+        elif token.kind == "close" and opened.get(token.name):
+            found[opened[token.name].pop()] = position
+    worded = (token.kind == "text" and has_words(html.unescape(token.raw)) for token in tokens)
+    before = [0, *accumulate(worded)]
+    wordless = {start for start, end in found.items() if before[start] == before[end]}
+    return {start: end for start, end in found.items() if start in wordless or tokens[start].name not in ("sub", "sup")}
 
 
-def _with_attributes(events: list[Event], translate: Translate, names: tuple[str, ...]) -> list[Event]:
-    """The parts of a page, with the texts in attributes translated."""
-    ends, asked, place = _ends(events), [], 0
-    while place < len(events):
-        if events[place].kind in ("open", "other") and events[place].attributes:
-            for name, value in events[place].attributes.items():
-                if _is_text(events[place], name, names) and has_words(value.text):
-                    asked.append((place, value))
-        alone = _left_alone(events[place]) and place in ends
-        place = ends[place] + 1 if alone else place + 1
-    said = translate([value.text for _, value in asked]) if asked else []
-    changed = list(events)
-    for (place, value), own in reversed(list(zip(asked, said, strict=True))):
-        text = own.text if isinstance(own, Translated) else own
+def _translate_attributes(tokens: list[HtmlToken], translate: Translate, names: tuple[str, ...]) -> list[HtmlToken]:
+    """The tokens of a page, with the texts in attributes translated."""
+    ends, values, position = _element_ends(tokens), [], 0
+    while position < len(tokens):
+        token = tokens[position]
+        if token.kind in ("open", "other") and token.attributes:
+            for name, value in token.attributes.items():
+                if _is_text(token, name, names) and has_words(value.text):
+                    values.append((position, value))
+        position = ends[position] + 1 if _is_untouched(token) and position in ends else position + 1
+    translations = translate([value.text for _, value in values]) if values else []
+    changed = list(tokens)
+    for (position, value), translation in reversed(list(zip(values, translations, strict=True))):
+        text = translation.text if isinstance(translation, Translated) else translation
         if text != value.text:
             quote = value.quote or '"'
             safe = html.escape(text, quote=False).replace(quote, "&quot;" if quote == '"' else "&#39;")
-            raw = changed[place].raw
-            changed[place] = changed[place]._replace(raw=raw[: value.start] + quote + safe + quote + raw[value.end :])
+            raw = changed[position].raw
+            raw = raw[: value.start] + quote + safe + quote + raw[value.end :]
+            changed[position] = changed[position]._replace(raw=raw)
     return changed
 
 
-def _is_text(event: Event, name: str, names: tuple[str, ...]) -> bool:
-    if event.name == "meta":
-        return name == "content" and (event.says("name") or event.says("property")) in DESCRIBES
+def _is_text(token: HtmlToken, name: str, names: tuple[str, ...]) -> bool:
+    """Whether an attribute holds text to translate."""
+    if token.name == "meta":
+        return name == "content" and (token.attribute("name") or token.attribute("property")) in DESCRIPTIONS
     if name == "value":
-        return event.name == "input" and event.says("type").lower() in ("submit", "button", "reset")
-    return name in names and (name != "label" or event.name in ("option", "optgroup", "track"))
+        return token.name == "input" and token.attribute("type").lower() in ("submit", "button", "reset")
+    return name in names and (name != "label" or token.name in ("option", "optgroup", "track"))

@@ -1,4 +1,4 @@
-"""Where marks go in a translation, and the text with them in it."""
+"""Markup projection: where the marks of a source go in its translation, by word alignment."""
 
 import re
 from bisect import bisect_left, bisect_right
@@ -7,268 +7,272 @@ from collections.abc import Sequence
 from functools import reduce
 from itertools import groupby
 
-from heed.text import inline, kept
-from heed.text.inline import Marked, Node, Piece, Sentences, Span, Style, Translate, Translated, Words
+from heed.text import inline, placeholders
+from heed.text.inline import AlignedWords, InlineToken, MarkedText, Node, SentenceSpan, Style, Translate, Translated
 
-Token = tuple[bool, str]  # whether it is text, and what it is
+Fragment = tuple[bool, str]  # whether it is text, to be escaped, and the string
 PLAIN = Style()
 
 
 def translate(
-    runs: Sequence[Sequence[Piece]],
+    runs: Sequence[Sequence[InlineToken]],
     translate: Translate,
     style: Style | Sequence[Style] = PLAIN,
     language: str | None = None,
 ) -> list[str]:
-    """Runs of text with marks, each with its sentences translated. What is not changed stays as it was, to the byte."""
-    asked = Sentences(language)
+    """Runs of text with marks, translated sentence by sentence. A run that is not changed stays as it was, to the byte."""
+    batch = inline.SentenceBatch(language)
     styles = [style] * len(runs) if isinstance(style, Style) else style
-    marked = [inline.read(run, own) for run, own in zip(runs, styles, strict=True)]
-    spans = [asked.ask(own) for own in marked]
-    said = list(translate(asked.texts)) if asked.texts else []
-    if len(said) != len(asked.texts):
-        raise ValueError(f"{len(said)} translations for {len(asked.texts)} sentences: each needs one")
-    _ask_again(marked, spans, said, translate)
-    found = []
-    for run, own, places, style in zip(runs, marked, spans, styles, strict=True):
-        texts = [own.text[start:end] if number is None else said[number] for start, end, number in places]
-        words = inline.put_together(own, [(start, end) for start, end, _ in places], texts)
-        found.append(write(own, words, style) if words.changed else "".join(piece.raw for piece in run))
-    return found
+    marked_texts = [inline.build_tree(run, style) for run, style in zip(runs, styles, strict=True)]
+    spans = [batch.add(marked) for marked in marked_texts]
+    translations = list(translate(batch.texts)) if batch.texts else []
+    if len(translations) != len(batch.texts):
+        raise ValueError(f"{len(translations)} translations for {len(batch.texts)} sentences: each needs one")
+    _retry_lost(marked_texts, spans, translations, translate)
+    results = []
+    for run, marked, sentences, style in zip(runs, marked_texts, spans, styles, strict=True):
+        texts = [marked.text[start:end] if i is None else translations[i] for start, end, i in sentences]
+        words = inline.join_sentences(marked, [(start, end) for start, end, _ in sentences], texts)
+        results.append(_project(marked, words, style) if words.changed else "".join(token.raw for token in run))
+    return results
 
 
-def _ask_again(
-    marked: Sequence[Marked], spans: Sequence[Sequence[Span]], said: list[Translated | str], translate: Translate
+def _retry_lost(
+    marked_texts: Sequence[MarkedText],
+    spans: Sequence[Sequence[SentenceSpan]],
+    translations: list[Translated | str],
+    translate: Translate,
 ) -> None:
-    """Sentences that lost what must stay, with that as code: put into `said`, if it then is all there."""
-    again: list[tuple[int, str, list[kept.Piece]]] = []
-    for own, places in zip(marked, spans, strict=True):
-        for start, end, number in places if own.opaque else ():
-            pieces = inline.opaque(own, start, end)[1]
-            if number is not None and pieces and kept.lost(pieces, text_of(said[number])):
-                again.append((number, kept.ticked(own.text[start:end], pieces), pieces))
-    answers = translate([text for _, text, _ in again]) if again else []
-    for (number, _, pieces), answer in zip(again, answers, strict=True):
-        text = kept.unticked(text_of(answer), pieces)
-        if not kept.lost(pieces, text):
-            said[number] = answer._replace(text=text) if isinstance(answer, Translated) else text
+    """Translate sentences that lost opaque spans again, with these as code; replace the translations that now have all."""
+    retries: list[tuple[int, str, list[placeholders.OpaqueSpan]]] = []
+    for marked, sentences in zip(marked_texts, spans, strict=True):
+        for start, end, number in sentences if marked.opaque else ():
+            opaque = inline.opaque_spans(marked, start, end)[1]
+            if number is not None and opaque and placeholders.any_lost(opaque, _text_of(translations[number])):
+                retries.append((number, placeholders.quote_as_code(marked.text[start:end], opaque), opaque))
+    answers = translate([text for _, text, _ in retries]) if retries else []
+    for (number, _, opaque), answer in zip(retries, answers, strict=True):
+        text = placeholders.unquote_code(_text_of(answer), opaque)
+        if not placeholders.any_lost(opaque, text):
+            translations[number] = answer._replace(text=text) if isinstance(answer, Translated) else text
 
 
-def text_of(said: Translated | str) -> str:
-    return said.text if isinstance(said, Translated) else said
+def _text_of(translation: Translated | str) -> str:
+    return translation.text if isinstance(translation, Translated) else translation
 
 
-def write(marked: Marked, words: Words, style: Style) -> str:
-    """The translation with all marks of the text."""
-    writer = _Writer(marked, words, style)
+def _project(marked: MarkedText, words: AlignedWords, style: Style) -> str:
+    """The translation with all marks of the source."""
+    projector = _Projector(marked, words, style)
     first = words.gaps[0] if words.gaps else ""
-    return writer.inside(marked.root, 0, len(words.target), first, words.tail)
+    return projector.content(marked.root, 0, len(words.target), first, words.tail)
 
 
-class _Writer:
-    def __init__(self, marked: Marked, words: Words, style: Style):
+class _Projector:
+    def __init__(self, marked: MarkedText, words: AlignedWords, style: Style):
         self.marked, self.words, self.style = marked, words, style
         self.target = list(words.target)
-        self.kept = set(words.kept.values())
-        self.sign = re.compile(f"([{''.join(words.kept)}])") if words.kept else None
-        self.of_source = [self._owner(start, end) for start, end in words.source]
+        self.replaced = set(words.placeholders.values())
+        self.placeholder = re.compile(f"([{''.join(words.placeholders)}])") if words.placeholders else None
+        self.source_owners = [self._source_owner(start, end) for start, end in words.source]
         self.linked: dict[int, list[int]] = {}
         for source, target in words.links:
             self.linked.setdefault(source, []).append(target)
-        self.of_target = self._owners()
+        self.target_owners = self._find_target_owners()
 
-    # which mark each word is in
+    # Which mark each word is in.
 
-    def _owner(self, start: int, end: int) -> Node:
+    def _source_owner(self, start: int, end: int) -> Node:
         """The innermost mark around most letters of a source word."""
-        owners = [own.parent if own in self.kept else own for own in self.marked.owners[start:end]]
-        spoken = [own for own, char in zip(owners, self.marked.text[start:end], strict=True) if char.isalnum()]
-        return _most(spoken or owners)
+        owners = [node.parent if node in self.replaced else node for node in self.marked.owners[start:end]]
+        of_letters = [node for node, char in zip(owners, self.marked.text[start:end], strict=True) if char.isalnum()]
+        return _most_common(of_letters or owners)
 
-    def _owners(self) -> list[Node]:
-        """The mark of each target word; one that goes with no source word is where both its neighbours are."""
-        found: list[list[Node]] = [[] for _ in self.target]
+    def _find_target_owners(self) -> list[Node]:
+        """The mark of each target word; an unaligned word is in the marks that both its neighbours are in."""
+        candidates: list[list[Node]] = [[] for _ in self.target]
         for source, target in sorted(self.words.links):
-            found[target].append(self.of_source[source])
-        for target, word in enumerate(self.target if self.sign else ()):
-            if parents := [self.words.kept[sign].parent for sign in self.sign.findall(word)]:
-                found[target] = [reduce(_common, parents)]
+            candidates[target].append(self.source_owners[source])
+        for target, word in enumerate(self.target if self.placeholder else ()):
+            if parents := [self.words.placeholders[char].parent for char in self.placeholder.findall(word)]:
+                candidates[target] = [reduce(_common_ancestor, parents)]
         edge = self._around_all()
         before, left = [], edge
-        for own in found:
+        for nodes in candidates:
             before.append(left)
-            left = _most(own) if own else left
-        known, right = [], edge
-        for own, left in zip(reversed(found), reversed(before), strict=True):
-            known.append(_most(own) if own else _common(left, right))
-            right = known[-1] if own else right
-        return known[::-1]
+            left = _most_common(nodes) if nodes else left
+        owners, right = [], edge
+        for nodes, left in zip(reversed(candidates), reversed(before), strict=True):
+            owners.append(_most_common(nodes) if nodes else _common_ancestor(left, right))
+            right = owners[-1] if nodes else right
+        return owners[::-1]
 
     def _around_all(self) -> Node:
-        """The innermost mark around all words."""
-        around = self.of_source[0] if self.of_source else self.marked.root
-        for own in set(self.of_source):
-            around = _common(around, own)
+        """The innermost mark around all source words."""
+        around = self.source_owners[0] if self.source_owners else self.marked.root
+        for node in set(self.source_owners):
+            around = _common_ancestor(around, node)
         return around
 
-    # where the marks within a mark go
+    # Where the children of a mark go.
 
-    def _ranges(self, node: Node, low: int, high: int) -> dict[Node, tuple[int, int]]:
-        """For each mark within a mark the words it goes around; those without any are not among them."""
-        sources = {_child(node, self.of_source[i]) for i in self._own(node) if _within(node, self.of_source[i])}
-        if len(sources) == 1 and None not in sources and low < high:
-            return {sources.pop(): (low, high)}
+    def _child_ranges(self, node: Node, low: int, high: int) -> dict[Node, tuple[int, int]]:
+        """The target words that each child goes around; children without words are not included."""
+        owners = [self.source_owners[i] for i in self._source_words(node)]
+        children = {_child_towards(node, owner) for owner in owners if _contains(node, owner)}
+        if len(children) == 1 and None not in children and low < high:
+            return {children.pop(): (low, high)}
         found: dict[Node, tuple[int, int]] = {}
-        place = low
-        for item, group in groupby(_child(node, own) for own in self.of_target[low:high]):
+        position = low
+        for child, group in groupby(_child_towards(node, owner) for owner in self.target_owners[low:high]):
             size = len(list(group))
-            if item is not None and size > found.get(item, (0, 0))[1] - found.get(item, (0, 0))[0]:
-                found[item] = place, place + size
-            place += size
-        return {item: self._itself(item, *words) for item, words in found.items()}
+            if child is not None and size > found.get(child, (0, 0))[1] - found.get(child, (0, 0))[0]:
+                found[child] = position, position + size
+            position += size
+        return {child: self._opaque_word(child, *words) for child, words in found.items()}
 
-    def _itself(self, item: Node, low: int, high: int) -> tuple[int, int]:
-        """Of the words that go with what is opaque, that in which it stands as it is, if there is one."""
-        text = self.marked.text[item.start : item.end]
-        own = [i for i in range(low, high) if item.kind == "opaque" and text and text in self.target[i]]
-        return (own[0], own[0] + 1) if own else (low, high)
+    def _opaque_word(self, node: Node, low: int, high: int) -> tuple[int, int]:
+        """For an opaque mark, the one word that has its text, if there is one; otherwise all words."""
+        text = self.marked.text[node.start : node.end]
+        words = [i for i in range(low, high) if node.kind == "opaque" and text and text in self.target[i]]
+        return (words[0], words[0] + 1) if words else (low, high)
 
-    def _own(self, node: Node) -> range:
+    def _source_words(self, node: Node) -> range:
         """The numbers of the source words that are in a mark, or partly."""
         first = bisect_right(self.words.source, node.start, key=lambda word: word[1])
         return range(first, bisect_left(self.words.source, node.end, key=lambda word: word[0]))
 
-    def _spot(self, node: Node, item: Node, low: int, high: int, around: list[tuple[int, int, Node]]) -> int:
-        """Before which word a mark without words goes: where the source word after it went, or the one before."""
-        own = self._own(node)
-        first = bisect_left(self.words.source, item.start, own.start, own.stop, key=lambda word: word[0])
-        before, after = range(own.start, first), range(first, own.stop)
+    def _wordless_position(
+        self, node: Node, child: Node, low: int, high: int, ranges: list[tuple[int, int, Node]]
+    ) -> int:
+        """Before which word a child without words goes: where the next source word went, or after the previous one."""
+        words = self._source_words(node)
+        first = bisect_left(self.words.source, child.start, words.start, words.stop, key=lambda word: word[0])
+        before, after = range(words.start, first), range(first, words.stop)
         if not after or not before:
             return high if before else low
         following = [t for t in self.linked.get(after[0], ()) if low <= t < high][:1]
-        leading = [t + 1 for t in self.linked.get(before[-1], ()) if low <= t < high][-1:]
-        spots = following + leading if item.before else leading + following
-        spot = spots[0] if spots else low + (high - low) * len(before) // len(own)
-        start, end, other = (
-            around[max(0, bisect_left(around, spot, key=lambda one: one[0]) - 1)] if around else (0, 0, node)
-        )
-        if start < spot < end:
-            return start if item.start < other.start else end
-        return spot
+        preceding = [t + 1 for t in self.linked.get(before[-1], ()) if low <= t < high][-1:]
+        options = following + preceding if child.space_before else preceding + following
+        position = options[0] if options else low + (high - low) * len(before) // len(words)
+        nearest = max(0, bisect_left(ranges, position, key=lambda one: one[0]) - 1)
+        start, end, other = ranges[nearest] if ranges else (0, 0, node)
+        if start < position < end:
+            return start if child.start < other.start else end
+        return position
 
-    # the text
+    # The text.
 
-    def inside(self, node: Node, low: int, high: int, first: str = "", last: str = "") -> str:
-        """What is in a mark: the words from one to another, with the marks within it."""
-        ranges = self._ranges(node, low, high)
-        around = sorted(((*words, item) for item, words in ranges.items()), key=lambda one: one[0])
-        spots: dict[int, list[Node]] = {}
-        for item in node.items:
-            if item not in ranges and item not in self.kept:
-                spots.setdefault(self._spot(node, item, low, high, around), []).append(item)
-        starts = {start: (item, end) for item, (start, end) in ranges.items()}
-        tokens: list[Token] = []
-        place, gap = low, first
-        while place < high:
-            left, right = _sides(spots.get(place, ()))
-            item, end = starts.get(place, (None, place + 1))
-            follows = self.words.gaps[end] if end < high else last
-            runs = item is not None and self._holds(item) and not self._holds(node)  # spaces belong into a run
-            lead = gap if runs and not right else ""
-            tokens += [*self._empty(left), (True, gap[len(lead) :]), *self._empty(right, after=True)]
-            tail = follows if runs and not spots.get(end) else ""
-            tokens += self._word(place) if item is None else self._around(item, place, end, lead, tail)
-            place, gap = end, follows[len(tail) :]
+    def content(self, node: Node, low: int, high: int, first: str = "", last: str = "") -> str:
+        """The content of a mark: target words `low` to `high`, with its children; `first` and `last` are spaces around."""
+        ranges = self._child_ranges(node, low, high)
+        ordered = sorted(((*words, child) for child, words in ranges.items()), key=lambda one: one[0])
+        wordless: dict[int, list[Node]] = {}
+        for child in node.children:
+            if child not in ranges and child not in self.replaced:
+                wordless.setdefault(self._wordless_position(node, child, low, high, ordered), []).append(child)
+        starts = {start: (child, end) for child, (start, end) in ranges.items()}
+        fragments: list[Fragment] = []
+        position, gap = low, first
+        while position < high:
+            left, right = _split_attached(wordless.get(position, ()))
+            child, end = starts.get(position, (None, position + 1))
+            next_gap = self.words.gaps[end] if end < high else last
+            is_run = child is not None and self._may_hold(child) and not self._may_hold(node)  # holds its own spaces
+            lead = gap if is_run and not right else ""
+            fragments += [*self._wordless(left), (True, gap[len(lead) :]), *self._wordless(right, spaced=True)]
+            tail = next_gap if is_run and not wordless.get(end) else ""
+            fragments += self._word(position) if child is None else self._around(child, position, end, lead, tail)
+            position, gap = end, next_gap[len(tail) :]
         last = gap if low < high else first + last
-        left, right = _sides(spots.get(high, ()))
+        left, right = _split_attached(wordless.get(high, ()))
         space = " " if right and not last and low < high else last
-        return self._joined(node, [*tokens, *self._empty(left), (True, space), *self._empty(right)])
+        return self._joined(node, [*fragments, *self._wordless(left), (True, space), *self._wordless(right)])
 
-    def _word(self, place: int) -> list[Token]:
-        """A word, with what must stay in it."""
-        parts = self.sign.split(self.target[place]) if self.sign else [self.target[place]]
-        return [(i % 2 == 0, self.words.kept[part].open if i % 2 else part) for i, part in enumerate(parts)]
+    def _word(self, position: int) -> list[Fragment]:
+        """A target word, with opaque marks in place of their placeholders."""
+        parts = self.placeholder.split(self.target[position]) if self.placeholder else [self.target[position]]
+        return [(i % 2 == 0, self.words.placeholders[part].open if i % 2 else part) for i, part in enumerate(parts)]
 
-    def _around(self, item: Node, low: int, high: int, lead: str, tail: str) -> list[Token]:
-        """A mark around words, and the spaces that go into it; stops and commas that stood outside stay there."""
-        if item.kind == "opaque":
-            text, said = self.marked.text[item.start : item.end], self.target[low]
-            before, found, after = said.partition(text) if text else (said, "", "")
-            before, after = (before, after) if found else self._outside(item, low, high)
-            return [(True, lead + before), (False, item.open), (True, after + tail)]
-        before, after = self._outside(item, low, high)
-        inside = self.inside(item, low, high, "" if before else lead, "" if after else tail)
-        own = (False, item.open + inside + item.close)
-        return [(True, lead + before if before else ""), own, (True, after + tail if after else "")]
+    def _around(self, node: Node, low: int, high: int, lead: str, tail: str) -> list[Fragment]:
+        """A mark around words, with the spaces that belong into it; punctuation that was outside of it stays there."""
+        if node.kind == "opaque":
+            text, word = self.marked.text[node.start : node.end], self.target[low]
+            before, found, after = word.partition(text) if text else (word, "", "")
+            before, after = (before, after) if found else self._strip_punctuation(node, low, high)
+            return [(True, lead + before), (False, node.open), (True, after + tail)]
+        before, after = self._strip_punctuation(node, low, high)
+        content = self.content(node, low, high, "" if before else lead, "" if after else tail)
+        element = (False, node.open + content + node.close)
+        return [(True, lead + before if before else ""), element, (True, after + tail if after else "")]
 
-    def _outside(self, item: Node, low: int, high: int) -> tuple[str, str]:
-        """Take off the first and the last word what is no letter, where the text had such things outside the mark."""
-        own = [self.words.source[i] for i in self._own(item)]
+    def _strip_punctuation(self, node: Node, low: int, high: int) -> tuple[str, str]:
+        """Take punctuation off the first and the last word where the source had it outside the mark."""
+        words = [self.words.source[i] for i in self._source_words(node)]
         text, before, after = self.marked.text, "", ""
-        if own and own[0][0] < item.start and not _spoken(text[own[0][0] : item.start]):
-            before = self._marks(self.target[low], item.start - own[0][0])
+        if words and words[0][0] < node.start and not _has_letters(text[words[0][0] : node.start]):
+            before = self._leading_punctuation(self.target[low], node.start - words[0][0])
             self.target[low] = self.target[low][len(before) :]
-        if own and own[-1][1] > item.end and not _spoken(text[item.end : own[-1][1]]):
-            after = self._marks(self.target[high - 1][::-1], own[-1][1] - item.end)[::-1]
+        if words and words[-1][1] > node.end and not _has_letters(text[node.end : words[-1][1]]):
+            after = self._leading_punctuation(self.target[high - 1][::-1], words[-1][1] - node.end)[::-1]
             self.target[high - 1] = self.target[high - 1][: len(self.target[high - 1]) - len(after)]
         return before, after
 
-    def _marks(self, word: str, most: int) -> str:
-        """What a word begins with that is no letter, of so many signs at most; nothing if there is nothing else."""
-        found = next((i for i, char in enumerate(word) if char.isalnum() or char in self.words.kept), 0)
-        return word[: min(found, most)]
+    def _leading_punctuation(self, word: str, limit: int) -> str:
+        """The first characters of a word that are not letters, up to `limit`; nothing if the word has no letters."""
+        is_letter = (char.isalnum() or char in self.words.placeholders for char in word)
+        return word[: min(next((i for i, letter in enumerate(is_letter) if letter), 0), limit)]
 
-    def _empty(self, items: Sequence[Node], after: bool = False) -> list[Token]:
-        """Marks without words, with the spaces they stood between."""
-        tokens: list[Token] = []
-        for item in items:
-            inner = self.inside(item, 0, 0) if item.kind == "element" else ""
-            tokens.append((False, item.open + inner + item.close))
-            tokens.append((True, " " if after and item.after else ""))
-        return tokens
+    def _wordless(self, nodes: Sequence[Node], spaced: bool = False) -> list[Fragment]:
+        """Marks without words, with the spaces that followed them if `spaced`."""
+        fragments: list[Fragment] = []
+        for node in nodes:
+            content = self.content(node, 0, 0) if node.kind == "element" else ""
+            fragments.append((False, node.open + content + node.close))
+            fragments.append((True, " " if spaced and node.space_after else ""))
+        return fragments
 
-    def _joined(self, node: Node, tokens: list[Token]) -> str:
+    def _joined(self, node: Node, fragments: list[Fragment]) -> str:
         parts = []
-        for is_text, group in groupby((token for token in tokens if token[1]), key=lambda token: token[0]):
+        for is_text, group in groupby((one for one in fragments if one[1]), key=lambda one: one[0]):
             whole = "".join(part for _, part in group)
             whole = self.style.escape(whole) if is_text else whole
-            parts.append(self.style.loose(whole) if is_text and not self._holds(node) else whole)
+            parts.append(self.style.wrap(whole) if is_text and not self._may_hold(node) else whole)
         return "".join(parts)
 
-    def _holds(self, node: Node) -> bool:
-        """Whether text may stand in a mark as it is."""
-        return self.style.loose is None or node.name == self.style.holds
+    def _may_hold(self, node: Node) -> bool:
+        """Whether text may be directly in a mark."""
+        return self.style.wrap is None or node.name == self.style.container
 
 
-def _sides(items: Sequence[Node]) -> tuple[list[Node], list[Node]]:
-    """Marks without words that stood right after a word, and the others."""
-    left = []
-    rest = list(items)
-    while rest and not rest[0].before:
-        left.append(rest.pop(0))
-    return left, rest
+def _split_attached(nodes: Sequence[Node]) -> tuple[list[Node], list[Node]]:
+    """Marks without words that came right after a word, and the others."""
+    left, right = [], list(nodes)
+    while right and not right[0].space_before:
+        left.append(right.pop(0))
+    return left, right
 
 
-def _child(node: Node, own: Node) -> Node | None:
-    """The mark right within a mark in which another is, or that itself; None where it is not in any."""
-    path, depth = own.path, len(node.path)
+def _child_towards(node: Node, descendant: Node) -> Node | None:
+    """The child of a mark that is or contains the descendant; None if it has no such child."""
+    path, depth = descendant.path, len(node.path)
     return path[depth] if len(path) > depth and path[depth - 1] is node else None
 
 
-def _common(one: Node, other: Node) -> Node:
+def _common_ancestor(one: Node, other: Node) -> Node:
     """The innermost mark around both."""
-    return [node for node, own in zip(one.path, other.path, strict=False) if node is own][-1]
+    return [node for node, match in zip(one.path, other.path, strict=False) if node is match][-1]
 
 
-def _within(node: Node, own: Node) -> bool:
-    """Whether a mark is another, or in it."""
-    return len(own.path) >= len(node.path) and own.path[len(node.path) - 1] is node
+def _contains(node: Node, other: Node) -> bool:
+    """Whether a mark is another one, or around it."""
+    return len(other.path) >= len(node.path) and other.path[len(node.path) - 1] is node
 
 
-def _most(nodes: Sequence[Node]) -> Node:
-    """The one that is there most often; of equals the first."""
+def _most_common(nodes: Sequence[Node]) -> Node:
+    """The most frequent mark; the first of equally frequent ones."""
     return Counter(nodes).most_common(1)[0][0]
 
 
-def _spoken(text: str) -> bool:
+def _has_letters(text: str) -> bool:
     return any(char.isalnum() for char in text)

@@ -1,23 +1,22 @@
-"""Where sentences end: Korean, English, German, French, Japanese, and sane rules for the rest.
+"""Sentence splitting: rules for Korean, English, German, French and Japanese, and sensible ones for other languages.
 
-What is not sure is not cut: two sentences in one cost a translator less than one in two.
+In doubt the text is not split: two sentences taken as one cost a translator less than one cut in two.
 """
 
 import re
 from bisect import bisect_left
 from collections.abc import Iterator
-from functools import cache
 from typing import NamedTuple
 
 from heed.text import abbreviations
 
 STOPS = ".!?…‥‼⁇⁈⁉。！？．｡؟۔।॥"
-WIDE = "。！？．｡"  # after these no space is needed
-CLOSING = "\"'”’»›)]}」』】〉》）］｝〕“"  # the last closes in German, right after a stop
+WIDE = "。！？．｡"  # full-width stops, which need no space after them
+CLOSING = "\"'”’»›)]}」』】〉》）］｝〕“"  # the last one closes a German quotation
 OPENING = "\"'“‘„‚«‹([{「『【〈《（［｛〔¿¡"
 PAIRS = {"(": ")", "[": "]", "{": "}", "（": "）", "［": "］", "「": "」", "『": "』", "【": "】", "“": "”", "«": "»"}
 BRACKETS, QUOTES = ")]}）］】", "\"'”’"
-ASIDE, WORD = 400, 100  # the longest aside within brackets, and the longest word, in characters
+MAX_ASIDE, MAX_WORD = 400, 100  # characters of an aside in brackets or quotes, and of a word
 LINE = r"(?:\r\n|[\n\r\u2028\u2029])"
 _STOP, _CLOSE = re.escape(STOPS), re.escape(CLOSING)
 _END = re.compile(rf"([{_STOP}](?:[{_STOP}]|[ \u00a0\u202f](?=[!?]))*)((?:[{_CLOSE}]|[ \u00a0\u202f]»)*)")
@@ -26,30 +25,21 @@ _PAIRED = re.compile(f"[{re.escape(''.join([*PAIRS, *PAIRS.values()]))}]")
 _DATE = re.compile(r"(?:\d{4}\.\s?)?\d{1,2}\.\s?\d{1,2}$")
 _HANGUL, _HIRAGANA = re.compile(r"[가-힣]"), re.compile(r"[\u3041-\u309f]")
 _KANA_HAN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff々]")
-_SAYS = "다요죠까네군나라자지걸데오음함됨임것"  # how Korean sentences end
-_QUOTED = (
-    "하고",
-    "하며",
-    "라고",
-    "라며",
-    "이라고",
-    "이라며",
-    "고 ",
-    "라는",
-    "하는",
-)  # what goes on after Korean speech
+_KOREAN_ENDINGS = "다요죠까네군나라자지걸데오음함됨임것"  # last syllables of Korean sentences
+# These continue a Korean sentence after a quotation.
+_AFTER_SPEECH = ("하고", "하며", "라고", "라며", "이라고", "이라며", "고 ", "라는", "하는")
 
 
-class Spot(NamedTuple):
-    """A place where a sentence may end: its stops, what closes after them, and what stands around."""
+class Candidate(NamedTuple):
+    """A possible end of a sentence: the stops, the closing marks after them, and the context on both sides."""
 
     stops: str
     closing: str
     before: str
-    token: str  # the word that the stops end, without them
-    first: bool  # whether that word begins the sentence
-    aside: bool  # whether what closes opened within the sentence
-    space: bool  # whether white space follows
+    word: str  # the one that the stops end, without them
+    is_first: bool  # whether that word begins the sentence
+    closes_aside: bool  # whether the closing marks were opened within the sentence
+    has_space: bool  # whether white space follows
     after: str
 
 
@@ -59,128 +49,130 @@ def split(text: str, language: str | None = None) -> list[str]:
 
 
 def spans(text: str, language: str | None = None) -> list[tuple[int, int]]:
-    """Where each sentence begins and ends. Between them, before and after is white space and nothing else."""
+    """The start and end of each sentence. Everything outside these spans is white space."""
     language = re.split("[-_]", language or "")[0].lower() or None
     found, start = [], 0
-    for end in [*_ends(text, language), len(text)]:
-        piece = text[start:end]
-        if piece.strip():
-            found.append((start + len(piece) - len(piece.lstrip()), start + len(piece.rstrip())))
+    for end in [*_boundaries(text, language), len(text)]:
+        sentence = text[start:end]
+        if sentence.strip():
+            found.append((start + len(sentence) - len(sentence.lstrip()), start + len(sentence.rstrip())))
         start = end
     return found
 
 
-def _ends(text: str, language: str | None) -> Iterator[int]:
-    """The places, in order, where a sentence ends or a paragraph does."""
+def _boundaries(text: str, language: str | None) -> Iterator[int]:
+    """The positions, in order, at which a sentence or a paragraph ends."""
     asides = _asides(text)
-    lead = _skip(text, 0)
-    spots = [
+    lead = _skip_space(text, 0)
+    stops = [
         *((match.end(), match) for match in _END.finditer(text)),
-        *((m.end(), None) for m in _BLANK.finditer(text)),
+        *((match.end(), None) for match in _BLANK.finditer(text)),
     ]
-    for end, match in sorted(spots, key=lambda pair: pair[0]):
+    for end, match in sorted(stops, key=lambda pair: pair[0]):
         if match is not None:
-            low, high = (bisect_left(asides, (place, 0)) for place in (match.start() - ASIDE, match.start()))
-            within = [(a, b) for a, b in asides[low:high] if lead < a and match.start() <= b]
-            if any(end <= b for _, b in within) or not _ends_here(_spot(text, match, lead, within), language):
+            start = match.start()
+            low, high = (bisect_left(asides, (position, 0)) for position in (start - MAX_ASIDE, start))
+            around = [(opens, closes) for opens, closes in asides[low:high] if lead < opens and start <= closes]
+            if any(end <= closes for _, closes in around):
+                continue
+            if not _ends_sentence(_candidate(text, match, lead, around), language):
                 continue
         yield end
-        lead = _skip(text, max(lead, end))
+        lead = _skip_space(text, max(lead, end))
 
 
-def _skip(text: str, place: int) -> int:
-    """The next place without white space."""
-    while place < len(text) and text[place].isspace():
-        place += 1
-    return place
+def _skip_space(text: str, position: int) -> int:
+    """The next position that is not white space."""
+    while position < len(text) and text[position].isspace():
+        position += 1
+    return position
 
 
-def _spot(text: str, match: re.Match, lead: int, within: list[tuple[int, int]]) -> Spot:
-    begin = max(lead, match.start() - WORD)
+def _candidate(text: str, match: re.Match, lead: int, around: list[tuple[int, int]]) -> Candidate:
+    begin = max(lead, match.start() - MAX_WORD)
     before = text[begin : match.start()]
-    token = before.split()[-1] if before and not before[-1].isspace() else ""
-    rest = text[match.end() : match.end() + WORD]
-    aside = any(text[b] in BRACKETS for _, b in within)
+    word = before.split()[-1] if before and not before[-1].isspace() else ""
+    rest = text[match.end() : match.end() + MAX_WORD]
+    closes_aside = any(text[closes] in BRACKETS for _, closes in around)
     if match[2][:1] in QUOTES and match[2]:
         opened = before.rfind({"”": "“", "’": "‘"}.get(match[2][0], match[2][0]))
-        aside = aside or bool(before[: max(0, opened)].strip())
-    first = match.start() - len(token) <= lead
-    return Spot(match[1], match[2], before, token.lstrip(OPENING), first, aside, rest != rest.lstrip(), rest.lstrip())
+        closes_aside = closes_aside or bool(before[: max(0, opened)].strip())
+    is_first = match.start() - len(word) <= lead
+    after, word = rest.lstrip(), word.lstrip(OPENING)
+    return Candidate(match[1], match[2], before, word, is_first, closes_aside, rest != after, after)
 
 
 def _asides(text: str) -> list[tuple[int, int]]:
-    """What stands within brackets and quotation marks that are closed again soon, by where it begins."""
+    """The short spans within brackets and quotation marks, by where they begin."""
     opened: list[tuple[str, int]] = []
     found = []
     for match in _PAIRED.finditer(text):
-        place, char = match.start(), match[0]
+        position, char = match.start(), match[0]
         closed = max((i for i, (closer, _) in enumerate(opened) if closer == char), default=None)
         if closed is not None:
-            if place - opened[closed][1] <= ASIDE:
-                found.append((opened[closed][1], place))
+            if position - opened[closed][1] <= MAX_ASIDE:
+                found.append((opened[closed][1], position))
             del opened[closed:]
         elif char in PAIRS:
-            opened.append((PAIRS[char], place))
-            del opened[:-20]  # signs that are never closed are not waited for
+            opened.append((PAIRS[char], position))
+            del opened[:-20]  # a text full of unclosed brackets must not take quadratic time
     return sorted(found)
 
 
-def _ends_here(spot: Spot, language: str | None) -> bool:
-    after = spot.after.lstrip(OPENING + "-–—*_ ")
-    if not spot.space and not _needs_no_space(spot, after):
+def _ends_sentence(candidate: Candidate, language: str | None) -> bool:
+    after = candidate.after.lstrip(OPENING + "-–—*_ ")
+    if not candidate.has_space and not _needs_no_space(candidate, after):
         return False
-    caseless = _HANGUL.match(spot.token[-1:]) or _KANA_HAN.match(spot.token[-1:])  # what follows may be another script
-    if (after[:1].islower() and not caseless) or spot.after[:1] in tuple(",;:)]}»" + STOPS):
+    last = candidate.word[-1:]
+    caseless = _HANGUL.match(last) or _KANA_HAN.match(last)  # then lower case after it is only another script
+    if (after[:1].islower() and not caseless) or candidate.after[:1] in tuple(",;:)]}»" + STOPS):
         return False
-    if not spot.token and not spot.closing and spot.first:
+    if not candidate.word and not candidate.closing and candidate.is_first:
         return False  # stops alone are no sentence
-    if spot.closing and not after[:1].isupper() and (spot.aside or after.startswith(_QUOTED)):
+    if candidate.closing and not after[:1].isupper() and (candidate.closes_aside or after.startswith(_AFTER_SPEECH)):
         return False
-    if spot.stops in (".", "．"):
-        return _full_stop(spot, after, language)
-    if spot.stops.startswith(("..", "…", "‥")) and not set(spot.stops) & set("!?！？"):
-        return after[:1].isupper() or spot.token[-1:] in tuple(_SAYS)
+    if candidate.stops in (".", "．"):
+        return _full_stop_ends(candidate, after, language)
+    if candidate.stops.startswith(("..", "…", "‥")) and not set(candidate.stops) & set("!?！？"):
+        return after[:1].isupper() or last in tuple(_KOREAN_ENDINGS)
     return True
 
 
-def _needs_no_space(spot: Spot, after: str) -> bool:
-    """Whether a sentence may end with no space after it: as Japanese and Chinese are written."""
-    if not after or (spot.stops[-1] == "．" and spot.token[-1:].isdigit() and after[:1].isdigit()):
+def _needs_no_space(candidate: Candidate, after: str) -> bool:
+    """Whether a sentence may end with no space after it, as in Japanese and Chinese."""
+    last, stop = candidate.word[-1:], candidate.stops[-1]
+    if not after or (stop == "．" and last.isdigit() and after[:1].isdigit()):
         return False
-    if spot.closing and _HIRAGANA.match(after):
+    if candidate.closing and _HIRAGANA.match(after):
         return False  # 「…。」と言った
-    asian = _KANA_HAN.match(spot.token[-1:]) and _KANA_HAN.match(after)
-    return spot.stops[-1] in WIDE or (spot.stops[-1] in "!?" and bool(asian))
+    return stop in WIDE or (stop in "!?" and bool(_KANA_HAN.match(last) and _KANA_HAN.match(after)))
 
 
-def _full_stop(spot: Spot, after: str, language: str | None) -> bool:
-    """Whether one full stop ends a sentence."""
-    word = re.split("['’]", spot.token.strip(OPENING + CLOSING))[-1].lower()
-    head = (after.split() or [""])[0].strip(STOPS + CLOSING + ",;:").lower()
+def _full_stop_ends(candidate: Candidate, after: str, language: str | None) -> bool:
+    """Whether a single full stop ends the sentence."""
+    word = re.split("['’]", candidate.word.strip(OPENING + CLOSING))[-1].lower()
+    next_word = (after.split() or [""])[0].strip(STOPS + CLOSING + ",;:").lower()
     if word[-1:].isdigit():
-        return _after_number(spot, word, after, language)
-    if word in _before(language) or (word in abbreviations.NUMBERED and after[:1].isdigit()):
+        return _number_ends(candidate, word, after, language)
+    if word in abbreviations.nonbreaking(language) or (word in abbreviations.NUMERIC_ONLY and after[:1].isdigit()):
         return False
     if word.endswith("str") and after[:1].isdigit() and language in ("de", None):  # Hauptstr. 5
         return False
-    if re.fullmatch(r"[^\W\d_]", word) and not _HANGUL.match(word):  # an initial, or the name of an item
-        return word == "i" and not spot.first and language in ("en", None)
-    if word in abbreviations.AFTER or re.fullmatch(r"(?:[^\W\d_]\.)+[^\W\d_]", word):
-        return head in abbreviations.BEGINS
-    return not (spot.first and re.fullmatch(r"[가나다라마바사아자차카타파하]|[ivxlc]+", word))  # 가. and iv. in a list
+    if re.fullmatch(r"[^\W\d_]", word) and not _HANGUL.match(word):  # an initial, or the label of a list item
+        return word == "i" and not candidate.is_first and language in ("en", None)
+    if word in abbreviations.MAY_END or re.fullmatch(r"(?:[^\W\d_]\.)+[^\W\d_]", word):
+        return next_word in abbreviations.STARTERS
+    label = re.fullmatch(r"[가나다라마바사아자차카타파하]|[ivxlc]+", word)  # 가. and iv. in a list
+    return not (candidate.is_first and label)
 
 
-def _after_number(spot: Spot, word: str, after: str, language: str | None) -> bool:
-    if spot.first and len(word) <= 3:  # 1. in a list
+def _number_ends(candidate: Candidate, word: str, after: str, language: str | None) -> bool:
+    """Whether the full stop after a number ends the sentence."""
+    if candidate.is_first and len(word) <= 3:  # 1. in a list
         return False
     if after[:1].isdigit():  # 2024. 5. 3.
         return not re.fullmatch(r"\d{1,4}", word)
-    if _HANGUL.match(after) and _DATE.search(spot.before):
+    if _HANGUL.match(after) and _DATE.search(candidate.before):
         return False
-    begins = (after.split() or [""])[0].lower() in abbreviations.BEGINS
-    return begins or not (language == "de" and re.fullmatch(r"\d{1,2}", word))  # am 3. Oktober
-
-
-@cache
-def _before(language: str | None) -> frozenset[str]:
-    return abbreviations.before(language)
+    starts = (after.split() or [""])[0].lower() in abbreviations.STARTERS
+    return starts or not (language == "de" and re.fullmatch(r"\d{1,2}", word))  # am 3. Oktober

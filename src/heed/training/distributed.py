@@ -51,6 +51,10 @@ class SingleProcess:
         """Both summed over all processes."""
         return nll, count
 
+    def sum_parts(self, parts: dict[str, tuple[Any, Any]]) -> dict[str, tuple[Any, Any]]:
+        """The parts of a loss, (sum, count) each, summed over all processes."""
+        return parts
+
     def sum_gradients(self, gradients: Tensor) -> None:
         """Sum gradients over all processes, in place, where no engine has done so."""
 
@@ -121,6 +125,15 @@ class MultiProcess(SingleProcess):
         self.dist.all_reduce(sums)
         self.stops_before, self.stops = self.stops, _PendingNumber(sums[2])
         return sums[0], sums[1]
+
+    def sum_parts(self, parts: dict[str, tuple[Any, Any]]) -> dict[str, tuple[Any, Any]]:
+        if not parts:
+            return parts
+        sums = torch.tensor([[0.0, count] for _, count in parts.values()], dtype=torch.float64).to(self.device)
+        for row, (total, _) in zip(sums, parts.values(), strict=True):
+            row[0] += total
+        self.dist.all_reduce(sums)
+        return {name: (row[0], row[1]) for name, row in zip(parts, sums, strict=True)}
 
     def sum_gradients(self, gradients: Tensor) -> None:
         self.dist.all_reduce(gradients)

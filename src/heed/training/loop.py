@@ -1,7 +1,8 @@
 """The training loop. There is only one; everything that differs between tasks is passed in."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
@@ -27,19 +28,20 @@ class Progress(NamedTuple):
     count: int | Tensor
     gradient_norm: Tensor
     rate: float
+    parts: Mapping[str, tuple[Any, Any]] = MappingProxyType({})  # of the loss: sum and count
 
 
 @runtime_checkable
 class ForwardBackward(Protocol):
     """Runs the forward and backward passes of one batch, in place of the objective and autograd.
 
-    Reading `sum` gives all gradients of the step as one flat tensor, of which those of the weights are views. A single
+    Reading `gradients` gives all gradients of the step as one flat tensor, of which those of the weights are views. A single
     process does not need that: `step` may do the optimizer's step as well, and return the norm of the gradient. If it
     returns None instead, it has left the gradients at the weights.
     """
 
     @property
-    def sum(self) -> Tensor: ...
+    def gradients(self) -> Tensor: ...
 
     def __call__(self, batch: Any) -> Loss: ...
 
@@ -60,13 +62,14 @@ def train(  # noqa: PLR0913 (the parts of a loop, each by its name)
     workers: SingleProcess = SingleProcess(),  # noqa: B008 (it keeps nothing)
     context: Callable[[], AbstractContextManager] = nullcontext,
     forward_backward: ForwardBackward | None = None,
+    parts: Sequence[str] = (),
     after_step: Sequence[Callable[[Progress], bool | None]] = (),
 ) -> None:
     """One update for each of `steps`, from `accumulate` batches; `batches` yields (position after the batch, batch).
 
     The gradient is that of the mean over all tokens of the step, however they are split into batches and among workers.
     Dropout is seeded by the seed, the step and the rank alone, so a step is the same whenever it is run.
-    `forward_backward`, if given, replaces the objective and its backward pass. After each step the callbacks
+    `forward_backward`, if given, replaces the objective and its backward pass. `parts` names those of the loss. After each step the callbacks
     `after_step` are called in order; the loop ends when one returns True.
     """
     weights = [weight for weight in model.parameters() if weight.requires_grad]
@@ -75,6 +78,7 @@ def train(  # noqa: PLR0913 (the parts of a loop, each by its name)
         torch.manual_seed(seed * 1_000_003 + step + workers.rank * RANK_STRIDE)
         rate = set_learning_rate(optimizer, schedule(step))
         nll, count, position = 0.0, 0, None
+        sums = {name: (0.0, 0) for name in parts}
         for done in range(1, accumulate + 1):
             position, batch = next(batches)
             with workers.accumulating(more=done < accumulate):
@@ -85,10 +89,12 @@ def train(  # noqa: PLR0913 (the parts of a loop, each by its name)
                 else:
                     loss = forward_backward(batch)
             nll, count = nll + loss.nll, count + loss.count
+            for name, part in (loss.parts or {}).items():
+                sums[name] = sums[name][0] + part.total, sums[name][1] + part.count
         nll, count = workers.sum(nll, count)
         gradient_norm = _update(weights, optimizer, count, clip, forward_backward, workers)
         optimizer.zero_grad()
-        progress = Progress(step, position, nll, count, gradient_norm, rate)
+        progress = Progress(step, position, nll, count, gradient_norm, rate, workers.sum_parts(sums))
         if any([callback(progress) for callback in after_step]):  # a list, so that every callback is called
             return
 
@@ -109,7 +115,7 @@ def _update(
 ) -> Tensor:
     """An optimizer step from gradients that are sums over `count` tokens; returns the norm of their mean."""
     if forward_backward is not None and workers.world > 1:
-        workers.sum_gradients(forward_backward.sum)
+        workers.sum_gradients(forward_backward.gradients)
     elif forward_backward is not None:
         norm = forward_backward.step(optimizer, count, clip)
         if norm is not None:

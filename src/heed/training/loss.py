@@ -1,6 +1,6 @@
 """A loss as sums and a count, so that parts of a batch add up to the whole."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -8,15 +8,26 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from heed.kernels.gradient_buffers import claim
+from heed.kernels.gradient_buffers import claim_buffer
+
+
+class Part(NamedTuple):
+    """One term of a loss, with a count of its own: a sum over what it counts."""
+
+    total: Float[Tensor, ""]
+    count: int
 
 
 class Loss(NamedTuple):
-    """`total` is what training minimizes; `nll` the plain -log p of the targets, for perplexity."""
+    """`total` is what training minimizes; `nll` the plain -log p of the targets, for perplexity.
+
+    `parts` are for the log. An objective with parts names them all in its attribute `parts`; a batch may lack some.
+    """
 
     total: Float[Tensor, ""]
     nll: Float[Tensor, ""]
     count: int
+    parts: Mapping[str, Part] | None = None
 
 
 def smoothed_cross_entropy(
@@ -114,7 +125,7 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
     ):
         matrix, exact = weight.to(dtype), torch.promote_types(dtype, torch.float32)
         total = nll = torch.zeros((), dtype=exact, device=states.device)
-        grad_states, grad_weight, buffer = [], None, claim(weight)
+        grad_states, grad_weight, buffer = [], None, claim_buffer(weight)
         grad_bias = None if bias is None else torch.zeros(bias.shape, dtype=exact, device=bias.device)
         teachers = () if distillation is None else distillation.teachers
         chunk = _chunk_rows(states.shape[1], len(states) + len(teachers), weight)
@@ -137,7 +148,7 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         grad_states = (grad_states[0] if single else torch.cat(grad_states, dim=1)).to(states.dtype)
         grad_bias = None if bias is None else grad_bias.to(bias.dtype)
         ctx.save_for_backward(grad_states, grad_weight.to(weight.dtype), grad_bias)
-        ctx.place = None if buffer is None else weight.place
+        ctx.buffer = None if buffer is None else weight.gradient_buffer
         ctx.mark_non_differentiable(nll)
         return total, nll
 
@@ -146,8 +157,8 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         grads = ctx.saved_tensors
         if not hasattr(grad_total, "unit_gradient"):
             grads = [None if grad is None else grad * grad_total.to(grad.dtype) for grad in grads]
-        elif ctx.place is not None:
-            ctx.place.full = True
+        elif ctx.buffer is not None:
+            ctx.buffer.filled = True
         return *grads, None, None, None, None
 
 
@@ -185,9 +196,9 @@ def _loss_and_gradient(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The loss and the nll, summed over rows, and the gradient of the loss with respect to the logits."""
     if logits.is_cuda and logits.dtype.itemsize < 4:
-        from heed.kernels.cross_entropy import slopes
+        from heed.kernels.cross_entropy import cross_entropy_gradients
 
-        return slopes(logits, expected, smoothing, agreement, teacher)
+        return cross_entropy_gradients(logits, expected, smoothing, agreement, teacher)
     z = logits if logits.dtype == torch.float64 else logits.float()
     counts, targets = (expected >= 0).to(z.dtype), expected.clamp(min=0).expand(z.shape[:2])[..., None]
     lse = torch.logsumexp(z, dim=-1)

@@ -18,9 +18,13 @@ class Meter:
         self.steps, self.first = steps, step
         self.began = self.since = time.monotonic()
         self.nll, self.count, self.paused = 0.0, 0, 0.0
+        self.parts: dict[str, tuple[Any, Any]] = {}
 
     def add(self, progress: Progress) -> None:
         self.nll, self.count = self.nll + progress.nll, self.count + progress.count
+        for name, (total, count) in progress.parts.items():
+            before = self.parts.get(name, (0.0, 0))
+            self.parts[name] = before[0] + total, before[1] + count
 
     def pause(self, seconds: float) -> None:
         self.paused += seconds
@@ -32,11 +36,12 @@ class Meter:
         now = time.monotonic()
         speed = count / max(now - self.since - self.paused, 1e-9)
         seconds_per_step = (now - self.began) / max(progress.step - self.first, 1)
-        self.nll, self.count, self.paused, self.since = 0.0, 0, 0.0, now
+        parts = {f"loss_{name}": float(total) / max(float(n), 1.0) for name, (total, n) in self.parts.items()}
+        self.nll, self.count, self.paused, self.since, self.parts = 0.0, 0, 0.0, now, {}
         return {
             "step": progress.step, "epoch": progress.position.epoch, "loss": loss, "perplexity": perplexity(loss),
             "rate": progress.rate, "gradient": gradient, "tokens_per_second": speed, "seconds": now - self.began,
-            "seconds_left": seconds_per_step * (self.steps - progress.step),
+            "seconds_left": seconds_per_step * (self.steps - progress.step), **parts,
         }  # fmt: skip
 
     def check(self, progress: Progress) -> None:

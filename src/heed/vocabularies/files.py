@@ -1,4 +1,4 @@
-"""The files of a vocabulary: kept as they were, so that what was read is written again to the byte."""
+"""The files of a vocabulary, kept byte for byte, so that they are written again exactly as they were read."""
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from sentencepiece import SentencePieceProcessor
 
-CONFIG, WHOLE = "tokenizer_config.json", "tokenizer.json"
+CONFIG, TOKENIZER = "tokenizer_config.json", "tokenizer.json"
 FLAGS = ("lstrip", "rstrip", "single_word", "normalized", "special")
 
 
 class File(NamedTuple):
-    """What a file holds, and its path, which errors name."""
+    """The content of a file, and its path for error messages."""
 
     path: str
     content: bytes
 
 
-def gather(folder: Path, names: Iterable[str]) -> dict[str, File]:
-    """Those of the files that are there."""
+def read_existing(folder: Path, names: Iterable[str]) -> dict[str, File]:
+    """The files of a folder that exist, by name."""
     paths = {name: folder / name for name in names}
     return {name: File(str(path), path.read_bytes()) for name, path in paths.items() if path.is_file()}
 
@@ -31,23 +31,23 @@ def write(folder: Path, files: Mapping[str, File | None]) -> None:
             (folder / name).write_bytes(file.content)
 
 
-def table(file: File | None) -> dict[str, Any]:
-    """What a JSON file says; nothing where there is no file."""
+def parse_json(file: File | None) -> dict[str, Any]:
+    """The object in a JSON file; empty where there is no file."""
     if file is None:
         return {}
     try:
-        found = json.loads(file.content)
+        parsed = json.loads(file.content)
     except ValueError as error:
         raise ValueError(f"{file.path} is damaged: it is not JSON ({error})") from error
-    if not isinstance(found, dict):
+    if not isinstance(parsed, dict):
         raise ValueError(
-            f"{file.path} is not a table: it holds a {type(found).__name__}, and names with values are needed"
+            f"{file.path} is not a table: it holds a {type(parsed).__name__}, and names with values are needed"
         )
-    return found
+    return parsed
 
 
-def numbered(pieces: object, path: str) -> dict[str, int]:
-    """A table of pieces and their ids."""
+def check_ids(pieces: object, path: str) -> dict[str, int]:
+    """A table of pieces and their ids, checked."""
     if not isinstance(pieces, dict):
         raise ValueError(f"{path} is not a table of pieces and their ids")
     for piece, number in pieces.items():
@@ -58,7 +58,7 @@ def numbered(pieces: object, path: str) -> dict[str, int]:
     return pieces
 
 
-def sentencepiece(file: File) -> "SentencePieceProcessor":
+def load_sentencepiece(file: File) -> "SentencePieceProcessor":
     import sentencepiece
 
     processor = sentencepiece.SentencePieceProcessor()
@@ -70,86 +70,87 @@ def sentencepiece(file: File) -> "SentencePieceProcessor":
 
 
 def charsmap(model: bytes) -> bytes:
-    """How a SentencePiece model writes characters alike; empty where it takes them as they are."""
+    """The character normalization map of a SentencePiece model; empty where it does not normalize."""
     normalizer = b"".join(value for number, value in _fields(model) if number == 3)
     return b"".join(value for number, value in _fields(normalizer) if number == 2)
 
 
 def _fields(message: bytes) -> Iterator[tuple[int, bytes]]:
-    """The fields of a protocol buffer that are strings or messages themselves."""
-    place = 0
+    """The fields of a protocol buffer that are strings or messages."""
+    position = 0
 
-    def number() -> int:
-        nonlocal place
+    def varint() -> int:
+        nonlocal position
         value = shift = 0
         while True:
-            byte = message[place]
-            place, value, shift = place + 1, value | (byte & 127) << shift, shift + 7
+            byte = message[position]
+            position, value, shift = position + 1, value | (byte & 127) << shift, shift + 7
             if byte < 128:
                 return value
 
-    while place < len(message):
-        key = number()
-        kind = key & 7
-        size = {1: 8, 5: 4}.get(kind, 0) if kind != 2 else number()
-        if kind == 0:
-            number()
-        elif kind == 2:
-            yield key >> 3, message[place : place + size]
-        place += size
+    while position < len(message):
+        key = varint()
+        wire_type = key & 7
+        size = {1: 8, 5: 4}.get(wire_type, 0) if wire_type != 2 else varint()
+        if wire_type == 0:
+            varint()
+        elif wire_type == 2:
+            yield key >> 3, message[position : position + size]
+        position += size
 
 
-def content(token: object) -> str | None:
-    """The text of a token, which files write as text or as a table with more about it."""
+def token_text(token: object) -> str | None:
+    """The text of a token, which files write as a string or as an object with flags."""
     return token.get("content") if isinstance(token, dict) else token if isinstance(token, str) else None
 
 
-def token(said: object) -> dict[str, Any]:
-    """A token with the flags that `tokenizers` knows."""
-    table = said if isinstance(said, dict) else {"content": said}
-    return {key: table[key] for key in ("content", *FLAGS) if key in table}
+def token_fields(token: object) -> dict[str, Any]:
+    """The text and flags of a token, as arguments of `tokenizers.AddedToken`."""
+    fields = token if isinstance(token, dict) else {"content": token}
+    return {key: fields[key] for key in ("content", *FLAGS) if key in fields}
 
 
-def extra(said: Mapping[str, Any]) -> list[object]:
-    """The special tokens without a part of their own that settings name."""
-    found = said.get("extra_special_tokens") or said.get("additional_special_tokens") or []
-    return list(found.values() if isinstance(found, dict) else found)
+def extra_special_tokens(settings: Mapping[str, Any]) -> list[object]:
+    """The special tokens of a tokenizer's settings that have no role such as eos_token."""
+    tokens = settings.get("extra_special_tokens") or settings.get("additional_special_tokens") or []
+    return list(tokens.values() if isinstance(tokens, dict) else tokens)
 
 
-def listed(files: Mapping[str, File], names: Collection[str] = ()) -> dict[int, dict[str, Any]]:
-    """The tokens that are cut out of text whole, by id, as tokenizer_config.json or else tokenizer.json has them.
+def added_tokens(files: Mapping[str, File], names: Collection[str] = ()) -> dict[int, dict[str, Any]]:
+    """The tokens that are never split, by id, from tokenizer_config.json or else tokenizer.json.
 
     Those with one of the `names` are special, whatever the file says.
     """
-    path, found = CONFIG, table(files.get(CONFIG)).get("added_tokens_decoder")
-    if found is None:
-        path, found = WHOLE, table(files.get(WHOLE)).get("added_tokens") or []
-    if isinstance(found, list):
-        found = {one.get("id") if isinstance(one, dict) else None: one for one in found}
+    path, added = CONFIG, parse_json(files.get(CONFIG)).get("added_tokens_decoder")
+    if added is None:
+        path, added = TOKENIZER, parse_json(files.get(TOKENIZER)).get("added_tokens") or []
+    if isinstance(added, list):
+        added = {token.get("id") if isinstance(token, dict) else None: token for token in added}
     tokens = {}
-    for number, one in found.items():
-        if not str(number).isdecimal() or not isinstance(one, dict) or not isinstance(one.get("content"), str):
-            raise ValueError(f"{files[path].path} is damaged: its added token {number!r} is {one!r}")
-        tokens[int(number)] = {**token(one), "special": bool(one.get("special")) or one["content"] in names}
+    for number, token in added.items():
+        if not str(number).isdecimal() or not isinstance(token, dict) or not isinstance(token.get("content"), str):
+            raise ValueError(f"{files[path].path} is damaged: its added token {number!r} is {token!r}")
+        special = bool(token.get("special")) or token["content"] in names
+        tokens[int(number)] = {**token_fields(token), "special": special}
     return dict(sorted(tokens.items()))
 
 
 def refuse_other_names(files: Mapping[str, File], names: Mapping[str, str]) -> None:
-    """Tokens such as eos_token must be called what this family calls them."""
-    config = table(files.get(CONFIG))
+    """Raise if a special token such as eos_token has another name than this kind of vocabulary gives it."""
+    config = parse_json(files.get(CONFIG))
     for key, name in names.items():
-        if config.get(key) is not None and content(config[key]) != name:
-            raise ValueError(f"{files[CONFIG].path}: {key} is {content(config[key])!r}; heed reads {name!r}")
+        if config.get(key) is not None and token_text(config[key]) != name:
+            raise ValueError(f"{files[CONFIG].path}: {key} is {token_text(config[key])!r}; heed reads {name!r}")
 
 
 def refuse_additions(folder: Path, known: Iterable[str]) -> None:
-    """What older folders add to a vocabulary in added_tokens.json must be in it."""
-    names = set(table(gather(folder, ["added_tokens.json"]).get("added_tokens.json"))) - set(known)
+    """Raise if added_tokens.json, which older folders have, adds tokens that the vocabulary does not know."""
+    names = set(parse_json(read_existing(folder, ["added_tokens.json"]).get("added_tokens.json"))) - set(known)
     if names:
         shown = ", ".join(sorted(names)[:5])
         raise ValueError(f"{folder}/added_tokens.json adds {shown} to the vocabulary; heed cannot read such additions")
 
 
 def one_line(text: str) -> str:
-    """Each break of a line becomes a space; nothing else changes."""
+    """The text with each line break replaced by a space."""
     return " ".join(text.splitlines())

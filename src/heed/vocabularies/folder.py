@@ -1,4 +1,4 @@
-"""The vocabularies of a folder, whichever family they are of."""
+"""The vocabularies of a model folder, of any kind."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -7,47 +7,44 @@ from heed.vocabularies import byte_bpe, marian, pegasus, sentencepiece, words
 from heed.vocabularies.sentencepiece import Subwords
 from heed.vocabularies.vocabulary import Pair, Vocabulary
 
-FAMILIES = {"marian": marian, "bart": byte_bpe, "pegasus": pegasus, "words": words}
-CLASSES = {
-    marian.MarianVocabulary: "marian", byte_bpe.BartVocabulary: "bart", pegasus.PegasusVocabulary: "pegasus", words.Words: "words",
-}  # fmt: skip
+# Modules with `read`, `write` and `learn`, by the `kind` of their vocabulary class. SentencePiece models, the default, have none.
+KINDS = {"marian": marian, "bart": byte_bpe, "pegasus": pegasus, "words": words}
 
 
 def read(folder: Path, names: Mapping[str, str]) -> Pair:
-    """What `write` has written; `names` is what it gave back."""
+    """What `write` has written; `names` is what it returned."""
     if "kind" in names:
-        if names["kind"] not in FAMILIES:
-            raise ValueError(f"{folder}: subwords.kind is {names['kind']!r}; heed knows {', '.join(FAMILIES)}")
-        return FAMILIES[names["kind"]].read(folder)
+        if names["kind"] not in KINDS:
+            raise ValueError(f"{folder}: subwords.kind is {names['kind']!r}; heed knows {', '.join(KINDS)}")
+        return KINDS[names["kind"]].read(folder)
     for side in ("source", "target"):
         if side not in names:
             raise ValueError(f"{folder}/config.json: subwords names no {side}")
-    found = {name: sentencepiece.load(folder / name) for name in {names["source"], names["target"]}}
-    return found[names["source"]], found[names["target"]]
+    loaded = {name: sentencepiece.load(folder / name) for name in {names["source"], names["target"]}}
+    return loaded[names["source"]], loaded[names["target"]]
 
 
 def write(folder: Path, pair: Pair) -> dict[str, str]:
-    """Put both sides into a folder; what its config.json should say of them."""
+    """Write both sides into a folder; returns the `subwords` entry of its config.json."""
     source, target = pair
     if not isinstance(source, Subwords):
-        kind = CLASSES[type(source)]
-        FAMILIES[kind].write(folder, pair)
-        return {"kind": kind}
+        KINDS[source.kind].write(folder, pair)
+        return {"kind": source.kind}
     names = {side: "subwords.spm" if source is target else f"{side}.spm" for side in ("source", "target")}
-    for name, part in zip(names.values(), pair, strict=True):
-        part.save(folder / name)
+    for name, vocabulary in zip(names.values(), pair, strict=True):
+        vocabulary.save(folder / name)
     return names
 
 
 def kind_of(vocabulary: Vocabulary) -> str:
-    return CLASSES.get(type(vocabulary), "heed")
+    return getattr(vocabulary, "kind", "heed")
 
 
 def special_tokens(kind: str | None) -> set[str]:
     """The special tokens, beyond those that all have, of a kind of vocabulary that is learned; None is heed's own."""
-    return set(getattr(FAMILIES[kind], "SPECIAL_TOKENS", ())) if kind else set()
+    return set(getattr(KINDS[kind], "SPECIAL_TOKENS", ())) if kind else set()
 
 
-def learn(family: str, texts: Iterable[str], size: int) -> Pair:
-    """A vocabulary of a family, learned from text."""
-    return FAMILIES[family].learn(texts, size)
+def learn(kind: str, texts: Iterable[str], size: int) -> Pair:
+    """A vocabulary of a kind, learned from text."""
+    return KINDS[kind].learn(texts, size)

@@ -8,13 +8,13 @@ from heed.vocabularies.vocabulary import SpecialTokens
 
 
 class Labels:
-    """Names of labels, each with its number."""
+    """The names of labels; a label's id is its index."""
 
-    marks = SpecialTokens(-1, -1, -1, -1)  # a label is no text: it has no marks
+    marks = SpecialTokens(-1, -1, -1, -1)  # labels are not text: no special tokens
 
     def __init__(self, names: Sequence[str]):
         self.names = list(names)
-        self.numbers = {name: number for number, name in enumerate(self.names)}
+        self.ids = {name: i for i, name in enumerate(self.names)}
 
     def __len__(self) -> int:
         return len(self.names)
@@ -22,11 +22,11 @@ class Labels:
     def clean(self, text: str) -> str:
         return unicodedata.normalize("NFC", " ".join(text.split()))
 
-    def lead(self, text: str) -> str:
+    def language_tag(self, text: str) -> str:
         return ""
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        return [[self._number(self.clean(text))] for text in texts]
+        return [[self._id(self.clean(text))] for text in texts]
 
     def decode(self, ids: Sequence[int]) -> str:
         return " ".join(self.pieces(ids))
@@ -37,8 +37,8 @@ class Labels:
     def key(self) -> str:
         return hashlib.sha256("\n".join(self.names).encode()).hexdigest()
 
-    def _number(self, name: str) -> int:
-        if name not in self.numbers:
+    def _id(self, name: str) -> int:
+        if name not in self.ids:
             some = ", ".join(self.names[:5]) + (", …" if len(self.names) > 5 else "")
             raise ValueError(f"{name!r} is no label of this model, which has {some}")
-        return self.numbers[name]
+        return self.ids[name]

@@ -1,7 +1,6 @@
 """The vocabularies of MarianMT (Junczys-Dowmunt et al., 2018): a SentencePiece model a side, and a table of ids."""
 
 import hashlib
-import io
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +10,7 @@ from typing import Any
 
 from heed.vocabularies import files
 from heed.vocabularies.files import CONFIG, File
-from heed.vocabularies.sentencepiece import encoded
+from heed.vocabularies.sentencepiece import encode_all, train
 from heed.vocabularies.vocabulary import Pair, SpecialTokens
 
 NAMES = {"eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>"}
@@ -19,34 +18,36 @@ VOCAB, TARGET_VOCAB = "vocab.json", "target_vocab.json"
 
 
 class MarianVocabulary:
-    """One side; its ids are those of transformers' MarianTokenizer, which leaves punctuation as it is, sacremoses or not.
+    """One side; the ids are those of transformers' MarianTokenizer, which does not normalize punctuation, even with sacremoses.
 
-    A language tag such as >>fra<< in front of a text is one id: the table's, or that of <unk>. `config` is
-    tokenizer_config.json: where it names a bos_token, as heed's own models do when they go out, a decoder begins with that.
+    A language tag such as >>fra<< before a text is one id: the table's, or that of <unk>. `config` is tokenizer_config.json:
+    if it names a bos_token, as in exported Heed models, decoder inputs begin with that.
     """
+
+    kind = "marian"
 
     def __init__(self, spm: File, table: File, config: File | None = None):
         self.spm, self.table, self.config = spm, table, config
-        self.processor = files.sentencepiece(spm)
-        self._ids = files.numbered(files.table(table), table.path)
+        self.processor = files.load_sentencepiece(spm)
+        self._ids = files.check_ids(files.parse_json(table), table.path)
         for name in NAMES.values():
             if name not in self._ids:
                 raise ValueError(f"{table.path} has no {name}: it is not the table of a Marian model")
-        settings, added = files.table(config), _added(config)
+        settings, added = files.parse_json(config), _added_ids(config)
         self._ids = self._ids | added
-        special = {*NAMES.values(), *_named(settings)}
+        special = {*NAMES.values(), *_special_names(settings)}
         for name in special - self._ids.keys():
             raise ValueError(
                 f"{table.path} has no {name}, which tokenizer_config.json names: heed cannot add to a vocabulary"
             )
         self._skipped = {self._ids[name] for name in special}
-        self._whole = set() if settings.get("split_special_tokens") else special | added.keys()
-        self._cut = re.compile(
-            "|".join(re.escape(name) for name in sorted(self._whole, key=len, reverse=True)) or "(?!)"
+        self._unsplit = set() if settings.get("split_special_tokens") else special | added.keys()
+        self._unsplit_pattern = re.compile(
+            "|".join(re.escape(name) for name in sorted(self._unsplit, key=len, reverse=True)) or "(?!)"
         )
         self._size = max(self._ids.values()) + 1
         pad, unknown, last = (self._ids[name] for name in ("<pad>", "<unk>", "</s>"))
-        first = self._ids.get(files.content(settings.get("bos_token")), pad)
+        first = self._ids.get(files.token_text(settings.get("bos_token")), pad)
         self.marks = SpecialTokens(pad, unknown, first, last, never=tuple(sorted({pad, first})))
 
     def __len__(self) -> int:
@@ -61,22 +62,22 @@ class MarianVocabulary:
     def clean(self, text: str) -> str:
         return files.one_line(text)
 
-    def lead(self, text: str) -> str:
+    def language_tag(self, text: str) -> str:
         tag = re.match(r">>.*?<<\s*", text)
         return tag[0] if tag else ""
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """Ids without marks; marks that are written in a text are marks."""
+        """Ids without special tokens around a text; special tokens written in it are encoded as such."""
         parts = [self._parts(text) for text in texts]
-        rest = [part for own in parts for whole, part in own if not whole]
-        plain = iter(encoded(self.processor, rest, out_type=str))
-        pieces = [[piece for whole, part in own for piece in ([part] if whole else next(plain))] for own in parts]
-        return [[self._ids.get(piece, self.marks.unknown) for piece in own] for own in pieces]
+        to_split = [part for row in parts for single, part in row if not single]
+        split = iter(encode_all(self.processor, to_split, out_type=str))
+        pieces = [[piece for single, part in row for piece in ([part] if single else next(split))] for row in parts]
+        return [[self._ids.get(piece, self.marks.unknown) for piece in row] for row in pieces]
 
     def _parts(self, text: str) -> list[tuple[bool, str]]:
-        """A text cut into what is one token (True) and what SentencePiece cuts further."""
+        """The parts of a text that are a single token (True), and those that SentencePiece splits further."""
         parts, start = [], 0
-        for match in [*self._cut.finditer(text), None]:
+        for match in [*self._unsplit_pattern.finditer(text), None]:
             part = text[start : match.start() if match else None]
             if part.startswith(">>") and "<<" in part:
                 end = part.index("<<") + 2
@@ -101,45 +102,44 @@ class MarianVocabulary:
         return {number: piece for piece, number in self._ids.items()}
 
     def key(self) -> str:
-        facts = [sorted(self._ids.items()), sorted(self._skipped), sorted(self._whole), self.marks]
+        facts = [sorted(self._ids.items()), sorted(self._skipped), sorted(self._unsplit), self.marks]
         return hashlib.sha256(b"marian" + self.spm.content + json.dumps(facts).encode()).hexdigest()
 
 
-def _added(config: File | None) -> dict[str, int]:
-    """What tokenizer_config.json adds to the table; the usual tokens must have their usual names."""
-    own = {CONFIG: config} if config else {}
-    files.refuse_other_names(own, NAMES)
-    added = files.listed(own)
+def _added_ids(config: File | None) -> dict[str, int]:
+    """The tokens that tokenizer_config.json adds to the table; its special tokens must have the usual names."""
+    contents = {CONFIG: config} if config else {}
+    files.refuse_other_names(contents, NAMES)
+    added = files.added_tokens(contents)
     for token in added.values():
         if any(token.get(flag) for flag in ("lstrip", "rstrip", "single_word")):
             raise ValueError(
-                f"{own[CONFIG].path}: {token['content']} takes the text beside it along; heed cannot read that"
+                f"{contents[CONFIG].path}: {token['content']} takes the text beside it along; heed cannot read that"
             )
     return {token["content"]: number for number, token in added.items()}
 
 
-def _named(settings: Mapping[str, Any]) -> set[str]:
-    """The further tokens to which tokenizer_config.json gives a part to play."""
-    names = [settings.get(f"{part}_token") for part in ("bos", "sep", "cls", "mask")]
-    return {name for name in map(files.content, [*names, *files.extra(settings)]) if name}
+def _special_names(settings: Mapping[str, Any]) -> set[str]:
+    """The further special tokens that tokenizer_config.json names."""
+    names = [settings.get(f"{role}_token") for role in ("bos", "sep", "cls", "mask")]
+    return {name for name in map(files.token_text, [*names, *files.extra_special_tokens(settings)]) if name}
 
 
 def read(folder: Path) -> tuple[MarianVocabulary, MarianVocabulary]:
-    """Both sides; they have a table each where there is a target_vocab.json and tokenizer_config.json does not deny it."""
-    found = files.gather(folder, ["source.spm", "target.spm", VOCAB, TARGET_VOCAB, CONFIG])
-    separate = bool(
-        files.table(found.get(CONFIG)).get("separate_vocabs", TARGET_VOCAB in found and CONFIG not in found)
-    )
+    """Both sides. Each has its own table if there is a target_vocab.json, unless tokenizer_config.json says otherwise."""
+    contents = files.read_existing(folder, ["source.spm", "target.spm", VOCAB, TARGET_VOCAB, CONFIG])
+    default = TARGET_VOCAB in contents and CONFIG not in contents
+    separate = bool(files.parse_json(contents.get(CONFIG)).get("separate_vocabs", default))
     for name in ("source.spm", "target.spm", VOCAB, *([TARGET_VOCAB] if separate else [])):
-        if name not in found:
+        if name not in contents:
             raise ValueError(
                 f"{folder} has no {name}: it cannot read text; a Marian model comes with source.spm, target.spm and vocab.json"
                 + (" and, where the sides differ, target_vocab.json" if separate else "")
             )
-    tables = found[VOCAB], found[TARGET_VOCAB if separate else VOCAB]
+    tables = contents[VOCAB], contents[TARGET_VOCAB if separate else VOCAB]
     pair = [
-        MarianVocabulary(found[f"{side}.spm"], own, found.get(CONFIG))
-        for side, own in zip(("source", "target"), tables, strict=True)
+        MarianVocabulary(contents[f"{side}.spm"], table, contents.get(CONFIG))
+        for side, table in zip(("source", "target"), tables, strict=True)
     ]
     files.refuse_additions(folder, pair[0]._ids)
     return pair[0], pair[1]
@@ -147,37 +147,19 @@ def read(folder: Path) -> tuple[MarianVocabulary, MarianVocabulary]:
 
 def write(folder: Path, pair: Pair) -> None:
     source, target = pair
-    own = {"source.spm": source.spm, "target.spm": target.spm, VOCAB: source.table, CONFIG: source.config}
+    contents = {"source.spm": source.spm, "target.spm": target.spm, VOCAB: source.table, CONFIG: source.config}
     if target.table.content != source.table.content:
-        own[TARGET_VOCAB] = target.table
-    files.write(folder, own)
+        contents[TARGET_VOCAB] = target.table
+    files.write(folder, contents)
 
 
 def learn(texts: Iterable[str], size: int) -> tuple[MarianVocabulary, MarianVocabulary]:
-    """One vocabulary for both sides: </s>, <unk>, pieces, a byte for whatever has no piece, and <pad>."""
-    import sentencepiece
-
-    model = io.BytesIO()
-    try:
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter(texts),
-            model_writer=model,
-            model_type="unigram",
-            vocab_size=size - 1,
-            hard_vocab_limit=False,
-            character_coverage=0.9999,
-            byte_fallback=True,
-            eos_id=0,
-            unk_id=1,
-            bos_id=-1,
-            max_sentence_length=100_000,
-            minloglevel=2,
-        )
-    except RuntimeError as error:
-        raise ValueError(f"a Marian vocabulary of {size} could not be learned: {error}") from error
-    spm = File("source.spm", model.getvalue())
-    processor = files.sentencepiece(spm)
+    """One vocabulary for both sides: </s>, <unk>, pieces, 256 bytes for unknown characters, and <pad>."""
+    options = {"model_type": "unigram", "vocab_size": size - 1, "character_coverage": 0.9999, "byte_fallback": True}
+    options |= {"eos_id": 0, "unk_id": 1, "bos_id": -1}
+    spm = File("source.spm", train(texts, options, f"a Marian vocabulary of {size}"))
+    processor = files.load_sentencepiece(spm)
     pieces = [*processor.id_to_piece(list(range(processor.vocab_size()))), "<pad>"]
     table = json.dumps({piece: number for number, piece in enumerate(pieces)}, ensure_ascii=False, indent=2)
-    one = MarianVocabulary(spm, File(VOCAB, table.encode()))
-    return one, one
+    vocabulary = MarianVocabulary(spm, File(VOCAB, table.encode()))
+    return vocabulary, vocabulary

@@ -1,7 +1,7 @@
-"""Words cut another way each time: BPE-dropout (Provilkov et al., 2020) and unigram sampling (Kudo, 2018).
+"""Random segmentations of words: BPE-dropout (Provilkov et al., 2020) and unigram sampling (Kudo, 2018).
 
-SentencePiece samples too, but what it draws differs from process to process, and a run that goes on must see what
-it would have seen. Here a cut depends on the word, a number below DRAWS and the amount alone, so it can be kept.
+SentencePiece samples too, but its draws differ between processes, and a resumed run must see what an uninterrupted one
+would. Here a segmentation depends only on the word, a number below DRAWS and the amount, so it can also be cached.
 """
 
 import math
@@ -13,110 +13,112 @@ from typing import Any
 
 import numpy as np
 
-from heed.data.ragged import RaggedRows, places
+from heed.vocabularies.ragged import RaggedRows, slice_indices
 
-DRAWS = 64  # how many cuts of a word are told apart
-WORDS = 400_000  # how many words are remembered at most, with
-KEPT = 30_000_000  # so many ids
+DRAWS = 64  # different segmentations of a word
+MAX_CACHED_WORDS = 400_000
+MAX_CACHED_IDS = 30_000_000
 
 
 class Sampler:
-    """Cuts texts into ids: of the pieces that text is made of, with a score each, or of its bytes.
+    """Segments text into the ids of pieces, which have a score each, or of bytes.
 
-    `<s>` or `<0x41>` in a text is text, so the tokens that are written like that are not among `ids`.
+    `<s>` or `<0x41>` in a text is text, so special tokens and bytes are not among `ids`.
     """
 
     def __init__(self, ids: Mapping[str, int], score: Mapping[str, float], bytes: Sequence[int], amount: float):
         self.ids, self.score, self.bytes, self.amount = ids, score, bytes, amount
-        merges = all(float(rank).is_integer() for rank in score.values())  # a BPE model's scores are its merges' ranks
+        merges = all(
+            float(rank).is_integer() for rank in score.values()
+        )  # the scores of a BPE model are the ranks of its merges
         self.split: Callable[[str, Random], list[str]] = self._drop_merges if merges else self._draw_unigrams
         self.floor = min(score.values(), default=0.0) - 10.0
         self.longest = max(map(len, score), default=1)
-        self.chance = Random()
-        self._forget()
+        self.rng = Random()
+        self._clear_cache()
 
     def __reduce__(self):
-        return Sampler, (self.ids, self.score, self.bytes, self.amount)  # another process remembers for itself
+        return Sampler, (self.ids, self.score, self.bytes, self.amount)  # without the cache
 
     def encode(self, texts: Sequence[str], seed: int) -> list[list[int]]:
-        """One cut of each text, drawn by `seed`."""
+        """A random segmentation of each text, drawn by `seed`."""
         words = [text.split() for text in texts]
         counts = np.fromiter(map(len, words), dtype=np.int64, count=len(words))
-        luck = np.random.default_rng(seed).integers(0, DRAWS, counts.sum())
-        return [row.tolist() for row in self.cut([word for own in words for word in own], luck).joined(counts)]
+        draws = np.random.default_rng(seed).integers(0, DRAWS, counts.sum())
+        return [row.tolist() for row in self.segment([word for text in words for word in text], draws).merge(counts)]
 
-    def cut(self, words: Sequence[str], luck: np.ndarray) -> RaggedRows:
-        """The ids of each word, cut by a number of its own."""
-        if len(self.numbers) > WORDS or self.used > KEPT:
-            self._forget()
+    def segment(self, words: Sequence[str], draws: np.ndarray) -> RaggedRows:
+        """The ids of each word, segmented according to its draw."""
+        if len(self.numbers) > MAX_CACHED_WORDS or self.used > MAX_CACHED_IDS:
+            self._clear_cache()
         numbers = np.fromiter(map(self.numbers.__getitem__, words), dtype=np.int64, count=len(words))
-        self.starts = _room(self.starts, len(self.numbers) * DRAWS)
-        cells = numbers * DRAWS + luck
+        self.starts = _grow(self.starts, len(self.numbers) * DRAWS)
+        cells = numbers * DRAWS + draws
         for i in np.flatnonzero(self.starts[cells] == 0).tolist():
-            if not self.starts[cells[i]]:  # it may come twice
-                self.starts[cells[i]] = self._cut(words[i], int(luck[i]))
+            if not self.starts[cells[i]]:  # the same cell may occur twice
+                self.starts[cells[i]] = self._cache(words[i], int(draws[i]))
         starts = self.starts[cells]
-        lengths = self.kept[starts]
-        return RaggedRows(self.kept[places(starts + 1, lengths)], lengths)
+        lengths = self.cached[starts]
+        return RaggedRows(self.cached[slice_indices(starts + 1, lengths)], lengths)
 
-    def _cut(self, word: str, number: int) -> int:
-        """Cut a word, and say where its ids are now kept, after their number."""
-        self.chance.seed(zlib.crc32(word.encode()) * DRAWS + number)
-        ids, found = self.ids, []
-        for piece in self.split(f"▁{word}", self.chance):
-            known = ids.get(piece)
-            found += [self.bytes[byte] for byte in piece.encode()] if known is None else [known]
-        start, self.used = self.used, self.used + 1 + len(found)
-        self.kept = _room(self.kept, self.used)
-        self.kept[start : self.used] = [len(found), *found]
+    def _cache(self, word: str, draw: int) -> int:
+        """Segment a word, and cache the number of its ids and the ids; returns where."""
+        self.rng.seed(zlib.crc32(word.encode()) * DRAWS + draw)
+        segmented = []
+        for piece in self.split(f"▁{word}", self.rng):
+            known = self.ids.get(piece)
+            segmented += [self.bytes[byte] for byte in piece.encode()] if known is None else [known]
+        start, self.used = self.used, self.used + 1 + len(segmented)
+        self.cached = _grow(self.cached, self.used)
+        self.cached[start : self.used] = [len(segmented), *segmented]
         return start
 
-    def _forget(self) -> None:
-        """The number of each word; where the ids of its cuts begin, or 0; these ids, from 1 on."""
+    def _clear_cache(self) -> None:
+        """`numbers` of words; `starts` of their segmentations in `cached`, 0 if there is none; `cached` is used from 1 on."""
         self.numbers, self.used = _Numbers(), 1
-        self.starts, self.kept = np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int32)
+        self.starts, self.cached = np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int32)
 
-    def _drop_merges(self, word: str, chance: Random) -> list[str]:
-        """Merge the best pair again and again, but each time each pair may be passed over."""
-        pieces, rank_of, amount, draw = list(word), self.score.get, self.amount, chance.random
-        ranks = [rank_of(one + other, -math.inf) for one, other in pairwise(word)]
+    def _drop_merges(self, word: str, rng: Random) -> list[str]:
+        """Merge the best pair repeatedly, but ignore each pair with probability `amount` in each step."""
+        pieces, rank_of, amount, draw = list(word), self.score.get, self.amount, rng.random
+        ranks = [rank_of(left + right, -math.inf) for left, right in pairwise(word)]
         while True:
-            best, place, i = -math.inf, -1, 0
+            best, position, i = -math.inf, -1, 0
             for rank in ranks:
                 if rank > best and draw() >= amount:
-                    best, place = rank, i
-                i += 1  # noqa: SIM113 (enumerate is slower, and nearly all the time goes here)
-            if place < 0:
+                    best, position = rank, i
+                i += 1  # noqa: SIM113 (enumerate is slower, and most of the time is spent here)
+            if position < 0:
                 return pieces
-            pieces[place] = piece = pieces[place] + pieces.pop(place + 1)
-            del ranks[place]
-            if place:
-                ranks[place - 1] = rank_of(pieces[place - 1] + piece, -math.inf)
-            if place < len(ranks):
-                ranks[place] = rank_of(piece + pieces[place + 1], -math.inf)
+            pieces[position] = piece = pieces[position] + pieces.pop(position + 1)
+            del ranks[position]
+            if position:
+                ranks[position - 1] = rank_of(pieces[position - 1] + piece, -math.inf)
+            if position < len(ranks):
+                ranks[position] = rank_of(piece + pieces[position + 1], -math.inf)
 
-    def _draw_unigrams(self, word: str, chance: Random) -> list[str]:
-        """A cut drawn with its probability to the power of `amount`: forwards sums, then backwards by chance."""
+    def _draw_unigrams(self, word: str, rng: Random) -> list[str]:
+        """A segmentation drawn with its probability to the power of `amount`: forward filtering, backward sampling."""
         total = [0.0] + [-math.inf] * len(word)
         steps: list[list[tuple[int, float]]] = [[]]
         for end in range(1, len(word) + 1):
             arcs = [(start, self.score.get(word[start:end])) for start in range(max(0, end - self.longest), end)]
-            own = [
+            scored = [
                 (start, s if s is not None else self.floor) for start, s in arcs if s is not None or start == end - 1
             ]
-            steps.append([(start, total[start] + self.amount * s) for start, s in own])
+            steps.append([(start, total[start] + self.amount * s) for start, s in scored])
             total[end] = _log_sum([value for _, value in steps[end]])
         pieces, end = [], len(word)
         while end:
             weights = [math.exp(value - total[end]) for _, value in steps[end]]
-            start = chance.choices([start for start, _ in steps[end]], weights)[0]
+            start = rng.choices([start for start, _ in steps[end]], weights)[0]
             pieces.append(word[start:end])
             end = start
         return pieces[::-1]
 
 
-def sampler(subwords: Any, amount: float) -> Sampler:
-    """A sampler for a vocabulary of SentencePiece's."""
+def sentencepiece_sampler(subwords: Any, amount: float) -> Sampler:
+    """A sampler for a SentencePiece vocabulary."""
     p, last = subwords.processor, subwords.marks.last
     pieces = enumerate(subwords.pieces(range(len(subwords))))
     ids = {piece: i for i, piece in pieces if i > last and not p.is_byte(i)}
@@ -125,15 +127,15 @@ def sampler(subwords: Any, amount: float) -> Sampler:
 
 
 class _Numbers(dict):
-    """Words, numbered as they come."""
+    """Numbers words in the order of their first occurrence."""
 
     def __missing__(self, word: str) -> int:
         number = self[word] = len(self)
         return number
 
 
-def _room(array: np.ndarray, size: int) -> np.ndarray:
-    """The array, followed by zeros where it was too short."""
+def _grow(array: np.ndarray, size: int) -> np.ndarray:
+    """The array, extended by zeros to at least `size`."""
     if size <= len(array):
         return array
     larger = np.zeros(max(size, 2 * len(array)), dtype=array.dtype)

@@ -1,4 +1,4 @@
-"""Text to subwords and back, with SentencePiece, learned here from the corpus itself."""
+"""SentencePiece vocabularies, learned from the corpus."""
 
 import hashlib
 import io
@@ -10,35 +10,29 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from heed.vocabularies.sampling import Sampler, sampler
+from heed.vocabularies.sampling import Sampler, sentencepiece_sampler
 from heed.vocabularies.vocabulary import SpecialTokens
 
-PAD, UNKNOWN, FIRST, LAST = 0, 1, 2, 3  # the same in every vocabulary of heed
+PAD, UNKNOWN, FIRST, LAST = 0, 1, 2, 3  # the same in every SentencePiece vocabulary of heed
 BYTES = 256
-SEVERAL = 64  # texts from which on SentencePiece's threads pay: to start them takes longer than a text
+THREADED_FROM = 64  # texts: with fewer, SentencePiece's threads take longer to start than they save
 MARKS = SpecialTokens(PAD, UNKNOWN, FIRST, LAST, never=(PAD, UNKNOWN, FIRST))
 
 
 @dataclass(frozen=True)
 class SubwordsConfig:
-    """`size` None: chosen from the corpus. `sampling`: BPE-dropout (Provilkov et al., 2020), or Kudo's for unigrams.
-
-    `texts`: files to learn from instead of the corpus. The last three are for whole words (vocabularies/words.py): how
-    text is cut into them, whether in small letters, and how often one must occur to be known.
-    """
-
-    kind: Literal["bpe", "unigram", "words"] = "bpe"
-    joint: bool = True
-    size: int | None = None
-    coverage: float = 0.9999
-    sampling: float = 0.0
-    lines: int = 500_000
-    source_model: str | None = None
+    kind: Literal["bpe", "unigram", "words"] = "bpe"  # "words" are whole words, without subwords
+    joint: bool = True  # one vocabulary for both languages, or one for each
+    size: int | None = None  # chosen from the size of the corpus by default
+    coverage: float = 0.9999  # share of characters that become subwords; the others are spelled in bytes
+    sampling: float = 0.0  # BPE-dropout (0.1 is usual), or alpha of unigram sampling; 0 is off
+    lines: int = 500_000  # how many lines it is learned from
+    source_model: str | None = None  # a SentencePiece model to use instead of learning one
     target_model: str | None = None
-    texts: list[str] = field(default_factory=list)
-    cut: Literal["spaces", "punctuation"] = "spaces"
-    lower: bool = False
-    least: int = 2
+    texts: list[str] = field(default_factory=list)  # files to learn from instead of the corpus
+    cut: Literal["spaces", "punctuation"] = "spaces"  # how text is split into whole words
+    lower: bool = False  # whole words are lowercased
+    least: int = 2  # how often a word must occur; rarer ones are <unk>
 
     def __post_init__(self):
         if not 0 <= self.sampling < 1:
@@ -48,19 +42,19 @@ class SubwordsConfig:
 
 
 def clean(text: str) -> str:
-    """One way to write each character (NFC); runs of white space are one space, and so is SentencePiece's sign for it."""
+    """NFC, with runs of white space, and of SentencePiece's sign for it, replaced by one space."""
     return " ".join(unicodedata.normalize("NFC", text).replace("▁", " ").split())
 
 
-def encoded(processor: Any, texts: Sequence[str], **how: Any) -> list[list[Any]]:
-    """What a SentencePiece processor makes of texts."""
-    if len(texts) < SEVERAL:
-        return [processor.encode(text, **how) for text in texts]
-    return processor.encode(texts, **how)
+def encode_all(processor: Any, texts: Sequence[str], **options: Any) -> list[list[Any]]:
+    """Encode texts with a SentencePiece processor, in threads where that is faster."""
+    if len(texts) < THREADED_FROM:
+        return [processor.encode(text, **options) for text in texts]
+    return processor.encode(texts, **options)
 
 
 class Subwords:
-    """A SentencePiece model, with heed's four special tokens and a byte for whatever it has never seen."""
+    """A SentencePiece model with heed's four special tokens, and bytes for unknown characters."""
 
     marks = MARKS
 
@@ -96,17 +90,17 @@ class Subwords:
     def key(self) -> str:
         return hashlib.sha256(self.model).hexdigest()
 
-    def lead(self, text: str) -> str:
+    def language_tag(self, text: str) -> str:
         return ""
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Ids without special tokens."""
-        return encoded(self.processor, [clean(text) for text in texts])
+        return encode_all(self.processor, [clean(text) for text in texts])
 
     def sample(self, texts: Sequence[str], amount: float, seed: int) -> list[list[int]]:
-        """One of the many ways to cut each text, drawn by `seed`."""
+        """A random segmentation of each text, drawn by `seed`."""
         if amount not in self._samplers:
-            self._samplers[amount] = sampler(self, amount)
+            self._samplers[amount] = sentencepiece_sampler(self, amount)
         return self._samplers[amount].encode([clean(text) for text in texts], seed)
 
     def decode(self, ids: Sequence[int]) -> str:
@@ -130,33 +124,37 @@ def load(path: Path) -> Subwords:
 
 
 def learn(texts: Iterable[str], config: SubwordsConfig, size: int) -> Subwords:
-    """A vocabulary of `size` or, where the text has not that many different pieces, as many as there are."""
+    """A vocabulary of `size`, or smaller if the text does not have that many different pieces."""
+    options = {
+        "model_type": config.kind,
+        "vocab_size": size,
+        "character_coverage": config.coverage,
+        "byte_fallback": True,
+    }
+    options |= {
+        "pad_id": PAD,
+        "unk_id": UNKNOWN,
+        "bos_id": FIRST,
+        "eos_id": LAST,
+        "normalization_rule_name": "identity",
+    }
+    return Subwords(train((clean(text) for text in texts), options, f"subwords.size: a vocabulary of {size}"))
+
+
+def train(texts: Iterable[str], options: dict[str, Any], name: str) -> bytes:
+    """Train a SentencePiece model; an error says what could not be learned by its name."""
     import sentencepiece
 
     model = io.BytesIO()
+    common = {"hard_vocab_limit": False, "max_sentence_length": 100_000, "minloglevel": 2}
     try:
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=(clean(text) for text in texts),
-            model_writer=model,
-            model_type=config.kind,
-            vocab_size=size,
-            hard_vocab_limit=False,
-            character_coverage=config.coverage,
-            byte_fallback=True,
-            normalization_rule_name="identity",
-            pad_id=PAD,
-            unk_id=UNKNOWN,
-            bos_id=FIRST,
-            eos_id=LAST,
-            max_sentence_length=100_000,
-            minloglevel=2,
-        )
+        sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(texts), model_writer=model, **common, **options)
     except RuntimeError as error:
-        raise ValueError(f"subwords.size: a vocabulary of {size} could not be learned: {error}") from error
-    return Subwords(model.getvalue())
+        raise ValueError(f"{name} could not be learned: {error}") from error
+    return model.getvalue()
 
 
 def choose_size(pairs: int, characters: int) -> int:
-    """All bytes, the alphabet, and merges that grow with the root of the corpus: 4,600 for 29,000 pairs of German."""
+    """All bytes, the alphabet, and merges that grow with the square root of the corpus: 4,600 for 29,000 German pairs."""
     size = LAST + 1 + BYTES + min(characters, 8000) + 25 * math.sqrt(pairs)
     return min(32_768, 64 * math.ceil(size / 64))

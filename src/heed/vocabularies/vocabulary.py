@@ -1,14 +1,14 @@
-"""What the rest of heed asks of a vocabulary, whoever has made it."""
+"""The interface of a vocabulary, of any kind."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
 
 class SpecialTokens(NamedTuple):
-    """The ids with a meaning of their own.
+    """The ids of special tokens.
 
-    A model reads `[*before, *text, last]`. A decoder is given `[first, *before, *text]`, and `[*before, *text, last]` is
-    what it should say. A search says none of `never`. `mask` stands for words left out, `gap` for a sentence left out.
+    A model reads `[*before, *text, last]`. The inputs of a decoder are `[first, *before, *text]`, its outputs
+    `[*before, *text, last]`. A search outputs none of `never`. `mask` replaces words, `gap` a sentence.
     """
 
     pad: int
@@ -23,29 +23,29 @@ class SpecialTokens(NamedTuple):
 
 @runtime_checkable
 class Vocabulary(Protocol):
-    """Text to ids and back."""
+    """Converts text to ids and back."""
 
     marks: SpecialTokens
 
     def __len__(self) -> int: ...
 
     def clean(self, text: str) -> str:
-        """The text as this vocabulary takes it."""
+        """The text as this vocabulary normalizes it."""
 
-    def lead(self, text: str) -> str:
-        """What stands before a text and is none of it (a language tag): each part of a text that is cut needs it."""
+    def language_tag(self, text: str) -> str:
+        """The language tag before a text, if any: each part of a text that is split needs it."""
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """Ids without marks."""
+        """Ids without special tokens."""
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Text; marks are left out."""
+        """Text without special tokens."""
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        """Ids to be looked at; what begins a word begins with "▁"."""
+        """Ids in readable form; a piece that begins a word begins with "▁"."""
 
     def key(self) -> str:
-        """A hash: the same for the same vocabulary."""
+        """A hash of the vocabulary: equal for equal vocabularies."""
 
 
 Pair = tuple[Vocabulary, Vocabulary]

@@ -1,4 +1,4 @@
-"""Whole words as a vocabulary: a list in a text file, and one mark for all words that are not in it."""
+"""A vocabulary of whole words: a list in a text file, and <unk> for all other words."""
 
 import hashlib
 import re
@@ -11,40 +11,42 @@ from typing import Literal
 from heed.vocabularies.sentencepiece import FIRST, LAST, MARKS, PAD, UNKNOWN, SubwordsConfig
 from heed.vocabularies.vocabulary import Pair
 
-NAMES = ("<pad>", "<unk>", "<s>", "</s>")  # of the ids 0 to 3; of these a text can say <unk> alone
-_SILENT = (PAD, FIRST, LAST)
-KIND, FILE = "heed-words", "words.txt"
+NAMES = ("<pad>", "<unk>", "<s>", "</s>")  # of the ids 0 to 3; only <unk> can be written in a text
+_OMITTED = (PAD, FIRST, LAST)
+HEADER, FILE = "heed-words", "words.txt"
 Cut = Literal["spaces", "punctuation"]
 _TOKEN = re.compile(r"<unk>|\d+(?:[.,:]\d+)*|\w+(?:['’\-]\w+)*|[^\w\s]")
-_CLOSING = frozenset(".,!?;:%…)]}»”")  # written against the word before
-_OPENING = frozenset("([{«“¿¡$£€#")  # and against the word after
+_CLOSING = frozenset(".,!?;:%…)]}»”")  # written without a space before
+_OPENING = frozenset("([{«“¿¡$£€#")  # written without a space after
 
 
 class Words:
-    """Words by number, the most frequent first. `counts` says how often each occurred in what they were taken from.
+    """Words by id, the most frequent first, with the `counts` of the text they were learned from.
 
-    `cut` "spaces" takes words as the spaces of a text part them; "punctuation" also parts words from what is written
-    against them, and `decode` puts it back by rule.
+    `cut` "spaces" splits at spaces alone; "punctuation" also splits punctuation from words, and `decode` joins it again
+    by rule.
     """
+
+    kind = "words"
 
     marks = MARKS
 
     def __init__(self, counts: Sequence[tuple[str, int]], *, cut: Cut = "spaces", lower: bool = False):
         self.cut, self.lower = cut, lower
         self.words, self.counts = [word for word, _ in counts], [count for _, count in counts]
-        self.numbers = {word: i for i, word in enumerate(self.words)}
-        for mark in _SILENT:  # written in a text it is a word like others, and none that is known
-            del self.numbers[self.words[mark]]
+        self.ids = {word: i for i, word in enumerate(self.words)}
+        for mark in _OMITTED:  # in a text it is an unknown word like any other
+            del self.ids[self.words[mark]]
 
     def __len__(self) -> int:
         return len(self.words)
 
     def clean(self, text: str) -> str:
-        """One way to write each character (NFC), single spaces, and small letters if it has no others."""
+        """NFC, single spaces, and lowercase if the vocabulary is."""
         text = " ".join(unicodedata.normalize("NFC", text).split())
         return text.lower() if self.lower else text
 
-    def lead(self, text: str) -> str:
+    def language_tag(self, text: str) -> str:
         return ""
 
     def split(self, text: str) -> list[str]:
@@ -53,38 +55,38 @@ class Words:
         return text.split() if self.cut == "spaces" else _TOKEN.findall(text)
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """Ids without marks, but for that of unknown words."""
-        known = self.numbers
-        return [[known.get(word, UNKNOWN) for word in self.split(text)] for text in texts]
+        """Ids without special tokens other than <unk>."""
+        ids = self.ids
+        return [[ids.get(word, UNKNOWN) for word in self.split(text)] for text in texts]
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Text; an unknown word is <unk>, the other marks are left out."""
-        words = [self.words[i] for i in ids if i not in _SILENT]
-        return "".join(" " * begins + word for word, begins in zip(words, self._begin(words), strict=True)).lstrip()
+        """Text; an unknown word is <unk>, other special tokens are omitted."""
+        words = [self.words[i] for i in ids if i not in _OMITTED]
+        return "".join(" " * spaced + word for word, spaced in zip(words, self._spaced(words), strict=True)).lstrip()
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         words = [self.words[i] for i in ids]
-        begin = self._begin(words)
-        return ["▁" * (begins and i not in _SILENT) + word for i, word, begins in zip(ids, words, begin, strict=True)]
+        spaces = self._spaced(words)
+        return ["▁" * (space and i not in _OMITTED) + word for i, word, space in zip(ids, words, spaces, strict=True)]
 
-    def _begin(self, words: Sequence[str]) -> list[bool]:
-        """Which of these are not written against the one before: of quotation marks, every other is."""
+    def _spaced(self, words: Sequence[str]) -> list[bool]:
+        """Which words have a space before them; quotation marks open and close in turn."""
         if self.cut == "spaces":
             return [True] * len(words)
-        found, against, quoted = [], False, False
+        spaced, opened, quoted = [], False, False
         for word in words:
             quote = word == '"'
-            found.append(not (against or word in _CLOSING or (quote and quoted)))
-            against = word in _OPENING or (quote and not quoted)
+            spaced.append(not (opened or word in _CLOSING or (quote and quoted)))
+            opened = word in _OPENING or (quote and not quoted)
             quoted ^= quote
-        return found
+        return spaced
 
     def key(self) -> str:
         return hashlib.sha256(self.text().encode()).hexdigest()
 
     def text(self) -> str:
-        """What its file holds: how text is cut, then a word and its count a line."""
-        head = f"{KIND}\tcut={self.cut}\tlower={str(self.lower).lower()}\n"
+        """The content of its file: how text is split, then a word and its count on each line."""
+        head = f"{HEADER}\tcut={self.cut}\tlower={str(self.lower).lower()}\n"
         return head + "".join(f"{word}\t{count}\n" for word, count in zip(self.words, self.counts, strict=True))
 
     def save(self, path: Path) -> None:
@@ -98,18 +100,19 @@ def load(path: Path) -> Words:
         head, *lines = path.read_text("utf-8").removesuffix("\n").split("\n")
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is damaged: it is not text ({error})") from error
-    kind, *facts = head.split("\t")
-    said = dict(fact.partition("=")[::2] for fact in facts)
-    if kind != KIND or said.get("cut") not in ("spaces", "punctuation") or said.get("lower") not in ("true", "false"):
+    header, *fields = head.split("\t")
+    options = dict(field.partition("=")[::2] for field in fields)
+    valid = options.get("cut") in ("spaces", "punctuation") and options.get("lower") in ("true", "false")
+    if header != HEADER or not valid:
         raise ValueError(f"{path} is not a list of words of heed's: its first line is {head[:60]!r}")
     rows = [_row(line, path, number) for number, line in enumerate(lines, 2)]
     if tuple(word for word, _ in rows[: len(NAMES)]) != NAMES:
         raise ValueError(f"{path}: the first words must be {', '.join(NAMES)}, the marks")
-    found = Words(rows, cut=said["cut"], lower=said["lower"] == "true")
-    if len(set(found.words)) < len(found):
-        word = next(word for word, count in Counter(found.words).items() if count > 1)
+    vocabulary = Words(rows, cut=options["cut"], lower=options["lower"] == "true")
+    if len(set(vocabulary.words)) < len(vocabulary):
+        word = next(word for word, count in Counter(vocabulary.words).items() if count > 1)
         raise ValueError(f"{path}: {word!r} stands there twice")
-    return found
+    return vocabulary
 
 
 def _row(line: str, path: Path, number: int) -> tuple[str, int]:
@@ -120,24 +123,24 @@ def _row(line: str, path: Path, number: int) -> tuple[str, int]:
 
 
 def learn(texts: Iterable[str], config: SubwordsConfig) -> Words:
-    """The words that occur often enough, as many as there is room for; of equals, first what comes first in order."""
+    """The most frequent words that occur often enough, at most `size`; equally frequent ones in alphabetical order."""
     if config.least < 1:
         raise ValueError(f"subwords.least is {config.least}; it must be at least 1")
     if config.size is not None and config.size <= len(NAMES):
         raise ValueError(
             f"subwords.size is {config.size}; {len(NAMES)} are marks, so it must be at least {len(NAMES) + 1}"
         )
-    reader = Words([(name, 0) for name in NAMES], cut=config.cut, lower=config.lower)
+    splitter = Words([(name, 0) for name in NAMES], cut=config.cut, lower=config.lower)
     counts: Counter[str] = Counter()
     lines = 0
     for text in texts:
-        counts.update(reader.split(text))
+        counts.update(splitter.split(text))
         lines += 1
     total = counts.total()
     for name in NAMES:
         counts.pop(name, None)
-    often = sorted((pair for pair in counts.items() if pair[1] >= config.least), key=lambda pair: (-pair[1], pair[0]))
-    kept = often[: None if config.size is None else config.size - len(NAMES)]
+    frequent = sorted((p for p in counts.items() if p[1] >= config.least), key=lambda pair: (-pair[1], pair[0]))
+    kept = frequent[: None if config.size is None else config.size - len(NAMES)]
     if not kept:
         raise ValueError(
             f"no word occurs {config.least} times in the text: set subwords.least lower, or give more text"
@@ -149,10 +152,10 @@ def learn(texts: Iterable[str], config: SubwordsConfig) -> Words:
 
 
 def read(folder: Path) -> Pair:
-    """One for both sides, or one a side."""
+    """One vocabulary for both sides, or one for each."""
     if (folder / FILE).is_file():
-        one = load(folder / FILE)
-        return one, one
+        shared = load(folder / FILE)
+        return shared, shared
     return load(folder / f"source.{FILE}"), load(folder / f"target.{FILE}")
 
 

@@ -1,4 +1,4 @@
-"""Word vectors: out of files and into them, and which words are near which."""
+"""Word vectors: reading and writing files of them, and the nearest neighbours of words."""
 
 from heed.data.vectors.config import VectorsConfig
 from heed.data.vectors.reading import Vectors, blocks, read

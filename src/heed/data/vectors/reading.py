@@ -1,6 +1,6 @@
-"""Word vectors out of files: word2vec's two formats, GloVe's and fastText's `.vec`.
+"""Reading word vectors from files: word2vec's two formats, GloVe's and fastText's `.vec`.
 
-A file is read once, from its beginning to its end; what it takes in memory is the words that were asked for.
+A file is read in one pass; only the requested words are held in memory.
 """
 
 import unicodedata
@@ -14,14 +14,14 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float32
 
-from heed.data.vectors.layout import BOM, READS, Layout, cut, layout, opened
+from heed.data.vectors.layout import BOM, SUPPORTED, Layout, detect_layout, open_unpacked, split_line
 
-CHUNK = 1 << 20  # bytes that are read at once
+CHUNK = 1 << 20  # bytes read at once
 ROWS = 4096
 
 
 class Vectors(NamedTuple):
-    """Words and a row for each. `notes` are sentences: what was odd in the file."""
+    """Words and their vectors, a row each. `notes` are sentences about oddities of the file."""
 
     words: list[str]
     matrix: Float32[np.ndarray, "words dim"]
@@ -29,16 +29,16 @@ class Vectors(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A word as it stands in a file: in which line, or as which of its words, and with its numbers not read yet."""
+    """A word in a file, with the number of its line (of the word in a binary file) and its vector, not yet parsed."""
 
     word: str
-    place: int
+    number: int
     numbers: bytes
 
 
 @dataclass
 class Tally:
-    """What was met in a file, counted while it is read."""
+    """Counts of oddities, taken while a file is read."""
 
     read: int = 0
     repeated: int = 0
@@ -46,62 +46,62 @@ class Tally:
     odd: int = 0
     longer: bool = False
 
-    def notes(self, path: Path, known: Layout) -> tuple[str, ...]:
-        said = []
-        if known.count not in (None, self.read):
-            said.append(f"{path} promises {known.count:,} words in its first line and has {self.read:,}.")
+    def notes(self, path: Path, layout: Layout) -> tuple[str, ...]:
+        notes = []
+        if layout.count not in (None, self.read):
+            notes.append(f"{path} promises {layout.count:,} words in its first line and has {self.read:,}.")
         if self.longer:
-            said.append(
-                f"{path} goes on after the {known.count:,} words that its first line promises: that is not read."
+            notes.append(
+                f"{path} goes on after the {layout.count:,} words that its first line promises: that is not read."
             )
         if self.repeated:
-            said.append(f"{path} has {self.repeated:,} vectors of words that had one already: the first counts.")
+            notes.append(f"{path} has {self.repeated:,} vectors of words that had one already: the first counts.")
         if self.nameless:
-            said.append(f"{path} has {self.nameless:,} vectors without a word: they are left out.")
+            notes.append(f"{path} has {self.nameless:,} vectors without a word: they are left out.")
         if self.odd:
-            said.append(f"{path} has {self.odd:,} words that are not UTF-8: their bytes stand as \\xNN.")
-        return tuple(said)
+            notes.append(f"{path} has {self.odd:,} words that are not UTF-8: their bytes stand as \\xNN.")
+        return tuple(notes)
 
 
 def read(path: Path, wanted: Container[str] | None = None) -> Vectors:
-    """The vectors of the words that are in `wanted` (a set, say) and in the file, in its order; None: of all words."""
-    tally, known = Tally(), layout(path)
-    found = list(blocks(path, wanted, tally))
-    words = [word for block in found for word in block.words]
-    matrix, place = np.empty((len(words), known.dim), np.float32), len(words)
-    while found:  # from behind, so that hardly a vector is held twice
-        block = found.pop().matrix
-        place -= len(block)
-        matrix[place : place + len(block)] = block
-    return Vectors(words, matrix, tally.notes(path, known))
+    """The vectors of the words in `wanted`, in the order of the file; None: of all words."""
+    tally, layout = Tally(), detect_layout(path)
+    parts = list(blocks(path, wanted, tally))
+    words = [word for block in parts for word in block.words]
+    matrix, start = np.empty((len(words), layout.dim), np.float32), len(words)
+    while parts:  # from the end, freeing each block, so that hardly a vector is held twice
+        block = parts.pop().matrix
+        start -= len(block)
+        matrix[start : start + len(block)] = block
+    return Vectors(words, matrix, tally.notes(path, layout))
 
 
 def blocks(
     path: Path, wanted: Container[str] | None = None, tally: Tally | None = None, rows: int = ROWS
 ) -> Iterator[Vectors]:
-    """What `read` reads, some rows at a time."""
-    known, tally = layout(path), tally or Tally()
-    row = _binary_row if known.binary else _text_row
-    entries = _wanted(_entries(path, known, tally), wanted, tally)
+    """What `read` returns, some rows at a time."""
+    layout, tally = detect_layout(path), tally or Tally()
+    parse = _binary_row if layout.binary else _text_row
+    entries = _wanted(_entries(path, layout, tally), wanted, tally)
     while some := list(islice(entries, rows)):
-        yield Vectors([entry.word for entry in some], np.stack([row(path, entry, known.dim) for entry in some]))
+        yield Vectors([entry.word for entry in some], np.stack([parse(path, entry, layout.dim) for entry in some]))
     if not tally.read:
-        raise ValueError(f"{path} holds no words: {READS}")
+        raise ValueError(f"{path} holds no words: {SUPPORTED}")
 
 
 def words(path: Path, tally: Tally | None = None) -> Iterator[str]:
-    """The words alone, which is quicker by far: no number is read."""
+    """The words alone, which is much faster: no vector is parsed."""
     tally = tally or Tally()
-    yield from (entry.word for entry in _wanted(_entries(path, layout(path), tally), None, tally))
+    yield from (entry.word for entry in _wanted(_entries(path, detect_layout(path), tally), None, tally))
 
 
-def _entries(path: Path, known: Layout, tally: Tally) -> Iterator[Entry]:
-    with opened(path) as file:
-        yield from (_binary if known.binary else _text)(file, path, known, tally)
+def _entries(path: Path, layout: Layout, tally: Tally) -> Iterator[Entry]:
+    with open_unpacked(path) as file:
+        yield from (_binary if layout.binary else _text)(file, path, layout, tally)
 
 
 def _wanted(entries: Iterator[Entry], wanted: Container[str] | None, tally: Tally) -> Iterator[Entry]:
-    """Of each word that is wanted the first."""
+    """The first entry of each wanted word."""
     seen: set[str] = set()
     for entry in entries:
         tally.read += 1
@@ -114,14 +114,14 @@ def _wanted(entries: Iterator[Entry], wanted: Container[str] | None, tally: Tall
             yield entry
 
 
-def _text(file: BufferedIOBase, path: Path, known: Layout, tally: Tally) -> Iterator[Entry]:
+def _text(file: BufferedIOBase, path: Path, layout: Layout, tally: Tally) -> Iterator[Entry]:
     for number, raw in enumerate(file, 1):
         line = (raw.removeprefix(BOM) if number == 1 else raw).rstrip()
-        if not line or (number == 1 and known.count is not None):
+        if not line or (number == 1 and layout.count is not None):
             continue
-        name, numbers = cut(line, known.dim)
+        name, numbers = split_line(line, layout.dim)
         if numbers is None:
-            raise ValueError(_broken(path, number, line, known.dim))
+            raise ValueError(_broken(path, number, line, layout.dim))
         yield Entry(_word(name, tally), number, numbers)
 
 
@@ -131,7 +131,7 @@ def _text_row(path: Path, entry: Entry, dim: int) -> Float32[np.ndarray, " dim"]
     except ValueError:
         row = np.empty(0, np.float32)
     if len(row) != dim or not np.isfinite(row).all():
-        raise ValueError(_broken(path, entry.place, entry.word.encode() + b" " + entry.numbers, dim))
+        raise ValueError(_broken(path, entry.number, entry.word.encode() + b" " + entry.numbers, dim))
     return row
 
 
@@ -140,35 +140,35 @@ def _broken(path: Path, number: int, line: bytes, dim: int) -> str:
     return f"{path}, line {number:,} is broken: {shown!r} is not a word with {dim} numbers after it"
 
 
-def _binary(file: BufferedIOBase, path: Path, known: Layout, tally: Tally) -> Iterator[Entry]:
+def _binary(file: BufferedIOBase, path: Path, layout: Layout, tally: Tally) -> Iterator[Entry]:
     file.readline()
-    size, buffer, place = 4 * known.dim, b"", 0
-    for number in range(1, known.count + 1):
-        while (space := buffer.find(b" ", place)) < 0 or len(buffer) <= space + size:
+    size, buffer, start = 4 * layout.dim, b"", 0
+    for number in range(1, layout.count + 1):
+        while (space := buffer.find(b" ", start)) < 0 or len(buffer) <= space + size:
             more = file.read(CHUNK)
-            if not more or (space < 0 and len(buffer) - place > CHUNK):
+            if not more or (space < 0 and len(buffer) - start > CHUNK):
                 raise ValueError(
-                    f"{path} is cut short or damaged: it promises {known.count:,} words of {known.dim} numbers in its "
+                    f"{path} is cut short or damaged: it promises {layout.count:,} words of {layout.dim} numbers in its "
                     f"first line, and number {number:,} is not whole: copy it again"
                 )
-            buffer, place = buffer[place:] + more, 0
-        name, begin, place = buffer[place:space].lstrip(b"\r\n"), space + 1, space + 1 + size
-        yield Entry(_word(name, tally), number, buffer[begin:place])
-    tally.longer = bool((buffer[place:] + file.read(CHUNK)).strip())
+            buffer, start = buffer[start:] + more, 0
+        name, start = buffer[start:space].lstrip(b"\r\n"), space + 1 + size
+        yield Entry(_word(name, tally), number, buffer[space + 1 : start])
+    tally.longer = bool((buffer[start:] + file.read(CHUNK)).strip())
 
 
 def _binary_row(path: Path, entry: Entry, dim: int) -> Float32[np.ndarray, " dim"]:
     row = np.frombuffer(entry.numbers, "<f4").astype(np.float32)
     if not np.isfinite(row).all():
         raise ValueError(
-            f"{path} is damaged: the vector of word {entry.place:,}, {entry.word!r}, has what is no number"
+            f"{path} is damaged: the vector of word {entry.number:,}, {entry.word!r}, has what is no number"
         )
     return row
 
 
 def _word(name: bytes, tally: Tally) -> str:
     try:
-        return unicodedata.normalize("NFC", name.decode("utf-8"))  # as vocabularies write words
+        return unicodedata.normalize("NFC", name.decode("utf-8"))  # as vocabularies normalize words
     except UnicodeDecodeError:
         tally.odd += 1
         return name.decode("utf-8", "backslashreplace")

@@ -1,4 +1,4 @@
-"""Word vectors into files that everyone reads: word2vec's."""
+"""Writing word vectors in word2vec's formats, which every tool reads."""
 
 import gzip
 from collections.abc import Sequence
@@ -14,12 +14,12 @@ BLANK = " \t\r\n\v\f"
 
 
 def write(path: Path, words: Sequence[str], matrix: Float32[np.ndarray, "words dim"]) -> None:
-    """Binary where the name ends in .bin, else text; gzipped where .gz comes after that. Written aside and renamed."""
+    """Binary if the name ends in .bin, else text; gzipped if .gz comes after that. Written atomically."""
     gzipped = path.suffix == ".gz"
     binary = (path.with_suffix("") if gzipped else path).suffix == ".bin"
     for word in words:
         _check(path, word, binary)
-    line = ("%s" + " %.9g" * matrix.shape[1] + "\n").__mod__  # nine digits give a float32 back to the bit
+    line = ("%s" + " %.9g" * matrix.shape[1] + "\n").__mod__  # nine digits restore a float32 exactly
     with atomic_file(path) as part, (gzip.open if gzipped else open)(part, "wb") as file:
         file.write(b"%d %d\n" % matrix.shape)
         for word, row in zip(words, matrix, strict=True):
@@ -30,8 +30,8 @@ def write(path: Path, words: Sequence[str], matrix: Float32[np.ndarray, "words d
 
 
 def _check(path: Path, word: str, binary: bool) -> None:
-    tokens = word.encode().split()
-    if not tokens or word[0] in BLANK or word[-1] in BLANK or "\n" in word or any(map(FRACTION.fullmatch, tokens[1:])):
+    parts = word.encode().split()
+    if not parts or word[0] in BLANK or word[-1] in BLANK or "\n" in word or any(map(FRACTION.fullmatch, parts[1:])):
         raise ValueError(f"{path}: the word {word!r} cannot be written, it would be read back as another")
     if binary and " " in word:
         raise ValueError(f"{path}: the word {word!r} has a space, for which a binary file has no room: write .vec")

@@ -1,1 +1,1 @@
-"""Search that stays on the card: fixed shapes, nothing asked of the host between tokens. It finds what `beam` finds."""
+"""Beam search on the GPU, with fixed shapes and no host synchronization between tokens. It finds what `beam` finds."""

@@ -1,4 +1,4 @@
-"""Where a search on the card lives: arrays of fixed sizes that every step reads and writes in place."""
+"""Buffers of fixed sizes for a search on the GPU: every step reads and writes them in place."""
 
 import math
 from collections.abc import Sequence
@@ -12,18 +12,18 @@ from heed.decoding.ranking import Penalty
 
 EXACT, HEURISTIC, FIRST = 0, 1, 2
 STOPS = {"exact": EXACT, "heuristic": HEURISTIC, "first": FIRST}
-SCORE, LENGTH, BEAM, TOKEN, PART = range(5)  # of what is found
-SAID, PARENT, COST = range(3)  # of what was chosen at each step
+SCORE, LENGTH, BEAM, LAST_TOKEN, LAST_LOGP = range(5)  # fields of `finished`
+TOKEN, PARENT, LOGP = range(3)  # fields of `history`
 
 
-class Rules(NamedTuple):
-    """What a search is to follow. `begin` is said first, at no cost; `force_end`: what has no more room ends, at no cost."""
+class SearchRules(NamedTuple):
+    """Options of a search. `prefix` is forced at no cost; with `force_end`, so is the end at the length limit."""
 
     first: int
     last: int
     never: tuple[int, ...]
-    begin: tuple[int, ...]
-    least: int
+    prefix: tuple[int, ...]
+    min_length: int
     force_end: bool
     renormalize: bool
     beams: int
@@ -34,11 +34,11 @@ class Rules(NamedTuple):
 
 
 class Size(NamedTuple):
-    """Sentences, beams of each, and tokens that each may become."""
+    """Number of sentences, beams of each, and the maximum length of a hypothesis."""
 
     sentences: int
     beams: int
-    longest: int
+    max_length: int
 
     @property
     def rows(self) -> int:
@@ -46,32 +46,32 @@ class Size(NamedTuple):
 
 
 class KeyPool:
-    """What rooms stand on: the keys of what was said and of what was read. One search at a time has it all."""
+    """Memory for keys and values of self-attention and cross-attention, shared by all buffers: one search at a time."""
 
-    def __init__(self, weights: Weights, rows: int, sources: int):
+    def __init__(self, weights: Weights, slots: int, source_tokens: int):
         depth, dim, device = len(weights.target.layers), weights.dim, weights.output.device
-        make = torch.empty if device.type == "cuda" else torch.zeros  # kernels do not look at what was not written
-        self.rows, self.sources = rows, sources
-        self.keys = make(rows * depth * 2 * dim, dtype=weights.dtype, device=device)
-        self.memory = make((sources, depth, 2 * dim), dtype=weights.dtype, device=device)
+        make = torch.empty if device.type == "cuda" else torch.zeros  # kernels do not read what was not written
+        self.slots, self.source_tokens = slots, source_tokens
+        self.keys = make(slots * depth * 2 * dim, dtype=weights.dtype, device=device)
+        self.memory = make((source_tokens, depth, 2 * dim), dtype=weights.dtype, device=device)
 
-    def holds(self, size: Size, sources: int) -> bool:
-        return size.rows * size.longest <= self.rows and sources <= self.sources
+    def fits(self, size: Size, source_tokens: int) -> bool:
+        return size.rows * size.max_length <= self.slots and source_tokens <= self.source_tokens
 
 
 class SearchBuffers:
-    """One row of `keys` for each beam. Beams that change places leave their keys where they are: `lineage` tells where
-    each place of a beam's past stands. Keys of the memory are kept once a sentence, end to end.
+    """The state of a search. Each beam writes its keys to its own row and never moves them: `ancestors` tells which
+    beam holds the keys of each past position. The source keys are stored once per sentence, packed.
 
-    `found` has the best `beams` of what has ended, best first, each with the beam it came from; `history` what every beam
-    chose at every step. Both hold whole numbers as floats, so that each is one transfer.
+    `finished` has the best `beams` finished hypotheses, best first, and the beam that each came from; `history` what
+    every beam chose at every step. Both hold integers as floats, so that each is one transfer.
     """
 
-    def __init__(self, weights: Weights, size: Size, ground: KeyPool):
-        n, beams, longest = self.size = size
-        device, wide = weights.output.device, weights.stream
-        shape = (len(weights.target.layers), size.rows, longest, 2 * weights.dim)
-        self.keys, self.memory = ground.keys[: math.prod(shape)].view(shape), ground.memory
+    def __init__(self, weights: Weights, size: Size, pool: KeyPool):
+        n, beams, max_length = self.size = size
+        device, score_dtype = weights.output.device, weights.accumulate_dtype
+        shape = (len(weights.target.layers), size.rows, max_length, 2 * weights.dim)
+        self.keys, self.memory = pool.keys[: math.prod(shape)].view(shape), pool.memory
 
         def zeros(*shape: int, dtype: torch.dtype = torch.int32) -> Tensor:
             return torch.zeros(shape, dtype=dtype, device=device)
@@ -79,75 +79,74 @@ class SearchBuffers:
         self.plan = zeros(4, n)
         self.starts, self.lengths, self.limit, self.done = self.plan  # views of one array: one transfer
         self.done.fill_(1)
-        self.said, self.remaining = zeros(n), zeros(1)
-        self.token, self.live = zeros(n, beams), zeros(n, beams, dtype=wide)
-        self.lineage = zeros(n, beams, longest)
-        self.found = zeros(n, 5, beams, dtype=torch.float64)
-        self.history = zeros(n, longest, 3, beams, dtype=wide)
+        self.generated, self.unfinished = zeros(n), zeros(1)  # tokens of each sentence so far; sentences
+        self.token, self.beam_scores = zeros(n, beams), zeros(n, beams, dtype=score_dtype)
+        self.ancestors = zeros(n, beams, max_length)
+        self.finished = zeros(n, 5, beams, dtype=torch.float64)
+        self.history = zeros(n, max_length, 3, beams, dtype=score_dtype)
         self.banned = zeros(weights.vocab, dtype=torch.uint8)
-        self.opening, self.penalty = zeros(longest), zeros(longest + 1, dtype=torch.float64)
-        self.facts = zeros(
-            8
-        )  # last, least, rank of what must be found, stop, force_end, renormalize, tokens of opening, first
-        self.rules: Rules | None = None
+        self.prefix, self.penalty = zeros(max_length), zeros(max_length + 1, dtype=torch.float64)
+        # last, min_length, rank that must be finished, stop, force_end, renormalize, length of prefix, first
+        self.options = zeros(8)
+        self.rules: SearchRules | None = None
 
-    def follow(self, rules: Rules) -> None:
-        """Take up the rules of a search."""
+    def set_rules(self, rules: SearchRules) -> None:
+        """Upload the options of a search."""
         if rules == self.rules:
             return
-        self.rules, longest = rules, self.size.longest
+        self.rules, max_length = rules, self.size.max_length
         rank = (rules.nbest if rules.stop == "exact" else rules.beams) - 1
-        facts = [rules.last, rules.least, rank, STOPS[rules.stop], rules.force_end, rules.renormalize]
-        _put(self.facts, [*map(int, facts), len(rules.begin), rules.first])
-        _put(self.opening, [*rules.begin, *[0] * longest][:longest])
-        _put(self.penalty, [1.0, *(rules.penalty(length, rules.alpha) for length in range(1, longest + 1))])
+        options = [rules.last, rules.min_length, rank, STOPS[rules.stop], rules.force_end, rules.renormalize]
+        _upload(self.options, [*map(int, options), len(rules.prefix), rules.first])
+        _upload(self.prefix, [*rules.prefix, *[0] * max_length][:max_length])
+        _upload(self.penalty, [1.0, *(rules.penalty(length, rules.alpha) for length in range(1, max_length + 1))])
         banned = torch.zeros(len(self.banned), dtype=torch.uint8)
         banned[list(rules.never)] = 1
         self.banned.copy_(banned)
 
     def assign(self, starts: Sequence[int], lengths: Sequence[int], limits: Sequence[int]) -> None:
-        """These sentences are next; seats that are left over are done from the start."""
+        """Set the sentences of the next search; unused slots are done from the start."""
         rest = [0] * (self.size.sentences - len(starts))
         done = [0] * len(starts) + [1] * len(rest)
-        _put(self.plan, [[*starts, *rest], [*lengths, *rest], [*limits, *rest], done])
+        _upload(self.plan, [[*starts, *rest], [*lengths, *rest], [*limits, *rest], done])
 
-    def begin(self) -> None:
-        """Nothing is said: once the seats are taken."""
-        self.said.zero_()
-        self.remaining.copy_((self.done == 0).sum())
-        self.token.copy_(self.facts[7])
-        self.live.fill_(-torch.inf)
-        self.live[:, 0] = 0.0  # all beams are the same now: let one of them speak
-        self.found.fill_(-torch.inf)
+    def reset(self) -> None:
+        """Start the search over the assigned sentences."""
+        self.generated.zero_()
+        self.unfinished.copy_((self.done == 0).sum())
+        self.token.copy_(self.options[7])
+        self.beam_scores.fill_(-torch.inf)
+        self.beam_scores[:, 0] = 0.0  # all beams are equal now: only one may compete
+        self.finished.fill_(-torch.inf)
 
-    def take(self, other: "SearchBuffers", seats: Sequence[int], written: int) -> None:
-        """Go on with these sentences of another room on the same ground, where each has said `written` tokens or fewer."""
-        n, beams, device = len(seats), self.size.beams, self.keys.device
-        index = torch.tensor(seats, dtype=torch.long, device=device)
+    def take_over(self, other: "SearchBuffers", slots: Sequence[int], steps: int) -> None:
+        """Continue with the sentences in these slots of other buffers on the same pool, after `steps` steps."""
+        n, beams, device = len(slots), self.size.beams, self.keys.device
+        index = torch.tensor(slots, dtype=torch.long, device=device)
         rows = (index[:, None] * beams + torch.arange(beams, device=device)).flatten()
-        kept = min(written, self.size.longest)
-        keys = other.keys[:, :, :kept].index_select(1, rows)  # a copy: the rooms overlap
-        self.keys[:, : n * beams, :kept] = keys
-        for name in ("lengths", "limit", "said", "done", "token", "live", "found"):
+        used = min(steps, self.size.max_length)
+        keys = other.keys[:, :, :used].index_select(1, rows)  # a copy: the buffers overlap in the pool
+        self.keys[:, : n * beams, :used] = keys
+        for name in ("lengths", "limit", "generated", "done", "token", "beam_scores", "finished"):
             getattr(self, name)[:n] = getattr(other, name).index_select(0, index)
-        self.lineage[:n, :, :kept] = other.lineage[:, :, :kept].index_select(0, index)
-        self.history[:n, :kept] = other.history[:, :kept].index_select(0, index)
+        self.ancestors[:n, :, :used] = other.ancestors[:, :, :used].index_select(0, index)
+        self.history[:n, :used] = other.history[:, :used].index_select(0, index)
         self.done[n:] = 1
-        self.remaining.fill_(n)
-        self._take_memory(other, index)
+        self.unfinished.fill_(n)
+        self._take_over_memory(other, index)
 
-    def _take_memory(self, other: "SearchBuffers", index: Tensor) -> None:
-        """The memories of these sentences, end to end again."""
+    def _take_over_memory(self, other: "SearchBuffers", index: Tensor) -> None:
+        """Pack the source keys of these sentences again."""
         lengths = self.lengths[: len(index)].long()
         ends = lengths.cumsum(0)
         self.starts[: len(index)] = (ends - lengths).int()
         shift = other.starts.index_select(0, index).long() - (ends - lengths)
         tokens = int(ends[-1])
-        places = torch.arange(tokens, device=index.device) + shift.repeat_interleave(lengths, output_size=tokens)
-        self.memory[:tokens] = other.memory.index_select(0, places)
+        source = torch.arange(tokens, device=index.device) + shift.repeat_interleave(lengths, output_size=tokens)
+        self.memory[:tokens] = other.memory.index_select(0, source)
 
 
-def _put(array: Tensor, values: Sequence) -> None:
+def _upload(array: Tensor, values: Sequence) -> None:
     given = torch.tensor(values, dtype=array.dtype)
     if array.is_cuda:
         given = given.pin_memory()

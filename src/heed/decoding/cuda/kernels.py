@@ -1,4 +1,4 @@
-"""The operations of a step by kernels: for many rows around a library's matrix products, for few rows with their own."""
+"""Triton back ends of a decoding step: around cuBLAS products for many rows, with products of our own for few."""
 
 import torch
 import torch.nn.functional as F
@@ -7,186 +7,187 @@ from torch import Tensor
 
 from heed.decoding.cuda import choice
 from heed.decoding.cuda.buffers import SearchBuffers
-from heed.decoding.cuda.plain import Plain, Stream
-from heed.decoding.cuda.weights import Linear, Norm, Side, Sublayer, Weights
+from heed.decoding.cuda.plain import Residual, TorchOps
+from heed.decoding.cuda.weights import Linear, Norm, StackWeights, Sublayer, Weights
 from heed.kernels import decode
 from heed.models.encoder_decoder import ACTIVATIONS
 
-FEW, SOME = 8, 128  # rows up to which a matrix is read once a row, and once a tile of rows
-MOST_GROUPS = 512  # of neighbouring tokens, of which a kernel has all the highest at hand
+SMALL_ROWS, MEDIUM_ROWS = 8, 128  # up to which SmallBatchOps and MediumBatchOps are faster
+MAX_GROUPS = 512  # of neighbouring tokens: one program holds the maxima of all
 
 
-class Many(Plain):
-    """For rows that fill the matrix units. `ahead`: when a kernel may begin (kernels/decode.py)."""
+class LargeBatchOps(TorchOps):
+    """For enough rows to fill the tensor cores. `pdl`: when the next kernel may start (kernels/decode.py)."""
 
-    ahead = 0
-    own = (16, 1)  # places at once and warps of the attention to what was said
-    memory = (32, 2, 2)  # the same of the attention to the source, and how far its loads run ahead
-    piece = (4096, 4)  # scores that one program looks at, and its warps
-    turn = 4  # warps that advance a sentence
+    pdl = 0
+    self_block = (16, 1)  # keys at once and warps of self-attention
+    cross_block = (32, 2, 2)  # keys at once, warps and pipeline stages of cross-attention
+    chunk = (4096, 4)  # logits of one program of group_maxima, and its warps
+    advance_warps = 4
 
-    def _more(self, warps: int = 4) -> dict:
-        """How a kernel is launched."""
-        return {"AHEAD": self.ahead, "num_warps": warps} | ({"launch_pdl": True} if self.ahead else {})
+    def _launch(self, warps: int = 4) -> dict:
+        return {"PDL": self.pdl, "num_warps": warps} | ({"launch_pdl": True} if self.pdl else {})
 
-    def embed(self, side: Side, tokens: Tensor, places: Tensor, beams: int = 1) -> Stream:
+    def embed(self, side: StackWeights, tokens: Tensor, positions: Tensor, beams: int = 1) -> Residual:
         dim = side.tokens.shape[1]
-        out = torch.empty(len(tokens), dim, dtype=side.places.dtype, device=tokens.device)
-        width = triton.next_power_of_2(dim)
+        out = torch.empty(len(tokens), dim, dtype=side.positions.dtype, device=tokens.device)
         decode.embed[(len(tokens),)](
-            tokens, places, side.tokens, side.places, out, side.scale, beams, DIM=dim, WIDTH=width, **self._more(1)
-        )
-        return Stream(out)
-
-    def into(self, stream: Stream, part: Sublayer) -> tuple[Tensor, Stream]:
-        x, stream = self._settle(stream, part.norm, 1 + part.keeps, part.into.weight.dtype)
-        if part.activation == "relu" and x.is_cuda:
-            return torch._addmm_activation(part.into.bias, x, part.into.weight.t()), stream
-        y = self.linear(x, part.into)
-        return (y if part.activation is None else ACTIVATIONS[part.activation](y)), stream
-
-    def back(self, y: Tensor, matrix: Linear, stream: Stream) -> Stream:
-        return Stream(stream.base, self.linear(y, matrix))
-
-    def end(self, stream: Stream, norm: Norm | None, dtype: torch.dtype) -> Tensor:
-        return self._settle(stream, norm, 0, dtype)[0]
-
-    def _settle(self, stream: Stream, norm: Norm | None, keep: int, dtype: torch.dtype) -> tuple[Tensor, Stream]:
-        base, more = stream
-        rows, dim = base.shape
-        if more is None and (norm is None or keep == 1):
-            keep = 0  # what is there is what is to be kept
-        x, kept = torch.empty(rows, dim, dtype=dtype, device=base.device), torch.empty_like(base) if keep else base
-        gain, shift, eps = norm or (base, base, 0.0)
-        width = triton.next_power_of_2(dim)
-        decode.settle[(rows,)](
-            base, base if more is None else more, gain, shift, kept, x, eps, MORE=more is not None,
-            NORM=norm is not None, KEEP=keep, DIM=dim, WIDTH=width, **self._more(max(1, min(8, width // 512))),
+            tokens, positions, side.tokens, side.positions, out, side.scale, beams, DIM=dim,
+            BLOCK=triton.next_power_of_2(dim), **self._launch(1),
         )  # fmt: skip
-        return x, Stream(kept)
+        return Residual(out)
+
+    def project_in(self, residual: Residual, part: Sublayer) -> tuple[Tensor, Residual]:
+        x, residual = self._add_norm(residual, part.norm, 1 + part.norm_residual, part.project_in.weight.dtype)
+        if part.activation == "relu" and x.is_cuda:
+            return torch._addmm_activation(part.project_in.bias, x, part.project_in.weight.t()), residual
+        y = self.linear(x, part.project_in)
+        return (y if part.activation is None else ACTIVATIONS[part.activation](y)), residual
+
+    def project_out(self, y: Tensor, matrix: Linear, residual: Residual) -> Residual:
+        return Residual(residual.base, self.linear(y, matrix))
+
+    def final_norm(self, residual: Residual, norm: Norm | None, dtype: torch.dtype) -> Tensor:
+        return self._add_norm(residual, norm, 0, dtype)[0]
+
+    def _add_norm(self, residual: Residual, norm: Norm | None, store: int, dtype) -> tuple[Tensor, Residual]:
+        base, pending = residual
+        rows, dim = base.shape
+        if pending is None and (norm is None or store == 1):
+            store = 0  # the residual does not change
+        x, new_base = torch.empty(rows, dim, dtype=dtype, device=base.device), torch.empty_like(base) if store else base
+        norm_weight, norm_bias, eps = norm or (base, base, 0.0)
+        width = triton.next_power_of_2(dim)
+        decode.add_norm[(rows,)](
+            base, base if pending is None else pending, norm_weight, norm_bias, new_base, x, eps,
+            PENDING=pending is not None, NORM=norm is not None, STORE_RESIDUAL=store, DIM=dim, BLOCK=width,
+            **self._launch(max(1, min(8, width // 512))),
+        )  # fmt: skip
+        return x, Residual(new_base)
 
     def linear(self, x: Tensor, matrix: Linear) -> Tensor:
         return F.linear(x, *matrix)
 
-    def attend_own(self, qkv: Tensor, room: SearchBuffers, layer: int, heads: int) -> Tensor:
-        rows, dim = len(qkv), qkv.shape[1] // 3
+    def self_attention(self, qkv: Tensor, buffers: SearchBuffers, layer: int, heads: int) -> Tensor:
+        b, rows, dim = buffers, len(qkv), qkv.shape[1] // 3
         out = torch.empty(rows, dim, dtype=qkv.dtype, device=qkv.device)
-        decode.attend_own[(rows, heads)](
-            qkv, room.keys[layer], room.lineage, room.said, room.done, out, room.size.longest, (dim // heads) ** -0.5,
-            BEAMS=room.size.beams, DIM=dim, WIDTH=dim // heads, PLACES=self.own[0], **self._more(self.own[1]),
+        decode.self_attention[(rows, heads)](
+            qkv, b.keys[layer], b.ancestors, b.generated, b.done, out, b.size.max_length, (dim // heads) ** -0.5,
+            BEAMS=b.size.beams, DIM=dim, HEAD_DIM=dim // heads, BLOCK_KEYS=self.self_block[0],
+            **self._launch(self.self_block[1]),
         )  # fmt: skip
         return out
 
-    def attend_memory(self, q: Tensor, room: SearchBuffers, layer: int, heads: int) -> Tensor:
-        return self._attend(q, room.memory[:, layer], room, heads, room.size.beams, room.size.beams)
+    def cross_attention(self, q: Tensor, buffers: SearchBuffers, layer: int, heads: int) -> Tensor:
+        return self._attend(q, buffers.memory[:, layer], buffers, heads, buffers.size.beams, buffers.size.beams)
 
-    def attend_source(self, qkv: Tensor, room: SearchBuffers, longest: int, heads: int) -> Tensor:
+    def encoder_attention(self, qkv: Tensor, buffers: SearchBuffers, longest: int, heads: int) -> Tensor:
         dim = qkv.shape[1] // 3
-        return self._attend(qkv[:, :dim], qkv[:, dim:], room, heads, 0, longest)
+        return self._attend(qkv[:, :dim], qkv[:, dim:], buffers, heads, 0, longest)
 
-    def _attend(self, q: Tensor, keys: Tensor, room: SearchBuffers, heads: int, beams: int, longest: int) -> Tensor:
-        dim, rows = q.shape[1], min(64, max(16, triton.next_power_of_2(longest)))
-        places, warps, stages = self.memory if rows == 16 else (32, 4, 2)
+    def _attend(self, q: Tensor, keys: Tensor, buffers: SearchBuffers, heads: int, beams: int, queries: int) -> Tensor:
+        dim, block_q = q.shape[1], min(64, max(16, triton.next_power_of_2(queries)))
+        block_keys, warps, stages = self.cross_block if block_q == 16 else (32, 4, 2)
         out = torch.empty(len(q), dim, dtype=q.dtype, device=q.device)
-        decode.attend[(room.size.sentences, heads, -(-longest // rows))](
-            q, keys, room.starts, room.lengths, room.done, out, q.stride(0), keys.stride(0), (dim // heads) ** -0.5,
-            BEAMS=beams, ROWS=rows, DIM=dim, WIDTH=dim // heads, PLACES=places, num_stages=stages, **self._more(warps),
+        decode.packed_attention[(buffers.size.sentences, heads, -(-queries // block_q))](
+            q, keys, buffers.starts, buffers.lengths, buffers.done, out, q.stride(0), keys.stride(0),
+            (dim // heads) ** -0.5, BEAMS=beams, BLOCK_Q=block_q, DIM=dim, HEAD_DIM=dim // heads, BLOCK_KEYS=block_keys,
+            num_stages=stages, **self._launch(warps),
         )  # fmt: skip
         return out
 
-    def _scores(self, stream: Stream, weights: Weights) -> Tensor:
-        x, matrix = self.end(stream, weights.target.last, weights.dtype), weights.output.t()
+    def _logits(self, residual: Residual, weights: Weights) -> Tensor:
+        x, matrix = self.final_norm(residual, weights.target.final_norm, weights.dtype), weights.output.t()
         if weights.dtype == torch.float32:
             return x @ matrix
         return torch.mm(x, matrix, out_dtype=torch.float32)
 
-    def choose(self, stream: Stream, weights: Weights, room: SearchBuffers) -> None:
-        """The next token of every beam, and all that follows from it."""
-        scores, (n, beams, longest) = self._scores(stream, weights), room.size
-        group = max(64, triton.next_power_of_2(-(-weights.vocab // MOST_GROUPS)))
+    def select(self, residual: Residual, weights: Weights, buffers: SearchBuffers) -> None:
+        b, logits, (n, beams, max_length) = buffers, self._logits(residual, weights), buffers.size
+        group = max(64, triton.next_power_of_2(-(-weights.vocab // MAX_GROUPS)))
         groups = -(-weights.vocab // group)
-        each = min(max(1, self.piece[0] // group), triton.next_power_of_2(groups))
-        pieces = -(-groups // each)
-        bias = scores if weights.bias is None else weights.bias
-        alike = {"BIAS": weights.bias is not None, "GROUP": group}
-        highest, tops, totals = (
-            torch.empty(room.size.rows, number, device=scores.device) for number in (groups, pieces, pieces)
+        chunk_groups = min(max(1, self.chunk[0] // group), triton.next_power_of_2(groups))
+        chunks = -(-groups // chunk_groups)
+        bias = logits if weights.bias is None else weights.bias
+        common = {"BIAS": weights.bias is not None, "GROUP": group}
+        maxima, chunk_maxima, chunk_sums = (
+            torch.empty(b.size.rows, columns, device=logits.device) for columns in (groups, chunks, chunks)
         )
-        choice.survey[(room.size.rows, pieces)](
-            scores, bias, room.banned, room.facts, room.said, room.done, highest, tops, totals, weights.vocab,
-            scores.stride(0), groups, beams, GROUPS=each, **alike, **self._more(self.piece[1]),
+        choice.group_maxima[(b.size.rows, chunks)](
+            logits, bias, b.banned, b.options, b.generated, b.done, maxima, chunk_maxima, chunk_sums, weights.vocab,
+            logits.stride(0), groups, beams, GROUPS=chunk_groups, **common, **self._launch(self.chunk[1]),
         )  # fmt: skip
         choice.advance[(n,)](
-            scores, bias, room.banned, room.facts, room.opening, room.penalty, highest, tops, totals, room.said, room.done,
-            room.limit, room.live, room.token, room.found, room.history, room.lineage, room.remaining, weights.vocab,
-            scores.stride(0), groups, pieces, longest, BEAMS=beams, ROWS=triton.next_power_of_2(beams),
-            LANES=triton.next_power_of_2(2 * beams), GROUPS=triton.next_power_of_2(groups),
-            PIECES=triton.next_power_of_2(pieces), PLACES=32, **alike, **self._more(self.turn),
+            logits, bias, b.banned, b.options, b.prefix, b.penalty, maxima, chunk_maxima, chunk_sums, b.generated,
+            b.done, b.limit, b.beam_scores, b.token, b.finished, b.history, b.ancestors, b.unfinished, weights.vocab,
+            logits.stride(0), groups, chunks, max_length, BEAMS=beams, ROWS=triton.next_power_of_2(beams),
+            CANDIDATES=triton.next_power_of_2(2 * beams), GROUPS=triton.next_power_of_2(groups),
+            CHUNKS=triton.next_power_of_2(chunks), POSITIONS=32, **common, **self._launch(self.advance_warps),
         )  # fmt: skip
 
-    def trace(self, room: SearchBuffers, steps: int) -> Tensor:
-        (n, beams, longest), nbest = room.size, room.rules.nbest
-        out = torch.zeros(2, n * nbest, steps, device=room.found.device)
-        choice.trace[(n * nbest,)](room.found, room.history, out, nbest, steps, longest, BEAMS=beams, num_warps=1)
+    def trace(self, buffers: SearchBuffers, steps: int) -> Tensor:
+        b, (n, beams, max_length), nbest = buffers, buffers.size, buffers.rules.nbest
+        out = torch.zeros(2, n * nbest, steps, device=b.finished.device)
+        choice.trace[(n * nbest,)](b.finished, b.history, out, nbest, steps, max_length, BEAMS=beams, num_warps=1)
         return out
 
 
-class Some(Many):
-    """For rows that fill a few tiles: products by kernels of our own, which begin early and add at once."""
+class MediumBatchOps(LargeBatchOps):
+    """For rows that fill a few tiles: matrix products of our own, which start early and include the residual sum."""
 
-    wide, deep = (32, 64, 512, 8, 1), (32, 16, 512, 4, 2)  # rows, columns, depth, warps and loads ahead of a tile
+    wide_tile, deep_tile = (32, 64, 512, 8, 1), (32, 16, 512, 4, 2)  # rows, columns, depth, warps, stages
 
-    def into(self, stream: Stream, part: Sublayer) -> tuple[Tensor, Stream]:
-        x, stream = self._settle(stream, part.norm, 1 + part.keeps, part.into.weight.dtype)
-        return self._tile(x, part.into, part.activation), stream
+    def project_in(self, residual: Residual, part: Sublayer) -> tuple[Tensor, Residual]:
+        x, residual = self._add_norm(residual, part.norm, 1 + part.norm_residual, part.project_in.weight.dtype)
+        return self._matmul(x, part.project_in, part.activation), residual
 
-    def back(self, y: Tensor, matrix: Linear, stream: Stream) -> Stream:
-        return Stream(self._tile(y, matrix, base=stream.base))
+    def project_out(self, y: Tensor, matrix: Linear, residual: Residual) -> Residual:
+        return Residual(self._matmul(y, matrix, base=residual.base))
 
-    def _tile(self, x: Tensor, matrix: Linear, activation: str | None = None, base: Tensor | None = None) -> Tensor:
+    def _matmul(self, x: Tensor, matrix: Linear, activation: str | None = None, base: Tensor | None = None) -> Tensor:
         (rows, dim), columns = x.shape, len(matrix.weight)
         out = torch.empty(rows, columns, dtype=x.dtype if base is None else base.dtype, device=x.device)
-        tall, each, step, warps, stages = self.wide if columns > dim else self.deep
-        decode.tile[(-(-columns // each), -(-rows // tall))](
+        block_m, block_n, block_k, warps, stages = self.wide_tile if columns > dim else self.deep_tile
+        decode.matmul[(-(-columns // block_n), -(-rows // block_m))](
             x, matrix.weight, matrix.bias, x if base is None else base, out, rows, columns, ADD=base is not None,
-            ACTIVATION=activation or "", DIM=dim, STEP=max(16, min(step, triton.next_power_of_2(dim))), ROWS=tall,
-            COLUMNS=each, num_stages=stages, **self._more(warps),
+            ACTIVATION=activation or "", DIM=dim, BLOCK_K=max(16, min(block_k, triton.next_power_of_2(dim))),
+            BLOCK_M=block_m, BLOCK_N=block_n, num_stages=stages, **self._launch(warps),
         )  # fmt: skip
         return out
 
 
-class Few(Many):
-    """For rows so few that a matrix product is the reading of a matrix: norm, matrix and sum are one kernel."""
+class SmallBatchOps(LargeBatchOps):
+    """For so few rows that a product is bound by reading the matrix: norm, matrix and residual sum are one kernel."""
 
-    share = (4096, 16384)  # weights that one program reads: of most matrices, and of the output
+    weights_per_program = (4096, 16384)  # for most matrices, and for the output
 
-    def into(self, stream: Stream, part: Sublayer) -> tuple[Tensor, Stream]:
-        kept = torch.empty_like(stream.base) if part.norm and part.keeps else None
-        y = self._vector(stream.base, part.into, norm=part.norm, kept=kept, activation=part.activation)
-        return y, stream if kept is None else Stream(kept)
+    def project_in(self, residual: Residual, part: Sublayer) -> tuple[Tensor, Residual]:
+        new_base = torch.empty_like(residual.base) if part.norm and part.norm_residual else None
+        y = self._matvec(residual.base, part.project_in, norm=part.norm, new_base=new_base, activation=part.activation)
+        return y, residual if new_base is None else Residual(new_base)
 
-    def back(self, y: Tensor, matrix: Linear, stream: Stream) -> Stream:
-        return Stream(self._vector(y, matrix, base=stream.base))
+    def project_out(self, y: Tensor, matrix: Linear, residual: Residual) -> Residual:
+        return Residual(self._matvec(y, matrix, base=residual.base))
 
-    def _scores(self, stream: Stream, weights: Weights) -> Tensor:
-        out = torch.empty(len(stream.base), len(weights.output), device=stream.base.device)
-        return self._vector(stream.base, Linear(weights.output, None), norm=weights.target.last, out=out)
+    def _logits(self, residual: Residual, weights: Weights) -> Tensor:
+        out = torch.empty(len(residual.base), len(weights.output), device=residual.base.device)
+        return self._matvec(residual.base, Linear(weights.output, None), norm=weights.target.final_norm, out=out)
 
-    def _vector(
-        self, x: Tensor, matrix: Linear, *, norm: Norm | None = None, kept: Tensor | None = None,
+    def _matvec(
+        self, x: Tensor, matrix: Linear, *, norm: Norm | None = None, new_base: Tensor | None = None,
         activation: str | None = None, base: Tensor | None = None, out: Tensor | None = None,
     ) -> Tensor:  # fmt: skip
-        (rows, dim), columns, weight = x.shape, len(matrix.weight), matrix.weight
+        (rows, dim), columns = x.shape, len(matrix.weight)
         if out is None:
-            dtype = weight.dtype if base is None else base.dtype
+            dtype = matrix.weight.dtype if base is None else base.dtype
             out = torch.empty(rows, columns, dtype=dtype, device=x.device)
-        gain, shift, eps = norm or (x, x, 0.0)
+        norm_weight, norm_bias, eps = norm or (x, x, 0.0)
         width = triton.next_power_of_2(dim)
-        each = max(1, self.share[columns > 8192] // width)
-        decode.vector[(-(-columns // each), rows)](
-            x, weight, x if matrix.bias is None else matrix.bias, gain, shift, x if base is None else base,
-            x if kept is None else kept, out, columns, eps, BIAS=matrix.bias is not None, NORM=norm is not None,
-            KEEP=kept is not None, ADD=base is not None, ACTIVATION=activation or "", DIM=dim, WIDTH=width,
-            COLUMNS=each, **self._more(4),
+        block_n = max(1, self.weights_per_program[columns > 8192] // width)
+        decode.matvec[(-(-columns // block_n), rows)](
+            x, matrix.weight, x if matrix.bias is None else matrix.bias, norm_weight, norm_bias,
+            x if base is None else base, x if new_base is None else new_base, out, columns, eps,
+            BIAS=matrix.bias is not None, NORM=norm is not None, STORE_RESIDUAL=new_base is not None,
+            ADD=base is not None, ACTIVATION=activation or "", DIM=dim, BLOCK=width, BLOCK_N=block_n, **self._launch(4),
         )  # fmt: skip
         return out

@@ -1,4 +1,4 @@
-"""The host's part of a search on the card: seat sentences, let steps run, move to a smaller room, read the results."""
+"""The host side of a search on the GPU: assign sentences, launch steps, move to smaller buffers, fetch results."""
 
 from collections.abc import Sequence
 from itertools import chain
@@ -6,120 +6,121 @@ from itertools import chain
 import numpy as np
 import torch
 
-from heed.decoding.cuda.buffers import LENGTH, KeyPool, Rules, SearchBuffers, Size
-from heed.decoding.cuda.plain import Plain
-from heed.decoding.cuda.step import remember, say
+from heed.decoding.cuda.buffers import LENGTH, KeyPool, SearchBuffers, SearchRules, Size
+from heed.decoding.cuda.plain import TorchOps
+from heed.decoding.cuda.step import decode_step, encode_sources
 from heed.decoding.cuda.weights import Weights
 from heed.decoding.steps import Hypothesis
 
-Found = list[Hypothesis]
+Ids = Sequence[int]
+Hypotheses = list[Hypothesis]
 
 
-class Machine:
-    """Rooms, and how steps run in them: here one operation after another. Graphs have a machine of their own."""
+class SearchRunner:
+    """Keeps buffers by size and runs steps in them, here one operation after another; GraphRunner uses CUDA graphs."""
 
-    smallest = 1  # rows: a room of no more is not left for a smaller one
-    most_rooms = 64
-    least = (1, 1)  # what the first ground holds: places of rows, and tokens of sources
+    shrink_above = 1  # rows: smaller buffers are not exchanged for even smaller ones
+    max_buffers = 64
+    initial_pool = (1, 1)  # minimum size of the first pool: slots of keys, and tokens of sources
 
     def __init__(self, weights: Weights):
         self.weights = weights
-        self.ground: KeyPool | None = None
-        self.rooms: dict[Size, SearchBuffers] = {}
+        self.pool: KeyPool | None = None
+        self.buffers: dict[Size, SearchBuffers] = {}
 
-    def ops(self, rows: int) -> Plain:
-        return Plain()
+    def ops(self, rows: int) -> TorchOps:
+        return TorchOps()
 
-    def room(self, sentences: int, beams: int, longest: int, sources: int) -> SearchBuffers:
-        """One that has place for all that; it may have been used before."""
+    def get_buffers(self, sentences: int, beams: int, longest: int, source_tokens: int) -> SearchBuffers:
+        """Buffers that are large enough, cached or new."""
         size = Size(rounded(sentences), beams, max(32, 1 << (longest - 1).bit_length()))
-        if self.ground is None or not self.ground.holds(size, sources):
-            own = (self.ground.rows, self.ground.sources) if self.ground else self.least
-            self.leave()  # before there is a new one
-            need = size.rows * size.longest, 1 << (sources - 1).bit_length()
-            self.ground = KeyPool(self.weights, *map(max, need, own))
-        room = self.rooms.pop(size, None) or self.build(size)
-        while len(self.rooms) >= self.most_rooms:
-            self.rooms.pop(next(iter(self.rooms)))
-        self.rooms[size] = room  # the latest is the last
-        return room
+        if self.pool is None or not self.pool.fits(size, source_tokens):
+            current = (self.pool.slots, self.pool.source_tokens) if self.pool else self.initial_pool
+            self.release()  # before a new pool is allocated
+            need = size.rows * size.max_length, 1 << (source_tokens - 1).bit_length()
+            self.pool = KeyPool(self.weights, *map(max, need, current))
+        buffers = self.buffers.pop(size, None) or self.make_buffers(size)
+        while len(self.buffers) >= self.max_buffers:
+            self.buffers.pop(next(iter(self.buffers)))
+        self.buffers[size] = buffers  # the most recently used are last
+        return buffers
 
-    def leave(self) -> None:
-        """Give all rooms up."""
-        self.rooms.clear()
-        self.ground = None
+    def release(self) -> None:
+        """Free all buffers."""
+        self.buffers.clear()
+        self.pool = None
 
-    def build(self, size: Size) -> SearchBuffers:
-        return SearchBuffers(self.weights, size, self.ground)
+    def make_buffers(self, size: Size) -> SearchBuffers:
+        return SearchBuffers(self.weights, size, self.pool)
 
-    def remember(self, tokens: np.ndarray, places: np.ndarray, longest: int, room: SearchBuffers) -> None:
-        given = torch.from_numpy(np.stack([tokens, places])).to(self.weights.output.device)
-        remember(self.weights, self.ops(len(tokens)), *given, longest, room)
+    def encode(self, tokens: np.ndarray, positions: np.ndarray, longest: int, buffers: SearchBuffers) -> None:
+        inputs = torch.from_numpy(np.stack([tokens, positions])).to(self.weights.output.device)
+        encode_sources(self.weights, self.ops(len(tokens)), *inputs, longest, buffers)
 
-    def step(self, room: SearchBuffers) -> None:
-        say(self.weights, self.ops(room.size.rows), room)
+    def step(self, buffers: SearchBuffers) -> None:
+        decode_step(self.weights, self.ops(buffers.size.rows), buffers)
 
-    def left(self, room: SearchBuffers) -> int:
-        """How many sentences are not done; where that is not known yet, how many were not done before."""
-        return int(room.remaining)
+    def unfinished(self, buffers: SearchBuffers) -> int:
+        """The number of unfinished sentences, or an earlier one if the current is not known yet."""
+        return int(buffers.unfinished)
 
 
 @torch.inference_mode()
-def search(machine: Machine, sources: Sequence[Sequence[int]], limits: Sequence[int], rules: Rules) -> list[Found]:
-    """The best for each source, best first, none longer than its limit; sources with their marks."""
+def search(runner: SearchRunner, sources: Sequence[Ids], limits: Ids, rules: SearchRules) -> list[Hypotheses]:
+    """The best hypotheses of each source, best first, within its length limit. Sources include special tokens."""
     lengths = np.array([len(source) for source in sources])
     ends = lengths.cumsum()
-    room = machine.room(len(sources), rules.beams, max(limits), int(ends[-1]))
-    room.follow(rules)
-    room.assign((ends - lengths).tolist(), lengths.tolist(), limits)
+    buffers = runner.get_buffers(len(sources), rules.beams, max(limits), int(ends[-1]))
+    buffers.set_rules(rules)
+    buffers.assign((ends - lengths).tolist(), lengths.tolist(), limits)
     tokens = np.fromiter(chain.from_iterable(sources), dtype=np.int64, count=int(ends[-1]))
-    places = np.arange(len(tokens)) - np.repeat(ends - lengths, lengths)
-    machine.remember(tokens, places, int(lengths.max()), room)
-    found: list[Found] = [[] for _ in sources]
-    numbers = list(range(len(sources)))  # of the sentences, by their seats
+    positions = np.arange(len(tokens)) - np.repeat(ends - lengths, lengths)
+    runner.encode(tokens, positions, int(lengths.max()), buffers)
+    results: list[Hypotheses] = [[] for _ in sources]
+    numbers = list(range(len(sources)))  # of the sentences, by slot
     for step in range(1, max(limits) + 1):
-        machine.step(room)
-        left = machine.left(room)
-        if not left:
+        runner.step(buffers)
+        unfinished = runner.unfinished(buffers)
+        if not unfinished:
             break
-        if room.size.rows > machine.smallest and rounded(left) <= room.size.sentences // 2:
-            done = room.done[: len(numbers)].tolist()
-            busy = [assign for assign, over in enumerate(done) if not over]
-            seats = [assign for assign, over in enumerate(done) if over]
-            for assign, own in zip(seats, _collect(machine, room, seats, step), strict=True):
-                found[numbers[assign]] = own
+        if buffers.size.rows > runner.shrink_above and rounded(unfinished) <= buffers.size.sentences // 2:
+            done = buffers.done[: len(numbers)].tolist()
+            busy = [slot for slot, flag in enumerate(done) if not flag]
+            over = [slot for slot, flag in enumerate(done) if flag]
+            for slot, hypotheses in zip(over, _collect(runner, buffers, over, step), strict=True):
+                results[numbers[slot]] = hypotheses
             if not busy:
-                return found
-            other, numbers = machine.room(len(busy), rules.beams, room.size.longest, 1), [numbers[i] for i in busy]
-            other.follow(rules)
-            other.take(room, busy, step)
-            room = other
-    for number, own in zip(numbers, _collect(machine, room, range(len(numbers)), step), strict=True):
-        found[number] = own
-    return found
+                return results
+            smaller = runner.get_buffers(len(busy), rules.beams, buffers.size.max_length, 1)
+            smaller.set_rules(rules)
+            smaller.take_over(buffers, busy, step)
+            buffers, numbers = smaller, [numbers[slot] for slot in busy]
+    for number, hypotheses in zip(numbers, _collect(runner, buffers, range(len(numbers)), step), strict=True):
+        results[number] = hypotheses
+    return results
 
 
 def rounded(number: int) -> int:
-    """Up to three binary digits and zeros: few sizes, none much too large."""
+    """Round up to three significant binary digits: few sizes, none much too large."""
     unit = 1 << max(0, number.bit_length() - 3)
     return -(-number // unit) * unit
 
 
-def _collect(machine: Machine, room: SearchBuffers, seats: Sequence[int], steps: int) -> list[Found]:
-    """What was found in these seats, after so many steps."""
-    ended = room.found[:, : LENGTH + 1, : room.rules.nbest]
-    traced = machine.ops(room.size.rows).trace(room, steps)
-    scores, lengths, tokens, costs = _fetched(ended, traced)
+def _collect(runner: SearchRunner, buffers: SearchBuffers, slots: Ids, steps: int) -> list[Hypotheses]:
+    """The hypotheses of the sentences in these slots after `steps` steps."""
+    finished = buffers.finished[:, : LENGTH + 1, : buffers.rules.nbest]
+    traced = runner.ops(buffers.size.rows).trace(buffers, steps)
+    scores, lengths, tokens, logps = _fetch(finished, traced)
     results = []
-    for assign in seats:
-        own = range(assign * room.rules.nbest, (assign + 1) * room.rules.nbest)
-        rows = [(row, int(lengths[row])) for row in own if scores[row] > -np.inf]
-        results.append([Hypothesis(tokens[row][:size], scores[row], costs[row][:size]) for row, size in rows])
+    for slot in slots:
+        rows = range(slot * buffers.rules.nbest, (slot + 1) * buffers.rules.nbest)
+        found = [(row, int(lengths[row])) for row in rows if scores[row] > -np.inf]
+        results.append([Hypothesis(tokens[row][:size], scores[row], logps[row][:size]) for row, size in found])
     return results
 
 
-def _fetched(ended: torch.Tensor, traced: torch.Tensor) -> tuple[list, ...]:
-    """Scores, lengths, tokens and costs of hypotheses as lists."""
-    scores, lengths = ended.transpose(0, 1).flatten(1).tolist()
-    said, costs = traced.cpu().numpy()
-    return scores, lengths, said.astype(np.int64).tolist(), costs.tolist()
+def _fetch(finished: torch.Tensor, traced: torch.Tensor) -> tuple[list, ...]:
+    """Scores, lengths, tokens and log-probabilities of hypotheses as lists."""
+    scores, lengths = finished.transpose(0, 1).flatten(1).tolist()
+    tokens, logps = traced.cpu().numpy()
+    return scores, lengths, tokens.astype(np.int64).tolist(), logps.tolist()

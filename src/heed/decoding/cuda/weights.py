@@ -1,6 +1,5 @@
-"""The weights of an encoder-decoder, as a search on the card reads them: off the model's parts, in one number format."""
+"""The weights of an encoder-decoder as the search on the GPU needs them: fused matrices in one dtype."""
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import torch
@@ -9,14 +8,15 @@ from torch import Tensor, nn
 
 from heed.models.encoder_decoder import ACTIVATIONS, EncoderDecoder
 from heed.nn.attention import Attention, attend
+from heed.nn.capabilities import declares
 from heed.nn.transformer import MLP, Layer, PostNorm, PreNorm, Stack
 
-ROUND = 64  # the output matrix has a multiple of so many rows: matrix units like aligned results
+VOCAB_MULTIPLE = 64  # rows of the output matrix are padded to a multiple: tensor cores need aligned results
 
 
 class Norm(NamedTuple):
-    gain: Tensor
-    shift: Tensor
+    weight: Tensor
+    bias: Tensor
     eps: float
 
 
@@ -26,30 +26,30 @@ class Linear(NamedTuple):
 
 
 class Sublayer(NamedTuple):
-    """norm, `into`, something between, `back`, and a sum; with `keeps` it is the normed that is summed, not what came."""
+    """Norm, `project_in`, attention or activation, `project_out`, sum; with `norm_residual` to the normed input."""
 
     norm: Norm | None
-    keeps: bool
-    into: Linear
+    norm_residual: bool
+    project_in: Linear
     activation: str | None
-    back: Linear
+    project_out: Linear
 
 
-class Side(NamedTuple):
-    """Embeddings with the positions to be added, the sublayers of each layer, and the norm after the last."""
+class StackWeights(NamedTuple):
+    """Encoder or decoder: embeddings, position encodings, the sublayers of each layer, and the norm after the last."""
 
     tokens: Tensor
-    places: Tensor
+    positions: Tensor
     scale: float
     layers: list[tuple[Sublayer, ...]]
-    last: Norm | None
+    final_norm: Norm | None
 
 
 class Weights(NamedTuple):
-    """`memory` makes keys and values of all decoder layers at once; of `output`, the first `vocab` rows are tokens."""
+    """`memory` makes the cross-attention keys and values of all layers; `output` has `vocab` rows, then padding."""
 
-    source: Side
-    target: Side
+    source: StackWeights
+    target: StackWeights
     memory: Linear
     output: Tensor
     bias: Tensor | None
@@ -65,39 +65,34 @@ class Weights(NamedTuple):
         return self.output.dtype
 
     @property
-    def stream(self) -> torch.dtype:
-        """What sums and scores are kept in: float32, or more."""
+    def accumulate_dtype(self) -> torch.dtype:
+        """The dtype of residuals and scores: float32, or float64."""
         return torch.promote_types(self.dtype, torch.float32)
 
 
-def known(model: nn.Module) -> bool:
-    """Whether it is made of the parts that are read here, and of no others."""
-    if not isinstance(model, EncoderDecoder):
+def supports(model: nn.Module) -> bool:
+    """Whether a model declares that it can be searched on the GPU, and all its parts have kernels."""
+    if not declares(model, "cuda_search"):
         return False
-    road = ("encode", "decode", "project", "output_weights", "start", "step", "_places", "_embed")
-    if any(getattr(type(model), name) is not getattr(EncoderDecoder, name) for name in road):
-        return False
-    first = (model.source_norm or model.norm, model.norm)
-    if not all(hasattr(places, "at") for places in (model.source_positions or model.positions, model.positions)):
-        return False
-    attentions = {(len(m.q.weight), m.width) for m in model.modules() if isinstance(m, Attention)}
-    return len(attentions) == 1 and all(
-        _known_stack(*pair) for pair in zip((model.encoder, model.decoder), first, strict=True)
-    )
+    heads = {(len(m.q.weight), m.width) for m in model.modules() if isinstance(m, Attention)}
+    positions = (model.source_positions or model.positions, model.positions)
+    stacks = ((model.encoder, model.source_norm or model.norm), (model.decoder, model.norm))
+    return len(heads) == 1 and all(hasattr(p, "at") for p in positions) and all(_supports_stack(*s) for s in stacks)
 
 
-def _known_stack(stack: nn.Module, first: nn.Module | None) -> bool:
-    """Layers all of one kind, without a norm before them that theirs would not take up."""
+def _supports_stack(stack: nn.Module, embedding_norm: nn.Module | None) -> bool:
+    """Layers all with post-norm, or all with pre-norm and without a norm of the embeddings."""
     if type(stack) is not Stack or not all(type(layer) is Layer for layer in stack.layers):
         return False
-    parts = [part for layer in stack.layers for part in _parts(layer)]
-    kinds = {type(part) for part in parts}
-    ends = (kinds == {PostNorm} and stack.norm is None) or (kinds == {PreNorm} and first is None)
-    norms = [norm for norm in (first, stack.norm, *(part.norm for part in parts)) if norm is not None]
-    return ends and all(type(norm) is nn.LayerNorm for norm in norms) and all(_known_body(part.body) for part in parts)
+    parts = [part for layer in stack.layers for part in layer.sublayers()]
+    orders = {type(part) for part in parts}
+    norms_fit = (orders == {PostNorm} and stack.norm is None) or (orders == {PreNorm} and embedding_norm is None)
+    norms = [norm for norm in (embedding_norm, stack.norm, *(part.norm for part in parts)) if norm is not None]
+    norms_fit = norms_fit and all(type(norm) is nn.LayerNorm for norm in norms)
+    return norms_fit and all(_supports_body(part.body) for part in parts)
 
 
-def _known_body(body: nn.Module) -> bool:
+def _supports_body(body: nn.Module) -> bool:
     if type(body) is Attention:
         width, matrices = body.width, (body.q, body.k, body.v, body.out)
         fits = body.kernel is attend and width in (16, 32, 64, 128)
@@ -107,47 +102,44 @@ def _known_body(body: nn.Module) -> bool:
     return fits and all(type(matrix) is nn.Linear and matrix.bias is not None for matrix in matrices)
 
 
-def _parts(layer: Layer) -> Iterator[nn.Module]:
-    return (part for part in (layer.attention, layer.cross, layer.mlp) if part is not None)
-
-
 @torch.inference_mode()
 def read(model: EncoderDecoder, dtype: torch.dtype) -> Weights:
-    """The weights of a model that is `known`."""
+    """The weights of a model that `supports` accepts."""
     matrix, bias = model.output_weights()
-    output = F.pad(matrix.detach(), (0, 0, 0, -len(matrix) % ROUND)).to(dtype)
-    own = output[: len(matrix)] if model.output is None else model.tokens.weight.detach().to(dtype, copy=True)
-    theirs = own if model.source_tokens is None else model.source_tokens.weight.detach().to(dtype, copy=True)
-    source = _side(model, theirs, model.source_positions or model.positions, model.source_norm or model.norm, dtype)
-    target = _side(model, own, model.positions, model.norm, dtype, decoder=True)
+    output = F.pad(matrix.detach(), (0, 0, 0, -len(matrix) % VOCAB_MULTIPLE)).to(dtype)
+    table = output[: len(matrix)] if model.output is None else model.tokens.weight.detach().to(dtype, copy=True)
+    source_table = table if model.source_tokens is None else model.source_tokens.weight.detach().to(dtype, copy=True)
+    positions, norm = model.source_positions or model.positions, model.source_norm or model.norm
+    source = _stack_weights(model, model.encoder, source_table, positions, norm, dtype)
+    target = _stack_weights(model, model.decoder, table, model.positions, model.norm, dtype)
     cross = [layer.cross.body for layer in model.decoder.layers]
-    memory = _joined([matrix for body in cross for matrix in (body.k, body.v)], dtype)
+    memory = _fuse([matrix for body in cross for matrix in (body.k, body.v)], dtype)
     heads = len(cross[0].q.weight) // cross[0].width
     bias = None if bias is None else bias.detach().to(torch.promote_types(dtype, torch.float32), copy=True)
     return Weights(source, target, memory, output, bias, len(matrix), heads)
 
 
-def _side(model, tokens: Tensor, positions: nn.Module, first: nn.Module | None, dtype, decoder: bool = False) -> Side:
-    stack, pending = (model.decoder if decoder else model.encoder), first
+def _stack_weights(model, stack: Stack, tokens: Tensor, positions: nn.Module, pending, dtype) -> StackWeights:
+    """`pending` is a norm that the next sublayer applies: that of the embeddings, or of the last post-norm sublayer."""
     layers = []
     for layer in stack.layers:
-        own = []
-        for part in _parts(layer):
-            post = isinstance(part, PostNorm)
+        sublayers = []
+        for part in layer.sublayers():
+            post = type(part) is PostNorm
             norm, pending = (pending, part.norm) if post else (part.norm, None)
-            own.append(_sublayer(part.body, norm, post, part is layer.cross, dtype))
-        layers.append(tuple(own))
-    places = positions.at(torch.arange(model.config.max_length, device=tokens.device))
-    places = places.detach().to(torch.promote_types(dtype, torch.float32), copy=True)
-    return Side(tokens, places, float(model.scale), layers, _norm(pending or stack.norm, dtype))
+            sublayers.append(_sublayer(part.body, norm, post, part is layer.cross, dtype))
+        layers.append(tuple(sublayers))
+    table = positions.at(torch.arange(model.config.max_length, device=tokens.device))
+    table = table.detach().to(torch.promote_types(dtype, torch.float32), copy=True)
+    return StackWeights(tokens, table, float(model.scale), layers, _norm(pending or stack.norm, dtype))
 
 
 def _sublayer(body: nn.Module, norm: nn.Module | None, post: bool, cross: bool, dtype) -> Sublayer:
-    if isinstance(body, MLP):
+    if type(body) is MLP:
         name = next(name for name, function in ACTIVATIONS.items() if function is body.activation)
-        return Sublayer(_norm(norm, dtype), post, _joined([body.up], dtype), name, _joined([body.down], dtype))
-    into = [body.q] if cross else [body.q, body.k, body.v]
-    return Sublayer(_norm(norm, dtype), post, _joined(into, dtype), None, _joined([body.out], dtype))
+        return Sublayer(_norm(norm, dtype), post, _fuse([body.up], dtype), name, _fuse([body.down], dtype))
+    project_in = [body.q] if cross else [body.q, body.k, body.v]
+    return Sublayer(_norm(norm, dtype), post, _fuse(project_in, dtype), None, _fuse([body.out], dtype))
 
 
 def _norm(norm: nn.Module | None, dtype) -> Norm | None:
@@ -155,7 +147,7 @@ def _norm(norm: nn.Module | None, dtype) -> Norm | None:
     return norm and Norm(norm.weight.detach().to(wide, copy=True), norm.bias.detach().to(wide, copy=True), norm.eps)
 
 
-def _joined(matrices: list[nn.Linear], dtype) -> Linear:
-    """Several matrices with one input, as one; copies, so that what becomes of the model does not matter."""
+def _fuse(matrices: list[nn.Linear], dtype) -> Linear:
+    """Linear layers with one input as one; a copy, so that later changes of the model do not matter."""
     weight = torch.cat([matrix.weight.detach() for matrix in matrices]).to(dtype, copy=True)
     return Linear(weight, torch.cat([matrix.bias.detach() for matrix in matrices]).to(dtype, copy=True))

@@ -1,14 +1,16 @@
-"""Which words go with which, read off the cross attention."""
+"""Word alignments, read off the cross-attention."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
+Links = list[tuple[int, int]]  # (source word, target word)
+
 
 def words_of(pieces: Sequence[str]) -> list[int]:
-    """For each piece the number of its word: the first piece opens one, and so does each that opens with ▁.
+    """For each piece the number of its word: the first piece opens one, and so does each that begins with ▁.
 
-    A space before another, or at the end, opens none.
+    A space before another one, or at the end, opens none.
     """
     bare = [piece == "▁" and (i + 1 == len(pieces) or pieces[i + 1].startswith("▁")) for i, piece in enumerate(pieces)]
     opens = [i == 0 or (piece.startswith("▁") and not bare[i]) for i, piece in enumerate(pieces)]
@@ -17,40 +19,40 @@ def words_of(pieces: Sequence[str]) -> list[int]:
 
 def first_words(text: str, parts: Sequence[str]) -> list[int]:
     """The number of the word of `text` in which each of its parts begins; a part may begin within a word."""
-    numbers, place = [], 0
+    numbers, start = [], 0
     for part in parts:
-        place = text.index(part, place)
-        numbers.append(len(f"{text[:place]}.".split()) - 1)
-        place += len(part)
+        start = text.index(part, start)
+        numbers.append(len(f"{text[:start]}.".split()) - 1)
+        start += len(part)
     return numbers
 
 
-def merged(weights: np.ndarray, source: Sequence[str], target: Sequence[str]) -> np.ndarray:
+def word_attention(weights: np.ndarray, source: Sequence[str], target: Sequence[str]) -> np.ndarray:
     """(target words, source words): attention summed over a source word, averaged over a target word.
 
-    `weights` is (target pieces, source pieces); what went to the end mark is left out by the caller. The marks at a
-    word's end do not speak for it: full stops look at full stops.
+    `weights` is (target pieces, source pieces), without special tokens. Punctuation at the end of a word does not count for
+    it, because full stops attend to full stops.
     """
-    rows, columns = _belongs(target), _belongs(source)
+    rows, columns = _membership(target), _membership(source)
     return (rows / rows.sum(axis=1, keepdims=True)) @ weights @ columns.T
 
 
-def _belongs(pieces: Sequence[str]) -> np.ndarray:
-    """(words, pieces): 1 where a piece speaks for a word; punctuation does where the word is nothing else."""
+def _membership(pieces: Sequence[str]) -> np.ndarray:
+    """(words, pieces): 1 where a piece counts for a word; punctuation does only in words of nothing else."""
     words = words_of(pieces)
-    every, spoken = np.zeros((2, words[-1] + 1, len(pieces)))
+    every, lettered = np.zeros((2, words[-1] + 1, len(pieces)))
     every[words, np.arange(len(pieces))] = 1
     letters = [any(char.isalnum() for char in piece) or piece.startswith("<0x") for piece in pieces]
-    spoken[:, letters] = every[:, letters]
-    return np.where(spoken.any(axis=1, keepdims=True), spoken, every)
+    lettered[:, letters] = every[:, letters]
+    return np.where(lettered.any(axis=1, keepdims=True), lettered, every)
 
 
-def links(table: np.ndarray) -> list[tuple[int, int]]:
-    """(source word, target word) for each target word: the source word it looked at most."""
+def links(table: np.ndarray) -> Links:
+    """For each target word the source word that it attends to most."""
     return sorted((int(row.argmax()), t) for t, row in enumerate(table))
 
 
 def agreement(table: np.ndarray) -> float:
-    """The share of target words whose source word, of all target words, is looked at most by them."""
+    """The share of target words whose source word, in turn, gets most attention from them."""
     back = table.argmax(axis=0)
     return float(np.mean([back[row.argmax()] == t for t, row in enumerate(table)]))

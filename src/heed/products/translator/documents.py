@@ -9,7 +9,7 @@ from heed.products.translator.results import TermUse
 from heed.products.translator.translator import Translator
 from heed.products.translator.word_links import word_links
 from heed.text import documents, protect
-from heed.text.glossary import Glossary, merged
+from heed.text.glossary import Glossary, as_glossary
 from heed.text.inline import Translated
 
 CHUNK = 256  # sentences between two progress reports
@@ -84,6 +84,6 @@ def translate_document(
     """
     language = language or (translator.facts.get("languages") or {}).get("source")
     needs_alignment = (kind or documents.kind_of(name)) not in WITHOUT_MARKUP
-    sentences = SentenceTranslator(translator, merged(glossary), options, needs_alignment, progress)
+    sentences = SentenceTranslator(translator, as_glossary(glossary), options, needs_alignment, progress)
     done = documents.translate(data, name, sentences, column=column, language=language, kind=kind)
     return done, sentences.missing

@@ -1,45 +1,39 @@
-"""Token scores that a search has not kept."""
+"""Token scores that a search did not keep, computed on first use."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 from heed.data.batching import by_length
-from heed.decoding.steps import Hypothesis
-
-if TYPE_CHECKING:
-    from heed.products.translator.translator import Translator
+from heed.products.translator.model_bundle import Hypotheses, IdPair, ModelBundle, Sentences
 
 Scores = list[float] | Callable[[], list[float]]
 
 
-class Later:
-    """The log probabilities of tokens, computed when some are asked for: those of one batch at once."""
+class LazyScores:
+    """Token log-probabilities of (source, translation) pairs; asking for one computes its whole batch."""
 
-    def __init__(self, translator: "Translator", pairs: Sequence[tuple[list[int], list[int]]], batch_tokens: int):
-        self.translator, self.pairs, self.batch_tokens = translator, pairs, batch_tokens
-        self.known: dict[int, list[float]] = {}
+    def __init__(self, bundle: ModelBundle, pairs: Sequence[IdPair], batch_tokens: int):
+        self.bundle, self.pairs, self.batch_tokens = bundle, pairs, batch_tokens
+        self.computed: dict[int, list[float]] = {}
 
     def of(self, number: int) -> list[float]:
-        """Of pair number so-and-so; what a text is made to begin with was said at no cost."""
-        if number not in self.known:
-            sizes = [len(source) + len(said) + 1 for source, said in self.pairs]
+        """The scores of one pair; forced start tokens cost nothing."""
+        if number not in self.computed:
+            sizes = [len(source) + len(target) + 1 for source, target in self.pairs]
             rows = next(rows for rows in by_length(sizes, max(1, self.batch_tokens)) if number in rows)
-            own = [(source, self.translator.stripped(said)[0]) for source, said in (self.pairs[row] for row in rows)]
-            free = len(self.translator.marks[1].before)
-            for row, scores in zip(rows, self.translator.forced_scores(own), strict=True):
-                self.known[row] = [0.0] * free + scores[free : len(self.pairs[row][1])]
-        return self.known[number]
+            batch = [(source, self.bundle.strip(target)[0]) for source, target in (self.pairs[row] for row in rows)]
+            forced = len(self.bundle.marks[1].before)
+            for row, scores in zip(rows, self.bundle.token_logprobs(batch), strict=True):
+                self.computed[row] = [0.0] * forced + scores[forced : len(self.pairs[row][1])]
+        return self.computed[number]
 
 
-def scores(
-    translator: "Translator", ids: list[list[int]], found: list[list[Hypothesis]], batch_tokens: int
-) -> list[list[Scores]]:
-    """Of each hypothesis the scores that were kept, or what computes them."""
-    places = [(row, k) for row, own in enumerate(found) for k, h in enumerate(own) if h.scores is None]
-    later = Later(translator, [(ids[row], found[row][k].tokens) for row, k in places], batch_tokens)
-    numbers = {place: number for number, place in enumerate(places)}
+def token_scores(bundle: ModelBundle, sources: Sentences, found: Hypotheses, batch_tokens: int) -> list[list[Scores]]:
+    """For each hypothesis the scores that the search kept, or a function that computes them."""
+    unscored = [(row, k) for row, nbest in enumerate(found) for k, h in enumerate(nbest) if h.scores is None]
+    lazy = LazyScores(bundle, [(sources[row], found[row][k].tokens) for row, k in unscored], batch_tokens)
+    numbers = {at: number for number, at in enumerate(unscored)}
     return [
-        [partial(later.of, numbers[row, k]) if h.scores is None else h.scores for k, h in enumerate(own)]
-        for row, own in enumerate(found)
+        [partial(lazy.of, numbers[row, k]) if h.scores is None else h.scores for k, h in enumerate(nbest)]
+        for row, nbest in enumerate(found)
     ]

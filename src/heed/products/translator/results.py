@@ -1,19 +1,18 @@
-"""What a translator gives back."""
+"""What a translator returns."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from heed.products.translator.translator import Translator
+from heed.products.translator.alignment import Links
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """One way to say it."""
+    """One hypothesis of a search, as text."""
 
     text: str
     score: float
@@ -22,24 +21,33 @@ class Candidate:
 
     @cached_property
     def token_scores(self) -> list[float]:
-        """The log probability of each token; where the search has not kept them, they are computed when asked for."""
+        """The log-probability of each token; computed on first use where the search did not keep them."""
         return self.scores() if callable(self.scores) else self.scores
 
 
 @dataclass(frozen=True)
 class TermUse:
-    """A term of the glossary where it stands in a text, what it was to become, and whether the translation says that."""
+    """A glossary term that occurs in a text, its required translation, and whether the translation contains that."""
 
     source: str
     target: str
     met: bool
 
 
+@runtime_checkable
+class Inspector(Protocol):
+    """Computes what a translation shows of itself only when asked."""
+
+    def align(self, translations: Sequence["Translation"]) -> list[Links]: ...
+
+    def attentions_of(self, translation: "Translation") -> dict[str, np.ndarray]: ...
+
+
 @dataclass(frozen=True)
 class Translation:
-    """The best way to say it, and the others that were asked for.
+    """The best translation of a text, and with `nbest` the next ones.
 
-    `score` is the log probability over the length penalty. A text that had to be cut is the sum of its `parts`.
+    `score` is the log-probability divided by the length penalty. For a text that was split it is the sum over its `parts`.
     """
 
     source: str
@@ -50,23 +58,23 @@ class Translation:
     source_tokens: list[str]
     nbest: list[Candidate]
     parts: list["Translation"] = field(repr=False)
-    translator: "Translator" = field(repr=False, compare=False)
+    inspector: Inspector = field(repr=False, compare=False)
     terms: list[TermUse] = field(default_factory=list)
 
     @property
     def missing(self) -> list[TermUse]:
-        """The terms of the glossary that there was no way to say."""
+        """The glossary terms that the translation lacks."""
         return [term for term in self.terms if not term.met]
 
     @property
     def token_scores(self) -> list[float]:
-        """The log probability of each token."""
+        """The log-probability of each token."""
         return self.nbest[0].token_scores
 
     @cached_property
-    def alignment(self) -> list[tuple[int, int]]:
-        """(source word, target word), read off the cross attention."""
-        return self.translator.align([self])[0]
+    def alignment(self) -> Links:
+        """(source word, target word) pairs, read off the cross-attention."""
+        return self.inspector.align([self])[0]
 
     @cached_property
     def attentions(self) -> dict[str, np.ndarray]:
@@ -74,12 +82,12 @@ class Translation:
 
         s are the `source_tokens`, t the `tokens`.
         """
-        return self.translator.attentions_of(self)
+        return self.inspector.attentions_of(self)
 
 
 @dataclass(frozen=True)
 class Score:
-    """What a model thinks of a translation that it is shown."""
+    """How likely a model finds a given translation."""
 
     source: str
     target: str
@@ -88,28 +96,24 @@ class Score:
     token_scores: list[float]
 
 
-def joined(text: str, parts: list[Translation], nbest: int, translator: "Translator") -> Translation:
-    """The translation of a text from those of its parts; of an empty text there are none.
+def join_parts(text: str, parts: list[Translation], nbest: int, inspector: Inspector) -> Translation:
+    """The translation of a text from those of its parts; an empty text has none.
 
-    The k-th best of the whole is made of the k-th best of each part, so there are `nbest` of it in any case.
+    The k-th best of the whole joins the k-th best of each part, or its last where it has fewer, so there are always `nbest`.
     """
     if len(parts) == 1:
         return parts[0]
-    whole = [_together([part.nbest[min(k, len(part.nbest) - 1)] for part in parts]) for k in range(nbest)]
+    whole = [_join_candidates([part.nbest[min(k, len(part.nbest) - 1)] for part in parts]) for k in range(nbest)]
     best = whole[0]
     ids, tokens = [i for part in parts for i in part.ids], [token for part in parts for token in part.source_tokens]
     terms = [term for part in parts for term in part.terms]
-    return Translation(text, best.text, best.score, best.tokens, ids, tokens, whole, parts, translator, terms)
+    return Translation(text, best.text, best.score, best.tokens, ids, tokens, whole, parts, inspector, terms)
 
 
-def _together(parts: list[Candidate]) -> Candidate:
-    return Candidate(
-        " ".join(part.text for part in parts),
-        float(sum(part.score for part in parts)),
-        [token for part in parts for token in part.tokens],
-        partial(_scores_together, parts),
-    )
+def _join_candidates(parts: list[Candidate]) -> Candidate:
+    text, tokens = " ".join(part.text for part in parts), [token for part in parts for token in part.tokens]
+    return Candidate(text, float(sum(part.score for part in parts)), tokens, partial(_join_scores, parts))
 
 
-def _scores_together(parts: list[Candidate]) -> list[float]:
+def _join_scores(parts: list[Candidate]) -> list[float]:
     return [score for part in parts for score in part.token_scores]

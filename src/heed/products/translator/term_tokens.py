@@ -1,4 +1,4 @@
-"""From the terms of a glossary to what a search must say, and back."""
+"""Glossary terms as tokens that a search must produce, and what became of them."""
 
 import dataclasses
 import unicodedata
@@ -10,59 +10,59 @@ from typing import NamedTuple
 import torch
 
 from heed.decoding.config import DecodingConfig
-from heed.decoding.terms import Automaton, Letters, Term, Way
+from heed.decoding.terms import Automaton, Term, TokenEdges, Variant
 from heed.products.translator.results import TermUse, Translation
-from heed.text.glossary import Glossary, Match, kind
+from heed.text.glossary import Glossary, Match, char_class
 from heed.vocabularies.vocabulary import Pair
 
 CLOSING = ".,;:!?%…)]}»”"
-REMEMBERED = 10_000  # terms
-BEFORE = ("", "a ", "가 ", "(", "-", '"', "/", "。")  # what may stand before a term: it is cut into other tokens there
+MAX_CACHED = 10_000  # terms
+CONTEXTS = ("", "a ", "가 ", "(", "-", '"', "/", "。")  # what may stand before a term: its tokens depend on that
 
 
-class Wanted(NamedTuple):
-    """The terms that stand in a text, what each must be said as, and from which of the text's tokens to which it stands there."""
+class RequiredTerms(NamedTuple):
+    """The glossary terms in a text, the tokens that each must become, and the span of source tokens where it stands."""
 
     matches: list[Match]
     terms: list[Term]
     spans: list[tuple[int, int]]
 
 
-class Spelling:
-    """How a vocabulary writes terms, for a model that says no more than `most` tokens."""
+class TermEncoder:
+    """Encodes terms with a target vocabulary, for a model whose translations have at most `max_target` tokens."""
 
-    def __init__(self, subwords: Pair, vocab_size: int, most: int):
+    def __init__(self, subwords: Pair, vocab_size: int, max_target: int):
         self.source, self.vocabulary = subwords
-        self.vocab_size, self.most = vocab_size, most
-        self._known: dict[tuple[str, bool], Term] = {}
+        self.vocab_size, self.max_target = vocab_size, max_target
+        self._cache: dict[tuple[str, bool], Term] = {}
 
     @cached_property
-    def by_letters(self) -> dict[bool, list[tuple[str, int]]]:
-        """The pieces that begin a word and the others, each with its number, in the order of their letters."""
+    def sorted_pieces(self) -> dict[bool, list[tuple[str, int]]]:
+        """(text, token) of the pieces that begin a word (True) and of the others, sorted."""
         found: dict[bool, list[tuple[str, int]]] = {True: [], False: []}
         for token in range(len(self.vocabulary)):
             piece = self.vocabulary.pieces([token])[0]
             found[piece.startswith("▁")].append((piece.lstrip("▁"), token))
-        return {mark: sorted(own) for mark, own in found.items()}
+        return {opens: sorted(pieces) for opens, pieces in found.items()}
 
     @cached_property
-    def letters(self) -> Letters:
+    def letters(self) -> TokenEdges:
         pieces = [self.vocabulary.pieces([i])[0] for i in range(len(self.vocabulary))]
         pieces += [""] * (self.vocab_size - len(pieces))
-        return Letters(torch.tensor(list(map(_begins, pieces))), torch.tensor(list(map(_ends, pieces))))
+        return TokenEdges(torch.tensor(list(map(_begins, pieces))), torch.tensor(list(map(_ends, pieces))))
 
-    def wanted(self, parts: Sequence[str], glossary: Glossary, config: DecodingConfig) -> list[Wanted]:
-        """What the terms in each text must be said as."""
+    def required(self, parts: Sequence[str], glossary: Glossary, config: DecodingConfig) -> list[RequiredTerms]:
+        """The terms that occur in each text."""
         if glossary and config.sample:
             raise ValueError(
                 "sample is true, and there is a glossary: terms are found by a beam search; leave one of the two out"
             )
         found = []
         for part in parts:
-            part = unicodedata.normalize("NFC", part)  # in which matches have their places
+            part = unicodedata.normalize("NFC", part)  # the form in which matches have their positions
             matches = glossary.matches(part)
             terms = [self.term(match.target, fixed=match.source == match.target) for match in matches]
-            found.append(Wanted(matches, terms, [self._span(part, match) for match in matches]))
+            found.append(RequiredTerms(matches, terms, [self._span(part, match) for match in matches]))
         return found
 
     def _span(self, part: str, match: Match) -> tuple[int, int]:
@@ -70,62 +70,66 @@ class Spelling:
         return start, max(start + 1, end)
 
     def missing(self, terms: Sequence[Term], tokens: Sequence[int]) -> Counter[Term]:
-        """The terms that these tokens do not say."""
-        return Automaton(terms, self.letters, self.vocabulary.marks.before).missing(tokens) if terms else Counter()
+        """The terms that a translation lacks."""
+        return (
+            Automaton(terms, self.letters, self.vocabulary.marks.before).missing_terms(tokens) if terms else Counter()
+        )
 
-    def used(self, wanted: Wanted, tokens: Sequence[int]) -> list[TermUse]:
-        """What became of the terms of a text, when these tokens were said."""
-        missing, uses = self.missing(wanted.terms, tokens), []
-        for match, term in reversed(list(zip(wanted.matches, wanted.terms, strict=True))):
+    def uses(self, required: RequiredTerms, tokens: Sequence[int]) -> list[TermUse]:
+        """Which terms a translation contains; of a term that it has too seldom, the last ones are missing."""
+        missing, uses = self.missing(required.terms, tokens), []
+        for match, term in reversed(list(zip(required.matches, required.terms, strict=True))):
             uses.append(TermUse(match.source, match.target, met=not missing[term]))
             missing[term] -= missing[term] > 0
         return uses[::-1]
 
     def term(self, text: str, fixed: bool = False) -> Term:
-        """The ways to write a term; one that is not fixed may have a capital at the beginning of a sentence."""
-        if (text, fixed) not in self._known:
+        """All tokenizations of a term; unless `fixed`, also capitalized at the beginning of a sentence."""
+        if (text, fixed) not in self._cache:
             ways = list(dict.fromkeys(self._ways(text)))
-            free = [len(way.tokens) for way in ways if not (way.apart or way.first)]
+            free = [len(way.tokens) for way in ways if not (way.inside or way.initial)]
             if not free:
                 shown = self.vocabulary.decode(self.vocabulary.encode([text])[0])
                 raise ValueError(
                     f"the term {text!r} cannot be written with the subwords of this model, which make {shown!r} of it: leave it out of "
                     "the glossary, or write it with other characters"
                 )
-            if min(free) >= self.most:
+            if min(free) >= self.max_target:
                 raise ValueError(
-                    f"the term {text!r} has {min(free)} subwords, and this model says no more than {self.most} in all: leave it out of the "
-                    "glossary, or shorten it"
+                    f"the term {text!r} has {min(free)} subwords, and this model says no more than {self.max_target} in all: leave it "
+                    "out of the glossary, or shorten it"
                 )
             capital = text[0].upper() + text[1:]
             if not fixed and capital != text:
-                ways += [way._replace(first=True) for way in dict.fromkeys(self._ways(capital)) if not way.apart]
-            if len(self._known) >= REMEMBERED:  # terms come from whoever asks
-                self._known.clear()
-            self._known[text, fixed] = tuple(ways)
-        return self._known[text, fixed]
+                ways += [way._replace(initial=True) for way in dict.fromkeys(self._ways(capital)) if not way.inside]
+            if len(self._cache) >= MAX_CACHED:  # requests bring terms of their own: the cache must not grow for ever
+                self._cache.clear()
+            self._cache[text, fixed] = tuple(ways)
+        return self._cache[text, fixed]
 
-    def _ways(self, text: str) -> Iterator[Way]:
-        """The tokens of a term after this and that, where they are the term and nothing else."""
+    def _ways(self, text: str) -> Iterator[Variant]:
+        """The tokens of a term in different contexts, where they decode to exactly the term."""
         encode, decode, marks = self.vocabulary.encode, self.vocabulary.decode, self.vocabulary.marks
         banned = {marks.unknown, marks.last, marks.pad, *marks.never}
-        for before in BEFORE:
+        for before in CONTEXTS:
             start, whole = encode([before.strip(), before + text])
             own = tuple(whole[len(start) :])
             if not own or whole[: len(start)] != start or banned & {*own} or decode(own).strip() != text:
                 continue
-            joins = not self.vocabulary.pieces(own)[0].startswith("▁") and kind(text[0]) in ("word", "hangul")
-            yield Way(own, apart=joins and before != "", first=joins and before == "", whole=kind(text[-1]) == "word")
+            joins = not self.vocabulary.pieces(own)[0].startswith("▁") and char_class(text[0]) in ("word", "hangul")
+            yield Variant(
+                own, inside=joins and before != "", initial=joins and before == "", whole=char_class(text[-1]) == "word"
+            )
 
 
-def with_lost_terms(translation: Translation, glossary: Glossary) -> Translation:
-    """A text that was cut into parts through a term: the term is missing, and told as that."""
+def add_split_terms(translation: Translation, glossary: Glossary) -> Translation:
+    """Report as missing the terms that splitting a text into parts has cut through."""
     if len(translation.parts) < 2 or not glossary:
         return translation
-    there = Counter((match.source, match.target) for match in glossary.matches(translation.source))
-    there -= Counter((term.source, term.target) for term in translation.terms)
-    lost = [TermUse(*both, met=False) for both in there.elements()]
-    return dataclasses.replace(translation, terms=[*translation.terms, *lost]) if lost else translation
+    matched = Counter((match.source, match.target) for match in glossary.matches(translation.source))
+    matched -= Counter((term.source, term.target) for term in translation.terms)
+    split = [TermUse(source, target, met=False) for source, target in matched.elements()]
+    return dataclasses.replace(translation, terms=[*translation.terms, *split]) if split else translation
 
 
 def _byte(piece: str) -> int | None:
@@ -134,14 +138,14 @@ def _byte(piece: str) -> int | None:
 
 
 def _begins(piece: str) -> bool:
-    """Whether it would lengthen a word of letters; Hangul would not, since particles follow words."""
+    """Whether it would lengthen the word before it; Hangul would not, since particles follow words."""
     if (byte := _byte(piece)) is not None:
-        return kind(chr(byte)) == "word" if byte < 128 else False
-    return bool(piece) and kind(piece[0]) == "word" and not piece.startswith("▁")
+        return char_class(chr(byte)) == "word" if byte < 128 else False
+    return bool(piece) and char_class(piece[0]) == "word" and not piece.startswith("▁")
 
 
 def _ends(piece: str) -> bool:
-    """Whether no word follows it at once: after letters, and what closes; bytes beyond ASCII are parts of letters."""
+    """Whether no word can follow without a space: after letters and closing marks; bytes beyond ASCII are parts of letters."""
     if (byte := _byte(piece)) is not None:
         return byte >= 128 or _ends(chr(byte))
-    return bool(piece) and (kind(piece[-1]) in ("word", "hangul") or piece[-1] in CLOSING)
+    return bool(piece) and (char_class(piece[-1]) in ("word", "hangul") or piece[-1] in CLOSING)

@@ -1,7 +1,6 @@
-"""Text in, text out: a model with its subwords and its search."""
+"""Text in, translation out: models with their vocabularies and a search."""
 
 import dataclasses
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,28 +9,32 @@ import torch
 from torch import nn
 
 from heed import config as settings
-from heed.data.batching import by_length, collate, pad
+from heed.data.batching import by_length
 from heed.decoding.config import DecodingConfig
-from heed.decoding.ensemble import Ensemble
 from heed.decoding.steps import Hypothesis
 from heed.lab.attention import Look
 from heed.models.package import Package
 from heed.products.product import Product
-from heed.products.translator import attention_trace, lazy_scores
-from heed.products.translator.alignment import first_words
+from heed.products.translator import attention_trace, forward_trace
+from heed.products.translator.alignment import Links, first_words
+from heed.products.translator.engines import ctranslate2
 from heed.products.translator.engines.cuda import CudaEngine
-from heed.products.translator.engines.engine import ENGINES, Engine, TorchEngine, searched
-from heed.products.translator.results import Candidate, Score, TermUse, Translation, joined
+from heed.products.translator.engines.engine import ENGINES, Engine, TorchEngine
+from heed.products.translator.forward_trace import Choice, Query
+from heed.products.translator.lazy_scores import Scores, token_scores
+from heed.products.translator.model_bundle import Hypotheses, IdPair, ModelBundle, Sentences
+from heed.products.translator.results import Candidate, Score, TermUse, Translation, join_parts
 from heed.products.translator.split import cut, split
-from heed.products.translator.term_tokens import Spelling, Wanted, with_lost_terms
-from heed.text.glossary import Glossary, merged
-from heed.vocabularies.vocabulary import Pair, SpecialTokens
+from heed.products.translator.term_search import TermSearch
+from heed.products.translator.term_tokens import RequiredTerms, TermEncoder, add_split_terms
+from heed.text.glossary import Glossary, as_glossary
+from heed.vocabularies.vocabulary import Pair
 
 
 class Translator(Product):
-    """One model, or several as one, ready to be given text."""
+    """Translates text with one model, or with several as an ensemble."""
 
-    noun, verbs = "a translator", ("translate", "evaluate", "score", "look", "serve", "distill")
+    noun, verbs = "a translator", ("translate", "evaluate", "score", "look")
 
     def __init__(
         self,
@@ -43,20 +46,17 @@ class Translator(Product):
         facts: dict[str, Any] | None = None,
         shortlist: str | None = None,
     ):
-        self.models = list(models)
-        self.model = self.models[0]
-        self.search = self.model if len(self.models) == 1 else Ensemble(self.models)
-        self.engines: list[Engine] = [TorchEngine(self)]  # asked in this order; the last takes every search
+        self.bundle = ModelBundle(list(models), subwords, shortlist)
+        self.models, self.model = self.bundle.models, self.bundle.model
         self.source, self.target = subwords
-        self.marks = self.source.marks, self.target.marks
-        self.decoding = decoding or DecodingConfig()
-        self.most = min(model.config.max_length for model in self.models)
-        self.longest = self.most - 1  # of what is said: the end mark needs a place too
-        self.max_source = min(max_source or self.most, self.most)
-        self.facts, self.shortlist = facts or {}, shortlist
-        self.spelling = Spelling(subwords, self.model.config.vocab_size, self.longest)
+        self.marks, self.shortlist = self.bundle.marks, shortlist
+        self.decoding, self.facts = decoding or DecodingConfig(), facts or {}
+        self.max_length = self.bundle.max_length
+        self.max_source = min(max_source or self.max_length, self.max_length)
+        self.term_encoder = TermEncoder(subwords, self.model.config.vocab_size, self.bundle.max_target)
         last = attention_trace.AlignmentRows(self.model.config.decoder_layers - 1, after=False)
         self.alignment_rows = attention_trace.AlignmentRows(**self.facts.get("alignment", last._asdict()))
+        self.engines: list[Engine] = [TorchEngine(self.bundle)]  # asked in this order; the last takes every search
 
     @classmethod
     def open(cls, packages: Sequence[Package], names: Sequence[str], *, engine: str = "auto") -> Any:
@@ -83,28 +83,27 @@ class Translator(Product):
 
     @property
     def device(self) -> torch.device:
-        return next(self.model.parameters()).device
+        return self.bundle.device
 
     def use(self, engine: str, kind: str | None = None) -> None:
-        """Who searches: "torch" is Heed's own search; "ctranslate2", for one model on the CPU, is faster and rounds weights.
+        """Choose the search engine: "torch" is the reference; "ctranslate2", for one model on the CPU, is faster and rounds weights.
 
-        "auto" is CTranslate2 where it can be used. What an engine cannot do Heed's own search does all the same.
-        `kind` is how CTranslate2 keeps weights: "int8" unless said, where the CPU has that, or "float32".
+        "auto" is CTranslate2 where it can be used. Searches that an engine does not support still run on torch. `kind` is
+        CTranslate2's number format: "int8" by default, where the CPU supports it, or "float32".
         """
-        from heed.products.translator.engines import ctranslate2 as other
-
         if engine not in ENGINES:
             raise ValueError(f"engine is {engine!r}; it is {', '.join(ENGINES[:-1])} or {ENGINES[-1]}")
-        self.engines = [TorchEngine(self)] if engine == "torch" else [CudaEngine(self), TorchEngine(self)]
-        reason = other.unfit(self)
+        reference = TorchEngine(self.bundle)
+        self.engines = [reference] if engine == "torch" else [CudaEngine(self.bundle), reference]
+        reason = ctranslate2.unsupported(self.bundle)
         if engine == "ctranslate2" and reason:
             raise ValueError(f"engine is 'ctranslate2', but {reason}; use auto or torch")
         if engine != "torch" and not reason:
-            self.engines.insert(0, other.CTranslate2(self, kind, required=engine == "ctranslate2"))
+            self.engines.insert(0, ctranslate2.CTranslate2(self.bundle, kind, required=engine == "ctranslate2"))
 
     def engine(self, **decoding: Any) -> str:
-        """The name of the engine that does such a search."""
-        return next(e for e in self.engines if e.takes(self._chosen(decoding), [])).name
+        """The name of the engine that runs a search with these settings."""
+        return next(engine for engine in self.engines if engine.takes(self._config(decoding), [])).name
 
     def translate(
         self,
@@ -117,27 +116,28 @@ class Translator(Product):
         keep: Sequence[str] = (),
         **decoding: Any,
     ) -> Any:
-        """Translations of texts, in their order; of one text, one translation.
+        """The translations of texts, in their order; for a single text, one translation.
 
-        `decoding` are settings of DecodingConfig (beam, nbest, length_penalty, sample, ...). `prefix` is what a
-        translation must begin with. A text of more subwords than the model allows is translated in parts, cut with
-        too_long="cut" (`source` is what was read), or refused with too_long="refuse". Where a term of `glossary` stands in a
-        text its translation says what it is to become, and what is in `keep` stays (docs/glossary.md); `terms` tells.
+        `decoding` are settings of DecodingConfig (beam, nbest, length_penalty, sample, ...). `prefix` is what a translation
+        must begin with. A text with more subwords than the model allows is translated in parts, cut with too_long="cut"
+        (`source` is what was read), or refused with too_long="refuse". Terms of `glossary` that occur in a text are
+        translated as it says, and those in `keep` stay (docs/glossary.md); `terms` of a translation lists them.
         """
         if isinstance(texts, str):
             options = {"prefix": prefix, "too_long": too_long, "batch_tokens": batch_tokens}
             return self.translate([texts], glossary=glossary, keep=keep, **options, **decoding)[0]
-        chosen, known = self._chosen(decoding), merged(glossary, keep)
-        parts, owner = self._parts(texts, too_long)
-        forced = self._forced(prefix, texts, owner)
-        ids, wanted = self.source.encode(parts), self.spelling.wanted(parts, known, chosen)
-        found = self.search_ids(ids, chosen, forced, batch_tokens, wanted)
+        config, terms = self._config(decoding), as_glossary(glossary, keep)
+        parts, owners = self._split(texts, too_long)
+        prefixes = self._encode_prefixes(prefix, texts, owners)
+        ids, required = self.source.encode(parts), self.term_encoder.required(parts, terms, config)
+        found = self.search_ids(ids, config, prefixes, batch_tokens, required)
+        scores = token_scores(self.bundle, ids, found, batch_tokens)
         results: list[list[Translation]] = [[] for _ in texts]
-        scores = lazy_scores.scores(self, ids, found, batch_tokens)
-        for i, own, *each in zip(owner, wanted, parts, ids, found, scores, strict=True):
-            results[i].append(self._translation(*each, self.spelling.used(own, each[2][0].tokens)))
-        both = [(self.source.clean(text), own) for text, own in zip(texts, results, strict=True)]
-        return [with_lost_terms(joined(text, own, chosen.nbest, self), known) for text, own in both]
+        for owner, own_terms, *part in zip(owners, required, parts, ids, found, scores, strict=True):
+            results[owner].append(self._translation(*part, self.term_encoder.uses(own_terms, part[2][0].tokens)))
+        cleaned = [self.source.clean(text) for text in texts]
+        whole = [join_parts(*both, config.nbest, self) for both in zip(cleaned, results, strict=True)]
+        return [add_split_terms(translation, terms) for translation in whole]
 
     def score(self, sources: Sequence[str], targets: Sequence[str], batch_tokens: int = 4096) -> list[Score]:
         """How likely each target is, given its source."""
@@ -145,119 +145,117 @@ class Translator(Product):
         ids = self.encode_pairs(sources, targets)
         results: list[Any] = [None] * len(ids)
         for rows in by_length([len(s) + len(t) for s, t in ids], batch_tokens):
-            for row, parts in zip(rows, self.forced_scores([ids[row] for row in rows]), strict=True):
+            for row, scores in zip(rows, self.bundle.token_logprobs([ids[row] for row in rows]), strict=True):
                 tokens = self.target.pieces([*self.marks[1].before, *ids[row][1], self.marks[1].last])
-                results[row] = Score(sources[row], targets[row], sum(parts), tokens, parts)
+                results[row] = Score(sources[row], targets[row], sum(scores), tokens, scores)
         return results
 
-    def align(self, translations: Sequence[Translation], batch_tokens: int = 4096) -> list[list[tuple[int, int]]]:
+    def align(self, translations: Sequence[Translation], batch_tokens: int = 4096) -> list[Links]:
         """Word alignments of translations, as (source word, target word)."""
         whole = [t.parts or [t] for t in translations]
         flat = [part for parts in whole for part in parts]
         found = iter(self.align_pairs([p.source for p in flat], [p.text for p in flat], batch_tokens))
         results = []
         for translation, parts in zip(translations, whole, strict=True):
-            links, target, lead = [], 0, self.source.lead(translation.source)
-            starts = first_words(translation.source, [part.source[len(lead) :] for part in parts])
+            links, target, tag = [], 0, self.source.language_tag(translation.source)
+            starts = first_words(translation.source, [part.source[len(tag) :] for part in parts])
             for part, source in zip(parts, starts, strict=True):
-                before = len(lead.split())  # a tag is a word of each part, but of the whole text once
+                before = len(tag.split())  # a tag is a word of each part, but occurs in the whole text once
                 links += [(i if i < before else i - before + source, j + target) for i, j in next(found)]
                 target += len(part.text.split())
             results.append(links)
         return results
 
-    def align_pairs(
-        self, sources: Sequence[str], targets: Sequence[str], batch_tokens: int = 4096
-    ) -> list[list[tuple[int, int]]]:
+    def align_pairs(self, sources: Sequence[str], targets: Sequence[str], batch_tokens: int = 4096) -> list[Links]:
         """Word alignments of texts with given translations."""
         ids = self.encode_pairs(sources, targets)
-        results: list[list[tuple[int, int]]] = [[] for _ in ids]
-        spoken = [i for i, (source, target) in enumerate(ids) if source and target]
-        for rows in by_length([len(ids[i][0]) + len(ids[i][1]) for i in spoken], batch_tokens):
-            own = [ids[spoken[row]] for row in rows]
-            found = attention_trace.aligned(self.model, own, (self.source, self.target), self.alignment_rows)
+        results: list[Links] = [[] for _ in ids]
+        nonempty = [i for i, (source, target) in enumerate(ids) if source and target]
+        for rows in by_length([len(ids[i][0]) + len(ids[i][1]) for i in nonempty], batch_tokens):
+            batch = [ids[nonempty[row]] for row in rows]
+            found = attention_trace.align_batch(self.model, batch, self.bundle.subwords, self.alignment_rows)
             for row, links in zip(rows, found, strict=True):
-                results[spoken[row]] = links
+                results[nonempty[row]] = links
         return results
 
     def attentions(self, source: str, target: str) -> dict[str, np.ndarray]:
-        """Every attention of the (first) model while it reads `source` and writes `target`."""
-        return attention_trace.stacked(self.model, self.encode_pairs([source], [target])[0], self.marks)[0]
+        """All attention weights of the (first) model for a source and a given target."""
+        return attention_trace.trace_pair(self.model, self.encode_pairs([source], [target])[0], self.marks).maps
 
     def attentions_of(self, translation: Translation) -> dict[str, np.ndarray]:
-        """Every attention of the (first) model while it wrote a translation: a row for each of its tokens."""
+        """All attention weights of the (first) model for a translation: one row for each of its tokens."""
         if translation.parts:
             raise ValueError(
                 f"the text was translated in {len(translation.parts)} parts: ask each of them for its attentions"
             )
-        rows, (said, marks) = len(translation.ids), self.stripped(translation.ids)
-        maps = attention_trace.stacked(self.model, (self.source.encode([translation.source])[0], said), marks)[0]
+        rows, (ids, marks) = len(translation.ids), self.bundle.strip(translation.ids)
+        maps = attention_trace.trace_pair(self.model, (self.source.encode([translation.source])[0], ids), marks).maps
         return maps | {"decoder": maps["decoder"][:, :, :rows, :rows], "cross": maps["cross"][:, :, :rows]}
 
     def look(self, text: str, target: str | None = None, name: str = "", **decoding: Any) -> Look:
-        """All there is to see of a translation: attentions, likely words, the search, the alignment."""
-        return attention_trace.look(self, text, target, self._chosen(decoding), name)
+        """Everything about one translation: attentions, likely tokens, the search, the alignment."""
+        return attention_trace.look(self.bundle, self.alignment_rows, text, target, self._config(decoding), name)
 
-    def encode_pairs(self, sources: Sequence[str], targets: Sequence[str]) -> list[attention_trace.Ids]:
-        """Texts with given translations as ids; what the model has no place for is refused."""
-        if len(sources) != len(targets):
-            raise ValueError(f"{len(sources):,} sources and {len(targets):,} targets: they go in pairs")
-        ids = self.source.encode(sources), self.target.encode(targets)
-        for name, side in zip(("source", "target"), ids, strict=True):
-            self._refuse_without_place(name, side)
-        return list(zip(*ids, strict=True))
+    def trace(
+        self,
+        text: str,
+        translation: str | None = None,
+        *,
+        beam: int | None = None,
+        query: Query | None = None,
+        choice: Choice | None = None,
+    ) -> dict[str, Any]:
+        """The (first) model's forward pass over a text and its translation, its own or a given one, as numbers."""
+        config = dataclasses.replace(self.decoding, beam=beam or self.decoding.beam)
+        return forward_trace.trace(self.bundle, text, translation, config, query, choice)
 
-    def _refuse_without_place(self, name: str, ids: Sequence[list[int]]) -> None:
-        marks = len(self.marks[name != "source"].before) + 1
-        for number, own in enumerate(ids, 1):
-            if len(own) + marks > self.most:
-                raise ValueError(f"{name} {number} has {len(own)} subwords; the model allows {self.most - marks}")
+    def encode_pairs(self, sources: Sequence[str], targets: Sequence[str]) -> list[IdPair]:
+        """Texts with given translations as ids; those longer than the model allows are refused."""
+        return self.bundle.encode_pairs(sources, targets)
 
-    def stripped(self, ids: list[int]) -> tuple[list[int], tuple[SpecialTokens, SpecialTokens]]:
-        """What was said without its marks, and the marks that it had: it may have begun without any."""
-        source, target = self.marks
-        if tuple(ids[: len(target.before)]) != target.before:
-            target = target._replace(before=())
-        return [i for i in ids[len(target.before) :] if i != target.last], (source, target)
+    def search_ids(
+        self,
+        ids: Sentences,
+        config: DecodingConfig,
+        prefixes: Sentences,
+        batch_tokens: int = 4096,
+        required: Sequence[RequiredTerms] = (),
+    ) -> Hypotheses:
+        """The best hypotheses for each source, each beginning with its prefix and containing its required terms."""
+        engine = next(engine for engine in self.engines if engine.takes(config, prefixes))
+        found = engine.search(ids, config, prefixes, batch_tokens)
+        terms = TermSearch(self.bundle, self.term_encoder, self.alignment_rows)
+        return terms.complete(found, ids, config, prefixes, required, batch_tokens)
 
-    def source_pieces(self, ids: list[int]) -> list[str]:
-        """A source as the model reads it, its marks included."""
-        return self.source.pieces([*self.marks[0].before, *ids, self.marks[0].last])
+    def parts(self, text: str) -> list[str]:
+        """A text split into parts of the length that the model allows."""
+        return self._split([text], "split")[0]
 
-    def start(self, sources: Sequence[list[int]]) -> Any:
-        """The state of a search that has read these and said nothing."""
-        tokens, valid = pad(sources, self.marks[0])
-        return self.search.start(torch.from_numpy(tokens).to(self.device), torch.from_numpy(valid).to(self.device))
-
-    def _chosen(self, changes: dict[str, Any]) -> DecodingConfig:
+    def _config(self, changes: dict[str, Any]) -> DecodingConfig:
         return settings.read(DecodingConfig, {**dataclasses.asdict(self.decoding), **changes})
 
-    def _parts(self, texts: Sequence[str], too_long: str) -> tuple[list[str], list[int]]:
-        """Texts cut into what the model allows, and which text each part is of. Empty texts have no parts."""
+    def _split(self, texts: Sequence[str], too_long: str) -> tuple[list[str], list[int]]:
+        """Texts in parts that the model allows, and which text each part belongs to. Empty texts have no parts."""
         if too_long not in ("split", "cut", "refuse"):
             raise ValueError(f"too_long is {too_long!r}; it is 'split', 'cut' or 'refuse'")
         if too_long == "refuse":
             advice = "shorten it, or let it be translated in parts (too_long='split', --too-long split)"
             self._refuse_long(texts, advice)
-        parts, owner = [], []
+        parts, owners = [], []
         for i, text in enumerate(texts):
             text = self.source.clean(text)
-            lead = self.source.lead(text)  # before each part, since none is translated without it
+            tag = self.source.language_tag(text)  # every part needs it
 
-            def size(part: str, lead: str = lead) -> int:
-                return self._size(lead + part)
+            def size(part: str, tag: str = tag) -> int:
+                return self._size(tag + part)
 
-            text = text[len(lead) :]
+            text = text[len(tag) :]
             if too_long == "cut":
                 text = cut(text, size, self.max_source)
-            own = [lead + part for part in split(text, size, self.max_source)] if text.strip() else []
+            own = [tag + part for part in split(text, size, self.max_source)] if text.strip() else []
             parts += own
-            owner += [i] * len(own)
-        return parts, owner
-
-    def parts(self, text: str) -> list[str]:
-        """A text cut into what the model allows."""
-        return self._parts([text], "split")[0]
+            owners += [i] * len(own)
+        return parts, owners
 
     def _size(self, text: str) -> int:
         return len(self.marks[0].before) + len(self.source.encode([text])[0]) + 1
@@ -269,53 +267,29 @@ class Translator(Product):
                     f"text {number} has {size} subwords, and the model was made for {self.max_source}: {advice}"
                 )
 
-    def _forced(self, prefix, texts: Sequence[str], owner: Sequence[int]) -> list[list[int]]:
-        """The tokens that each part must begin with: of a text's first part, its prefix."""
+    def _encode_prefixes(
+        self, prefix: str | Sequence[str] | None, texts: Sequence[str], owners: list[int]
+    ) -> Sentences:
+        """The tokens that each part must begin with: the prefix of its text for the first part, none for the others."""
         if prefix is None:
-            return [[] for _ in owner]
+            return [[] for _ in owners]
         each = [prefix] * len(texts) if isinstance(prefix, str) else list(prefix)
         if len(each) != len(texts):
             raise ValueError(f"{len(each):,} prefixes for {len(texts):,} texts: give one for each, or one for all")
-        tokens = self.target.encode(each)
-        self._refuse_without_place("prefix", tokens)
-        return [tokens[i] if place == 0 or owner[place - 1] != i else [] for place, i in enumerate(owner)]
-
-    def search_ids(
-        self,
-        ids: list[list[int]],
-        config: DecodingConfig,
-        forced: list[list[int]],
-        batch_tokens: int = 4096,
-        wanted: Sequence[Wanted] = (),
-    ) -> list[list[Hypothesis]]:
-        """The best that a search finds for each source, each beginning with what is forced and saying its terms."""
-        return searched(self, ids, config, forced, batch_tokens, wanted)
-
-    @torch.inference_mode()
-    def forced_scores(self, ids: list[attention_trace.Ids]) -> list[list[float]]:
-        """The log probability of each token of given targets, their marks included."""
-        batch = collate([s for s, _ in ids], [t for _, t in ids], self.marks).to(self.device)
-        each = [model(batch.source, batch.target, batch.valid).log_softmax(dim=-1) for model in self.models]
-        logp = (torch.stack(each).logsumexp(dim=0) - math.log(len(each))).flatten(0, 1)[batch.places]
-        scores = logp.gather(1, batch.expected[:, None])[:, 0].cpu()
-        return [part.tolist() for part in scores.split([len(self.marks[1].before) + len(t) + 1 for _, t in ids])]
+        ids = self.target.encode(each)
+        self.bundle.check_lengths("prefix", ids, self.marks[1])
+        return [ids[i] if part == 0 or owners[part - 1] != i else [] for part, i in enumerate(owners)]
 
     def _text(self, tokens: list[int]) -> str:
         """One line: a vocabulary with bytes can spell a line break."""
         return " ".join(self.target.decode(tokens).split())
 
     def _translation(
-        self,
-        part: str,
-        source: list[int],
-        hypotheses: list[Hypothesis],
-        scores: list[lazy_scores.Scores],
-        terms: list[TermUse],
+        self, part: str, source: list[int], found: list[Hypothesis], scores: list[Scores], terms: list[TermUse]
     ) -> Translation:
         nbest = [
             Candidate(self._text(h.tokens), h.score, self.target.pieces(h.tokens), own)
-            for h, own in zip(hypotheses, scores, strict=True)
+            for h, own in zip(found, scores, strict=True)
         ]
-        best, ids = nbest[0], hypotheses[0].tokens
-        pieces = self.source_pieces(source)
+        best, ids, pieces = nbest[0], found[0].tokens, self.bundle.source_pieces(source)
         return Translation(part, best.text, best.score, best.tokens, ids, pieces, nbest, [], self, terms)

@@ -10,7 +10,7 @@ from heed.decoding.ranking import PENALTIES
 from heed.decoding.steps import Hypothesis
 from heed.products.translator import attention_trace, lazy_scores
 from heed.products.translator.alignment import words_of
-from heed.products.translator.term_tokens import Wanted
+from heed.products.translator.term_tokens import RequiredTerms
 from heed.products.translator.translator import Translator
 from heed.text.glossary import Glossary
 
@@ -47,7 +47,7 @@ def alternatives(
     probs = _next_token_probs(translator, source, prefix_ids)
     starts = [[*prefix_ids, token] for token in _first_tokens(translator, probs, prefix_ids, CANDIDATES * count)]
     found: dict[str, Alternative] = {}
-    wanted = translator.spelling.wanted([text], terms, translator.decoding)[0]
+    wanted = translator.term_encoder.required([text], terms, translator.decoding)[0]
     for hypothesis, scores in _decode(translator, source, starts, wanted):
         sentence = " ".join(translator.target.decode(hypothesis.tokens).split())
         new_words = sentence.split()
@@ -81,7 +81,7 @@ def _current(
 ) -> Alternative:
     """The word of the translation itself, with its sentence; both are given as they are shown."""
     marks = len(translator.marks[1].before)
-    scores = translator.forced_scores([(source, target)])[0][marks:]
+    scores = translator.bundle.token_logprobs([(source, target)])[0][marks:]
     numbers = words_of(translator.target.pieces(target))
     word_scores = [score for score, number in zip(scores, numbers, strict=False) if number == word]
     config = translator.decoding
@@ -91,7 +91,7 @@ def _current(
 
 def _next_token_probs(translator: Translator, source: list[int], prefix: list[int]) -> Tensor:
     marks = translator.marks
-    logp = attention_trace.stacked(translator.model, (source, prefix), marks).logp
+    logp = attention_trace.trace_pair(translator.model, (source, prefix), marks).logp
     return logp[len(marks[1].before) + len(prefix)].exp()
 
 
@@ -106,7 +106,7 @@ def _first_tokens(translator: Translator, probs: Tensor, prefix: list[int], coun
 
 
 def _decode(
-    translator: Translator, source: list[int], starts: list[list[int]], wanted: Wanted
+    translator: Translator, source: list[int], starts: list[list[int]], wanted: RequiredTerms
 ) -> list[tuple[Hypothesis, list[float]]]:
     """The best hypothesis for each beginning, with the log-probability of each token; without special tokens before it."""
     if not starts:
@@ -114,8 +114,8 @@ def _decode(
     beam = min(2, translator.decoding.beam)
     config = dataclasses.replace(translator.decoding, nbest=1, beam=beam, sample=False, renormalize=False)
     sources = [source] * len(starts)
-    found = translator.search_ids(sources, config, starts, wanted=[wanted] * len(starts))
-    scores = lazy_scores.scores(translator, sources, found, 4096)
+    found = translator.search_ids(sources, config, starts, required=[wanted] * len(starts))
+    scores = lazy_scores.token_scores(translator.bundle, sources, found, 4096)
     before = translator.marks[1].before
     decoded = []
     for (best, *_), (score, *_) in zip(found, scores, strict=True):

@@ -11,7 +11,7 @@ from functools import cache, lru_cache
 from typing import NamedTuple
 
 from heed.service.http.profiles import WORDS
-from heed.text.languages import SCRIPTS, base, script, scripts
+from heed.text.languages import SCRIPTS, base_code, script, scripts
 
 MAX_CHARACTERS = 600  # more make no difference, and the client waits
 TEMPERATURE = 2.0  # the letters of a word are not independent evidence: their log-probabilities are divided by this
@@ -38,9 +38,9 @@ def detect(text: str, served: Iterable[str]) -> list[Detection]:
     for char, times in Counter("".join(words)).items():
         script_counts[script(char)] += times
     latin_words = Counter(word for word in words if script(word[0]) == "latin")
-    served_bases = {base(code) for code in served}
+    served_bases = {base_code(code) for code in served}
     others = [code for code in {**WORDS, **SCRIPTS} if code not in served_bases]
-    scores = {code: _score(base(code), latin_words, script_counts) for code in [*served, *others]}
+    scores = {code: _score(base_code(code), latin_words, script_counts) for code in [*served, *others]}
     if not words:
         return [Detection(code, 1 / len(served)) for code in served]
     best = max(scores.values())

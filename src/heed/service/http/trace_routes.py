@@ -65,8 +65,6 @@ def add_routes(router: APIRouter, service: Service, ask_model: AskModel) -> None
 
         def trace(model: ServedModel) -> dict[str, Any]:
             model.check_inspectable(body.text, body.translation)
-            return forward_trace.walk(
-                model.translator, body.text, body.translation, beam=body.beam, query=query, choice=choice
-            )
+            return model.translator.trace(body.text, body.translation, beam=body.beam, query=query, choice=choice)
 
         return JSONResponse(await ask_model(service, request, body, trace))

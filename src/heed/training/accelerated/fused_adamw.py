@@ -1,6 +1,6 @@
-"""A step of AdamW by gradients that lie end to end, rounded: what torch's fused one does, without them in float32 first.
+"""AdamW as torch's fused one, but from concatenated, rounded gradients, without a float32 copy of them.
 
-The moments and the number of steps stay the optimizer's own, so checkpoints are the same.
+The moments and step counts stay in the optimizer, so checkpoints are the same.
 """
 
 from collections.abc import Sequence
@@ -13,55 +13,55 @@ from heed.kernels import multi_tensor
 
 
 def supports(optimizer: Optimizer, weights: Sequence[Tensor]) -> bool:
-    """Whether it is an AdamW of these weights and no more, of one group, that has made its first step."""
+    """Whether it is an AdamW of exactly these weights, in one group, that has made its first step."""
     if type(optimizer) is not AdamW or len(optimizer.param_groups) != 1:
         return False
     (group,) = optimizer.param_groups
     plain = not (group["amsgrad"] or group["maximize"] or isinstance(group["lr"], Tensor))
-    learned = {id(weight) for weight in group["params"] if weight.requires_grad}
+    trained = {id(weight) for weight in group["params"] if weight.requires_grad}
     return (
         plain
-        and learned == {id(weight) for weight in weights}
-        and all("exp_avg" in optimizer.state.get(own, ()) for own in weights)
+        and trained == {id(weight) for weight in weights}
+        and all("exp_avg" in optimizer.state.get(weight, ()) for weight in weights)
     )
 
 
-class Step:
-    """The first `number` weights have their gradients in the first of `found`, the others in the second."""
+class FusedAdamW:
+    """A step of AdamW. The gradients of the first `number` weights are the first tensor, the others the second."""
 
-    def __init__(self, optimizer: AdamW, weights: Sequence[Tensor], found: tuple[Tensor, Tensor], number: int):
+    def __init__(self, optimizer: AdamW, weights: Sequence[Tensor], gradients: tuple[Tensor, Tensor], number: int):
         self.optimizer, self.weights = optimizer, list(weights)
-        self.states = [optimizer.state[own] for own in weights]
+        self.states = [optimizer.state[weight] for weight in weights]
         self.moments = [[state[name] for state in self.states] for name in ("exp_avg", "exp_avg_sq")]
         self.slices = slice(number), slice(number, None)
         self.parts = [
             multi_tensor.Adam(
-                [own.detach() for own in weights[part]], *(moment[part] for moment in self.moments), slopes
+                [weight.detach() for weight in weights[part]], *(moment[part] for moment in self.moments), flat
             )
-            for part, slopes in zip(self.slices, found, strict=True)
+            for part, flat in zip(self.slices, gradients, strict=True)
         ]
         (group,) = optimizer.param_groups
-        self.broadcast = tuple(group["betas"])
-        self.betas = torch.tensor(self.broadcast, dtype=torch.float64, device=found[0].device)
+        self.betas = tuple(group["betas"])
+        self.beta_tensor = torch.tensor(self.betas, dtype=torch.float64, device=gradients[0].device)
 
     def current(self, optimizer: Optimizer) -> bool:
-        """Whether the moments are still those that it knows: a checkpoint brings others."""
-        if self.optimizer is not optimizer or tuple(optimizer.param_groups[0]["betas"]) != self.broadcast:
+        """Whether the optimizer still has the same state tensors: loading a checkpoint replaces them."""
+        if self.optimizer is not optimizer or tuple(optimizer.param_groups[0]["betas"]) != self.betas:
             return False
         return all(
-            optimizer.state[own] is state and state["exp_avg"] is first and state["exp_avg_sq"] is second
-            for own, state, first, second in zip(self.weights, self.states, *self.moments, strict=True)
+            optimizer.state[weight] is state and state["exp_avg"] is first and state["exp_avg_sq"] is second
+            for weight, state, first, second in zip(self.weights, self.states, *self.moments, strict=True)
         )
 
     def __call__(self, squares: Tensor, count: int | Tensor, clip: float) -> Tensor:
-        """By gradients that are sums over `count`, of which no more than `clip` (0: as they are); how large their mean was."""
+        """Step by gradients that are sums over `count`, clipped to a norm of `clip` (0: not); the norm of the mean."""
         (group,) = self.optimizer.param_groups
-        size = squares.sqrt() / count
-        factor = (clip / (size + 1e-6)).clamp(max=1) / count if clip else torch.ones_like(size) / count
+        norm = squares.sqrt() / count
+        factor = (clip / (norm + 1e-6)).clamp(max=1) / count if clip else torch.ones_like(norm) / count
         steps = [state["step"] for state in self.states]
         torch._foreach_add_(steps, 1)
-        there = (1 - self.betas ** torch.stack(steps).to(self.betas)[:, None]).float()  # of each weight's moments
-        rest = {"decay": float(group["weight_decay"]), "betas": group["betas"], "eps": group["eps"]}
-        for part, own in zip(self.parts, self.slices, strict=True):
-            part(factor.float(), there[own], rate=float(group["lr"]), **rest)
-        return size
+        corrections = (1 - self.beta_tensor ** torch.stack(steps).to(self.beta_tensor)[:, None]).float()
+        options = {"decay": float(group["weight_decay"]), "betas": group["betas"], "eps": group["eps"]}
+        for part, rows in zip(self.parts, self.slices, strict=True):
+            part(factor.float(), corrections[rows], rate=float(group["lr"]), **options)
+        return norm

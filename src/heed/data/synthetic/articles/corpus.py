@@ -1,4 +1,4 @@
-"""Articles with summaries, drawn, split into train, valid and test, and written to files."""
+"""Articles with summaries: drawn at random, split into train, valid and test, and written to files."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -7,12 +7,12 @@ from random import Random
 from typing import NamedTuple
 from zlib import crc32
 
-from heed.data.synthetic.articles.telling import Facts, draw, tell
+from heed.data.synthetic.articles.realization import Facts, draw_facts, realize
 from heed.files import atomic_file
 
 SPLITS = ("train", "valid", "test")
-EDITION = 1  # a change of what is drawn or split changes it, so that no file of another edition is used
-PATIENCE = 100_000  # draws in a row without new facts, after which a split counts as spent
+EDITION = 1  # incremented when what is drawn or the split changes, so that no file of another edition is used
+MAX_MISSES = 100_000  # draws in a row without new facts, after which a split is exhausted
 
 
 class Article(NamedTuple):
@@ -34,34 +34,34 @@ def articles(split: str, count: int, seed: int = 0) -> Iterator[Article]:
     """`count` articles of a split ('train', 'valid', 'test'), drawn by `seed`, no two with the same facts."""
     if split not in SPLITS:
         raise ValueError(f"The articles have no split {split!r}; they have train, valid and test.")
-    return stream(split, count, seed)
+    return _stream(split, count, seed)
 
 
-def stream(split: str, count: int, seed: int) -> Iterator[Article]:
-    """The articles that `articles` promises."""
+def _stream(split: str, count: int, seed: int) -> Iterator[Article]:
+    """The generator behind `articles`, which checks its arguments at once."""
     rng, seen, misses = Random(seed), set(), 0
     while len(seen) < count:
-        facts = draw(rng)
+        facts = draw_facts(rng)
         misses += 1
         if split_of(facts) == split and facts not in seen:
             seen.add(facts)
             misses = 0
-            yield Article(*tell(rng, facts), facts)
-        if misses > PATIENCE:
+            yield Article(*realize(rng, facts), facts)
+        if misses > MAX_MISSES:
             raise ValueError(f"The articles ran out of {split} facts after {len(seen):,}; ask for fewer.")
 
 
 def write(folder: Path, *, train: int, valid: int = 500, test: int = 500, seed: int = 0) -> dict[str, Path]:
-    """Write train.article, train.summary, valid.article, ..., test.summary into `folder`, a line each."""
+    """Write train.article, train.summary, valid.article, ..., test.summary into `folder`, one article per line."""
     folder.mkdir(parents=True, exist_ok=True)
     paths: dict[str, Path] = {}
     for split, count in (("train", train), ("valid", valid), ("test", test)):
-        here = {f"{split}.{ending}": folder / f"{split}.{ending}" for ending in ("article", "summary")}
+        split_paths = {f"{split}.{ending}": folder / f"{split}.{ending}" for ending in ("article", "summary")}
         with ExitStack() as stack:
-            parts = [stack.enter_context(atomic_file(path)) for path in here.values()]
+            parts = [stack.enter_context(atomic_file(path)) for path in split_paths.values()]
             files = [stack.enter_context(part.open("w", encoding="utf-8")) for part in parts]
-            for made in articles(split, count, seed):
-                for file, line in zip(files, made[:2], strict=True):
+            for article in articles(split, count, seed):
+                for file, line in zip(files, article[:2], strict=True):
                     file.write(line + "\n")
-        paths |= here
+        paths |= split_paths
     return paths

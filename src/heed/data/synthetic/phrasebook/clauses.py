@@ -1,14 +1,14 @@
-"""What a sentence is before any word of either language, and the roles that its words will carry."""
+"""Abstract sentences, independent of the language, and the roles of their words."""
 
 from functools import cache
 from typing import NamedTuple
 
-from heed.data.synthetic.phrasebook.hangul import Stem
-from heed.data.synthetic.phrasebook.words import Adjective, Adverb, Noun, Person, Place, Verb
+from heed.data.synthetic.phrasebook.korean_inflection import Stem
+from heed.data.synthetic.phrasebook.parts_of_speech import Adjective, Adverb, Noun, Person, Place, Verb
 
 Words = tuple[tuple[str, int], ...]
 
-# A role is a bit. A slot of a clause has six of them; a second clause has its own, further up.
+# A role is a bit. A slot of a clause has six of them; those of a second clause are shifted by SECOND.
 HEAD, DETERMINER, QUALITY, COUNT, UNIT, CASE = 1, 2, 4, 8, 16, 32
 ACTION, TENSE, NOT, MOOD, LINK = 1, 2, 4, 8, 16
 SUBJECT, PREDICATE, OBJECT, PLACE, TIME, MANNER, COMPANION, RECEIVER, MEANS, REASON, VOCATIVE, SECOND = range(0, 72, 6)
@@ -24,7 +24,7 @@ SO_MUCH = Adverb(("많이",), ("so", "much"))
 
 
 class Phrase(NamedTuple):
-    """A thing spoken of: whose or which, of what quality, how many."""
+    """A noun with its owner or determiner, adjective and count."""
 
     noun: Noun
     owner: Person | None = None
@@ -33,7 +33,7 @@ class Phrase(NamedTuple):
 
 
 class Clause(NamedTuple):
-    """What is said of whom, before any word of either language; `asks` is the slot a question asks for."""
+    """An abstract clause; `asks` is the slot that a question asks for."""
 
     subject: Person | Phrase | Place | None
     verb: Verb | Adjective
@@ -53,7 +53,7 @@ class Clause(NamedTuple):
 
 
 class Sentence(NamedTuple):
-    """One clause or two, and how they are said: to whom, at which speech level, stated, asked or ordered."""
+    """One clause or two, with speech level, form (statement, question, order, lets), vocative and conjunction."""
 
     first: Clause
     level: str = "plain"
@@ -64,12 +64,12 @@ class Sentence(NamedTuple):
 
 
 @cache
-def paired(texts: tuple[str, ...], others: tuple[str, ...], slot: int) -> Words:
-    """Words with their roles: one each where the other language has as many words, else one for all."""
-    each = len(texts) == len(others)
-    return tuple((text, (1 << at if each else HEAD) << slot) for at, text in enumerate(texts))
+def with_roles(texts: tuple[str, ...], others: tuple[str, ...], slot: int) -> Words:
+    """Words with their roles: one role each if the other language has as many words, else one role for all."""
+    one_to_one = len(texts) == len(others)
+    return tuple((text, (1 << i if one_to_one else HEAD) << slot) for i, text in enumerate(texts))
 
 
 def moves(clause: Clause) -> bool:
-    """Whether the clause's place is where someone goes."""
+    """Whether the place of a clause is a destination."""
     return isinstance(clause.verb, Verb) and "moves" in clause.verb.traits

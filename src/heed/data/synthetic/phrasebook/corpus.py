@@ -1,4 +1,4 @@
-"""Pairs of the phrasebook, drawn, split into train, valid and test, and written to files."""
+"""Pairs of the phrasebook: drawn at random, split into train, valid and test, and written to files."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -10,78 +10,78 @@ from zlib import crc32
 
 from heed.data.synthetic.phrasebook import english, korean, lexicon
 from heed.data.synthetic.phrasebook.clauses import HEAD, SO_MUCH, VOCATIVE, Clause, Sentence
-from heed.data.synthetic.phrasebook.drawing import draw
 from heed.data.synthetic.phrasebook.lexicon import ME, YOU
+from heed.data.synthetic.phrasebook.sampling import draw
 from heed.files import atomic_file
 
 SPLITS = ("train", "valid", "test")
-EDITION = 1  # a change of what is drawn or split changes it, so that no file of another edition is used
-SALT = "heed 4 "  # chosen so that the lecture's sentence falls into test
-LONGEST = 18  # English words
-PATIENCE = 100_000  # draws in a row without a new sentence, after which a split counts as spent
+EDITION = 1  # incremented when what is drawn or the split changes, so that no file of another edition is used
+SALT = "heed 4 "  # chosen so that the sentence of the lecture is in test
+MAX_WORDS = 18  # of the English
+MAX_MISSES = 100_000  # draws in a row without a new sentence, after which a split is exhausted
 
 
 class Pair(NamedTuple):
-    """A Korean sentence, its English, and the sorted links (source word, target word)."""
+    """A Korean sentence, its English, and the sorted alignment (source word, target word)."""
 
     source: str
     target: str
     alignment: tuple[tuple[int, int], ...]
 
 
-def split_of(said: list[tuple[str, int]]) -> str:
-    """The split of a sentence, by its English words in whatever order."""
-    bag = " ".join(sorted([text for text, _ in said])).replace(",", "")
+def split_of(english_words: list[tuple[str, int]]) -> str:
+    """The split of a sentence, by its English words in any order."""
+    bag = " ".join(sorted([text for text, _ in english_words])).replace(",", "")
     bucket = crc32((SALT + bag).encode()) % 100
     return "train" if bucket < 90 else "valid" if bucket < 95 else "test"
 
 
-def pair(sentence: Sentence, said: list[tuple[str, int]]) -> Pair:
+def pair(sentence: Sentence, english_words: list[tuple[str, int]]) -> Pair:
     """A sentence as a pair, given its English words."""
     if sentence.vocative:
-        said = [(sentence.vocative.english[0] + ",", HEAD << VOCATIVE), *said]
-    source = korean.say(sentence)
-    roles = [(j, role) for j, (_, role) in enumerate(said)]
-    links = tuple([(i, j) for i, (_, mine) in enumerate(source) for j, yours in roles if mine & yours])
-    text = " ".join([text for text, _ in said]) + ("?" if sentence.form == "question" else ".")
+        english_words = [(sentence.vocative.english[0] + ",", HEAD << VOCATIVE), *english_words]
+    source = korean.realize(sentence)
+    roles = [(j, role) for j, (_, role) in enumerate(english_words)]
+    links = tuple([(i, j) for i, (_, role) in enumerate(source) for j, other in roles if role & other])
+    text = " ".join([text for text, _ in english_words]) + ("?" if sentence.form == "question" else ".")
     return Pair(" ".join([text for text, _ in source]), text[0].upper() + text[1:], links)
 
 
-LOVE = next(verb for verb in lexicon.ACTIONS if verb.english == "love")
+LOVE = next(verb for verb in lexicon.VERBS if verb.english == "love")
 LECTURE_SENTENCE = Sentence(Clause(ME, LOVE, YOU, manner=SO_MUCH), vocative=lexicon.FRIENDS[0])
-LECTURE = pair(LECTURE_SENTENCE, english.say(LECTURE_SENTENCE))
+LECTURE = pair(LECTURE_SENTENCE, english.realize(LECTURE_SENTENCE))
 
 
 def pairs(split: str, count: int, seed: int = 0) -> Iterator[Pair]:
-    """`count` different pairs of a split ('train', 'valid', 'test'), drawn by `seed`; the lecture's comes first in test."""
+    """`count` different pairs of a split ('train', 'valid', 'test'), drawn by `seed`; test begins with the sentence of the lecture."""
     if split not in SPLITS:
         raise ValueError(f"The phrasebook has no split {split!r}; it has train, valid and test.")
-    return stream(split, count, seed)
+    return _stream(split, count, seed)
 
 
-def stream(split: str, count: int, seed: int) -> Iterator[Pair]:
-    """The pairs that `pairs` promises."""
+def _stream(split: str, count: int, seed: int) -> Iterator[Pair]:
+    """The generator behind `pairs`, which checks its arguments at once."""
     rng, seen, misses = Random(seed), set(), 0
     if split == "test" and count > 0:
         seen.add(fingerprint(LECTURE.source))
         yield LECTURE
     while len(seen) < count:
         sentence = draw(rng)
-        said = english.say(sentence)
+        english_words = english.realize(sentence)
         misses += 1
-        if len(said) <= LONGEST and split_of(said) == split:
-            made = pair(sentence, said)
-            mark = fingerprint(made.source)
-            if mark not in seen:
-                seen.add(mark)
+        if len(english_words) <= MAX_WORDS and split_of(english_words) == split:
+            drawn = pair(sentence, english_words)
+            key = fingerprint(drawn.source)
+            if key not in seen:
+                seen.add(key)
                 misses = 0
-                yield made
-        if misses > PATIENCE:
+                yield drawn
+        if misses > MAX_MISSES:
             raise ValueError(f"The phrasebook ran out of {split} sentences after {len(seen):,}; ask for fewer.")
 
 
 def fingerprint(text: str) -> bytes:
-    """Eight bytes that stand for a text."""
+    """An eight-byte hash, to remember millions of texts in little memory."""
     return blake2b(text.encode(), digest_size=8).digest()
 
 
@@ -91,13 +91,13 @@ def write(folder: Path, *, train: int, valid: int = 500, test: int = 500, seed: 
     paths: dict[str, Path] = {}
     for split, count in (("train", train), ("valid", valid), ("test", test)):
         endings = ("ko", "en") if split == "train" else ("ko", "en", "align")
-        here = {f"{split}.{ending}": folder / f"{split}.{ending}" for ending in endings}
+        split_paths = {f"{split}.{ending}": folder / f"{split}.{ending}" for ending in endings}
         with ExitStack() as stack:
-            parts = [stack.enter_context(atomic_file(path)) for path in here.values()]
+            parts = [stack.enter_context(atomic_file(path)) for path in split_paths.values()]
             files = [stack.enter_context(part.open("w", encoding="utf-8")) for part in parts]
-            for made in pairs(split, count, seed):
-                alignment = " ".join(f"{i}-{j}" for i, j in made.alignment)
-                for file, line in zip(files, (made.source, made.target, alignment), strict=False):
+            for one in pairs(split, count, seed):
+                alignment = " ".join(f"{i}-{j}" for i, j in one.alignment)
+                for file, line in zip(files, (one.source, one.target, alignment), strict=False):
                     file.write(line + "\n")
-        paths |= here
+        paths |= split_paths
     return paths

@@ -1,11 +1,11 @@
-"""The words themselves: tables, and the lists that they are read into."""
+"""The vocabulary: tables, and the lists that are parsed from them."""
 
-from heed.data.synthetic.phrasebook.hangul import Stem, final
-from heed.data.synthetic.phrasebook.words import Adjective, Adverb, Noun, Person, Place, Verb
+from heed.data.synthetic.phrasebook.korean_inflection import Stem, final_consonant
+from heed.data.synthetic.phrasebook.parts_of_speech import Adjective, Adverb, Noun, Person, Place, Verb
 
 
 def rows(table: str) -> list[list[str]]:
-    """The cells of a table: columns are set apart by bars, '-' is an empty cell."""
+    """The cells of a table: columns are separated by bars, '-' is an empty cell."""
     lines = [[cell.strip() for cell in line.split("|")] for line in table.strip().splitlines()]
     return [["" if cell == "-" else cell for cell in line] for line in lines]
 
@@ -15,8 +15,8 @@ def words(cell: str) -> tuple[str, ...]:
     return tuple(cell.split())
 
 
-def couples(cell: str) -> list[tuple[str, str]]:
-    """Korean and English words that take turns in a cell."""
+def word_pairs(cell: str) -> list[tuple[str, str]]:
+    """The pairs of a Korean and an English word in a cell."""
     both = cell.replace(",", " ").split()
     return list(zip(both[::2], both[1::2], strict=True))
 
@@ -26,25 +26,25 @@ def stem(cell: str) -> Stem:
     return Stem(*cell.split("/"))
 
 
-def named(korean: str, english: str) -> Person:
-    """Someone by name: 지은이 among friends, 지은 씨 politely."""
-    plain = korean + "이" if final(korean) else korean
+def named_person(korean: str, english: str) -> Person:
+    """A person by name: 지은이 in plain speech, 지은 씨 in polite speech."""
+    plain = korean + "이" if final_consonant(korean) else korean
     return Person((plain,), (korean, "씨"), (english,), (english,), "he", korean)
 
 
-def person(plain: str, polite: str, english: str, acted_on: str, agreement: str) -> Person:
-    """Someone by a row of a table."""
-    return Person(words(plain), words(polite), words(english), words(acted_on), agreement)
+def person(plain: str, polite: str, english: str, object_form: str, agreement: str) -> Person:
+    """A person from a row of a table."""
+    return Person(words(plain), words(polite), words(english), words(object_form), agreement)
 
 
 def verb(text: str, english: str, *cells: str) -> Verb:
-    """A verb by a row of its table."""
+    """A verb from a row of its table."""
     base, past_form, *tail = english.split()
     return Verb(stem(text), base, past_form, tuple(tail), *map(words, cells))
 
 
-# spoken of among friends | politely | English | as an object | agreement
-PRONOUNS = """
+# plain Korean | polite Korean | English | English object form | agreement
+_PRONOUNS = """
 나 | 저 | I | me | I
 너 | 당신 | you | you | you
 우리 | 우리 | we | us | we
@@ -52,7 +52,7 @@ PRONOUNS = """
 그녀 | 그녀 | she | her | he
 그들 | 그들 | they | them | they
 """
-OTHERS = """
+_PEOPLE = """
 내 친구 | 제 친구 | my friend | my friend | he
 내 남동생 | 제 남동생 | my brother | my brother | he
 내 여동생 | 제 여동생 | my sister | my sister | he
@@ -60,16 +60,16 @@ OTHERS = """
 그 학생 | 그 학생 | that student | that student | he
 그 의사 | 그 의사 | that doctor | that doctor | he
 """
-NAMES = """
+_FRIENDS = """
 투빅 Tobigs 민수 Minsu 지은 Jieun 수진 Sujin 영희 Younghee 철수 Cheolsu 하늘 Haneul 준호 Junho 서연 Seoyeon
 유나 Yuna 지훈 Jihoon 은지 Eunji
 """
-JOBS = """
+_JOBS = """
 학생 student 교사 teacher 의사 doctor 간호사 nurse 가수 singer 배우 actor 작가 writer 요리사 cook 화가 artist
 변호사 lawyer 기자 reporter 엔지니어 engineer
 """
 # number | counter | unit | kinds | Korean and English
-NOUNS = """
+_NOUNS = """
 count | 개 | - | fruit food | 사과 apple, 오렌지 orange, 바나나 banana, 귤 tangerine
 count | 개 | - | egg | 계란 egg
 count | 개 | - | food made | 샌드위치 sandwich
@@ -103,8 +103,8 @@ count | 채 | - | house | 집 house
 the | - | - | door | 문 door, 창문 window
 the | - | - | room | 방 room, 부엌 kitchen
 """
-# stem | English, past, words after it | acts on | where | how | traits
-VERBS = """
+# stem | English, past, words after it | kinds of objects | kinds of places | manners | traits
+_VERBS = """
 먹 | eat ate | food egg | home school town green | 빨리 천천히 혼자 | action
 마시 | drink drank | drink | home town office | 빨리 천천히 혼자 | action
 읽 | read read | text | home school town green | 빨리 천천히 혼자 | action
@@ -167,8 +167,8 @@ VERBS = """
 이해하 | understand understood | person | - | 정말 | feels noun
 기억하 | remember remembered | person | - | 정말 | feels noun
 """
-# said of | stem and English
-ADJECTIVES = """
+# kinds of nouns | stem and English
+_ADJECTIVES = """
 person | 바쁘 busy, 행복하 happy, 피곤하 tired, 친절하 kind, 아프 sick, 배고프 hungry, 똑똑하 smart, 건강하 healthy
 person | 외롭/ㅂ lonely
 person animal | 귀엽/ㅂ cute
@@ -192,8 +192,8 @@ house room school town shop | 깨끗하 clean
 house room school town green | 조용하 quiet
 school town shop green theater sea | 멀 far, 가깝/ㅂ close
 """
-# Korean | being there | going there | as a subject | kinds
-PLACES = """
+# Korean | at it | to it | as a subject | kinds
+_PLACES = """
 집 | at home | home | - | home
 학교 | at school | to school | the school | school
 도서관 | in the library | to the library | the library | school
@@ -211,7 +211,7 @@ PLACES = """
 부산 | in Busan | to Busan | - | city
 """
 # Korean | English | when it fits: usual, now, soon (future, wish, ability), past
-TIMES = """
+_TIMES = """
 매일 | every day | usual
 매일 아침 | every morning | usual
 자주 | often | usual middle
@@ -228,7 +228,7 @@ TIMES = """
 다음 주에 | next week | soon
 곧 | soon | future
 """
-MANNERS = """
+_MANNERS = """
 빨리 | quickly | end
 천천히 | slowly | end
 혼자 | alone | end
@@ -240,38 +240,38 @@ MANNERS = """
 아주 | very | middle
 너무 | too | middle
 """
-SPOTS = """
+_SPOTS = """
 책상 위 | on the desk | book thing flower picture
 식탁 위 | on the table | food egg drink book flower
 상자 안 | in the box | book fruit egg picture
 냉장고 안 | in the refrigerator | fruit egg drink
 정원 | in the garden | flower animal
 """
-MEANS = """
+_MEANS = """
 버스 | by bus | rides
 기차 | by train | rides
 지하철 | by subway | rides
 펜 | with a pen | pen
 연필 | with a pencil | pen
 """
-NUMBERS = "한 one 두 two 세 three 네 four 다섯 five 여섯 six 일곱 seven 여덟 eight 아홉 nine 열 ten"
+_NUMERALS = "한 one 두 two 세 three 네 four 다섯 five 여섯 six 일곱 seven 여덟 eight 아홉 nine 열 ten"
 
-ME, YOU, WE, HE, SHE, THEY = (person(*row) for row in rows(PRONOUNS))
-PEOPLE = [person(*row) for row in rows(OTHERS)]
-FRIENDS = [named(*couple) for couple in couples(NAMES)]
-WORK = [Noun(korean, "count", english, "", "", ("job",)) for korean, english in couples(JOBS)]
-THINGS = [
+ME, YOU, WE, HE, SHE, THEY = (person(*row) for row in rows(_PRONOUNS))
+PEOPLE = [person(*row) for row in rows(_PEOPLE)]
+FRIENDS = [named_person(*pair) for pair in word_pairs(_FRIENDS)]
+JOBS = [Noun(korean, "count", english, "", "", ("job",)) for korean, english in word_pairs(_JOBS)]
+NOUNS = [
     Noun(korean, number, english, counter, unit, words(kinds))
-    for number, counter, unit, kinds, cell in rows(NOUNS)
-    for korean, english in couples(cell)
+    for number, counter, unit, kinds, cell in rows(_NOUNS)
+    for korean, english in word_pairs(cell)
 ]
-ACTIONS = [verb(*row) for row in rows(VERBS)]
-QUALITIES = [
-    Adjective(stem(ko), english, words(kinds)) for kinds, cell in rows(ADJECTIVES) for ko, english in couples(cell)
+VERBS = [verb(*row) for row in rows(_VERBS)]
+ADJECTIVES = [
+    Adjective(stem(ko), english, words(kinds)) for kinds, cell in rows(_ADJECTIVES) for ko, english in word_pairs(cell)
 ]
-SITES = [Place(ko, words(at), words(to), words(name), words(kinds)) for ko, at, to, name, kinds in rows(PLACES)]
-SEASONS = [(Adverb(words(ko), words(english), "middle" in fits), words(fits)) for ko, english, fits in rows(TIMES)]
-WAYS = {ko: Adverb((ko,), words(english), position == "middle") for ko, english, position in rows(MANNERS)}
-CORNERS = [Place(ko, words(at), (), (), words(kinds)) for ko, at, kinds in rows(SPOTS)]
-TOOLS = [Place(ko, words(by), (), (), words(kinds)) for ko, by, kinds in rows(MEANS)]
-COUNTS = couples(NUMBERS)
+PLACES = [Place(ko, words(at), words(to), words(name), words(kinds)) for ko, at, to, name, kinds in rows(_PLACES)]
+TIMES = [(Adverb(words(ko), words(english), "middle" in fits), words(fits)) for ko, english, fits in rows(_TIMES)]
+MANNERS = {ko: Adverb((ko,), words(english), position == "middle") for ko, english, position in rows(_MANNERS)}
+SPOTS = [Place(ko, words(at), (), (), words(kinds)) for ko, at, kinds in rows(_SPOTS)]
+MEANS = [Place(ko, words(by), (), (), words(kinds)) for ko, by, kinds in rows(_MEANS)]
+NUMERALS = word_pairs(_NUMERALS)

@@ -1,4 +1,4 @@
-"""Models as CTranslate2 reads them, made once and kept: $HEED_CACHE/ctranslate2-KEY."""
+"""Models converted for CTranslate2, cached as $HEED_CACHE/ctranslate2-KEY."""
 
 import dataclasses
 import hashlib
@@ -17,30 +17,30 @@ from heed.convert import ctranslate2
 from heed.files import atomic_folder, cache_folder, sha256
 from heed.models.package import Package
 
-FORMAT = 1  # of what is kept; a change of how models are converted changes it
-MOST = 8  # models that are kept: with another, the one that was not used for the longest time goes
-SUMS = "sums.json"
+FORMAT = 1  # to be raised whenever the conversion changes
+MAX_KEPT = 8  # models; then the least recently used one goes
+CHECKSUMS = "sums.json"
 
 
 def with_folder(package: Package, kind: str, use: Callable[[Path], Any]) -> Any:
-    """What `use` makes of the model's folder. A damaged one is made anew; where nothing can be kept, nothing is."""
+    """The result of `use` on the model's folder: a cached one if intact, or a temporary one where the disk is read-only."""
     folder = cache_folder() / f"ctranslate2-{key(package, kind)}"
     try:
-        if not sound(folder):
+        if not is_intact(folder):
             shutil.rmtree(folder, ignore_errors=True)
-            _make(package, kind, folder)
+            _convert(package, kind, folder)
             _prune(folder)
-        with suppress(OSError):  # a disk for reading only
-            os.utime(folder)  # it was used now
-    except OSError:  # a disk that is full, or that nobody may write to
-        with tempfile.TemporaryDirectory() as once:
-            ctranslate2.write_model(package, Path(once), kind)
-            return use(Path(once))
+        with suppress(OSError):  # a read-only disk
+            os.utime(folder)  # marks it as used now
+    except OSError:  # the disk is full or read-only
+        with tempfile.TemporaryDirectory() as temporary:
+            ctranslate2.write_model(package, Path(temporary), kind)
+            return use(Path(temporary))
     return use(folder)
 
 
 def key(package: Package, kind: str) -> str:
-    """The same for the same weights and settings."""
+    """A hash of the weights and settings."""
     model, digest = package.model, hashlib.sha256()
     settings = {**dataclasses.asdict(model.config), "model": type(model).__name__}
     marks = [part.marks for part in package.vocabularies]
@@ -52,35 +52,32 @@ def key(package: Package, kind: str) -> str:
     return digest.hexdigest()[:24]
 
 
-def sound(folder: Path) -> bool:
-    """Whether all is there as it was written."""
+def is_intact(folder: Path) -> bool:
     try:
-        return json.loads((folder / SUMS).read_text("utf-8")) == _sums(folder)
+        return json.loads((folder / CHECKSUMS).read_text("utf-8")) == _checksums(folder)
     except (OSError, ValueError):
         return False
 
 
-def _make(package: Package, kind: str, folder: Path) -> None:
-    with atomic_folder(folder, "keep") as aside:
-        ctranslate2.write_model(package, aside, kind)
-        (aside / SUMS).write_text(json.dumps(_sums(aside)), "utf-8")
+def _convert(package: Package, kind: str, folder: Path) -> None:
+    with atomic_folder(folder, "keep") as temporary:
+        ctranslate2.write_model(package, temporary, kind)
+        (temporary / CHECKSUMS).write_text(json.dumps(_checksums(temporary)), "utf-8")
 
 
-def _sums(folder: Path) -> dict[str, str]:
-    return {path.name: sha256(path) for path in sorted(folder.iterdir()) if path.name != SUMS}
+def _checksums(folder: Path) -> dict[str, str]:
+    return {path.name: sha256(path) for path in sorted(folder.iterdir()) if path.name != CHECKSUMS}
 
 
 def _prune(folder: Path) -> None:
-    """What other processes have opened they have in memory."""
-    others = [
-        path for path in folder.parent.glob("ctranslate2-*") if path != folder and not path.name.endswith(".part")
-    ]
-    for path in sorted(others, key=_last_used, reverse=True)[MOST - 1 :]:
+    """Remove the oldest; other processes have what they opened in memory."""
+    kept = [path for path in folder.parent.glob("ctranslate2-*") if not path.name.endswith(".part")]
+    for path in sorted({*kept} - {folder}, key=_last_used, reverse=True)[MAX_KEPT - 1 :]:
         shutil.rmtree(path, ignore_errors=True)
 
 
 def _last_used(path: Path) -> float:
     try:
         return path.stat().st_mtime
-    except OSError:  # another process was quicker
+    except OSError:  # another process has removed it
         return 0.0

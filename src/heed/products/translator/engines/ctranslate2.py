@@ -1,8 +1,8 @@
-"""An engine for CPUs: CTranslate2, with weights of eight bits. What it cannot do as it is asked it does not take.
+"""An engine for CPUs: CTranslate2, with 8-bit weights. It takes only the searches that it can run as asked.
 
-It keeps beams as `heed.decoding.beam` does. It stops as soon as `beam` are found ("first"), or, where it is told no length
-penalty, when so many are found and the likeliest candidate of all has ended. That second way finds what "exact" finds in all
-but few sentences. The penalty is Heed's own in any case: it ranks what was found.
+Its beam search is that of `heed.decoding.beam`. It stops as soon as `beam` hypotheses are found ("first") or, when it is given no
+length penalty, once `beam` are found and the likeliest candidate of all has ended. The latter finds what "exact" finds in all but
+few sentences. The length penalty is always Heed's own: it ranks what was found.
 """
 
 import ctypes
@@ -14,106 +14,104 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from importlib.util import find_spec
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
 from heed.convert import ctranslate2_import
 from heed.convert.ctranslate2 import able, names
-from heed.decoding.config import DecodingConfig, longest
+from heed.decoding.config import DecodingConfig
 from heed.decoding.ranking import PENALTIES
 from heed.decoding.steps import Hypothesis
 from heed.models.package import Package
+from heed.products.search import forced_start
 from heed.products.translator.engines import cache
-from heed.products.translator.engines.engine import Ids, TorchEngine
-from heed.products.translator.search_options import begins_with
+from heed.products.translator.engines.engine import TorchEngine
+from heed.products.translator.model_bundle import Hypotheses, ModelBundle, Sentences
 
-if TYPE_CHECKING:
-    from heed.products.translator.translator import Translator
-
-ROWS, SENTENCES = 64, 32  # hypotheses and sentences in a batch: with more no row becomes cheaper
-EACH = 4  # sentences for each batch at work: with fewer several threads work at one
-TOGETHER = 4  # threads at one batch, at most: more would wait for each other
-MILD = 0.6  # the power of the length penalty up to which the likeliest that ends is soon the best
-STRONG = 1.0  # and up to which the best is among twice as many as there are beams
-NEARLY_NONE = 1e-9  # a penalty that changes no score: 0 would change when a search stops
-Found = dict[int, list[Hypothesis]]  # of each row all that was found, best first
-Job = tuple[list[int], int]  # rows that are translated together, and the most tokens that each may become
+MAX_HYPOTHESES, MAX_SENTENCES = 64, 32  # in a batch: larger ones are no faster
+SENTENCES_PER_WORKER = 4  # with fewer, several threads share one batch
+MAX_THREADS_PER_BATCH = 4  # more would wait for each other
+LOW_PENALTY = 0.6  # up to this length penalty the likeliest that ends is soon the best
+HIGH_PENALTY = 1.0  # up to this one the best is among twice as many hypotheses as there are beams
+NO_PENALTY = 1e-9  # changes no score; 0 would change when a search stops
+Found = dict[int, list[Hypothesis]]  # by row, best first
+Job = tuple[list[int], int]  # the rows of one batch, and the most tokens that each translation may have
 
 
-class Way(NamedTuple):
-    """How CTranslate2 searches: with its own penalty length^`alpha` until `beam` times `patience` are found.
+class BeamOptions(NamedTuple):
+    """CTranslate2 searches with its own penalty length^`alpha` until `beam` times `patience` hypotheses are found.
 
-    Where alpha is 0, until the likeliest candidate of all has ended too, and as soon as `wanted` are found.
+    Where alpha is 0, until the likeliest candidate of all has ended too, and as soon as `hypotheses` are found.
     """
 
     alpha: float
-    wanted: int
+    hypotheses: int
     patience: float = 1.0
 
 
-def way(config: DecodingConfig) -> Way | None:
-    """How a search is put to CTranslate2; None where it knows no way that comes near."""
+def beam_options(config: DecodingConfig) -> BeamOptions | None:
+    """The options that come nearest to a search; None where none come near."""
     beam, alpha = config.beam, config.length_penalty
     if beam == 1:
-        return Way(0.0, 1)
+        return BeamOptions(0.0, 1)
     if config.stopping == "first":
-        return Way(alpha or NEARLY_NONE, beam)
-    if alpha <= MILD:
-        return Way(0.0, beam if alpha else config.nbest)
-    return Way(0.0, 2 * beam, 2.0) if alpha <= STRONG else None
+        return BeamOptions(alpha or NO_PENALTY, beam)
+    if alpha <= LOW_PENALTY:
+        return BeamOptions(0.0, beam if alpha else config.nbest)
+    return BeamOptions(0.0, 2 * beam, 2.0) if alpha <= HIGH_PENALTY else None
 
 
-def shared(sentences: int, threads: int) -> tuple[int, int]:
-    """How many batches are translated at once, and by how many threads each: by one, if there is enough for all."""
-    for each in (1, TOGETHER):
-        if threads >= each and sentences >= EACH * (threads // each):
+def workers_and_threads(sentences: int, threads: int) -> tuple[int, int]:
+    """How many batches are translated at once, and with how many threads each: one, if all threads get enough sentences."""
+    for each in (1, MAX_THREADS_PER_BATCH):
+        if threads >= each and sentences >= SENTENCES_PER_WORKER * (threads // each):
             return threads // each, each
-    return 1, min(threads, TOGETHER)
+    return 1, min(threads, MAX_THREADS_PER_BATCH)
 
 
-def unfit(translator: "Translator") -> str | None:
-    """Why CTranslate2 cannot search for a translator, if it cannot."""
+def unsupported(bundle: ModelBundle) -> str | None:
+    """Why CTranslate2 cannot run these models, or None if it can."""
     if find_spec("ctranslate2") is None:
         return "its package is not installed (pip install ctranslate2)"
-    if len(translator.models) > 1:
+    if len(bundle.models) > 1:
         return "it has no ensembles"
-    if translator.device.type != "cpu":
-        return f"it is for the CPU here, and the model is on {translator.device}"
-    return (
-        None if able(translator.model) else f"it cannot compute what a {type(translator.model).__name__} like this does"
-    )
+    if bundle.device.type != "cpu":
+        return f"it is for the CPU here, and the model is on {bundle.device}"
+    return None if able(bundle.model) else f"it cannot compute what a {type(bundle.model).__name__} like this does"
 
 
-ALL: "weakref.WeakSet[CTranslate2]" = weakref.WeakSet()
+ALIVE: "weakref.WeakSet[CTranslate2]" = weakref.WeakSet()
 
 
-def _in_a_child() -> None:
-    """After a fork: the threads of the pools are the parent's, and whoever waits for them or ends them waits for ever."""
-    for engine in list(ALL):
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(engine.pools))  # so that they are never taken down here
+def _drop_pools_after_fork() -> None:
+    """A child process lacks the threads of its parent's pools: waiting for them, or freeing them, would hang for ever."""
+    for engine in list(ALIVE):
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(engine.pools))  # so that they are never freed here
         engine.pools, engine.lock = {}, threading.Lock()
 
 
 if hasattr(os, "register_at_fork"):  # Windows has no forks
-    os.register_at_fork(after_in_child=_in_a_child)
+    os.register_at_fork(after_in_child=_drop_pools_after_fork)
 
 
 class CTranslate2:
-    """One model on the CPU. It is converted when the first search comes, and anew when its weights have changed since."""
+    """One model on the CPU, converted by the first search, and again after its weights have changed.
 
-    def __init__(self, translator: "Translator", kind: str | None = None, required: bool = False):
-        self.translator, self.asked, self.required = translator, kind, required
-        self.pools: dict[tuple[int, int], Any] = {}  # by how many work at once, and with how many threads each
-        self.seen: object = None  # the weights that they were made of
+    `kind` is the number format of the weights. A `required` engine raises where another would leave the search to torch.
+    """
+
+    def __init__(self, bundle: ModelBundle, kind: str | None = None, required: bool = False):
+        self.bundle, self.asked_kind, self.required = bundle, kind, required
+        self.pools: dict[tuple[int, int], Any] = {}  # by (workers, threads)
+        self.snapshot: object = None  # the weights that the pools were made from
         self.broken = False
         self.lock = threading.Lock()
-        ALL.add(self)
+        ALIVE.add(self)
 
     @cached_property
     def kind(self) -> str:
-        """Of the weights: as many bits as are fastest here."""
-        return self.asked or (
+        return self.asked_kind or (
             "int8" if "int8" in ctranslate2_import.ctranslate2().get_supported_compute_types("cpu") else "float32"
         )
 
@@ -121,42 +119,43 @@ class CTranslate2:
     def name(self) -> str:
         return f"ctranslate2-{self.kind}"
 
-    def takes(self, config: DecodingConfig, forced: Ids) -> bool:
-        model, marks = self.translator.model, self.translator.marks[1]
-        if self.broken or config.sample or any(forced) or way(config) is None or model.training:
+    def takes(self, config: DecodingConfig, prefixes: Sentences) -> bool:
+        if self.broken or self.bundle.model.training or config.sample or any(prefixes) or beam_options(config) is None:
             return False
-        if begins_with(config, marks) != marks.before:
+        if forced_start(config, self.bundle.marks[1]) != self.bundle.marks[1].before:
             return False
         return all(p.dtype == torch.float32 and p.device.type == "cpu" for p in self._weights())
 
-    def search(self, ids: Ids, config: DecodingConfig, forced: Ids, batch_tokens: int) -> list[list[Hypothesis]]:
-        limits = [longest(config, len(own) + 1, self.translator.longest) for own in ids]
-        rows = [row for row, own in enumerate(ids) if own]  # it says nothing to nothing, Heed's models do
+    def search(self, sources: Sentences, config: DecodingConfig, prefixes: Sentences, batch_tokens: int) -> Hypotheses:
+        limits = self.bundle.max_lengths(sources, config, prefixes)
+        rows = [
+            row for row, ids in enumerate(sources) if ids
+        ]  # it translates an empty source to nothing, Heed does not
         found: Found = {}
         pool, workers = self._pool(len(rows))
         if pool is not None and rows:
-            jobs = _jobs(rows, ids, limits, config.beam, workers, batch_tokens)
-            found = self._translated(pool, jobs, ids, config)
-            full = [
-                row for rows, most in jobs for row in rows if _full(found[row], limits[row], most, config.force_end)
-            ]
-            again = _alike(full, ids, limits, config.beam, batch_tokens)
-            found |= {row: [] for row in full} if config.force_end else self._translated(pool, again, ids, config)
-        rest = [row for row in range(len(ids)) if not found.get(row)]
-        own = TorchEngine(self.translator).search([ids[row] for row in rest], config, [[] for _ in rest], batch_tokens)
-        found |= dict(zip(rest, own, strict=True))
-        return [found[row][: config.nbest] for row in range(len(ids))]
+            jobs = _jobs(rows, sources, limits, config.beam, workers, batch_tokens)
+            found = self._translate(pool, jobs, sources, config)
+            full = [row for rows, cap in jobs for row in rows if _full(found[row], limits[row], cap, config.force_end)]
+            again = _jobs_by_limit(full, sources, limits, config.beam, batch_tokens)
+            found |= {row: [] for row in full} if config.force_end else self._translate(pool, again, sources, config)
+        rest = [row for row in range(len(sources)) if not found.get(row)]
+        results = TorchEngine(self.bundle).search(
+            [sources[row] for row in rest], config, [[] for _ in rest], batch_tokens
+        )
+        found |= dict(zip(rest, results, strict=True))
+        return [found[row][: config.nbest] for row in range(len(sources))]
 
     def _pool(self, sentences: int) -> tuple[Any, int]:
-        """Who translates so many sentences, and how many batches at once; None where CTranslate2 cannot be used after all."""
-        size = shared(sentences, torch.get_num_threads())
+        """A CTranslate2 translator for this many sentences, or None if it cannot be used; and its number of workers."""
+        size = workers_and_threads(sentences, torch.get_num_threads())
         with self.lock:
-            seen = tuple((p.data_ptr(), 0 if p.is_inference() else p._version) for p in self._weights())
-            if seen != self.seen:
-                self.pools, self.seen = {}, seen
+            snapshot = tuple((p.data_ptr(), 0 if p.is_inference() else p._version) for p in self._weights())
+            if snapshot != self.snapshot:
+                self.pools, self.snapshot = {}, snapshot
             try:
                 if size not in self.pools:
-                    self.pools[size] = self._opened(*size)
+                    self.pools[size] = self._open(*size)
             except Exception as error:
                 if self.required:
                     raise ValueError(f"CTranslate2 cannot be used for this model: {error}; use engine torch") from error
@@ -166,73 +165,75 @@ class CTranslate2:
             return self.pools.get(size), size[0]
 
     @cached_property
-    def _parts(self) -> list[torch.nn.Module]:
-        return list(self.translator.model.modules())
+    def _modules(self) -> list[torch.nn.Module]:
+        return list(self.bundle.model.modules())
 
     def _weights(self) -> list[torch.Tensor]:
-        """As they are now. To look for them in the whole model each time would take longer than a few words."""
-        return [weight for part in self._parts for weight in part._parameters.values() if weight is not None]
+        """The present weights; `model.parameters()` would take longer than translating a few words."""
+        return [weight for module in self._modules for weight in module._parameters.values() if weight is not None]
 
-    def _opened(self, workers: int, threads: int) -> Any:
-        opened, t = ctranslate2_import.ctranslate2().Translator, self.translator
-        package = Package(t.model, "translation", {"source": t.source, "target": t.target}, {}, t.shortlist)
-        how = {"device": "cpu", "compute_type": self.kind, "inter_threads": workers, "intra_threads": threads}
-        return cache.with_folder(package, self.kind, lambda folder: opened(str(folder), **how))
+    def _open(self, workers: int, threads: int) -> Any:
+        translator, own = ctranslate2_import.ctranslate2().Translator, self.bundle
+        processors = dict(zip(("source", "target"), own.subwords, strict=True))
+        package = Package(own.model, "translation", processors, {}, own.shortlist)
+        options = {"device": "cpu", "compute_type": self.kind, "inter_threads": workers, "intra_threads": threads}
+        return cache.with_folder(package, self.kind, lambda folder: translator(str(folder), **options))
 
     @cached_property
     def names(self) -> tuple[list[str], list[str], dict[str, int]]:
-        """Of the source's ids, of the target's, and back: CTranslate2 is given names."""
-        t = self.translator
-        source, target = names(t.source), names(t.target, t.model.config.vocab_size)
+        """The names of source and target tokens, which CTranslate2 takes instead of ids, and the target ids by name."""
+        source, target = names(self.bundle.source), names(self.bundle.target, self.bundle.model.config.vocab_size)
         return source, target, {name: i for i, name in enumerate(target)}
 
-    def _translated(self, pool: Any, jobs: Iterable[Job], ids: Ids, config: DecodingConfig) -> Found:
-        """All batches are handed over at once, and those at work take the next when they have done one."""
-        source, target, back = self.names
-        marks, how, penalty = self.translator.marks[1], way(config), PENALTIES[config.penalty]
-        begin = [target[i] for i in begins_with(config, marks)]
-        least = len(marks.before) + config.min_length if config.min_length else 0
-        asked = []
-        for rows, most in jobs:
+    def _translate(self, pool: Any, jobs: Iterable[Job], sources: Sentences, config: DecodingConfig) -> Found:
+        """All jobs are submitted at once, so that no worker waits for another's batch."""
+        source, target, ids_by_name = self.names
+        marks, options, penalty = self.bundle.marks[1], beam_options(config), PENALTIES[config.penalty]
+        start = [target[i] for i in forced_start(config, marks)]
+        min_length = len(marks.before) + config.min_length if config.min_length else 0
+        submitted = []
+        for rows, limit in jobs:
             futures = pool.translate_batch(
-                [[source[i] for i in ids[row]] for row in rows], [begin] * len(rows) if begin else None,
-                beam_size=config.beam, length_penalty=how.alpha, num_hypotheses=how.wanted, patience=how.patience,
-                min_decoding_length=min(least, most), max_decoding_length=most, max_input_length=0,
-                no_repeat_ngram_size=config.no_repeat, suppress_sequences=[[target[i]] for i in marks.never],
-                return_scores=True, return_end_token=True, asynchronous=True, use_vmap=bool(self.translator.shortlist),
+                [[source[i] for i in sources[row]] for row in rows], [start] * len(rows) if start else None,
+                beam_size=config.beam, length_penalty=options.alpha, num_hypotheses=options.hypotheses,
+                patience=options.patience, min_decoding_length=min(min_length, limit), max_decoding_length=limit,
+                max_input_length=0, no_repeat_ngram_size=config.no_repeat,
+                suppress_sequences=[[target[i]] for i in marks.never], return_scores=True, return_end_token=True,
+                asynchronous=True, use_vmap=bool(self.bundle.shortlist),
             )  # fmt: skip
-            asked += zip(rows, futures, strict=True)
+            submitted += zip(rows, futures, strict=True)
         found = {}
-        for row, future in asked:
-            result, each = future.result(), []
-            for said, score in zip(result.hypotheses, result.scores, strict=True):
-                logp, size = score * len(said) ** how.alpha, len(said)
-                each.append(
-                    Hypothesis([back[name] for name in said], logp / penalty(size, config.length_penalty), None)
-                )
-            found[row] = sorted(each, key=lambda h: -h.score)
+        for row, future in submitted:
+            result, hypotheses = future.result(), []
+            for tokens, score in zip(result.hypotheses, result.scores, strict=True):
+                logp = score * len(tokens) ** options.alpha
+                score = logp / penalty(len(tokens), config.length_penalty)
+                hypotheses.append(Hypothesis([ids_by_name[name] for name in tokens], score, None))
+            found[row] = sorted(hypotheses, key=lambda h: -h.score)
         return found
 
 
-def _jobs(rows: list[int], ids: Ids, limits: Sequence[int], beam: int, workers: int, budget: int) -> list[Job]:
-    """Near-equal lengths together, the longest first; as many batches as all workers have work with until the end."""
-    rows = sorted(rows, key=lambda row: -len(ids[row]))
-    size = max(1, min(SENTENCES, ROWS // beam, budget // (len(ids[rows[0]]) + 1)))
+def _jobs(
+    rows: list[int], sources: Sentences, limits: Sequence[int], beam: int, workers: int, budget: int
+) -> list[Job]:
+    """Batches of similar lengths, longest first; their number is a multiple of `workers`, so that all finish together."""
+    rows = sorted(rows, key=lambda row: -len(sources[row]))
+    size = max(1, min(MAX_SENTENCES, MAX_HYPOTHESES // beam, budget // (len(sources[rows[0]]) + 1)))
     count = -(-len(rows) // size)
     count = -(-count // workers) * workers
     edges = [len(rows) * i // count for i in range(count + 1)]
-    parts = [rows[a:b] for a, b in pairwise(edges) if a < b]
-    return [(part, max(limits[row] for row in part)) for part in parts]
+    batches = [rows[a:b] for a, b in pairwise(edges) if a < b]
+    return [(batch, max(limits[row] for row in batch)) for batch in batches]
 
 
-def _alike(rows: list[int], ids: Ids, limits: Sequence[int], beam: int, budget: int) -> list[Job]:
-    """Batches of sentences that may all become equally long."""
+def _jobs_by_limit(rows: list[int], sources: Sentences, limits: Sequence[int], beam: int, budget: int) -> list[Job]:
+    """Batches of sentences with the same longest length."""
     groups: dict[int, list[int]] = {}
     for row in rows:
         groups.setdefault(limits[row], []).append(row)
-    return [job for own in groups.values() for job in _jobs(own, ids, limits, beam, 1, budget)]
+    return [job for group in groups.values() for job in _jobs(group, sources, limits, beam, 1, budget)]
 
 
-def _full(found: list[Hypothesis], limit: int, most: int, force_end: bool) -> bool:
-    """Whether a sentence came to its own longest length, but its batch was allowed more, or it must end there at no cost."""
-    return (most > limit or force_end) and max(len(h.tokens) for h in found) >= limit
+def _full(found: list[Hypothesis], limit: int, batch_limit: int, force_end: bool) -> bool:
+    """Whether a sentence must be searched again: it reached its own limit, but its batch allowed more, or its end is forced."""
+    return (batch_limit > limit or force_end) and max(len(h.tokens) for h in found) >= limit

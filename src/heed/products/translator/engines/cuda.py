@@ -1,176 +1,172 @@
-"""An engine for NVIDIA cards: the whole search on the card, as CUDA graphs, in bfloat16. It takes what it knows."""
+"""An engine for NVIDIA GPUs: the whole search on the device, as CUDA graphs, in bfloat16."""
 
 import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
 
-from heed.decoding.config import DecodingConfig, longest
+from heed.decoding.config import DecodingConfig
 from heed.decoding.cuda import weights
-from heed.decoding.cuda.buffers import Rules
-from heed.decoding.cuda.search import Machine, rounded, search
+from heed.decoding.cuda.buffers import SearchRules
+from heed.decoding.cuda.search import SearchRunner, rounded, search
 from heed.decoding.ranking import PENALTIES
-from heed.decoding.steps import Hypothesis
-from heed.products.translator.search_options import begins_with
+from heed.products.search import forced_start
+from heed.products.translator.model_bundle import Hypotheses, ModelBundle, Sentences
 from heed.vocabularies.vocabulary import SpecialTokens
 
-if TYPE_CHECKING:
-    from heed.products.translator.translator import Translator
+FULL_BATCH = 32_768  # source tokens: smaller batches leave the GPU idle
+MAX_BEAMS = 16
+MEMORY_SHARE = 0.5  # of the free memory, for the keys of one batch
 
-Ids = list[list[int]]
-FULL = 32_768  # tokens of sources: with fewer at once a card has idle hours
-MOST_BEAMS = 16
-SHARE = 0.5  # of the free memory, for the keys of one batch
+
+def supports_device(device: torch.device) -> bool:
+    """An NVIDIA GPU with bfloat16 matrix units."""
+    return device.type == "cuda" and torch.version.hip is None and torch.cuda.get_device_capability(device) >= (8, 0)
+
+
+def supports_models(bundle: ModelBundle) -> bool:
+    """One model, made of parts that this search computes."""
+    return len(bundle.models) == 1 and weights.supports(bundle.model)
 
 
 class CudaEngine:
-    """The search of `heed.decoding.cuda`, for one model made of known parts.
+    """The search of `heed.decoding.cuda`, with a copy of the weights in `dtype`.
 
-    The weights are copied in `dtype` when the first search comes, and anew when they have changed since; the model itself
-    stays as it is.
+    The copy is made by the first search, and again after the weights have changed. The model itself stays as it is.
     """
 
     name = "card"
 
-    def __init__(self, translator: "Translator", dtype: torch.dtype = torch.bfloat16):
-        self.translator, self.dtype = translator, dtype
-        self.machine: Machine | None = None
-        self.seen: _Seen | None = None  # what the machine was made of
+    def __init__(self, bundle: ModelBundle, dtype: torch.dtype = torch.bfloat16):
+        self.bundle, self.dtype = bundle, dtype
+        self.machine: SearchRunner | None = None
+        self.snapshot: _Snapshot | None = None  # the model that the machine was built from
         self.lock = threading.Lock()
 
-    def takes(self, config: DecodingConfig, forced: Ids) -> bool:
-        most = min(MOST_BEAMS, self.translator.model.config.vocab_size // 2)
-        if not _able(self.translator.device) or self.translator.model.training or config.beam > most:
+    def takes(self, config: DecodingConfig, prefixes: Sentences) -> bool:
+        beams = min(MAX_BEAMS, self.bundle.model.config.vocab_size // 2)
+        if not supports_device(self.bundle.device) or self.bundle.model.training or config.beam > beams:
             return False
-        if config.sample or config.no_repeat or any(forced):
+        if config.sample or config.no_repeat or any(prefixes):
             return False
-        with self.lock, _on(self.translator.device):
-            return self._ready() is not None
+        with self.lock, _current_device(self.bundle.device):
+            return self._updated_machine() is not None
 
-    def search(self, ids: Ids, config: DecodingConfig, forced: Ids, batch_tokens: int) -> list[list[Hypothesis]]:
-        found: list[list[Hypothesis]] = [[] for _ in ids]
-        marks = self.translator.marks[0]
-        sources = [[*marks.before, *own, marks.last] for own in ids]
-        rules = followed(config, self.translator.marks[1])
-        least = len(rules.begin) + 1
-        limits = [max(least, longest(config, len(own) + 1, self.translator.longest)) for own in ids]
-        with self.lock, _on(self.translator.device):
-            machine = self.machine or self._ready()
+    def search(self, sources: Sentences, config: DecodingConfig, prefixes: Sentences, batch_tokens: int) -> Hypotheses:
+        found: Hypotheses = [[] for _ in sources]
+        limits = self.bundle.max_lengths(sources, config, prefixes)
+        marks, rules = self.bundle.marks[0], device_rules(config, self.bundle.marks[1])
+        sources = [[*marks.before, *source, marks.last] for source in sources]
+        with self.lock, _current_device(self.bundle.device):
+            machine = self.machine or self._updated_machine()
             assert machine is not None, "a search that was not taken"
-            for rows in self._batches(sources, limits, rules.beams, max(FULL, batch_tokens)):
-                own = _searched(machine, [sources[row] for row in rows], [limits[row] for row in rows], rules)
-                for row, hypotheses in zip(rows, own, strict=True):
+            for rows in self._batches(sources, limits, rules.beams, max(FULL_BATCH, batch_tokens)):
+                results = _search(machine, [sources[row] for row in rows], [limits[row] for row in rows], rules)
+                for row, hypotheses in zip(rows, results, strict=True):
                     found[row] = hypotheses
         return found
 
-    def _ready(self) -> Machine | None:
-        """A machine with the weights as they are now; None for a model or a card that it is not made for."""
-        model = self.translator.model
-        if self.seen is None or not self.seen.holds(model):
-            self.machine, self.seen = None, _Seen(model)
-            if len(self.translator.models) == 1 and weights.known(model):
-                self.machine = self._built()
+    def _updated_machine(self) -> SearchRunner | None:
+        """A machine with the present weights; None for a model or a GPU that it does not support."""
+        if self.snapshot is None or not self.snapshot.matches(self.bundle.model):
+            self.machine, self.snapshot = None, _Snapshot(self.bundle.model)
+            if supports_models(self.bundle):
+                self.machine = self._build()
         return self.machine
 
-    def _built(self) -> Machine | None:
-        """Tried once: a machine without a compiler for kernels translates all the same, by the other engine."""
+    def _build(self) -> SearchRunner | None:
+        """None where it fails, for instance without a compiler for kernels: then the torch engine takes over."""
         try:
-            from heed.decoding.cuda.graphs import Graphs
+            from heed.decoding.cuda.graphs import GraphRunner
 
             with torch.inference_mode():
-                machine = Graphs(weights.read(self.translator.model, self.dtype))
-                machine.room(1, 1, 1, 1)
+                machine = GraphRunner(weights.read(self.bundle.model, self.dtype))
+                machine.get_buffers(1, 1, 1, 1)
                 return machine
         except Exception as error:
             reason = str(error).strip().split("\n")[0]
             warnings.warn(f"the fast search for GPUs cannot be used here, the plain one is: {reason}", stacklevel=4)
             return None
 
-    def _batches(self, sources: Ids, limits: Sequence[int], beams: int, budget: int) -> Iterator[list[int]]:
-        """Sources of near-equal lengths, the longest first, in numbers for which there are rooms of just that size."""
+    def _batches(self, sources: Sentences, limits: Sequence[int], beams: int, budget: int) -> Iterator[list[int]]:
+        """Sources of similar lengths, longest first, in batch sizes that buffers have without padding."""
         order = sorted(range(len(sources)), key=lambda row: -len(sources[row]))
         while order:
-            asked = min(len(order), floored(max(1, budget // len(sources[order[0]]))))
+            asked = min(len(order), round_down(max(1, budget // len(sources[order[0]]))))
             fitting = self._fitting(beams, max(limits[row] for row in order[:asked]), asked)
-            number = asked if fitting >= asked else floored(max(1, fitting))
-            yield order[:number]
-            order = order[number:]
+            size = asked if fitting >= asked else round_down(max(1, fitting))
+            yield order[:size]
+            order = order[size:]
 
     def _fitting(self, beams: int, length: int, asked: int) -> int:
-        """How many sentences the card's memory can hold, of so many that are asked for."""
-        w, ground = self.machine.weights, self.machine.ground
-        places = beams * max(32, 1 << (length - 1).bit_length())
-        if ground and rounded(asked) * places <= ground.rows:
+        """How many of `asked` sentences fit into the device's memory."""
+        w, ground = self.machine.weights, self.machine.pool
+        positions = beams * max(32, 1 << (length - 1).bit_length())
+        if ground and rounded(asked) * positions <= ground.slots:
             return asked
-        device, each = self.translator.device, 2 * w.dim * len(w.target.layers) * w.output.element_size()
+        device, each = self.bundle.device, 2 * w.dim * len(w.target.layers) * w.output.element_size()
         free = torch.cuda.mem_get_info(device)[0] + (ground.keys.nbytes if ground else 0)
         free += torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-        return min(asked, int(SHARE * free / (each * places + 8 * beams * w.vocab)))
+        return min(asked, int(MEMORY_SHARE * free / (each * positions + 8 * beams * w.vocab)))
 
 
-def _searched(machine: Machine, sources: Ids, limits: Sequence[int], rules: Rules) -> list[list[Hypothesis]]:
-    """All at once; where the card has too little memory, one half after the other."""
+def _search(machine: SearchRunner, sources: Sentences, limits: Sequence[int], rules: SearchRules) -> Hypotheses:
+    """One batch; where the device runs out of memory, one half after the other."""
     try:
         return search(machine, sources, limits, rules)
     except torch.OutOfMemoryError:
         if len(sources) == 1:
             raise
-    machine.leave()
+    machine.release()
     torch.cuda.empty_cache()
     half = len(sources) // 2
-    parts = ((sources[:half], limits[:half]), (sources[half:], limits[half:]))
-    return [found for own, most in parts for found in _searched(machine, own, most, rules)]
+    halves = ((sources[:half], limits[:half]), (sources[half:], limits[half:]))
+    return [found for part, part_limits in halves for found in _search(machine, part, part_limits, rules)]
 
 
-class _Seen:
-    """A model as it was: its parts, its weights, and whether they are still the same."""
+class _Snapshot:
+    """The modules and weights of a model at one time, to tell whether they have changed since."""
 
     def __init__(self, model: nn.Module):
         self.model = model
         owners = [own for module in model.modules() for own in (module._modules, module._parameters, module._buffers)]
-        self.parts = [(own, name, part) for own in owners for name, part in own.items()]
-        held = [part for _, _, part in self.parts if isinstance(part, torch.Tensor)]
-        self.weights = [(weight, weight.data_ptr(), _version(weight)) for weight in held]
+        self.parts = [(owner, name, part) for owner in owners for name, part in owner.items()]
+        tensors = [part for _, _, part in self.parts if isinstance(part, torch.Tensor)]
+        self.weights = [(weight, weight.data_ptr(), _version(weight)) for weight in tensors]
 
-    def holds(self, model: nn.Module) -> bool:
+    def matches(self, model: nn.Module) -> bool:
         return (
             model is self.model
-            and all(own.get(name) is part for own, name, part in self.parts)
+            and all(owner.get(name) is part for owner, name, part in self.parts)
             and all(weight.data_ptr() == at and _version(weight) == number for weight, at, number in self.weights)
         )
 
 
 def _version(weight: torch.Tensor) -> int:
-    """How often it was written to; of what was made for inference that is not counted."""
+    """How often it was written to, which torch does not count for inference tensors."""
     return 0 if weight.is_inference() else weight._version
 
 
-def followed(config: DecodingConfig, marks: SpecialTokens) -> Rules:
-    """The rules of a search, as the card takes them."""
+def device_rules(config: DecodingConfig, marks: SpecialTokens) -> SearchRules:
+    """The settings of a search in the form that the device takes."""
     least = len(marks.before) + config.min_length if config.min_length else 0
-    return Rules(
-        first=marks.first, last=marks.last, never=tuple(marks.never), begin=begins_with(config, marks), least=least,
+    return SearchRules(
+        first=marks.first, last=marks.last, never=tuple(marks.never), prefix=forced_start(config, marks), min_length=least,
         force_end=config.force_end, renormalize=config.renormalize, beams=config.beam, nbest=config.nbest,
         alpha=config.length_penalty, penalty=PENALTIES[config.penalty],
         stop=config.stopping if config.beam > 1 else "first",
     )  # fmt: skip
 
 
-def _on(device: torch.device) -> AbstractContextManager:
-    """Around kernels: they are started on the current card, wherever their tensors are."""
+def _current_device(device: torch.device) -> AbstractContextManager:
+    """Kernels start on the current device, wherever their tensors are."""
     return torch.cuda.device(device) if device.type == "cuda" else nullcontext()
 
 
-def floored(number: int) -> int:
-    """The largest size of a room that is no larger."""
+def round_down(number: int) -> int:
+    """The largest batch size of a search buffer that is no larger."""
     unit = 1 << max(0, number.bit_length() - 3)
     return rounded(number // unit * unit)
-
-
-def _able(device: torch.device) -> bool:
-    """An NVIDIA card with matrix units for bfloat16."""
-    return device.type == "cuda" and torch.version.hip is None and torch.cuda.get_device_capability(device) >= (8, 0)

@@ -1,143 +1,43 @@
-"""Who searches: a translator asks its engines in their order, and the first that takes a search does it."""
+"""Search engines: a translator asks them in order, and the first that takes a search runs it."""
 
-import zlib
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
-
-import torch
+from typing import Protocol
 
 from heed.data.batching import by_length
-from heed.decoding.beam import beam_search
-from heed.decoding.config import DecodingConfig, longest
-from heed.decoding.constraints import Constraints, Instead
-from heed.decoding.ranking import STOPPING
-from heed.decoding.sample import drawn, likeliest, one_by_one
-from heed.decoding.steps import Hypothesis
-from heed.decoding.terms import Term
-from heed.products.translator import alternatives
-from heed.products.translator.search_options import begins_with, searching
-from heed.products.translator.term_tokens import Wanted
+from heed.decoding.config import DecodingConfig
+from heed.products.translator.model_bundle import Hypotheses, ModelBundle, Sentences
 
-if TYPE_CHECKING:
-    from heed.products.translator.translator import Translator
-
-Ids = list[list[int]]
-Wish = tuple[list[Term], Instead]  # what a translation must say, and in which places
 ENGINES = "auto", "torch", "ctranslate2"
-WIDE = 10  # beams where terms must be said, since these share them (Post and Vilar, 2018)
 
 
 class Engine(Protocol):
-    """One who can search. `forced[i]` is what the translation of `ids[i]` must begin with."""
+    """Something that can search. The translation of `sources[i]` must begin with `prefixes[i]`."""
 
     name: str
 
-    def takes(self, config: DecodingConfig, forced: Ids) -> bool:
-        """Whether it does this search by all its rules."""
+    def takes(self, config: DecodingConfig, prefixes: Sentences) -> bool:
+        """Whether it can follow all settings of this search."""
 
-    def search(self, ids: Ids, config: DecodingConfig, forced: Ids, batch_tokens: int) -> list[list[Hypothesis]]:
-        """The best for each source, best first."""
+    def search(self, sources: Sentences, config: DecodingConfig, prefixes: Sentences, batch_tokens: int) -> Hypotheses:
+        """The best hypotheses for each source, best first."""
 
 
 class TorchEngine:
-    """Heed's own search, on any device and by any rules."""
+    """The reference search in PyTorch, on any device and with any settings."""
 
     name = "torch"
 
-    def __init__(self, translator: "Translator"):
-        self.translator = translator
+    def __init__(self, bundle: ModelBundle):
+        self.bundle = bundle
 
-    def takes(self, config: DecodingConfig, forced: Ids) -> bool:
+    def takes(self, config: DecodingConfig, prefixes: Sentences) -> bool:
         return True
 
-    def search(self, ids: Ids, config: DecodingConfig, forced: Ids, batch_tokens: int) -> list[list[Hypothesis]]:
-        found: list[list[Hypothesis]] = [[] for _ in ids]
-        for rows in by_length([len(source) + 1 for source in ids], max(1, batch_tokens)):
-            own = [forced[row] for row in rows]
-            for row, hypotheses in zip(rows, self._batch([ids[row] for row in rows], rows, config, own), strict=True):
+    def search(self, sources: Sentences, config: DecodingConfig, prefixes: Sentences, batch_tokens: int) -> Hypotheses:
+        found: Hypotheses = [[] for _ in sources]
+        for rows in by_length([len(source) + 1 for source in sources], max(1, batch_tokens)):
+            batch = [sources[row] for row in rows]
+            keys = [(row, sources[row]) for row in rows]  # a sample depends on these, not on its batch
+            results = self.bundle.search(batch, config, prefixes=[prefixes[row] for row in rows], keys=keys)
+            for row, hypotheses in zip(rows, results, strict=True):
                 found[row] = hypotheses
         return found
-
-    @torch.inference_mode()
-    def _batch(
-        self, sources: Ids, numbers: Sequence[int], config: DecodingConfig, forced: Ids
-    ) -> list[list[Hypothesis]]:
-        """One batch; `numbers` are the places of its sources among all, on which chance depends."""
-        t, marks = self.translator, self.translator.marks[1]
-        state, most = t.start(sources), self._most(sources, config, forced)
-        if config.sample:
-            again = config.nbest
-            state.reorder(torch.arange(len(sources), device=t.device).repeat_interleave(again))
-            choose = drawn(
-                _seeds(sources, numbers, config), temperature=config.temperature, top_k=config.top_k, top_p=config.top_p
-            )
-            most, forced = most.repeat_interleave(again), [ids for ids in forced for _ in range(again)]
-            each = one_by_one(t.search, state, most, choose, **searching(config, marks, forced, most))
-            return [[h for own in each[i : i + again] for h in own] for i in range(0, len(each), again)]
-        parts = searching(config, marks, forced, most)
-        if config.beam == 1:
-            return one_by_one(t.search, state, most, likeliest, **parts)
-        stop = STOPPING[config.stopping]
-        return beam_search(t.search, state, most, beams=config.beam, nbest=config.nbest, stop=stop, **parts)
-
-    def saying(
-        self, ids: Ids, config: DecodingConfig, forced: Ids, batch_tokens: int, wishes: Sequence[Wish]
-    ) -> list[list[Hypothesis]]:
-        """The best for each source that say its terms; what there is no room for is left out."""
-        found: list[list[Hypothesis]] = [[] for _ in ids]
-        for rows in by_length([len(source) + 1 for source in ids], max(1, batch_tokens)):
-            own = self._saying(*([each[row] for row in rows] for each in (ids, forced, wishes)), config)
-            for row, hypotheses in zip(rows, own, strict=True):
-                found[row] = hypotheses
-        return found
-
-    @torch.inference_mode()
-    def _saying(
-        self, sources: Ids, forced: Ids, wishes: Sequence[Wish], config: DecodingConfig
-    ) -> list[list[Hypothesis]]:
-        t, marks = self.translator, self.translator.marks[1]
-        most, begin = self._most(sources, config, forced), begins_with(config, marks)
-        constraints = Constraints(
-            [terms for terms, _ in wishes], t.spelling.letters, most.tolist(), marks.last, silent=marks.before,
-            forced=[[*begin, *own] for own in forced], force_end=config.force_end, instead=[own for _, own in wishes],
-        )  # fmt: skip
-        parts = searching(config, marks, forced, most, [constraints.rule])
-        beams, stop = max(config.beam, WIDE), STOPPING[config.stopping]
-        return beam_search(
-            t.search, t.start(sources), most, beams=beams, nbest=config.nbest, stop=stop, pick=constraints.pick, **parts
-        )
-
-    def _most(self, sources: Ids, config: DecodingConfig, forced: Ids) -> torch.Tensor:
-        """How many tokens each translation may have; what is forced has its place."""
-        begin = len(begins_with(config, self.translator.marks[1]))
-        both = zip(sources, forced, strict=True)
-        most = [max(longest(config, len(ids) + 1, self.translator.longest), begin + len(own) + 1) for ids, own in both]
-        return torch.tensor(most, device=self.translator.device)
-
-
-def _seeds(sources: Ids, numbers: Sequence[int], config: DecodingConfig) -> list[int]:
-    """One for each draw, which depends on the source and its place alone, not on what shares its batch."""
-    both = zip(numbers, sources, strict=True)
-    own = [(config.seed, number, ids, k) for number, ids in both for k in range(config.nbest)]
-    return [zlib.crc32(repr(draw).encode()) for draw in own]
-
-
-def searched(
-    translator: "Translator", ids: Ids, config: DecodingConfig, forced: Ids, batch_tokens: int, wanted: Sequence[Wanted]
-) -> list[list[Hypothesis]]:
-    """The best for each source, by the first engine that takes the search. Where that does not say the terms by itself, Heed's
-    own search says them in the places of the words that it had said.
-    """
-    engine = next(engine for engine in translator.engines if engine.takes(config, forced))
-    found = engine.search(ids, config, forced, batch_tokens)
-    missing = translator.spelling.missing
-    again = [row for row, own in enumerate(wanted) if any(missing(own.terms, h.tokens) for h in found[row])]
-    own = [[each[row] for row in again] for each in (ids, forced, found, wanted)]
-    places = alternatives.places(
-        translator, own[0], [hypotheses[0].tokens for hypotheses in own[2]], own[3], batch_tokens
-    )
-    wishes = [(one.terms, place) for one, place in zip(own[3], places, strict=True)]
-    said = TorchEngine(translator).saying(own[0], config, own[1], batch_tokens, wishes)
-    for row, hypotheses in zip(again, said, strict=True):
-        found[row] = hypotheses
-    return found

@@ -1,8 +1,8 @@
-"""What happens in a town: something opens, closes, hires or votes."""
+"""Stories of a town: openings, closures, hirings and elections."""
 
-from heed.data.synthetic.articles.words import Kind
+from heed.data.synthetic.articles.story import StoryKind
 
-OPENING = Kind(
+OPENING = StoryKind(
     name="opening",
     things=(
         "bakery",
@@ -53,7 +53,7 @@ OPENING = Kind(
         "The reason is simple: {reason}.",
         "{last} does not hide the reason: {reason}.",
     ),
-    again=(
+    restatements=(
         "{last} says that the {thing} was opened {why}.",
         "With the {thing}, {last} has brought {many} jobs to {where}.",
         "Never before had {where} seen {a_thing} with {many} workers.",
@@ -64,7 +64,7 @@ OPENING = Kind(
         '"A town without {a_thing} is only half a town," said {last}.',
         '"We will see how it goes," {last} said with a smile.',
     ),
-    asides=(
+    distractors=(
         "In {elsewhere}, a similar plan failed after {number} months.",
         "{someone}, who lives across the street, has already been there twice.",
         "Last year, {someone} tried the same in {elsewhere}, but without luck.",
@@ -77,7 +77,7 @@ OPENING = Kind(
     ),
 )
 
-CLOSURE = Kind(
+CLOSURE = StoryKind(
     name="closure",
     things=("bridge", "swimming pool", "primary school", "railway station", "road tunnel", "town hall", "sports hall"),
     jobs=("the mayor", "the chief engineer of the town", "the head of the building office", "the safety officer"),
@@ -118,7 +118,7 @@ CLOSURE = Kind(
         "The reason was soon known: {reason}.",
         "{last} explained why: {reason}.",
     ),
-    again=(
+    restatements=(
         "{last} had the {thing} closed {why}.",
         "For {many} days, {where} will have to live without its {thing}.",
         "Never before had the {thing} in {where} been closed for {many} days.",
@@ -129,7 +129,7 @@ CLOSURE = Kind(
         '"I know that this is hard for many families," said {last}.',
         '"We had no other choice," {last} told reporters.',
     ),
-    asides=(
+    distractors=(
         "Buses to {elsewhere} run every {number} minutes until then.",
         "{someone}, who sells newspapers nearby, has lost {number} customers.",
         "In {elsewhere}, similar work once took {number} months.",
@@ -142,7 +142,7 @@ CLOSURE = Kind(
     ),
 )
 
-HIRING = Kind(
+HIRING = StoryKind(
     name="hiring",
     things=("toy factory", "dairy", "shoe factory", "sawmill", "paper mill", "furniture factory", "chocolate factory"),
     jobs=("the owner", "the manager", "the new director"),
@@ -183,7 +183,7 @@ HIRING = Kind(
         "The reason is a happy one: {reason}.",
         "{last} named the reason at once: {reason}.",
     ),
-    again=(
+    restatements=(
         "{last} needs more people {why}.",
         "With {many} new workers, the {thing} will be the largest employer in {where}.",
         "No {thing} in the region has ever hired {many} people at once.",
@@ -194,7 +194,7 @@ HIRING = Kind(
         '"We have waited a long time for such a year," said {last}.',
         '"Our young people should not have to leave," {last} said.',
     ),
-    asides=(
+    distractors=(
         "The {thing} was founded by {someone} {number} years ago.",
         "In {elsewhere}, by contrast, {number} people lost their work this spring.",
         "{someone}, who retired last year, could hardly believe it.",
@@ -207,7 +207,7 @@ HIRING = Kind(
     ),
 )
 
-ELECTION = Kind(
+ELECTION = StoryKind(
     name="election",
     things=("fire brigade", "choir", "football club", "orchestra", "sailing club", "chess club", "theatre group"),
     jobs=("a baker", "a history teacher", "a retired doctor", "a young lawyer", "a bus driver", "a vet"),
@@ -248,7 +248,7 @@ ELECTION = Kind(
         "The vote had become necessary: {reason}.",
         "Everybody knew the reason for the vote: {reason}.",
     ),
-    again=(
+    restatements=(
         "A new leader was needed {why}.",
         "With {many} votes, {last} had a clear lead in the {thing}.",
         "The {thing} in {where} hopes for quiet years with {who}.",
@@ -259,7 +259,7 @@ ELECTION = Kind(
         '"First of all we need a new roof," said {last}.',
         '"I did not sleep at all last night," {last} said.',
     ),
-    asides=(
+    distractors=(
         "{someone}, the other candidate, received {fewer} votes.",
         "A similar group in {elsewhere} will vote next month.",
         "{someone} served coffee to everyone.",

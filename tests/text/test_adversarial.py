@@ -1,4 +1,4 @@
-"""Texts that were made to be hard: a rule that looked at the rest again at every letter would take hours over them."""
+"""Adversarial texts, over which an algorithm of quadratic time would take hours."""
 
 import io
 import sys
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import heed
-from heed.text import documents, markup, protect, word
+from heed.text import documents, docx, markup, protect
 from heed.text.glossary import Glossary
 from heed.text.inline import Translated
 
@@ -26,7 +26,7 @@ HARD = {
     "declarations.html": "<![" * MANY,
     "a tag in a cue.srt": "1\n00:00:01,000 --> 00:00:02,000\n<" + "a" * MANY,
 }
-LONGER = {  # of what there may be more and more, before a word and after it
+REPEATED = {  # before and after a word
     "points": ("<wbr>b ", ""),
     "points and marks": ("<wbr><b>c</b> ", ""),
     "marks without their halves": ("<b>", "</i>"),
@@ -41,14 +41,14 @@ def louder(texts):
 
 
 @pytest.mark.parametrize("name", HARD)
-def test_what_was_made_to_be_hard_ends_soon(name):
+def test_adversarial_texts_take_no_quadratic_time(name):
     data = HARD[name].encode()
     assert documents.translate(data, name, lambda texts: texts) == data
     documents.translate(data, name, louder)
 
 
 def work(page):
-    """How many steps heed takes over it."""
+    """How many bytecode instructions of heed a page takes."""
     steps = 0
 
     def count(frame, event, _):
@@ -66,9 +66,9 @@ def work(page):
     return steps
 
 
-@pytest.mark.parametrize("name", LONGER)
-def test_four_times_as_much_is_four_times_the_work(name):
-    before, after = LONGER[name]
+@pytest.mark.parametrize("name", REPEATED)
+def test_work_is_linear_in_the_length(name):
+    before, after = REPEATED[name]
     one, four = (work(before * times + "a " + after * times) for times in (30, 120))
     assert four < 4.8 * one
 
@@ -78,13 +78,13 @@ def test_a_megabyte_in_one_line_ends_soon():
     assert documents.translate(data, "a.txt", lambda texts: texts) == data
 
 
-def test_pieces_that_are_changed_are_put_back_in_one_go():
+def test_many_changed_spans_are_restored_at_once():
     text = "".join(f"<b>a{i} " for i in range(1_000)) + "end"
     said = protect.translate([text], lambda texts: [own.replace("<", "[").upper() for own in texts])[0]
-    assert [piece.text for piece in protect.find(said)] == ["<b>"] * 1_000
+    assert [span.text for span in protect.find(said)] == ["<b>"] * 1_000
 
 
-def test_a_glossary_of_many_lengths_is_looked_up_once_a_place():
+def test_a_glossary_of_many_lengths_is_looked_up_once_per_position():
     glossary = Glossary({"中" * length: "x" for length in range(1, 201)})
     assert [(match.start, match.end) for match in glossary.matches("中" * 1000)] == [
         (i, i + 200) for i in range(0, 1000, 200)
@@ -95,18 +95,18 @@ def document(body):
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(
-            "word/document.xml", f'<w:document xmlns:w="{word.SPACES[0]}"><w:body>{body}</w:body></w:document>'
+            "word/document.xml", f'<w:document xmlns:w="{docx.NAMESPACES[0]}"><w:body>{body}</w:body></w:document>'
         )
     return out.getvalue()
 
 
-def test_a_document_of_word_is_neither_too_deep_nor_too_much(monkeypatch):
+def test_word_documents_have_limits_of_depth_and_size(monkeypatch):
     deep = "<w:r><w:x>" * 150 + "</w:x></w:r>" * 150
     with pytest.raises(ValueError, match=r"a\.docx: word/document\.xml has more than 200 elements within each other"):
         documents.translate(document(deep), "a.docx", louder)
     text = f"<w:p><w:r><w:t>{'&amp;a ' * 500}</w:t></w:r></w:p>"
     assert documents.texts_of(document(text), "a.docx") == ["&a " * 499 + "&a"]
-    monkeypatch.setattr(word, "TEXT", 3_000)
+    monkeypatch.setattr(docx, "MAX_XML", 3_000)
     with pytest.raises(
         ValueError, match=r"a\.docx has .* bytes of text and marks; heed reads up to 3,000: cut it in two"
     ):

@@ -1,8 +1,8 @@
-"""What people do: they rescue, win, find and bring back."""
+"""Stories of people: rescues, prizes, finds and stolen things that come back."""
 
-from heed.data.synthetic.articles.words import Kind
+from heed.data.synthetic.articles.story import StoryKind
 
-RESCUE = Kind(
+RESCUE = StoryKind(
     name="rescue",
     things=("hikers", "climbers", "tourists", "schoolchildren", "cyclists", "campers", "skiers"),
     jobs=("a mountain guide", "a forest ranger", "a farmer", "a helicopter pilot", "a nurse on holiday", "a hunter"),
@@ -43,7 +43,7 @@ RESCUE = Kind(
         "How the group got lost is now clear: {reason}.",
         "{last} soon heard what had happened: {reason}.",
     ),
-    again=(
+    restatements=(
         "The {thing} had lost their way {why}.",
         "To lead {many} {thing} through the hills is not easy, even for {last}.",
         "The hills near {where} had never seen {many} {thing} in trouble at once.",
@@ -54,7 +54,7 @@ RESCUE = Kind(
         '"Anyone would have done the same," said {last}.',
         '"I simply followed the sound of a whistle," {last} said.',
     ),
-    asides=(
+    distractors=(
         "In {elsewhere}, {number} people had to be rescued last winter.",
         "{someone}, who runs an inn, brought hot soup.",
         "A helicopter from {elsewhere} could not take off.",
@@ -67,7 +67,7 @@ RESCUE = Kind(
     ),
 )
 
-PRIZE = Kind(
+PRIZE = StoryKind(
     name="prize",
     things=("chess tournament", "baking contest", "photo contest", "spelling contest", "singing contest", "quiz"),
     jobs=("a student", "a postal worker", "a dentist", "a plumber", "a bus driver", "a beekeeper"),
@@ -108,7 +108,7 @@ PRIZE = Kind(
         "There is a story behind the victory: {reason}.",
         "People will long talk about the final: {reason}.",
     ),
-    again=(
+    restatements=(
         "{last} came first {why}.",
         "For {many} rivals, the {thing} ended with a handshake from {last}.",
         "Never before had the {thing} in {where} brought together {many} rivals.",
@@ -119,7 +119,7 @@ PRIZE = Kind(
         '"I will put the cup in the kitchen," said {last}.',
         '"I never thought that I would win anything," {last} said.',
     ),
-    asides=(
+    distractors=(
         "Second place went to {someone} from {elsewhere}.",
         "{someone}, who won last year, came only to watch.",
         "Tickets for the {number} seats had been sold within a day.",
@@ -132,7 +132,7 @@ PRIZE = Kind(
     ),
 )
 
-FIND = Kind(
+FIND = StoryKind(
     name="find",
     things=("silver coins", "clay pots", "love letters", "oil paintings", "glass bottles", "gold rings", "maps"),
     jobs=("a student of history", "a farmer", "a plumber", "a schoolteacher", "a night guard", "a shepherd"),
@@ -173,7 +173,7 @@ FIND = Kind(
         "It happened by chance: {reason}.",
         "Nobody had been searching for a treasure: {reason}.",
     ),
-    again=(
+    restatements=(
         "{last} found the {thing} {why}.",
         "A collection of {many} {thing} would make any museum happy.",
         "The museum wants to show all {many} {thing} next year.",
@@ -184,7 +184,7 @@ FIND = Kind(
         '"I called my mother before anyone else," said {last}.',
         '"They belong to all of us," {last} said.',
     ),
-    asides=(
+    distractors=(
         "In {elsewhere}, {someone} once found {number} of the same kind.",
         "{someone}, an expert from {elsewhere}, will study the find for {number} weeks.",
         "The museum already owns {number} similar pieces.",
@@ -197,7 +197,7 @@ FIND = Kind(
     ),
 )
 
-THEFT = Kind(
+THEFT = StoryKind(
     name="theft",
     things=("bronze statue", "violin", "silver cup", "church bell", "telescope", "grandfather clock", "oil painting"),
     jobs=("a police officer", "a night guard", "a retired judge", "a reporter", "a cleaner", "a truck driver"),
@@ -238,7 +238,7 @@ THEFT = Kind(
         "The way to the hiding place was a strange one: {reason}.",
         "{last} had been lucky: {reason}.",
     ),
-    again=(
+    restatements=(
         "{last} found the {thing} {why}.",
         "After {many} days, hardly anyone in {where} still hoped to see the {thing}.",
         "The place of the {thing} in {where} had been empty for {many} days.",
@@ -249,7 +249,7 @@ THEFT = Kind(
         '"I do not want any reward," said {last}.',
         '"It was heavier than I thought," {last} said.',
     ),
-    asides=(
+    distractors=(
         "A reward of {number} dollars had been offered by {someone}.",
         "In {elsewhere}, thieves took {number} bicycles in the same week.",
         "{someone} from {elsewhere} was questioned, but had nothing to do with it.",

@@ -1,12 +1,13 @@
-"""What every kind of story is made of, and the words that all kinds share."""
+"""What every kind of story is made of, and the names and sentences that all kinds share."""
 
 from typing import NamedTuple
 
 
-class Kind(NamedTuple):
-    """A kind of story: the facts it can have, and its sentences with places for them.
+class StoryKind(NamedTuple):
+    """A kind of story: the facts it can have, and its sentence templates.
 
-    `amounts` are the lowest, the highest and the step of the number in it; `causes` are (as a sentence, as a clause).
+    `amounts` are the lowest, the highest and the step of its number; `causes` are (as a sentence, as a clause). `lead` to `why` are
+    templates for the facts of that name, `restatements` repeat facts, and `distractors` do not matter.
     """
 
     name: str
@@ -19,9 +20,9 @@ class Kind(NamedTuple):
     day: tuple[str, ...]
     many: tuple[str, ...]
     why: tuple[str, ...]
-    again: tuple[str, ...]
+    restatements: tuple[str, ...]
     quotes: tuple[str, ...]
-    asides: tuple[str, ...]
+    distractors: tuple[str, ...]
     summary: tuple[str, ...]
 
 
@@ -46,7 +47,7 @@ DAYS = [
     for day in ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
     for part in ("", " morning", " afternoon", " evening")
 ]
-ASIDES = (
+DISTRACTORS = (
     "A reporter from the local paper took pictures.",
     "The cafés around the square were full.",
     "It rained {other_day}, as it often does here.",

@@ -1,4 +1,4 @@
-"""How English words take their forms: plurals, the endings of verbs, articles."""
+"""English inflection: plurals, verb suffixes, articles."""
 
 
 def plural(noun: str) -> str:
@@ -8,19 +8,19 @@ def plural(noun: str) -> str:
     return noun[:-1] + "ies" if noun[-1] == "y" and noun[-2] not in "aeiou" else noun + "s"
 
 
-def third(verb: str) -> str:
+def third_person(verb: str) -> str:
     """The English verb after he, she or it."""
     return verb + "es" if verb.endswith("o") else plural(verb)
 
 
-def lengthened(verb: str, ending: str) -> str:
+def with_suffix(verb: str, suffix: str) -> str:
     """The English verb with -ed or -ing: baked, studied, dancing, running."""
     if verb[-1] == "e":
-        return verb[:-1] + ending
-    if verb[-1] == "y" and verb[-2] not in "aeiou" and ending == "ed":
+        return verb[:-1] + suffix
+    if verb[-1] == "y" and verb[-2] not in "aeiou" and suffix == "ed":
         return verb[:-1] + "ied"
     short = verb[-1] not in "aeiouwxy" and sum(letter in "aeiou" for letter in verb) == 1 and verb[-2] in "aeiou"
-    return verb + (verb[-1] if short else "") + ending
+    return verb + (verb[-1] if short else "") + suffix
 
 
 def article(word: str) -> str:

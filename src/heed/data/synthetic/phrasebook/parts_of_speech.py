@@ -1,13 +1,13 @@
-"""The kinds of words that the phrasebook knows, each with its Korean and its English."""
+"""The parts of speech of the phrasebook, each word with its Korean and its English."""
 
 from dataclasses import dataclass
 
-from heed.data.synthetic.phrasebook.hangul import Stem
+from heed.data.synthetic.phrasebook.korean_inflection import Stem
 
 
 @dataclass(frozen=True, eq=False)
 class Person:
-    """Someone who acts or is acted upon; `polite` is what 해요체 and 합니다체 call them."""
+    """A person; `polite` is the Korean of 해요체 and 합니다체, `object` the English object form."""
 
     plain: tuple[str, ...]
     polite: tuple[str, ...]
@@ -19,7 +19,7 @@ class Person:
 
 @dataclass(frozen=True, eq=False)
 class Noun:
-    """A thing: 'count' nouns take a or an, 'mass' nouns nothing, 'the' nouns the."""
+    """A noun; its `number` decides the article: 'count' takes a or an, 'mass' none, 'the' the."""
 
     korean: str
     number: str
@@ -31,7 +31,7 @@ class Noun:
 
 @dataclass(frozen=True, eq=False)
 class Verb:
-    """An action: what it acts on, where and how it is done, and what else is special about it."""
+    """A verb, with the kinds of objects, places and manners that fit it, and its other traits."""
 
     stem: Stem
     english: str
@@ -45,7 +45,7 @@ class Verb:
 
 @dataclass(frozen=True, eq=False)
 class Adjective:
-    """A quality and the kinds of things that have it."""
+    """An adjective and the kinds of nouns that it fits."""
 
     stem: Stem
     english: str
@@ -54,7 +54,7 @@ class Adjective:
 
 @dataclass(frozen=True, eq=False)
 class Adverb:
-    """A time, place, means or manner; words pair one to one where both sides have as many."""
+    """An adverb of time or manner; its words are aligned one to one if both languages have as many."""
 
     korean: tuple[str, ...]
     english: tuple[str, ...]
@@ -63,7 +63,7 @@ class Adverb:
 
 @dataclass(frozen=True, eq=False)
 class Place:
-    """A place, as one is in it, goes to it and speaks of it."""
+    """A place: at it, to it, and as a subject."""
 
     korean: str
     at: tuple[str, ...]

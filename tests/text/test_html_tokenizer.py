@@ -1,4 +1,4 @@
-"""HTML in its parts, as browsers part it."""
+"""HTML is tokenized as browsers do it."""
 
 from html.parser import HTMLParser
 
@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heed.text.tags import VOID, read
+from heed.text.html_tokenizer import VOID, tokenize
 from tests.text.test_markup import PAGES
 
 
 def parts(page):
-    found = read(page)
-    assert "".join(event.raw for event in found) == page
-    return [(event.kind, event.raw) for event in found]
+    found = tokenize(page)
+    assert "".join(token.raw for token in found) == page
+    return [(token.kind, token.raw) for token in found]
 
 
 class Reference(HTMLParser):
@@ -33,22 +33,22 @@ class Reference(HTMLParser):
 
 @given(PAGES)
 @settings(max_examples=60, deadline=None)
-def test_a_page_that_is_well_made_has_the_parts_that_pythons_own_parser_finds(page):
+def test_a_well_formed_page_has_the_tokens_that_the_parser_of_python_finds(page):
     page = page.replace("pre>", "div>")
     reference = Reference()
     reference.feed(page)
     reference.close()
     found = [
-        (event.kind, event.name, {name: value.text for name, value in event.attributes.items()})
-        for event in read(page)
-        if event.kind != "text"
+        (token.kind, token.name, {name: value.text for name, value in token.attributes.items()})
+        for token in tokenize(page)
+        if token.kind != "text"
     ]
     assert found == reference.found
 
 
 @given(st.text(alphabet="aB <>/&;!-='\"\n#?[]CDAT", max_size=50))
 @settings(max_examples=200, deadline=None)
-def test_nothing_of_any_text_is_lost(page):
+def test_the_tokens_of_any_text_are_the_text(page):
     assert all(raw for _, raw in parts(page))
 
 
@@ -80,11 +80,11 @@ def test_odd_pages_are_read_as_browsers_read_them(page, right):
     assert parts(page) == right
 
 
-def test_an_attribute_is_told_with_its_place():
-    (event,) = read("<IMG Alt = 'a &amp; b' alt=c title=d&lt;e hidden data-x=\"\">")
-    values = event.attributes
-    assert (event.name, event.name in VOID) == ("img", True)
-    assert [(name, value.text, value.quote, event.raw[value.start : value.end]) for name, value in values.items()] == [
+def test_an_attribute_has_its_value_and_position():
+    (token,) = tokenize("<IMG Alt = 'a &amp; b' alt=c title=d&lt;e hidden data-x=\"\">")
+    values = token.attributes
+    assert (token.name, token.name in VOID) == ("img", True)
+    assert [(name, value.text, value.quote, token.raw[value.start : value.end]) for name, value in values.items()] == [
         ("alt", "a & b", "'", "'a &amp; b'"), ("title", "d<e", "", "d&lt;e"), ("data-x", "", '"', '""'),
     ]  # fmt: skip
-    assert (event.says("alt"), event.says("none")) == ("a & b", "")
+    assert (token.attribute("alt"), token.attribute("none")) == ("a & b", "")

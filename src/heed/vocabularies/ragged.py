@@ -1,4 +1,4 @@
-"""Rows of ids, or of bytes, end to end in one array: to take a thousand of them is one step, not a thousand."""
+"""Rows of ids or bytes of different lengths in one flat array: taking a thousand of them is one numpy call."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ Ids = Sequence[int] | np.ndarray
 
 
 class RaggedRows(Sequence):
-    """Rows end to end, and how long each is; `rows[i]` is one of them."""
+    """Concatenated rows and their lengths; `rows[i]` is one row."""
 
     def __init__(self, ids: np.ndarray, lengths: np.ndarray):
         self.ids, self.lengths, self.ends = ids, lengths, lengths.cumsum()
@@ -20,18 +20,18 @@ class RaggedRows(Sequence):
         return self.ids[self.ends[i] - self.lengths[i] : self.ends[i]]
 
     def count(self, value: int) -> np.ndarray:
-        """How often each row has this value."""
+        """How often each row contains this value."""
         sums = np.concatenate([[0], (self.ids == value).cumsum()])
         return sums[self.ends] - sums[self.ends - self.lengths]
 
-    def joined(self, counts: np.ndarray) -> "RaggedRows":
-        """Of so many rows each time, one."""
+    def merge(self, counts: np.ndarray) -> "RaggedRows":
+        """Longer rows: the first counts[0] rows become one, the next counts[1] another, and so on."""
         ends = np.concatenate([[0], self.ends])[np.concatenate([[0], counts.cumsum()])]
         return RaggedRows(self.ids, np.diff(ends))
 
 
-def join(rows: Sequence[Ids]) -> RaggedRows:
-    """Rows that were given one by one, or are joined already."""
+def as_ragged(rows: Sequence[Ids]) -> RaggedRows:
+    """Rows as RaggedRows; returned as they are if they already are."""
     if isinstance(rows, RaggedRows):
         return rows
     lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
@@ -39,7 +39,7 @@ def join(rows: Sequence[Ids]) -> RaggedRows:
     return RaggedRows(np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64), lengths)
 
 
-def places(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Where everything is that begins at `starts` and is so long: first all places of the first, then of the next."""
+def slice_indices(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """The indices of all elements of the slices [start, start + length), slice after slice."""
     before = lengths.cumsum() - lengths
     return np.arange(lengths.sum()) + np.repeat(starts - before, lengths)

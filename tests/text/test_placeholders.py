@@ -1,13 +1,13 @@
-"""What must stay is found again in a translation, whatever is written against it."""
+"""Opaque spans are found again in a translation, whatever is attached to them."""
 
 import pytest
 
-from heed.text import kept, markdown, markup
+from heed.text import markdown, markup, placeholders
 from heed.text.inline import Translated
 
 
 def says(answers):
-    """A translator that knows these sentences, each with its translation and which words go with which."""
+    """A translator of these sentences only, each with its translation and alignment."""
     return lambda texts: [Translated(*answers[text]) for text in texts]
 
 
@@ -28,7 +28,7 @@ def says(answers):
         ("one <code>x</code>", "one x", "\U000f0000 x \U000f0001", [(0, 0), (1, 1)], "\U000f0000 <code>x</code> \U000f0001"),
     ],
 )  # fmt: skip
-def test_a_piece_comes_back_once_and_in_its_place(page, source, said, links, right):
+def test_an_opaque_span_comes_back_once_and_at_the_right_position(page, source, said, links, right):
     assert markup.translate(page, says({source: (said, links)})) == right
 
 
@@ -37,7 +37,7 @@ def test_code_in_markdown_may_have_particles_behind_it():
     assert markdown.translate("`f`에서부터 시작", says(answers)) == "start from `f` on"
 
 
-def test_what_a_translator_loses_is_asked_for_again_as_code():
+def test_a_sentence_that_lost_a_span_is_translated_again_with_it_as_code():
     asked = []
 
     def model(texts):
@@ -50,16 +50,16 @@ def test_what_a_translator_loses_is_asked_for_again_as_code():
     assert asked == [["Use Ctrl+C now.", "one"], ["Use `Ctrl`+`C` now."]]
 
 
-def test_where_it_is_lost_even_so_the_first_answer_stays():
+def test_if_the_span_is_lost_again_the_first_translation_stays():
     assert markup.translate("<p>go <code>xyz</code> on</p>", lambda texts: [text.upper() for text in texts]) == (
         "<p>GO <code>xyz</code> ON</p>"
     )
 
 
-def test_many_pieces_have_many_places():
-    pieces = [kept.Piece("{a}", 4 * i, 4 * i + 3) for i in range(200)]
-    found = kept.found("{a} " * 200, pieces, "{a} " * 150, [], kept.signs([]))
-    assert sorted(found.signs.values()) == list(range(150))
-    assert "{a}" not in found.text
-    few = kept.found("{a} " * 200, pieces, "{a} " * 150, [], iter("XY"))
-    assert (len(few.signs), few.text[:12]) == (2, "X Y {a} {a} ")
+def test_many_spans_have_many_positions():
+    spans = [placeholders.OpaqueSpan("{a}", 4 * i, 4 * i + 3) for i in range(200)]
+    located = placeholders.locate("{a} " * 200, spans, "{a} " * 150, [], placeholders.unused([]))
+    assert sorted(located.spans.values()) == list(range(150))
+    assert "{a}" not in located.text
+    few = placeholders.locate("{a} " * 200, spans, "{a} " * 150, [], iter("XY"))
+    assert (len(few.spans), few.text[:12]) == (2, "X Y {a} {a} ")

@@ -1,8 +1,8 @@
-"""What takes people long: they collect money and travel far."""
+"""Stories of long efforts: collections of money and journeys."""
 
-from heed.data.synthetic.articles.words import Kind
+from heed.data.synthetic.articles.story import StoryKind
 
-COLLECTION = Kind(
+COLLECTION = StoryKind(
     name="collection",
     things=("ambulance", "lifeboat", "school piano", "playground", "church organ", "fire engine", "town clock"),
     jobs=("a student", "a shopkeeper", "a retired nurse", "a taxi driver", "a music teacher", "a young farmer"),
@@ -43,7 +43,7 @@ COLLECTION = Kind(
         "To reach the goal, {reason}.",
         "There was no trick to it: {reason}.",
     ),
-    again=(
+    restatements=(
         "{last} found the money {why}.",
         "Nobody in {where} had believed that {last} could collect {many} dollars.",
         "The new {thing} will cost {many} dollars, and {where} now has them.",
@@ -54,7 +54,7 @@ COLLECTION = Kind(
         '"I only wanted to help," said {last}.',
         '"Some days I wanted to give up," {last} said.',
     ),
-    asides=(
+    distractors=(
         "{someone} alone gave {number} dollars.",
         "The old {thing} had served for {number} years.",
         "In {elsewhere}, people are still waiting for something like that.",
@@ -67,7 +67,7 @@ COLLECTION = Kind(
     ),
 )
 
-JOURNEY = Kind(
+JOURNEY = StoryKind(
     name="journey",
     things=("bicycle", "rowing boat", "tractor", "canoe", "horse cart", "scooter", "handcart"),
     jobs=("a postal worker", "a baker", "a retired pilot", "a painter", "a young doctor", "a librarian"),
@@ -108,7 +108,7 @@ JOURNEY = Kind(
         "The journey had a reason: {reason}.",
         "Whoever asked why got the same answer: {reason}.",
     ),
-    again=(
+    restatements=(
         "{last} made the journey {why}.",
         "To travel {many} kilometres by {thing} is something that {where} will remember.",
         "The {thing} had held out for {many} kilometres.",
@@ -119,7 +119,7 @@ JOURNEY = Kind(
         '"Tomorrow I will sleep until noon," said {last}.',
         '"I would start again at once," {last} said.',
     ),
-    asides=(
+    distractors=(
         "{someone} once tried the same and gave up in {elsewhere}.",
         "On the way, the {thing} had to be repaired {number} times.",
         "In {elsewhere}, it had rained for {number} days.",

@@ -1,0 +1,90 @@
+"""One search for all products: sampled, greedy or with a beam, as a DecodingConfig asks."""
+
+import zlib
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from heed.decoding import limits
+from heed.decoding.beam import Pick, SearchStep, beam_search
+from heed.decoding.config import DecodingConfig
+from heed.decoding.limits import Rule
+from heed.decoding.ranking import PENALTIES, STOPPING
+from heed.decoding.sample import Choose, greedy, random_sampling, stepwise_search
+from heed.decoding.steps import Hypothesis, State, StepModel
+from heed.vocabularies.vocabulary import SpecialTokens
+
+
+@torch.inference_mode()
+def search(  # noqa: PLR0913 (the parts of a search, each by its name)
+    model: StepModel,
+    state: State,
+    config: DecodingConfig,
+    marks: SpecialTokens,
+    max_lengths: Tensor,
+    *,
+    prefixes: Sequence[list[int]] = (),
+    rules: Sequence[Rule] = (),
+    keys: Sequence[tuple] = (),
+    pick: Pick | None = None,
+    on_step: Callable[[SearchStep], None] | None = None,
+) -> list[list[Hypothesis]]:
+    """The `config.nbest` best hypotheses for each row of `state`, best first.
+
+    Row i begins with `prefixes[i]` and has at most `max_lengths[i]` tokens. `keys[i]` seeds its random numbers. `rules`, `pick`
+    and `on_step` are those of `beam_search`; when sampling, `rules` are asked about draws instead of rows.
+    """
+    draws = config.nbest if config.sample else 1
+    if config.sample:
+        state.reorder(torch.arange(len(max_lengths), device=max_lengths.device).repeat_interleave(draws))
+        max_lengths = max_lengths.repeat_interleave(draws)
+        prefixes = [prefix for prefix in prefixes for _ in range(draws)]
+    rules = search_rules(config, marks, max_lengths, prefixes, rules)
+    options = {"first": marks.first, "last": marks.last, "rules": rules, "renormalize": config.renormalize}
+    options |= {"alpha": config.length_penalty, "penalty": PENALTIES[config.penalty]}
+    if config.sample or (config.beam == 1 and on_step is None):
+        each = stepwise_search(model, state, max_lengths, chooser(config, keys), **options)
+        return [[h for draw in each[i : i + draws] for h in draw] for i in range(0, len(each), draws)]
+    stop = STOPPING[config.stopping]
+    if config.beam == 1:  # greedy: the first hypothesis that ends is the result
+        options["alpha"], stop = 0.0, STOPPING["exact"]
+    beams = {"beams": config.beam, "nbest": config.nbest, "stop": stop, "pick": pick, "on_step": on_step}
+    return beam_search(model, state, max_lengths, **beams, **options)
+
+
+def chooser(config: DecodingConfig, keys: Sequence[tuple]) -> Choose:
+    """Picks each next token. Seeds depend on the keys alone, so that what shares a batch does not matter."""
+    if not config.sample:
+        return greedy
+    seeds = [zlib.crc32(repr((config.seed, *key, draw)).encode()) for key in keys for draw in range(config.nbest)]
+    return random_sampling(seeds, temperature=config.temperature, top_k=config.top_k, top_p=config.top_p)
+
+
+def forced_start(config: DecodingConfig, marks: SpecialTokens) -> tuple[int, ...]:
+    """The tokens that every text is made to begin with."""
+    return marks.before if config.force_begin else ()
+
+
+def search_rules(
+    config: DecodingConfig,
+    marks: SpecialTokens,
+    max_lengths: Tensor,
+    prefixes: Sequence[list[int]],
+    extra: Sequence[Rule],
+) -> list[Rule]:
+    """The rules of a search; `extra` ones come before those on how a text begins and ends, which overrule them."""
+    start = forced_start(config, marks)
+    rules = [limits.ban_tokens(marks.never)] if marks.never else []
+    if config.min_length:
+        rules.append(limits.min_length(len(marks.before) + config.min_length, marks.last))
+    if config.no_repeat:
+        rules.append(limits.no_repeat_ngram(config.no_repeat))
+    rules += extra
+    if any(prefixes):
+        rules.append(limits.force_prefix([[*start, *prefix] for prefix in prefixes]))
+    if start:
+        rules.append(limits.force_begin(start))
+    if config.force_end:
+        rules.append(limits.force_end(max_lengths, marks.last))
+    return rules

@@ -1,0 +1,42 @@
+"""The base of vocabularies that use the `tokenizers` library (Hugging Face's fast tokenizers)."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from heed.vocabularies import files
+from heed.vocabularies.files import File
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+
+class FastTokenizer:
+    """Files by name, and the tokenizer built from them."""
+
+    kind: str
+
+    def __init__(self, contents: Mapping[str, File], tokenizer: "Tokenizer"):
+        self.files, self.tokenizer = dict(contents), tokenizer
+
+    def __getstate__(self) -> dict[str, File]:
+        return self.files
+
+    def __setstate__(self, contents: dict[str, File]) -> None:
+        self.__init__(contents)
+
+    def clean(self, text: str) -> str:
+        return files.one_line(text)
+
+    def language_tag(self, text: str) -> str:
+        return ""
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """Ids without the special tokens around a text; special tokens written in a text are encoded as such."""
+        return [encoding.ids for encoding in self.tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        return self.tokenizer.decode(list(ids), skip_special_tokens=True)
+
+    def key(self) -> str:
+        return hashlib.sha256(self.kind.encode() + self.tokenizer.to_str().encode()).hexdigest()

@@ -1,0 +1,21 @@
+import pytest
+
+from heed.data.synthetic import articles, phrasebook
+
+
+@pytest.fixture(scope="session")
+def corpus(tmp_path_factory):
+    """A folder with pairs, articles and labels."""
+    folder = tmp_path_factory.mktemp("corpus")
+    pairs = list(phrasebook.pairs("train", 80))
+    made = list(articles.articles("train", 40, 0))
+    columns = {
+        "ko": [pair.source for pair in pairs],
+        "en": [pair.target for pair in pairs],
+        "labels": ["question" if pair.target.endswith("?") else "statement" for pair in pairs],
+        "articles": [article[0] for article in made],
+    }
+    for name, lines in columns.items():
+        (folder / f"train.{name}").write_text("".join(f"{line}\n" for line in lines), "utf-8")
+        (folder / f"valid.{name}").write_text("".join(f"{line}\n" for line in lines[:6]), "utf-8")
+    return folder

@@ -1,0 +1,101 @@
+"""What holds for every pair of a model and a task."""
+
+import json
+import shutil
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from heed.cli.main import main
+from heed.models import MODELS
+from heed.models.folder import read_config
+from heed.runs import recipe as recipes
+from heed.runs.train import run
+from heed.tasks import TASKS
+from heed.training.report import Report
+
+SMALL = {"dim": 16, "heads": 2, "hidden": 24, "encoder_layers": 1, "decoder_layers": 1, "layers": 1}
+TRAINING = {
+    "steps": 2,
+    "valid_every": 1,
+    "batch_tokens": 200,
+    "log_every": 1,
+    "threads": 1,
+    "device": "cpu",
+    "samples": 1,
+}
+
+
+def values(model: str, task: str, sections: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """A recipe of two steps with a small model; `sections` say what the task is trained on."""
+    known = {field.name for field in fields(MODELS[model].config)}
+    small = {name: value for name, value in SMALL.items() if name in known}
+    return {"model": {"name": model, **small}, "task": {"name": task}, "training": TRAINING, **sections}
+
+
+def check_refused(model: str, task: str, sections: dict[str, dict[str, Any]]) -> None:
+    with pytest.raises(ValueError, match=rf"^task\.name is '{task}', (which {model} cannot learn: set|but a )"):
+        recipes.parse(values(model, task, sections))
+
+
+def check_pair(
+    model: str, task: str, sections: dict[str, dict[str, Any]], verbs: dict[str, list[str]], tmp: Path, capsys
+) -> None:
+    """It trains, saves, loads, resumes to the bit, and answers its verbs."""
+    recipe = recipes.parse(values(model, task, sections))
+    whole, resumed = tmp / "whole", tmp / "resumed"
+    assert train(recipe, whole).how == "finished"
+    shutil.copytree(whole, resumed)
+    shutil.rmtree(resumed / "checkpoints" / "step-000002")
+    shutil.rmtree(resumed / "model")
+    assert recipes.read(resumed / "recipe.toml", [], saved=True) == recipe
+    assert train(recipe, resumed, resume=True).how == "finished"
+    check_same(whole, resumed)
+    check_log(task, whole)
+    product = TASKS[task].products[0]
+    facts = read_config(whole / "model")
+    assert facts["model"]["name"] == model and facts["task"]["name"] == task and facts["processors"]
+    assert set(verbs) == {verb for product in TASKS[task].products for verb in product.verbs}
+    for verb, words in verbs.items():
+        answers = [
+            answer(verb, folder, words, tmp / f"{folder.name}-{verb}.json", capsys) for folder in (whole, resumed)
+        ]
+        assert answers[0] == answers[1]
+    other = next(verb for verb in ("classify", "generate", "translate") if verb not in verbs)
+    assert main([other, str(whole)]) == 1
+    assert f"is {product.noun}: it cannot {other}; use heed {product.verbs[0]}" in capsys.readouterr().err
+
+
+def train(recipe: recipes.Recipe, folder: Path, resume: bool = False):
+    from rich.console import Console
+
+    return run(recipe, folder, resume=resume, report=lambda start: Report(Console(quiet=True), 2, start, quiet=True))
+
+
+def check_same(whole: Path, resumed: Path) -> None:
+    one, other = (load_file(folder / "model" / "model.safetensors") for folder in (whole, resumed))
+    assert one.keys() == other.keys() and all(torch.equal(weight, other[name]) for name, weight in one.items())
+    first, last = (load_file(whole / "checkpoints" / f"step-00000{i}" / "model.safetensors") for i in (1, 2))
+    assert any(not torch.equal(weight, last[name]) for name, weight in first.items())
+
+
+def check_log(task: str, folder: Path) -> None:
+    """Each metric that the task declares was measured, and nothing else is called one."""
+    lines = [json.loads(line) for line in (folder / "log.jsonl").read_text("utf-8").splitlines()]
+    valid = [line for line in lines if line["kind"] == "valid"][-1]
+    names = {metric.name for metric in TASKS[task].metrics}
+    assert names == set(valid) - {"kind", "step", "epoch", "perplexity", "seconds"}
+    card = (folder / "model" / "README.md").read_text("utf-8")
+    assert all(f"| {metric.label} | " in card for metric in TASKS[task].metrics)
+
+
+def answer(verb: str, folder: Path, words: list[str], out: Path, capsys) -> str:
+    capsys.readouterr()
+    assert main([verb, str(folder), *(str(out) if word == "OUT" else word for word in words)]) == 0
+    printed = capsys.readouterr().out
+    assert printed or out.is_file()
+    return printed.replace(str(folder), "") + (out.read_text("utf-8").replace(str(folder), "") if out.is_file() else "")

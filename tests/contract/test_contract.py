@@ -1,0 +1,65 @@
+"""Every model with every task: it is trained, or refused with a sentence."""
+
+from itertools import product
+
+import pytest
+
+from heed.models import MODELS
+from heed.runs.recipe import fits
+from heed.tasks import TASKS
+from tests.contract.contract import check_pair, check_refused
+
+SOURCE, TARGET = "나는 책을 읽어요.", "I read books."
+
+
+def translator(source: str, text: str) -> dict[str, list[str]]:
+    return {
+        "translate": [text, "--engine", "torch", "--max-length", "5"],
+        "summarize": ["--lines", f"{{corpus}}/valid.{source}", "--max-length", "5"],
+        "evaluate": ["--source", f"{{corpus}}/valid.{source}", "--reference", "{corpus}/valid.en", "--beam", "1"],
+        "score": ["--source", f"{{corpus}}/valid.{source}", "--target", "{corpus}/valid.en"],
+        "look": [text, "--target", TARGET, "--out", "OUT"],
+    }
+
+
+CASES = {  # the files of each task, and what each verb of its products is given
+    "translation": ({"source": "ko", "target": "en"}, translator("ko", SOURCE)),
+    "denoising": ({"source": "en"}, translator("en", TARGET)),
+    "gap-sentences": ({"source": "articles"}, translator("en", TARGET)),
+    "classification": ({"source": "en", "target": "labels"}, {"classify": [TARGET, "Who is it?"]}),
+    "language": (
+        {"source": "en"},
+        {
+            "generate": ["--prompt", "I", "--length", "5", "--seed", "3"],
+            "evaluate": ["--text", "{corpus}/valid.en"],
+            "score": ["--text", "{corpus}/valid.en"],
+            "look": [TARGET, "--out", "OUT"],
+        },
+    ),
+}
+
+
+def sections(task: str, corpus) -> dict:
+    sides, _ = CASES[task]
+    data = {side: [str(corpus / f"train.{ending}")] for side, ending in sides.items()}
+    data |= {f"valid_{side}": [str(corpus / f"valid.{ending}")] for side, ending in sides.items()}
+    return {"data": data, "subwords": {"size": 400 if "ko" not in sides.values() else 700}}
+
+
+@pytest.mark.parametrize(("model", "task"), list(product(MODELS, TASKS)))
+def test_a_task_trains_each_model_that_has_what_it_needs(model, task, corpus, tmp_path, capsys):
+    if not fits(TASKS[task], model):
+        check_refused(model, task, sections(task, corpus))
+        return
+    verbs = {verb: [word.format(corpus=corpus) for word in words] for verb, words in CASES[task][1].items()}
+    check_pair(model, task, sections(task, corpus), verbs, tmp_path, capsys)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_every_task_has_a_model_and_every_verb_is_one_of_the_command_line(task):
+    from heed.cli.main import VERBS
+
+    kind = TASKS[task]
+    assert kind.name == task and any(fits(kind, model) for model in MODELS)
+    assert kind.metrics and len({metric.name for metric in kind.metrics}) == len(kind.metrics)
+    assert all(verb in VERBS for product in kind.products for verb in product.verbs)

@@ -1,0 +1,31 @@
+"""Vocabularies of every kind, written into a folder and read again."""
+
+import hashlib
+
+import pytest
+
+from heed.vocabularies import folder, words
+from heed.vocabularies.sentencepiece import SubwordsConfig
+from tests.data.mixed import training
+
+
+@pytest.mark.parametrize("kind", folder.KINDS)
+def test_a_kind_writes_its_name_and_is_found_by_it(tmp_path, kind):
+    if kind == "words":
+        pair = (words.learn(training(), SubwordsConfig(kind="words")),) * 2
+    else:
+        pair = folder.learn(kind, training(), 1000)
+    assert folder.write(tmp_path, pair) == {"kind": kind}
+    assert [vocabulary.key() for vocabulary in folder.read(tmp_path, {"kind": kind})] == [pair[0].key(), pair[1].key()]
+
+
+def test_an_unknown_kind_is_refused_with_those_that_are_known(tmp_path):
+    with pytest.raises(ValueError, match=r"subwords\.kind is 'other'; heed knows marian, bart, pegasus, words"):
+        folder.read(tmp_path, {"kind": "other"})
+
+
+@pytest.mark.parametrize("kind", ["bart", "pegasus"])
+def test_the_key_depends_on_the_kind_and_the_tokenizer_alone(kind):
+    """Prepared corpora are found by it, so it must not change with the name of a class."""
+    vocabulary = folder.learn(kind, training(), 1000)[0]
+    assert vocabulary.key() == hashlib.sha256(kind.encode() + vocabulary.tokenizer.to_str().encode()).hexdigest()
