@@ -125,7 +125,7 @@ def test_a_folder_that_is_not_there(heed, tmp_path):
     assert heed("translate", tmp_path / "no", "안녕.")[::2] == (1, f"heed: {tmp_path}/no: no such folder")
 
 
-TRANSLATOR = "is a translator: it cannot {}; use heed translate, evaluate, score, look, serve or distill"
+TRANSLATOR = "is a translator: it cannot {}; use heed translate, evaluate, score or look"
 LANGUAGE = "is a language model: it cannot {}; use heed generate, evaluate, score or look"
 CLASSIFIER = "is a classifier: it cannot {}; use heed classify"
 
@@ -152,8 +152,8 @@ CLASSIFIER = "is a classifier: it cannot {}; use heed classify"
         ("translate FOLDER Hello", "language", LANGUAGE.format("translate")),
         ("summarize FOLDER FILE", "language", LANGUAGE.format("summarize")),
         ("look FOLDER Hello --out look.html", "classifier", CLASSIFIER.format("look")),
-        ("serve FOLDER", "classifier", CLASSIFIER.format("serve")),
-        ("serve ko-en=FOLDER", "language", LANGUAGE.format("serve")),
+        ("serve FOLDER", "classifier", CLASSIFIER.format("translate")),
+        ("serve ko-en=FOLDER", "language", LANGUAGE.format("translate")),
         ("distill FOLDER --source FILE --out run --quiet", "language", LANGUAGE.format("translate")),
         ("lab bottleneck FOLDER --source FILE --reference FILE --out lab", "language", LANGUAGE.format("translate")),
     ],
