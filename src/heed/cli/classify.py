@@ -21,7 +21,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", metavar="FILE", help="write labels to a file, one a line")
     parser.add_argument("--scores", action="store_true", help="write the probability and a tab before each label")
     parser.add_argument("--reference", metavar="FILE", help="the right labels: prints the accuracy")
-    parser.add_argument("--too-long", choices=["refuse", "cut"], default="refuse", help="texts too long for the model")
+    parser.add_argument(
+        "--too-long", choices=["refuse", "cut"], default="refuse", help="what to do with texts too long for the model"
+    )
     parser.add_argument("--batch-tokens", type=int, default=4096, help="subwords in a batch")
     add_device(parser)
 

@@ -20,7 +20,7 @@ def _threads(text: str) -> int:
 
 
 def add_engine(parser: argparse.ArgumentParser, default: str = "auto") -> None:
-    line = f"what searches: CTranslate2, torch, or auto: CTranslate2 where it can ({default}; docs/speed.md)"
+    line = f"what runs the search; auto is ctranslate2 where it can, else torch (default: {default}; docs/speed.md)"
     parser.add_argument("--engine", choices=["auto", "torch", "ctranslate2"], default=default, help=line)
 
 

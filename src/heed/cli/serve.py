@@ -26,7 +26,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen on; 0.0.0.0: all addresses")
     parser.add_argument("--port", type=int, default=8000, help="0: any free port")
     parser.add_argument("--runs", type=Path, metavar="DIR", help="a folder of runs that the page shows")
-    parser.add_argument("--api-keys", type=Path, metavar="FILE", help="keys, one a line: who has none is refused")
+    parser.add_argument(
+        "--api-keys", type=Path, metavar="FILE", help="a file of keys: requests without one are refused"
+    )
     parser.add_argument(
         "--cors", action="append", metavar="ORIGIN", help="a site whose pages may read the answers; *: all sites"
     )

@@ -30,7 +30,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     search.add_argument("--min-length", type=int, help="minimum number of tokens")
     search.add_argument("--max-length", type=int, help="maximum number of tokens")
     search.add_argument("--no-repeat", type=int, metavar="N", help="never repeat a sequence of N tokens")
-    parser.add_argument("--too-long", choices=["cut", "refuse"], default="cut", help="articles too long for the model")
+    parser.add_argument(
+        "--too-long", choices=["cut", "refuse"], default="cut", help="what to do with articles too long for the model"
+    )
     parser.add_argument("--batch-tokens", type=int, default=4096, help="subwords in a batch")
     add_device(parser)
 

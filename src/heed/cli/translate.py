@@ -45,7 +45,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     terms.add_argument(
         "--glossary", metavar="FILE", help="translations of terms: JSON, or lines of a term, a tab and its translation"
     )
-    terms.add_argument("--keep", metavar="TERM", action="append", default=[], help="a term to keep; may be repeated")
+    terms.add_argument(
+        "--keep", metavar="TERM", action="append", default=[], help="a term to leave untranslated; may be repeated"
+    )
     search = parser.add_argument_group("search (default: the settings of the model's recipe)")
     search.add_argument("--beam", type=int, help="how many hypotheses are kept at each step; 1 is greedy")
     search.add_argument("--nbest", type=int, help="how many translations to write for each sentence")
@@ -66,7 +68,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     output.add_argument("--scores", action="store_true", help="write the score before each translation")
     output.add_argument("--token-scores", action="store_true", help="write the log probability of each token after it")
     output.add_argument("--align", action="store_true", help="write word alignments after it, as 0-0 1-2")
-    parser.add_argument("--too-long", choices=["split", "refuse"], default="split", help="texts too long for the model")
+    parser.add_argument(
+        "--too-long", choices=["split", "refuse"], default="split", help="what to do with texts too long for the model"
+    )
     parser.add_argument("--batch-tokens", type=int, default=4096, help="subwords in a batch")
     add_device(parser)
     add_engine(parser)
