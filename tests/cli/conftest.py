@@ -1,6 +1,13 @@
 import pytest
 
 from heed.cli.main import main
+from heed.loading import write_package
+from heed.models.folder import WEIGHTS
+from heed.models.package import Package
+from heed.models.rnn_lm import RNNLanguageModel, RNNLanguageModelConfig
+from heed.vocabularies import words
+from heed.vocabularies.sentencepiece import SubwordsConfig
+from tests.convert.small import classifier
 
 TINY = ["data.phrasebook=300", "subwords.size=700", "model.dim=16", "model.heads=2", "model.hidden=32", "training.threads=1",
         "training.steps=4", "training.valid_every=2", "training.batch_tokens=200", "decoding.max_length=12",
@@ -19,6 +26,19 @@ def trained(tmp_path_factory):
         out = tmp_path_factory.mktemp("runs") / "tiny"
         assert main(["train", "recipes/phrasebook.toml", "--out", str(out), "--quiet", *sets(TINY)]) == 0
     return out
+
+
+@pytest.fixture(scope="session")
+def folders(trained, tmp_path_factory):
+    """A model folder of each product, by name. All but the translator lack their weights: what they are is known without."""
+    root = tmp_path_factory.mktemp("folders")
+    vocabulary = words.learn(["the cat sat on the mat"], SubwordsConfig(kind="words", least=1))
+    model = RNNLanguageModel(RNNLanguageModelConfig(vocab_size=len(vocabulary), dim=6, hidden=6))
+    write_package(Package(model, "language", {"text": vocabulary}, {}), root / "language")
+    write_package(classifier(), root / "classifier")
+    for folder in root.iterdir():
+        (folder / WEIGHTS).unlink()
+    return {"translator": trained, **{folder.name: folder for folder in root.iterdir()}}
 
 
 @pytest.fixture

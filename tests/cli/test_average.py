@@ -84,7 +84,7 @@ def test_the_checkpoints_of_a_run(heed, run, tmp_path, kind):
     assert heed("average", folder, "--last", 2, "--out", tmp_path / "two")[0] == 0
     is_mean(tmp_path / "two", each[1:])
     before, after = open_package(folder), open_package(tmp_path / "two")
-    assert [side.key() for side in after.subwords] == [side.key() for side in before.subwords]
+    assert [side.key() for side in after.vocabularies] == [side.key() for side in before.vocabularies]
     of = ", ".join(f"{folder}/checkpoints/step-00000{step}" for step in (2, 3))
     assert after.facts == {**before.facts, "trained": {"task": "translation", "weights": f"mean of {of}"}}
     speaks(heed, tmp_path / "two", kind)
@@ -137,7 +137,7 @@ def test_what_matters_for_learning_alone_may_differ(heed, tmp_path):
 def recurrent(seed, **dropout):
     vocabulary = words.learn(["the cat sat on the mat"], SubwordsConfig(kind="words", least=1))
     config = RNNLanguageModelConfig(vocab_size=len(vocabulary), dim=6, hidden=6, **dropout)
-    return Package(drawn(RNNLanguageModel(config), seed), (vocabulary, vocabulary), {"max_source": 40})
+    return Package(drawn(RNNLanguageModel(config), seed), "language", {"text": vocabulary}, {"max_source": 40})
 
 
 def test_dropout_of_recurrent_models_may_differ(heed, tmp_path):
@@ -169,7 +169,7 @@ def test_models_that_do_not_go_together(heed, tmp_path, other, said):
 
 def test_labels_in_another_order_are_other_labels(heed, tmp_path):
     for name, labels in (("a", ["no", "yes", "perhaps"]), ("b", ["yes", "no", "perhaps"])):
-        write_package(made("classifier", labels=labels), tmp_path / name)
+        write_package(classifier(labels), tmp_path / name)
     code, _, err = heed("average", tmp_path / "a", tmp_path / "b", "--out", tmp_path / "out")
     assert (code, "have different labels" in err) == (1, True)
 

@@ -110,7 +110,7 @@ def test_an_ensemble_can_be_heard_too(heed, command, trained, tmp_path):
     code, _, err = heed(*command(tmp_path / "run", teacher=",".join(names), settings=["distill.soft=0.7"]))
     assert code == 0 and "70% of the loss is about what the teachers think together of each next word." in err
     student = tmp_path / "run" / "distilled" / "student.toml"
-    assert tomllib.loads(student.read_text("utf-8"))["training"]["teacher"] == names
+    assert tomllib.loads(student.read_text("utf-8"))["task"]["teacher"] == names
 
 
 @pytest.mark.parametrize(
@@ -119,10 +119,10 @@ def test_an_ensemble_can_be_heard_too(heed, command, trained, tmp_path):
         (["subwords.size=500", "subwords.source_model=", "subwords.target_model="],
          "which has other subwords than this run: take its own"),
         (["filters.max_length=2000", "model.max_length=3000"], "has places for"),
-        (["training.teacher=/nowhere"], "training.teacher: /nowhere: no such folder"),
-        (["training.teacher="], ""),
-        (["training.teacher={labels}"], "which does not translate: name a translator"),
-        (["training.teacher={speech}"], "which does not translate: name a translator"),
+        (["task.teacher=/nowhere"], "task.teacher: /nowhere: no such folder"),
+        (["task.teacher="], ""),
+        (["task.teacher={labels}"], "which does not translate: name a translator"),
+        (["task.teacher={speech}"], "which does not translate: name a translator"),
     ],
 )  # fmt: skip
 def test_a_teacher_that_cannot_be_heard_is_refused_in_a_sentence(heed, command, trained, tmp_path, settings, says):
@@ -132,7 +132,7 @@ def test_a_teacher_that_cannot_be_heard_is_refused_in_a_sentence(heed, command, 
     write_package(classifier(), tmp_path / "labels")
     words = load(trained).source
     speech = RNNLanguageModel(RNNLanguageModelConfig(vocab_size=len(words), dim=6, hidden=6))
-    write_package(Package(speech, (words, words), {}), tmp_path / "speech")
+    write_package(Package(speech, "language", {"text": words}, {}), tmp_path / "speech")
     settings = [own.format(labels=tmp_path / "labels", speech=tmp_path / "speech") for own in settings]
     code, _, err = heed("train", student, "--out", tmp_path / "other", *sets(settings))
     assert (code != 0 and says in err) if says else code == 0, err  # an empty name is no teacher
@@ -210,7 +210,7 @@ def test_counts_that_differ(heed, command, files, tmp_path):
 def test_a_teacher_that_is_a_classifier(heed, command, tmp_path):
     write_package(classifier(), tmp_path / "labels")
     code, _, err = heed(*command(tmp_path / "run", teacher=tmp_path / "labels"))
-    assert (code, f"{tmp_path}/labels is a classifier, which writes no text" in err) == (1, True)
+    assert (code, f"{tmp_path}/labels is a classifier: it cannot translate; use heed classify" in err) == (1, True)
     assert not (tmp_path / "run").exists()
 
 

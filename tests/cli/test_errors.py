@@ -125,6 +125,50 @@ def test_a_folder_that_is_not_there(heed, tmp_path):
     assert heed("translate", tmp_path / "no", "안녕.")[::2] == (1, f"heed: {tmp_path}/no: no such folder")
 
 
+TRANSLATOR = "is a translator: it cannot {}; use heed translate, evaluate, score or look"
+LANGUAGE = "is a language model: it cannot {}; use heed generate, evaluate, score or look"
+CLASSIFIER = "is a classifier: it cannot {}; use heed classify"
+
+
+@pytest.mark.parametrize(
+    ("command", "kind", "says"),
+    [
+        ("evaluate FOLDER --reference FILE", "language", LANGUAGE.format("translate") + " (heed evaluate with --text FILE)"),
+        ("evaluate FOLDER --source FILE --reference FILE", "language",
+         LANGUAGE.format("translate") + " (heed evaluate with --text FILE)"),
+        ("evaluate FOLDER --reference FILE", "classifier", CLASSIFIER.format("translate")),
+        ("evaluate FILE --reference FILE --against FOLDER", "classifier", CLASSIFIER.format("translate")),
+        ("evaluate FOLDER --text FILE", "translator",
+         TRANSLATOR.format("generate") + " (heed evaluate with --source FILE and --reference FILE)"),
+        ("score FOLDER --source FILE", "language", LANGUAGE.format("translate") + " (heed score with --text FILE)"),
+        ("score FOLDER --source FILE --target FILE", "classifier", CLASSIFIER.format("translate")),
+        ("score FOLDER --text FILE", "translator",
+         TRANSLATOR.format("generate") + " (heed score with --source FILE and --target FILE)"),
+        ("generate FOLDER", "translator", TRANSLATOR.format("generate")),
+        ("generate FOLDER --prompt Hello", "classifier", CLASSIFIER.format("generate")),
+        ("classify FOLDER Hello", "translator", TRANSLATOR.format("classify")),
+        ("classify FOLDER Hello", "language", LANGUAGE.format("classify")),
+        ("translate FOLDER Hello", "classifier", CLASSIFIER.format("translate")),
+        ("translate FOLDER Hello", "language", LANGUAGE.format("translate")),
+        ("summarize FOLDER FILE", "language", LANGUAGE.format("summarize")),
+        ("look FOLDER Hello --out look.html", "classifier", CLASSIFIER.format("look")),
+        ("serve FOLDER", "classifier", CLASSIFIER.format("translate")),
+        ("serve ko-en=FOLDER", "language", LANGUAGE.format("translate")),
+        ("distill FOLDER --source FILE --out run --quiet", "language", LANGUAGE.format("translate")),
+        ("lab bottleneck FOLDER --source FILE --reference FILE --out lab", "language", LANGUAGE.format("translate")),
+    ],
+)  # fmt: skip
+def test_a_folder_of_another_kind_says_what_it_is_and_which_verbs_it_has(
+    heed, folders, tmp_path, monkeypatch, command, kind, says
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "lines").write_text("Hello.\n")
+    words = {"FOLDER": folders[kind], "ko-en=FOLDER": f"ko-en={folders[kind]}", "FILE": tmp_path / "lines"}
+    code, out, err = heed(*(words.get(word, word) for word in command.split()))
+    assert (code, out, err) == (1, "", f"heed: {folders[kind]} {says}")
+    assert [path.name for path in tmp_path.iterdir() if path.name != "cache"] == ["lines"]
+
+
 def test_a_folder_without_a_model(heed, tmp_path):
     code, _, err = heed("translate", tmp_path, "안녕.")
     assert code == 1

@@ -92,7 +92,7 @@ def test_a_classifier_has_labels_and_no_search(info, heed, saved, tmp_path):
     write_package(classifier(), tmp_path / "ours")
     for folder in (saved / "classifier", tmp_path / "ours"):
         found = info(folder)
-        assert found["model"]["name"] == "bart-classifier"
+        assert found["model"]["name"] == "bart"
         assert found["text"]["labels"] == ["no", "perhaps", "yes"]
         assert "search" not in found
         assert "no, perhaps, yes" in heed("info", folder)[1]

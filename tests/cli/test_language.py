@@ -11,7 +11,7 @@ from heed.cli.main import main
 from heed.runs.recipe import read
 
 TINY = ["model.name=rnn-lm", "subwords.kind=words", "model.dim=8", "model.hidden=8", "training.threads=1", "training.steps=6",
-        "training.valid_every=3", "training.batch_tokens=60", "task.bptt=10", "training.samples=1", "training.rate=0.01",
+        "training.valid_every=3", "training.batch_tokens=60", "task.window=10", "training.samples=1", "training.rate=0.01",
         "model.weight_dropout=0.2", "training.device=cpu"]  # fmt: skip
 NAMES, VERBS = ["the cat", "a dog", "my sister", "고양이 한 마리"], ["sees", "likes", "finds"]
 
@@ -103,22 +103,23 @@ def test_training_goes_on_from_a_model_that_is_there(heed, trained, files, tmp_p
     more = sets("task.name=language", *(s for s in TINY if s.startswith(("training", "task"))))
     start = ["train", "--from", trained, "--source", files / "test.txt", "--quiet", *more]
     assert heed(*start, "--out", tmp_path / "more")[0] == 0
-    code, _, err = heed(
-        *start, "--out", tmp_path / "other", "--target", files / "test.txt", "--set", "task.name=translation"
-    )
+    pair = ["--source", files / "test.txt", "--target", files / "test.txt"]
+    code, _, err = heed("train", "--from", trained, *pair, "--out", tmp_path / "other")
     assert code == 1
-    assert "is a language model: it cannot learn translation; set task.name to 'language'" in err
+    assert (
+        "is a language model (rnn-lm): it cannot learn translation; set task.name to 'language', or start from" in err
+    )
 
 
 @pytest.mark.parametrize(
     ("settings", "error"),
     [
-        (["task.bptt=0"], "task.bptt is 0; it must be at least 1"),
+        (["task.window=0"], "task.window is 0; it must be at least 1"),
+        (["task.bptt=10"], "task.bptt has moved: set task.window instead"),
         (
             ["training.batch_tokens=5"],
-            "training.batch_tokens is 5; it must hold one window at least, and task.bptt is 10",
+            "training.batch_tokens is 5; it must hold one window at least, and task.window is 10",
         ),
-        (["task.name=translation", "data.target=train.txt"], "a language model (rnn-lm) learns from one text"),
         (["data.target=train.txt"], "data.target is given, but language is learned from text alone"),
         (["filters.max_length=20"], "filters are for pairs"),
         (["subwords.coverage=0.5"], "subwords.coverage is 0.5; it is not for subwords.kind = 'words'"),
@@ -127,10 +128,11 @@ def test_training_goes_on_from_a_model_that_is_there(heed, trained, files, tmp_p
             "subwords.lower is True; it is only for subwords.kind = 'words'",
         ),
         (["subwords.sampling=0.1"], "subwords.sampling is 0.1, but words are cut anew"),
-        (["model.heads=2"], "model.heads: a RNNLanguageModel has no such setting"),
-        (["model.preset=base-6-2"], "model.preset is 'base-6-2'; rnn-lm has tiny, small, base, big"),
+        (["model.heads=2"], "model.heads: rnn-lm has no such setting; there are cell, dim, hidden"),
+        (["model.preset=base-6-2"], "model.preset: 'base-6-2' is none of 'auto', 'tiny', 'small', 'base', 'big'"),
         (["training.metric=bleu"], "training.metric is 'bleu'; language has loss"),
-        (["training.r_drop=1.0"], "it is for translation alone, not for language"),
+        (["training.r_drop=1.0"], "training.r_drop has moved: set task.r_drop instead"),
+        (["task.r_drop=1.0"], "task.r_drop: language has no such setting; translation has"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(heed, files, tmp_path, settings, error):
@@ -138,6 +140,14 @@ def test_settings_that_make_no_sense_are_refused(heed, files, tmp_path, settings
     code, _, err = heed(*words)
     assert code == 1
     assert error in err
+
+
+def test_a_language_model_does_not_learn_to_translate(heed, files, tmp_path):
+    pair = ["--source", files / "train.txt", "--target", files / "train.txt"]
+    wrong = sets("model.name=rnn-lm", "task.name=translation")
+    code, _, err = heed("train", *pair, "--out", tmp_path / "out", *wrong)
+    assert code == 1
+    assert "task.name is 'translation', but a language model (rnn-lm) learns from one text: set it to 'language'" in err
 
 
 @pytest.mark.parametrize(
@@ -152,7 +162,11 @@ def test_texts_that_nothing_can_be_learned_from_are_refused(heed, tmp_path, cont
 
 def test_what_is_not_for_a_language_model_is_said(heed, trained, files):
     cases = {
-        ("translate", trained, "the cat"): "is a language model, which translates nothing: use heed generate",
+        (
+            "translate",
+            trained,
+            "the cat",
+        ): "is a language model: it cannot translate; use heed generate, evaluate, score or look",
         ("evaluate", trained): "--reference FILE, or for a language model --text FILE",
         (
             "evaluate",
@@ -164,7 +178,7 @@ def test_what_is_not_for_a_language_model_is_said(heed, trained, files):
         ("score", trained): "--source FILE and --target FILE, or for a language model --text FILE",
         ("look", trained, "the cat", "--beam", "2", "--out", "x.html"): "--beam is for translators",
         ("generate", trained, "--prompt", "zebra"): "the model knows no word of 'zebra'",
-        ("generate", trained, "--greedy", "--top-k", "3"): "--top-k is for what is drawn by chance",
+        ("generate", trained, "--greedy", "--top-k", "3"): "--top-k is for sampling",
         ("generate", trained, "--length", "0"): "length is 0",
         ("convert", trained, "--out", trained / "x"): "it stays with heed",
     }
@@ -175,6 +189,6 @@ def test_what_is_not_for_a_language_model_is_said(heed, trained, files):
 
 def test_a_language_model_goes_without_saying_what_it_learns():
     recipe = read(None, [("data.source", ["a.txt"]), ("model.name", "rnn-lm")])
-    assert (recipe.task.name, recipe.training.label_smoothing) == ("language", 0.0)
-    said = read(None, [("data.source", ["a.txt"]), ("model.name", "rnn-lm"), ("training.label_smoothing", 0.2)])
-    assert said.training.label_smoothing == 0.2
+    assert (recipe.task.name, recipe.task.settings.label_smoothing) == ("language", 0.0)
+    said = read(None, [("data.source", ["a.txt"]), ("model.name", "rnn-lm"), ("task.label_smoothing", 0.2)])
+    assert said.task.settings.label_smoothing == 0.2

@@ -119,8 +119,8 @@ def test_the_bottleneck_of_both(heed, runs, files, tmp_path):
 @pytest.mark.parametrize(
     ("setting", "says"),
     [
-        ("model.preset=tiny-6-2", "model.preset is 'tiny-6-2'; seq2seq has tiny, small, base, big"),
-        ("model.heads=2", "model.heads: a Seq2Seq has no such setting"),
+        ("model.preset=tiny-6-2", "model.preset: 'tiny-6-2' is none of 'auto', 'tiny', 'small', 'base', 'big'"),
+        ("model.heads=2", "model.heads: seq2seq has no such setting; there are"),
         ("model.hidden=15", "hidden is 15; it must be even"),
         ("model.attention=some", "model.attention: 'some' is none of 'off', 'content', 'additive'"),
     ],

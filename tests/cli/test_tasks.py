@@ -126,7 +126,7 @@ def test_a_classifier_is_trained_on_top_of_a_bart_and_tells_labels(train, pretra
     assert set(out.split()) == {"dry", "wet"}
     assert float(err.split()[1]) > 95
     code, _, err = heed("translate", tmp_path / "run", "The dog.")
-    assert (code, "is a classifier, which writes no text: use heed classify" in err) == (1, True)
+    assert (code, "is a classifier: it cannot translate; use heed classify" in err) == (1, True)
 
 
 def test_an_article_is_summarized_whole_and_what_is_not_read_is_said(pretrained, files, tmp_path, heed):
@@ -157,11 +157,13 @@ def test_an_article_is_summarized_whole_and_what_is_not_read_is_said(pretrained,
         ([], ["task.name=denoising", "model.name=bart", "subwords.sampling=0.1"],
          "subwords.sampling is 0.1, but words are cut anew for heed's own vocabulary and for translation alone: set it to 0"),
         ([], ["task.name=denoising", "model.name=bart", "task.infill=1.5"], "task.infill is 1.5; it must be from 0 to 1"),
-        ([], ["task.name=denoising", "model.name=bart", "model.norm=pre"], "model.norm: a Bart has no such setting"),
-        ([], ["task.name=denoising", "model.name=bart", "training.r_drop=5.0"],
-         "training.r_drop is 5.0; it is for translation alone, not for denoising"),
-        ([], ["task.name=denoising", "model.name=bart", "training.teacher=runs/en-de"],
-         "training.teacher is 'runs/en-de'; it is for translation alone, not for denoising"),
+        ([], ["task.name=denoising", "model.name=bart", "model.norm=pre"], "model.norm: bart has no such setting; there are dim, heads, hidden, encoder_layers, decoder_layers, max_length, "
+         "activation, scaled, dropout, attention_dropout, hidden_dropout, init_std, classifier_dropout"),
+        ([], ["task.name=denoising", "model.name=bart", "task.r_drop=5.0"],
+         "task.r_drop: denoising has no such setting; translation has"),
+        ([], ["task.name=denoising", "model.name=bart", "task.teacher=runs/en-de"],
+         "task.teacher: denoising has no such setting; translation has"),
+        (["--target", "said"], ["training.teacher=runs/en-de"], "training.teacher has moved: set task.teacher instead"),
         (["--target", "said"], ["model.fresh=true"], "model.fresh goes with model.folder: it draws the weights of that model anew"),
         ([], ["task.name=gap-sentences", "model.name=bart"],
          "task.name is 'gap-sentences', which bart cannot learn: set model.name to pegasus"),
@@ -261,7 +263,11 @@ def test_a_model_that_cannot_learn_a_task_is_said_before_anything_is_prepared(tr
     )
     words = ["--source", files / "text", "--target", files / "labels", "--from", pretrained["pegasus"]]
     code, err = train(tmp_path / "run", *words, settings=[*PLAIN, "task.name=classification"])
-    assert (code, "is a Pegasus; heed makes classifiers of a Bart" in err) == (1, True)
+    assert (
+        code,
+        "is a summarizer (pegasus): it cannot learn classification; set task.name to 'gap-sentences', or start from another model (bart)"
+        in err,
+    ) == (1, True)
     assert not (tmp_path / "run").exists()
 
 
@@ -288,7 +294,10 @@ def test_labels_are_the_same_however_they_are_written(train, pretrained, files, 
     (tmp_path / "labels").write_text("".join(f"{x}\n" for x in odd), "utf-8")
     words = ["--source", files / "text", "--target", tmp_path / "labels", "--from", pretrained["bart"]]
     assert train(tmp_path / "run", *words, settings=[*PLAIN, "task.name=classification"]) == (0, "")
-    assert json.loads((tmp_path / "run" / "model" / "config.json").read_text())["labels"] == ["dry", "젖음 a"]
+    assert json.loads((tmp_path / "run" / "model" / "config.json").read_text())["processors"]["labels"]["names"] == [
+        "dry",
+        "젖음 a",
+    ]
 
 
 def test_a_label_of_the_validation_set_that_is_none_is_named_with_its_place(train, pretrained, files, tmp_path):

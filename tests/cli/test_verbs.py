@@ -10,6 +10,7 @@ import torch
 
 from heed.cli.main import VERBS, main
 from heed.loading import write_package
+from heed.tasks import TASKS
 from tests.cli.conftest import TINY, sets
 from tests.convert.small import package, pairs
 
@@ -22,6 +23,10 @@ def test_every_verb_has_help_with_an_example(verb, capsys):
         main([verb, "--help"])
     assert done.value.code == 0
     assert f"heed {verb} " in capsys.readouterr().out.split("example", 1)[1]
+
+
+def test_every_verb_of_a_product_is_a_command():
+    assert {verb for task in TASKS.values() for product in task.products for verb in product.verbs} <= set(VERBS)
 
 
 def test_help_imports_nothing_heavy():
@@ -122,7 +127,7 @@ def test_what_a_search_is_made_to_say_costs_nothing_when_scored(heed, tmp_path, 
     words = ["score", tmp_path / "model", "--source", tmp_path / "source", "--target", tmp_path / "target"]
     code, out, err = heed(*words, "--token-scores")
     assert code == 0
-    vocabulary = own.subwords[0]
+    vocabulary = own.vocabularies[0]
     [read], [said], marks = vocabulary.encode([source]), vocabulary.encode([target]), vocabulary.marks
     reads, says = [[*marks.before, *ids, marks.last] for ids in (read, said)]
     logits = own.model(torch.tensor([reads]), torch.tensor([[marks.first, *says[:-1]]]))[0]

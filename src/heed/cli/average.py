@@ -5,7 +5,7 @@ from pathlib import Path
 
 EXAMPLES = """\
 examples:
-  heed average runs/en-de --out runs/en-de-avg                   # the checkpoints that are kept (training.keep)
+  heed average runs/en-de --out runs/en-de-avg                   # all checkpoints that are kept (training.keep)
   heed average runs/en-de --last 2 --out runs/en-de-avg
   heed average runs/a/model runs/b/model --out averaged          # models of the same shape
 
@@ -16,7 +16,7 @@ The folders may be of any kind that heed reads. The result is a model folder tha
 def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folders", nargs="+", help="one run, or several model folders")
     parser.add_argument(
-        "--last", type=int, help="of a run: how many of its last checkpoints (all that are kept, unless said)"
+        "--last", type=int, help="for a run: how many of its last checkpoints (default: all that are kept)"
     )
     parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="where the model is written")
 
@@ -32,38 +32,38 @@ def run(args: argparse.Namespace) -> int:
     if len(args.folders) > 1:
         if args.last:
             raise ValueError("--last goes with one run; for several model folders, name just those you want")
-        package, of = _models(args.folders), args.folders
+        package, names = _mean_of_models(args.folders), args.folders
     else:
-        package, of = _checkpoints(Path(args.folders[0]), args.last)
+        package, names = _mean_of_checkpoints(Path(args.folders[0]), args.last)
     task = {name: value for name, value in package.facts.get("trained", {}).items() if name == "task"}
-    trained = {**task, "weights": f"mean of {', '.join(of)}"}  # scores were those of other weights
+    trained = {**task, "weights": f"mean of {', '.join(names)}"}  # the scores were those of other weights
     with atomic_folder(args.out) as part:
         write_package(package._replace(facts={**package.facts, "trained": trained}), part)
-    told = f"{args.out} is the mean of {len(of)}: {', '.join(Path(name).name for name in of)}"
-    errors().print(told, soft_wrap=True, markup=False, highlight=False)
+    sentence = f"{args.out} is the mean of {len(names)}: {', '.join(Path(name).name for name in names)}"
+    errors().print(sentence, soft_wrap=True, markup=False, highlight=False)
     return 0
 
 
-def _checkpoints(folder: Path, last: int | None):
-    """The model of a run with the mean of its checkpoints' weights, and which those are."""
+def _mean_of_checkpoints(folder: Path, last: int | None):
+    """The model of a run with the mean of its checkpoints' weights, and the names of these checkpoints."""
     from heed.loading import open_package
     from heed.models.folder import put
     from heed.training import checkpoints
     from heed.training.average import mean
 
-    found = checkpoints.list_checkpoints(folder / "checkpoints")
-    if not found:
+    kept = checkpoints.list_checkpoints(folder / "checkpoints")
+    if not kept:
         raise ValueError(f"{folder} has no checkpoints: name a run folder, or several model folders")
-    if last and len(found) < last:
-        raise ValueError(f"{folder} keeps {len(found)} checkpoints, not {last}; training.keep says how many are kept")
-    wanted = found[-last:] if last else found
+    if last and len(kept) < last:
+        raise ValueError(f"{folder} keeps {len(kept)} checkpoints, not {last}; training.keep says how many are kept")
+    chosen = kept[-last:] if last else kept
     package = open_package(folder)
-    put(package.model, mean([path / checkpoints.MODEL for path in wanted]), folder / "checkpoints")
-    return package, [str(path) for path in wanted]
+    put(package.model, mean([path / checkpoints.MODEL for path in chosen]), folder / "checkpoints")
+    return package, [str(path) for path in chosen]
 
 
-def _models(names: list[str]):
-    """The first model with the mean of all models' weights, one of them in memory at a time."""
+def _mean_of_models(names: list[str]):
+    """The first model with the mean of all models' weights. Only one other is in memory at a time."""
     from heed.loading import open_package
 
     first = open_package(names[0])
@@ -71,15 +71,15 @@ def _models(names: list[str]):
     total = {name: weight.double() for name, weight in weights.items()}
     for name in names[1:]:
         other = open_package(name)
-        _refuse_unlike(names[0], first, name, other)
+        _check_alike(names[0], first, name, other)
         for key, weight in other.model.state_dict().items():
             total[key] += weight.double()
     first.model.load_state_dict({key: (total[key] / len(names)).to(weight) for key, weight in weights.items()})
     return first
 
 
-def _refuse_unlike(name: str, one, other_name: str, other) -> None:
-    """A mean of models that do not read, compute and write the same way means nothing."""
+def _check_alike(name: str, one, other_name: str, other) -> None:
+    """Refuse models that differ in vocabularies, labels or shape: the mean of their weights would mean nothing."""
     if [part.key() for part in one.vocabularies] != [part.key() for part in other.vocabularies]:
         raise ValueError(f"{name} and {other_name} have different subwords: their mean would mean nothing")
     labels = [own.processors["labels"].names if "labels" in own.processors else None for own in (one, other)]
@@ -94,5 +94,5 @@ def _shape(model) -> tuple:
 
     from heed.config import dropout_fields
 
-    learning = {*dropout_fields(model.config), "init_std"}  # no part of a shape
-    return type(model), {name: value for name, value in asdict(model.config).items() if name not in learning}
+    for_training = {*dropout_fields(model.config), "init_std"}  # these do not matter to a trained model
+    return type(model), {name: value for name, value in asdict(model.config).items() if name not in for_training}

@@ -19,10 +19,12 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("text", nargs="*", help="texts; without any, lines of standard input")
     parser.add_argument("--input", metavar="FILE", help="read lines from a file")
     parser.add_argument("--out", metavar="FILE", help="write labels to a file, one a line")
-    parser.add_argument("--scores", action="store_true", help="the probability and a tab before each label")
-    parser.add_argument("--reference", metavar="FILE", help="the right labels: gives the accuracy")
-    parser.add_argument("--too-long", choices=["refuse", "cut"], default="refuse", help="longer than the model reads")
-    parser.add_argument("--batch-tokens", type=int, default=4096, help="how much is read at once")
+    parser.add_argument("--scores", action="store_true", help="write the probability and a tab before each label")
+    parser.add_argument("--reference", metavar="FILE", help="the right labels: prints the accuracy")
+    parser.add_argument(
+        "--too-long", choices=["refuse", "cut"], default="refuse", help="what to do with texts too long for the model"
+    )
+    parser.add_argument("--batch-tokens", type=int, default=4096, help="subwords in a batch")
     add_device(parser)
 
 
@@ -34,16 +36,16 @@ def run(args: argparse.Namespace) -> int:
         raise ValueError("there are texts and --input: give one of the two")
     classifier = open_product(args, "classify")
     texts = args.text or read_lines(args.input)
-    right = [Labels([]).clean(line) for line in read_lines(args.reference)] if args.reference else None
-    if right is not None and len(right) != len(texts):
-        raise ValueError(f"{args.reference} has {len(right):,} labels for {len(texts):,} texts: they go in pairs")
-    found = classifier.classify(texts, batch_tokens=args.batch_tokens, too_long=args.too_long)
-    write_lines((_line(one, args.scores) for one in found), args.out)
-    if right is not None:
-        hits = sum(one.label == label for one, label in zip(found, right, strict=True))
-        errors().print(f"accuracy {100 * hits / max(1, len(right)):.2f} % of {len(right):,}", highlight=False)
+    expected = [Labels([]).clean(line) for line in read_lines(args.reference)] if args.reference else None
+    if expected is not None and len(expected) != len(texts):
+        raise ValueError(f"{args.reference} has {len(expected):,} labels for {len(texts):,} texts: they go in pairs")
+    results = classifier.classify(texts, batch_tokens=args.batch_tokens, too_long=args.too_long)
+    write_lines((_line(result, args.scores) for result in results), args.out)
+    if expected is not None:
+        right = sum(result.label == label for result, label in zip(results, expected, strict=True))
+        errors().print(f"accuracy {100 * right / max(1, len(expected)):.2f} % of {len(expected):,}", highlight=False)
     return 0
 
 
-def _line(found, scores: bool) -> str:
-    return f"{found.probabilities[found.label]:.4f}\t{found.label}" if scores else found.label
+def _line(result, scores: bool) -> str:
+    return f"{result.probabilities[result.label]:.4f}\t{result.label}" if scores else result.label

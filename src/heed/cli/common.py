@@ -1,4 +1,4 @@
-"""What several verbs share."""
+"""What several verbs share: options, products, lines in and out."""
 
 import argparse
 import io
@@ -19,12 +19,18 @@ def _threads(text: str) -> int:
     return int(text)
 
 
-def add_engine(parser: argparse.ArgumentParser, default: str, why: str) -> None:
-    parser.add_argument("--engine", choices=["auto", "torch", "ctranslate2"], default=default, help=why)
+def add_engine(parser: argparse.ArgumentParser, default: str = "auto") -> None:
+    line = f"what runs the search; auto is ctranslate2 where it can, else torch (default: {default}; docs/speed.md)"
+    parser.add_argument("--engine", choices=["auto", "torch", "ctranslate2"], default=default, help=line)
+
+
+def split_names(text: str) -> list[str]:
+    """The folders of an ensemble, which are written with commas between them."""
+    return text.split(",")
 
 
 def open_product(args: argparse.Namespace, verb: str, folders: list[str] | None = None):
-    """What the folders are to their user; one that does not have this verb is refused."""
+    """The translator, generator, classifier or summarizer of the folders. One without this verb is refused."""
     import torch
 
     from heed.loading import load
@@ -34,8 +40,19 @@ def open_product(args: argparse.Namespace, verb: str, folders: list[str] | None 
     return load(folders or args.folder, args.device, getattr(args, "engine", "auto"), verb)
 
 
+def check_product(args: argparse.Namespace, folders: list[str], verb: str, options: str) -> None:
+    """Refuse folders without `verb`. `options`: what the verb of the command line takes instead, where they have it."""
+    from heed.loading import product_of
+
+    for name in folders:
+        if not Path(name).is_dir() or verb in (product := product_of(name)).verbs:
+            continue
+        hint = f" (heed {args.verb} with {options})" if args.verb in product.verbs else ""
+        raise ValueError(product.refusal(name, verb) + hint)
+
+
 def score_line(score, token_scores: bool) -> str:
-    """A log probability, and those of its tokens."""
+    """A log probability, and if asked for those of the tokens."""
     cells = [f"{score.logp:.4f}"]
     if token_scores:
         cells.append(" ".join(f"{t}:{s:.4f}" for t, s in zip(score.tokens, score.token_scores, strict=True)))
@@ -48,7 +65,7 @@ def read_lines(path: str | None) -> list[str]:
 
 
 def stream_lines(path: str | None) -> Iterator[str]:
-    """The same, not all of them held at once; a file is read to its end before its first line is given, to know it is sound."""
+    """The same, one at a time. A file is read once before, so that an error in its last line comes before any output."""
     if path not in (None, "-"):
         for _ in _lines(path):
             pass
@@ -74,12 +91,12 @@ def _decode(raw: bytes, number: int) -> str:
 
 
 def write_lines(lines: Iterable[str], out: str | None) -> None:
-    """To a file, written aside and renamed, or to standard output. UTF-8, whatever the locale says."""
+    """Write to a file, atomically, or to standard output; always as UTF-8."""
     write_chunks([lines], out)
 
 
 def write_chunks(chunks: Iterable[Iterable[str]], out: str | None) -> None:
-    """The same, and all of a chunk can be seen before the next is asked for."""
+    """The same, and each chunk is flushed before the next one is computed."""
     if out is None:
         if hasattr(sys.stdout, "reconfigure"):
             sys.stdout.reconfigure(encoding="utf-8")
@@ -90,12 +107,12 @@ def write_chunks(chunks: Iterable[Iterable[str]], out: str | None) -> None:
     path = Path(out)
     if path.is_dir():
         raise ValueError(f"--out {out} is a folder: give the name of a file")
-    if path.exists() and not path.is_file():  # a pipe or a device is no file that another could take the place of
+    if path.exists() and not path.is_file():  # a pipe or a device cannot be replaced by a file
         with open(path, "w", encoding="utf-8") as file:
             _write(chunks, file)
         return
     chunks = iter(chunks)
-    first = [list(chunk) for chunk in islice(chunks, 1)]  # what cannot be is said before there is a file
+    first = [list(chunk) for chunk in islice(chunks, 1)]  # errors of the first chunk come before there is a file
     with atomic_file(path) as part, open(part, "w", encoding="utf-8") as file:
         _write(chain(first, chunks), file)
 
@@ -107,7 +124,7 @@ def _write(chunks: Iterable[Iterable[str]], file: io.TextIOBase) -> None:
 
 
 def errors():
-    """A console for what is not the result."""
+    """A console on standard error, for everything that is not the result."""
     from rich.console import Console
 
     return Console(stderr=True)

@@ -8,12 +8,12 @@ examples:
   heed convert Helsinki-NLP/opus-mt-ko-en --out models/ko-en                # a name on the Hugging Face hub
   heed convert Helsinki-NLP/opus-mt-ko-en --revision main --out models/ko-en
   heed convert downloads/bart-large-cnn --out models/bart                   # a folder of transformers
-  heed convert runs/en-de --out exported                                    # out again, for transformers (model.norm = "post")
+  heed convert runs/en-de --out exported                                    # for transformers (model.norm = "post")
   heed convert runs/en-de --to ctranslate2 --quantize int8 --out fast       # for CTranslate2
 
-heed reads MarianMT, BART and Pegasus. A model of heed's own goes to transformers as a Marian, if it has the paper's norms
-and positions (model.norm = "post", model.positions = "sinusoidal"), and to CTranslate2 whatever its shape.
-With HF_HUB_OFFLINE=1 names are looked up in the cache alone.
+heed reads MarianMT, BART and Pegasus. A Transformer of heed is written for transformers as a Marian, if it has the
+paper's norms and positions (model.norm = "post", model.positions = "sinusoidal"), and for CTranslate2 whatever its shape.
+With HF_HUB_OFFLINE=1 names are looked up in the cache only.
 """
 FORMS = ("heed", "huggingface", "ctranslate2")
 
@@ -21,7 +21,7 @@ FORMS = ("heed", "huggingface", "ctranslate2")
 def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="a run, a model folder, a folder of transformers, or a name on the hub")
     parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="where the model is written")
-    parser.add_argument("--to", choices=FORMS, help="unless said: theirs becomes heed's, and heed's Hugging Face's")
+    parser.add_argument("--to", choices=FORMS, help="default: huggingface for a model of heed, heed for any other")
     parser.add_argument("--quantize", metavar="KIND", help="for CTranslate2: int8, float16 and others")
     parser.add_argument("--revision", help="for a name on the hub: a commit, a tag or a branch")
 
@@ -38,17 +38,17 @@ def run(args: argparse.Namespace) -> int:
     theirs = "heed" not in package.facts
     to = args.to or ("heed" if theirs else "huggingface")
     if to != "heed":
-        _refuse_staying(package, args.model)
-    told = {"heed": _heed, "huggingface": _huggingface, "ctranslate2": _ctranslate2}[to](package, args)
-    left = package.facts.get("origin", {}).get("left")
-    if theirs and left:
-        told += f". Of the settings of its search, heed has left aside {', '.join(left)}"
-    errors().print(f"{args.out} is {told}", soft_wrap=True, markup=False, highlight=False)
+        _check_exportable(package, args.model)
+    result = {"heed": _heed, "huggingface": _huggingface, "ctranslate2": _ctranslate2}[to](package, args)
+    ignored = package.facts.get("origin", {}).get("left")
+    if theirs and ignored:
+        result += f". Of the settings of its search, heed has left aside {', '.join(ignored)}"
+    errors().print(f"{args.out} is {result}", soft_wrap=True, markup=False, highlight=False)
     return 0
 
 
-def _refuse_staying(package, name: str) -> None:
-    """What has no counterpart in transformers and CTranslate2 cannot go out."""
+def _check_exportable(package, name: str) -> None:
+    """Refuse what has no counterpart in transformers and CTranslate2."""
     from heed.vocabularies.words import Words
 
     what = None if hasattr(package.model.config, "heads") else "is a recurrent network"

@@ -5,33 +5,35 @@ import os
 import sys
 from pathlib import Path
 
-LINES = "text", "input", "nbest", "sample", "prefix", "scores", "token_scores", "align"  # not for documents
+LINE_OPTIONS = "text", "input", "nbest", "sample", "prefix", "scores", "token_scores", "align"  # not for documents
 
 
 def run(args: argparse.Namespace, chosen: dict, glossary) -> int:
     from heed.cli.common import open_product
     from heed.files import write_bytes
     from heed.products.translator.documents import translate_document
+    from heed.text.documents import texts_of
 
-    source, out = Path(args.file), _out(args)
+    source, out = Path(args.file), _output_path(args)
     try:
         data = source.read_bytes()
     except OSError as error:
         raise ValueError(f"{source} cannot be read: {error.strerror}") from None
-    _check(args, data)
+    # what is wrong with the document is reported before a model is loaded
+    texts_of(data, str(source), column=args.column, kind=args.format)
     translator = open_product(args, "translate")
-    with _Bar() as bar:
-        done, missing = translate_document(
+    with _ProgressBar() as bar:
+        result, missing = translate_document(
             translator, data, str(source), kind=args.format, column=args.column, glossary=glossary, progress=bar,
             too_long=args.too_long, batch_tokens=args.batch_tokens, **chosen,
         )  # fmt: skip
-    write_bytes(out, done)
-    tell_missing(missing)
+    write_bytes(out, result)
+    report_missing(missing)
     return 0
 
 
-def _out(args: argparse.Namespace) -> Path:
-    if given := [f"--{name.replace('_', '-')}" for name in LINES if getattr(args, name)]:
+def _output_path(args: argparse.Namespace) -> Path:
+    if given := [f"--{name.replace('_', '-')}" for name in LINE_OPTIONS if getattr(args, name)]:
         raise ValueError(
             f"--file translates a document, and {given[0].replace('--text', 'a sentence')} is for lines: leave it out"
         )
@@ -44,13 +46,13 @@ def _out(args: argparse.Namespace) -> Path:
         raise ValueError(f"--out is the document itself, {out}: give it another name")
     if out.exists() and not args.force:
         raise ValueError(f"--out {out} is there already: give another name, or --force to write over it")
-    _check_place(out)
-    _check_kind(args, out)
+    _check_writable(out)
+    _check_format(args, out)
     return out
 
 
-def _check_place(out: Path) -> None:
-    """What cannot be written in the end is told at the beginning."""
+def _check_writable(out: Path) -> None:
+    """Refuse at once what could not be written in the end."""
     folder = next(folder for folder in out.absolute().parents if folder.exists())
     if not folder.is_dir():
         raise ValueError(f"--out {out} cannot be written: {folder} is a file, not a folder")
@@ -58,7 +60,7 @@ def _check_place(out: Path) -> None:
         raise ValueError(f"--out {out} cannot be written: there is no permission to write in {folder}")
 
 
-def _check_kind(args: argparse.Namespace, out: Path) -> None:
+def _check_format(args: argparse.Namespace, out: Path) -> None:
     from heed.text.documents import KINDS, kind_of
 
     kind, other = args.format or kind_of(args.file), KINDS.get(out.suffix.lower())
@@ -68,25 +70,18 @@ def _check_kind(args: argparse.Namespace, out: Path) -> None:
         )
 
 
-def _check(args: argparse.Namespace, data: bytes) -> None:
-    """Read the document once without translating it: what is wrong with it is told before a model is loaded."""
-    from heed.text.documents import texts_of
-
-    texts_of(data, str(args.file), column=args.column, kind=args.format)
-
-
-def tell_missing(missing) -> None:
-    """What was to be said and is not goes to standard error, a line a term."""
+def report_missing(missing) -> None:
+    """Print the glossary's terms that are missing in translations on standard error, one on a line."""
     for term in dict.fromkeys(missing):
-        often = missing.count(term)
-        times = f", {often} times" if often > 1 else ""
+        count = missing.count(term)
+        times = f", {count} times" if count > 1 else ""
         print(
             f"heed: {term.target!r} (for {term.source!r}) is missing{times}: there was no room for it", file=sys.stderr
         )
 
 
-class _Bar:
-    """How far it is, on standard error; nothing where that is no terminal."""
+class _ProgressBar:
+    """On standard error, if that is a terminal."""
 
     def __init__(self):
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -98,7 +93,7 @@ class _Bar:
         self.bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
         self.task = None
 
-    def __enter__(self) -> "_Bar":
+    def __enter__(self) -> "_ProgressBar":
         self.bar.start()
         return self
 

@@ -14,7 +14,7 @@ examples:
 
 def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", help="a run, a model folder, or a name on the hub")
-    parser.add_argument("--json", action="store_true", help="as JSON")
+    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -52,7 +52,7 @@ def _facts(name: str) -> dict[str, dict]:
 
 
 def _package(name: str, package) -> dict[str, dict]:
-    """What there is to know of a model, wherever it came from."""
+    """What is known about a model, of heed or from elsewhere."""
     from dataclasses import asdict
 
     from heed.loading import find_model
@@ -103,9 +103,9 @@ def _run(folder: Path) -> dict:
 
 
 def _shown(value: Any) -> str:
-    """A value as one says it."""
+    """A value in a table."""
     if isinstance(value, dict):
-        return ", ".join(f"{name} {_shown(own)}" for name, own in value.items())
+        return ", ".join(f"{name} {_shown(each)}" for name, each in value.items())
     if isinstance(value, list):
         return ", ".join(map(_shown, value)) or "none"
     if isinstance(value, bool):

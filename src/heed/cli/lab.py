@@ -9,13 +9,13 @@ from typing import Any
 EXAMPLES = """\
 examples:
   heed lab gradients --out lab                        # lab/gradients.png, lab/gradients.json, and tables here
-  heed lab positions --out lab --model runs/en-de     # beside the waves, what a model has learned
+  heed lab positions --out lab --model runs/en-de     # sinusoids beside positions that a model has learned
   heed lab complexity --out lab --device cuda
   heed lab bottleneck runs/fixed runs/additive runs/transformer --source test.de --reference test.en --out lab
   heed lab all --out lab
 
-heed lab NAME --help tells the settings of each. Nothing is trained; each takes some seconds. All but bottleneck, which
-wants models, come with all.
+heed lab NAME --help lists the settings of each. Nothing is trained; each takes some seconds. "all" runs all but
+bottleneck, which needs models.
 """
 
 LABS = {
@@ -29,16 +29,16 @@ LABS = {
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    labs = parser.add_subparsers(dest="lab", metavar="NAME", title="what there is to see", required=True)
-    for name, line in {**LABS, "all": "each of these but bottleneck, one after another"}.items():
-        own = labs.add_parser(name, help=line, description=line[0].upper() + line[1:] + ".")
-        own.add_argument(
+    labs = parser.add_subparsers(dest="lab", metavar="NAME", title="measurements", required=True)
+    for name, line in {**LABS, "all": "all of these but bottleneck, one after another"}.items():
+        lab = labs.add_parser(name, help=line, description=line[0].upper() + line[1:] + ".")
+        lab.add_argument(
             "--out", type=Path, required=True, metavar="DIR", help="a folder for the picture and the numbers"
         )
-        own.add_argument("--threads", type=int, help="how many threads to use on the CPU")
+        lab.add_argument("--threads", type=int, help="how many threads to use on the CPU")
         if name not in ("positions", "bottleneck"):
-            own.add_argument("--seed", type=int, default=0, help="of all that is drawn by chance (0)")
-        SETTINGS[name](own)
+            lab.add_argument("--seed", type=int, default=0, help="of the random numbers (0)")
+        SETTINGS[name](lab)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -50,13 +50,13 @@ def run(args: argparse.Namespace) -> int:
         raise ValueError(f"--out {args.out} is a file; name a folder")
     if args.threads:
         torch.set_num_threads(args.threads)
-    for name in [own for own in LABS if own != "bottleneck"] if args.lab == "all" else [args.lab]:
+    for name in [lab for lab in LABS if lab != "bottleneck"] if args.lab == "all" else [args.lab]:
         _show(name, MEASURES[name](args), args.out)
     return 0
 
 
 def _show(name: str, result: Any, out: Path) -> None:
-    """Tables and a sentence here, picture and numbers into the folder."""
+    """Print tables and a sentence; write a picture and the numbers into the folder."""
     import importlib
 
     from rich.console import Console
@@ -64,7 +64,7 @@ def _show(name: str, result: Any, out: Path) -> None:
     from heed.cli.common import errors
 
     lab = importlib.import_module(f"heed.lab.{name}")
-    picture, numbers = save(name, result, out)  # first: the reader of the tables may go
+    picture, numbers = save(name, result, out)  # first, because printing ends with an error if the pager is closed
     console = Console()
     for table in lab.tables(result):
         console.print(table.title, style="bold", highlight=False, markup=False)
@@ -74,7 +74,7 @@ def _show(name: str, result: Any, out: Path) -> None:
 
 
 def save(name: str, result: Any, out: Path) -> tuple[Path, Path]:
-    """The picture and the numbers of a result, each written aside and renamed."""
+    """Write the picture and the numbers of a result, each atomically; their paths."""
     import importlib
     import json
 
@@ -96,25 +96,26 @@ def _table(table):
     from rich.table import Table
 
     shown = Table(box=None, padding=(0, 2, 0, 0))
-    for place, column in enumerate(table.columns):
-        shown.add_column(
-            column, justify="left" if place == 0 else "right", no_wrap=place == 0, header_style="dim", overflow="fold"
-        )
+    for number, column in enumerate(table.columns):
+        justify = "right" if number else "left"
+        shown.add_column(column, justify=justify, no_wrap=not number, header_style="dim", overflow="fold")
     for row in table.rows:
         shown.add_row(*row)
     return shown
 
 
 def _gradients_settings(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--dim", type=int, default=32, help="the width of states (32)")
-    parser.add_argument("--length", type=int, default=41, help="the steps of a text: distances up to one less (41)")
-    parser.add_argument("--draws", type=int, default=6, help="how many draws of all weights to take the mean of (6)")
+    parser.add_argument("--dim", type=int, default=32, help="the size of hidden states (32)")
+    parser.add_argument(
+        "--length", type=int, default=41, help="the length of a text: distances are up to one less (41)"
+    )
+    parser.add_argument("--draws", type=int, default=6, help="over how many random initializations to average (6)")
 
 
 def _positions_settings(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--dim", type=int, default=64, help="the width of positions, an even number (64)")
+    parser.add_argument("--dim", type=int, default=64, help="the dimension of positions, an even number (64)")
     parser.add_argument("--length", type=int, default=64, help="how many positions (64)")
-    parser.add_argument("--model", metavar="FOLDER", help="a run or a model that has learned its positions")
+    parser.add_argument("--model", metavar="FOLDER", help="a run or a model with learned positions")
 
 
 def _scaling_settings(parser: argparse.ArgumentParser) -> None:
@@ -122,59 +123,61 @@ def _scaling_settings(parser: argparse.ArgumentParser) -> None:
 
 
 def _complexity_settings(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--dim", type=int, default=128, help="d, where n varies (128)")
-    parser.add_argument("--length", type=int, default=128, help="n, where d varies (128)")
+    parser.add_argument("--dim", type=int, default=128, help="the dimension d, while the length n varies (128)")
+    parser.add_argument("--length", type=int, default=128, help="the length n, while the dimension d varies (128)")
     parser.add_argument(
         "--tokens",
         type=int,
         default=0,
-        help="how many to give at once; the longest n is no longer (512 on a CPU, 4096 on a GPU)",
+        help="tokens in a batch, which n does not exceed (512 on a CPU, 4096 on a GPU)",
     )
     parser.add_argument("--device", default="auto", help="auto (the CPU, and a GPU if there is one), cpu, cuda, cuda:1")
 
 
 def _norms_settings(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--dim", type=int, default=64, help="the width of the layers (64)")
+    parser.add_argument("--dim", type=int, default=64, help="the dimension of the layers (64)")
     parser.add_argument("--layers", type=int, default=24, help="how deep the stacks are (24)")
-    parser.add_argument("--length", type=int, default=16, help="how many words a text has (16)")
-    parser.add_argument("--draws", type=int, default=3, help="how many draws of all weights to take the mean of (3)")
+    parser.add_argument("--length", type=int, default=16, help="the length of a text (16)")
+    parser.add_argument("--draws", type=int, default=3, help="over how many random initializations to average (3)")
 
 
 def _bottleneck_settings(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "system", nargs="+", help="a run, a model folder or a file of translations; NAME=FOLDER calls it NAME"
     )
-    parser.add_argument("--source", required=True, metavar="FILE", help="what is translated")
-    parser.add_argument("--reference", required=True, metavar="FILE", help="how it should be")
-    parser.add_argument("--groups", type=int, default=6, help="how many groups of lengths (6)")
+    parser.add_argument("--source", required=True, metavar="FILE", help="what to translate")
+    parser.add_argument("--reference", required=True, metavar="FILE", help="the reference translations")
+    parser.add_argument(
+        "--groups", type=int, default=6, help="into how many groups of lengths to sort the sentences (6)"
+    )
     parser.add_argument("--device", default="auto", help="auto (a GPU if there is one), cpu, cuda, cuda:1")
 
 
 def _all_settings(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--model", metavar="FOLDER", help="for positions: a run or a model that has learned its own")
+    parser.add_argument("--model", metavar="FOLDER", help="for positions: a run or a model with learned positions")
     parser.add_argument("--device", default="auto", help="for complexity: auto, cpu, cuda, cuda:1")
 
 
-def _asked(args: argparse.Namespace, *names: str) -> dict[str, Any]:
-    """The settings that were given or have defaults; `all` leaves them to the labs."""
+def _settings(args: argparse.Namespace, *names: str) -> dict[str, Any]:
+    """The settings that this command line has; `all` leaves most to the labs."""
     return {name: getattr(args, name) for name in names if hasattr(args, name)}
 
 
 def _gradients(args: argparse.Namespace):
     from heed.lab.gradients import measure
 
-    return measure(**_asked(args, "dim", "length", "draws", "seed"))
+    return measure(**_settings(args, "dim", "length", "draws", "seed"))
 
 
 def _positions(args: argparse.Namespace):
     from heed.lab.positions import measure
 
-    learned = None if args.model is None else _learned(args.model)
-    return measure(**_asked(args, "dim", "length"), learned=learned, model=args.model)
+    learned = None if args.model is None else _learned_positions(args.model)
+    return measure(**_settings(args, "dim", "length"), learned=learned, model=args.model)
 
 
-def _learned(folder: str):
-    """The positions of a model that has learned them; of two sides with positions of their own, the first it lists."""
+def _learned_positions(folder: str):
+    """The learned positions of a model; where each side has its own, the first that the model lists."""
     from heed.loading import open_package
     from heed.nn.positions import Learned
 
@@ -189,7 +192,7 @@ def _learned(folder: str):
 def _scaling(args: argparse.Namespace):
     from heed.lab.scaling import measure
 
-    return measure(**_asked(args, "keys", "seed"))
+    return measure(**_settings(args, "keys", "seed"))
 
 
 def _complexity(args: argparse.Namespace):
@@ -201,19 +204,18 @@ def _complexity(args: argparse.Namespace):
     devices = [str(choose_device(args.device))]
     if args.device == "auto" and torch.cuda.is_available():
         devices = ["cpu", *devices]
-    return measure(**_asked(args, "dim", "length", "tokens", "seed"), devices=devices)
+    return measure(**_settings(args, "dim", "length", "tokens", "seed"), devices=devices)
 
 
 def _norms(args: argparse.Namespace):
     from heed.lab.norms import measure
 
-    return measure(**_asked(args, "dim", "layers", "length", "draws", "seed"))
+    return measure(**_settings(args, "dim", "layers", "length", "draws", "seed"))
 
 
 def _bottleneck(args: argparse.Namespace):
-    from heed.cli.common import read_lines
+    from heed.cli.common import open_product, read_lines, split_names
     from heed.lab.bottleneck import measure
-    from heed.loading import load
 
     sources, references = read_lines(args.source), read_lines(args.reference)
     systems = {}
@@ -222,9 +224,11 @@ def _bottleneck(args: argparse.Namespace):
         name = name or Path(path).name
         if name in systems:
             raise ValueError(f"two systems are called {name}: give one of them another name, as in NAME={path}")
-        file = Path(path).is_file()
-        texts = read_lines(path) if file else [t.text for t in load(path.split(","), args.device).translate(sources)]
-        systems[name] = texts
+        if Path(path).is_file():
+            systems[name] = read_lines(path)
+        else:
+            translator = open_product(args, "translate", split_names(path))
+            systems[name] = [translation.text for translation in translator.translate(sources)]
     return measure(systems, sources, references, args.groups)
 
 

@@ -10,24 +10,24 @@ examples:
   heed look runs/en-de "A man is sleeping." --out attention.json     # the numbers
   heed look runs/en-de "A man is sleeping." --target "Ein Mann schläft." --out given.html
   heed look runs/en-de "A man is sleeping." --part encoder --layer 2 --head 1 --out head.png
-  heed look runs/wiki "A man is sleeping ." --out surprise.html      # of a language model: how surprising each word is
+  heed look runs/wiki "A man is sleeping ." --out surprise.html      # of a language model: the surprisal of each word
 
 The page shows every layer and head of the encoder, the decoder and the cross attention, the likeliest words at
-each step, and the beam search as it went. Layers and heads are counted from 1. Of a recurrent translator (seq2seq) it shows
-the attention that it has, if any, and its hidden states.
+each step, and the course of the beam search. Layers and heads are counted from 1. For a recurrent translator (seq2seq)
+it shows the attention, if it has one, and the hidden states.
 """
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    from heed.cli.common import add_device
+    from heed.cli.common import add_device, split_names
 
-    parser.add_argument("folder", type=lambda text: text.split(","), help="a run or a model folder")
-    parser.add_argument("text", help="the sentence to translate")
-    parser.add_argument("--target", help="look at this translation instead of the model's own")
+    parser.add_argument("folder", type=split_names, help="a run or a model folder")
+    parser.add_argument("text", help="the sentence to translate; for a language model, the text")
+    parser.add_argument("--target", help="look at this translation, not at the one that the model finds")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="a .html, .png, .svg or .json file")
     parser.add_argument("--part", choices=["cross", "encoder", "decoder"], default="cross", help="what to show large")
-    parser.add_argument("--layer", type=int, help="this layer alone")
-    parser.add_argument("--head", type=int, help="this head alone")
+    parser.add_argument("--layer", type=int, help="only this layer")
+    parser.add_argument("--head", type=int, help="only this head")
     parser.add_argument("--beam", type=int, help="how many hypotheses are kept at each step")
     add_device(parser)
 
@@ -37,11 +37,10 @@ def run(args: argparse.Namespace) -> int:
     from heed.cli.language import look as look_at_text
     from heed.lab.draw import draw
     from heed.lab.fonts import describe_missing
-    from heed.loading import product_of
 
-    if Path(args.folder[0]).is_dir() and "generate" in product_of(args.folder[0], "look").verbs:
-        return look_at_text(args)
     translator = open_product(args, "look")
+    if "translate" not in translator.verbs:
+        return look_at_text(args, translator)
     c = translator.model.config
     weights = sum(weight.numel() for weight in translator.model.parameters())
     kind = f"{c.heads} heads" if hasattr(c, "heads") else f"{c.cell} · attention {c.attention}"

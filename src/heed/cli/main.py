@@ -9,20 +9,20 @@ from collections.abc import Sequence
 from heed.version import __version__
 
 VERBS = {
-    "train": "train a translator on a parallel corpus, from nothing or from a model that is there",
+    "train": "train a translator, summarizer, classifier or language model, from scratch or from another model",
     "translate": "translate text with a trained model",
-    "serve": "make models a service with a page: an API for LibreTranslate's clients, and ours",
+    "serve": "serve models with a web page and two APIs: LibreTranslate's and heed's",
     "evaluate": "score translations against references: BLEU, chrF, TER, with signatures",
-    "summarize": "say in a few words what an article says",
-    "classify": "tell the labels of texts",
-    "generate": "let a language model go on with a text",
+    "summarize": "summarize articles",
+    "classify": "predict the labels of texts",
+    "generate": "continue a text with a language model",
     "look": "draw the attention of a translation",
     "lab": "see what each part of a Transformer is for: measurements with a picture",
-    "score": "say how likely given translations are",
-    "distill": "make a smaller, faster translator of a trained one",
-    "convert": "bring models in from Hugging Face, and out to it and to CTranslate2",
-    "average": "make one model of the mean of several checkpoints",
-    "info": "tell what is in a run or a model folder",
+    "score": "compute how likely given translations are",
+    "distill": "train a smaller, faster translator from a trained one",
+    "convert": "read models of Hugging Face, and write them for it and for CTranslate2",
+    "average": "average the weights of checkpoints, or of models",
+    "info": "show what is in a run or a model folder",
     "vectors": "find the words near a word, in a file of word vectors or in a model",
     "plot": "draw the curves of one or more runs",
     "phrasebook": "write the built-in corpora to files: Korean-English phrases, articles with summaries",
@@ -35,15 +35,15 @@ from two text files to a translator:
   heed evaluate runs/en-de --source test.en --reference test.de
   heed look runs/en-de "A man is sleeping." --out attention.html
 
-heed VERB --help tells more, with examples.
+heed VERB --help lists the options, with examples.
 """
 
 
 def parser(chosen: str | None) -> argparse.ArgumentParser:
-    """All verbs by name; the settings of the chosen one."""
+    """All verbs by name; only the chosen one is imported and has its options."""
     top = argparse.ArgumentParser(
         prog="heed",
-        description="Heed trains translators, translates, scores, and lets you look inside.",
+        description="Heed trains translators, translates, scores, and shows what happens inside.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -70,15 +70,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = [word for word in extra if word.startswith("-") and " " not in word]
     many = [getattr(args, name) for name in ("text", "files") if isinstance(getattr(args, name, None), list)]
     if extra and many and not options:
-        many[0].extend(extra)  # sentences and files may stand after options, which argparse does not foresee
+        many[0].extend(extra)  # sentences and files after options, which argparse does not collect
     elif extra:
-        parser(chosen).error(f"unknown: {' '.join(extra)}; heed {args.verb} --help tells what there is")
+        parser(chosen).error(f"unknown: {' '.join(extra)}; heed {args.verb} --help lists the options")
     if args.verb is None:
         parser(None).print_help()
         return 2
     try:
         return importlib.import_module(f"heed.cli.{args.verb}").run(args) or 0
-    except BrokenPipeError:  # the reader of our output has gone: that is its right
+    except BrokenPipeError:  # the reader of the output, such as head, has ended
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except KeyboardInterrupt:

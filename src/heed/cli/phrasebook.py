@@ -9,9 +9,9 @@ examples:
   heed train --source phrasebook/train.ko --target phrasebook/train.en --out runs/ko-en
   heed phrasebook --articles --out articles --train 20000
 
-Writes train, valid and test (.ko, .en), and gold word alignments of valid and test (.align). Every sentence is made
-by a small grammar; no test sentence is a combination that training has seen. --articles writes English articles with
-their summaries instead (.article, .summary), made in the same way.
+Writes train, valid and test (.ko, .en), and gold word alignments of valid and test (.align). A small grammar generates
+all sentences; no combination of words in a test sentence is in the training data. --articles writes English articles
+with their summaries instead (.article, .summary), generated in the same way.
 """
 
 
@@ -21,7 +21,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--train", type=int, default=40_000, help="how many pairs to train on")
     parser.add_argument("--valid", type=int, default=500, help="how many to validate on")
     parser.add_argument("--test", type=int, default=500, help="how many to test on")
-    parser.add_argument("--seed", type=int, default=0, help="the same seed, the same pairs")
+    parser.add_argument("--seed", type=int, default=0, help="the same seed gives the same pairs")
 
 
 def run(args: argparse.Namespace) -> int:

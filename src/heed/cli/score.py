@@ -6,24 +6,21 @@ EXAMPLES = """\
 examples:
   heed score runs/en-de --source test.en --target test.de
   heed score runs/en-de --source test.en --target test.de --token-scores > scores.tsv
-  heed score runs/wiki --text lines.txt                  # of a language model
+  heed score runs/wiki --text lines.txt                  # a language model
 
-One line a pair: its log probability; with --token-scores also each token with its own. The last line, on
-standard error, is the perplexity of the whole. What every text is made to begin with (BART's <s>) is said at no cost,
-and counts nowhere.
+One line for each pair: its log probability; with --token-scores also each token with its own. The last line, on
+standard error, is the perplexity of all. Tokens that the search forces at the beginning (BART's <s>) do not count.
 """
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    from heed.cli.common import add_device
+    from heed.cli.common import add_device, split_names
 
-    parser.add_argument(
-        "folder", type=lambda text: text.split(","), help="a run or a model folder; several: an ensemble"
-    )
+    parser.add_argument("folder", type=split_names, help="a run or a model folder; several with commas: an ensemble")
     parser.add_argument("--source", metavar="FILE", help="the texts")
     parser.add_argument("--target", metavar="FILE", help="their translations, line by line")
-    parser.add_argument("--text", metavar="FILE", help="of a language model: lines to score, each by itself")
-    parser.add_argument("--token-scores", action="store_true", help="the log probability of each token too")
+    parser.add_argument("--text", metavar="FILE", help="for a language model: lines to score, each by itself")
+    parser.add_argument("--token-scores", action="store_true", help="also the log probability of each token")
     parser.add_argument("--out", metavar="FILE", help="write lines to a file")
     add_device(parser)
 
@@ -31,21 +28,23 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     import math
 
-    from heed.cli.common import errors, open_product, read_lines, score_line, write_lines
+    from heed.cli.common import check_product, errors, open_product, read_lines, score_line, write_lines
     from heed.products.search import forced_start
 
     if args.text:
         from heed.cli.language import score
 
         return score(args)
+    if args.source or args.target:
+        check_product(args, args.folder, "translate", "--text FILE")
     if not (args.source and args.target):
         raise ValueError("name what to score: --source FILE and --target FILE, or for a language model --text FILE")
     sources, targets = read_lines(args.source), read_lines(args.target)
     if len(sources) != len(targets):
         raise ValueError(f"{args.source} has {len(sources):,} lines and {args.target} has {len(targets):,}")
     translator = open_product(args, "translate")
-    free = len(forced_start(translator.decoding, translator.marks[1]))
-    scores = [_without(score, free) for score in translator.score(sources, targets)]
+    forced = len(forced_start(translator.decoding, translator.marks[1]))
+    scores = [_without_first(score, forced) for score in translator.score(sources, targets)]
     write_lines((score_line(score, args.token_scores) for score in scores), args.out)
     tokens = sum(len(score.tokens) for score in scores)
     total = sum(score.logp for score in scores)
@@ -56,9 +55,9 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _without(score, free: int):
+def _without_first(score, count: int):
     """A score without its first tokens."""
     from dataclasses import replace
 
-    tokens, parts = score.tokens[free:], score.token_scores[free:]
+    tokens, parts = score.tokens[count:], score.token_scores[count:]
     return replace(score, logp=sum(parts), tokens=tokens, token_scores=parts)

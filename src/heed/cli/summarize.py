@@ -10,7 +10,7 @@ examples:
   heed summarize runs/news --lines < articles.txt > summaries.txt
   heed summarize runs/news --beam 8 --length-penalty 2.0 --no-repeat 3 < article.txt
 
-Of an article with more subwords than the model reads the end is left out, and that is said; --too-long refuse
+If an article has more subwords than the model reads, its end is cut off, and a message says so; --too-long refuse
 refuses it instead.
 """
 
@@ -18,20 +18,22 @@ DECODING = ("beam", "length_penalty", "min_length", "max_length", "no_repeat")
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    from heed.cli.common import add_device
+    from heed.cli.common import add_device, split_names
 
-    parser.add_argument("folder", type=lambda text: text.split(","), help="a run, a model folder, or a name on the hub")
+    parser.add_argument("folder", type=split_names, help="a run, a model folder, or a name on the hub")
     parser.add_argument("files", nargs="*", metavar="FILE", help="articles; without any, standard input")
     parser.add_argument("--lines", action="store_true", help="each line is an article")
-    parser.add_argument("--out", metavar="FILE", help="write summaries to a file, one a line")
-    search = parser.add_argument_group("search (what is not said is as the model has it)")
+    parser.add_argument("--out", metavar="FILE", help="write summaries to a file, one on a line")
+    search = parser.add_argument_group("search (default: the model's settings)")
     search.add_argument("--beam", type=int, help="how many hypotheses are kept at each step; 1 is greedy")
-    search.add_argument("--length-penalty", type=float, help="above 0, the larger the longer")
-    search.add_argument("--min-length", type=int, help="at least so many tokens")
-    search.add_argument("--max-length", type=int, help="at most so many tokens")
-    search.add_argument("--no-repeat", type=int, metavar="N", help="no run of N tokens twice")
-    parser.add_argument("--too-long", choices=["cut", "refuse"], default="cut", help="longer than the model reads")
-    parser.add_argument("--batch-tokens", type=int, default=4096, help="how much is read at once")
+    search.add_argument("--length-penalty", type=float, help="alpha, the exponent of the penalty: larger means longer")
+    search.add_argument("--min-length", type=int, help="minimum number of tokens")
+    search.add_argument("--max-length", type=int, help="maximum number of tokens")
+    search.add_argument("--no-repeat", type=int, metavar="N", help="never repeat a sequence of N tokens")
+    parser.add_argument(
+        "--too-long", choices=["cut", "refuse"], default="cut", help="what to do with articles too long for the model"
+    )
+    parser.add_argument("--batch-tokens", type=int, default=4096, help="subwords in a batch")
     add_device(parser)
 
 
@@ -40,20 +42,20 @@ def run(args: argparse.Namespace) -> int:
 
     articles = _articles(args)
     summarizer = open_product(args, "summarize")
-    chosen = {name: getattr(args, name) for name in DECODING if getattr(args, name) is not None}
-    found = summarizer.summarize(articles, too_long=args.too_long, batch_tokens=args.batch_tokens, **chosen)
-    for number, (article, summary) in enumerate(zip(articles, found, strict=True), 1):
+    options = {name: getattr(args, name) for name in DECODING if getattr(args, name) is not None}
+    summaries = summarizer.summarize(articles, too_long=args.too_long, batch_tokens=args.batch_tokens, **options)
+    for number, (article, summary) in enumerate(zip(articles, summaries, strict=True), 1):
         if unread := summarizer.unread(article, summary):
             errors().print(
                 f"article {number}: its last {unread:,} of {len(article.split()):,} words were not read: the model reads "
                 f"{summarizer.max_source:,} subwords", highlight=False, soft_wrap=True,
             )  # fmt: skip
-    write_lines((summary.text for summary in found), args.out)
+    write_lines((summary.text for summary in summaries), args.out)
     return 0
 
 
 def _articles(args: argparse.Namespace) -> list[str]:
-    """Each in one line."""
+    """The articles, each in one line."""
     from heed.cli.common import read_lines
 
     files = [read_lines(path) for path in args.files or [None]]

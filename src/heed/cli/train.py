@@ -12,7 +12,7 @@ examples:
   heed train recipes/phrasebook.toml --out runs/ko-en
   heed train --from Helsinki-NLP/opus-mt-ko-en --source my.ko --target my.en --out runs/tuned     # fine-tuning
   heed train --source text.ko --set task.name=denoising --set model.name=bart --out runs/bart    # pre-training
-  heed train --out runs/en-de --resume            # go on after Ctrl-C, a crash, kill -9
+  heed train --out runs/en-de --resume            # continue after Ctrl-C, a crash, kill -9
   torchrun --nproc-per-node=8 --max-restarts=3 -m heed train recipes/paper-base.toml --out runs/base    # on eight GPUs
 
 Files may be plain, .gz or .xz; several of a kind are read one after the other. Every setting has a name
@@ -20,9 +20,9 @@ Files may be plain, .gz or .xz; several of a kind are read one after the other. 
 """
 
 FILES = {
-    "source": "text in the language to translate from",
-    "target": "its translations, line by line",
-    "tsv": "files with both sides in columns (data.columns, 1 and 2 unless set)",
+    "source": "text in the language to translate from; or the texts, where the task has no translations",
+    "target": "its translations (summaries, labels), line by line",
+    "tsv": "files with both sides in columns (data.columns; default: 1 and 2)",
     "valid_source": "text to validate on; without any, 1,000 pairs are set aside",
     "valid_target": "its translations",
 }
@@ -30,19 +30,24 @@ FILES = {
 
 def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("recipe", nargs="?", type=Path, help="a TOML file with settings")
-    for name, line in FILES.items():
-        parser.add_argument(f"--{name.replace('_', '-')}", nargs="+", metavar="FILE", help=line)
     parser.add_argument(
         "--from", dest="start", metavar="FOLDER", help="start from this model: a run, a folder, or a name on the hub"
     )
-    parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="where the run is kept")
-    parser.add_argument("--resume", action="store_true", help="go on from the last checkpoint")
+    add_run_options(parser, "training.steps=4000")
+
+
+def add_run_options(parser: argparse.ArgumentParser, example: str) -> None:
+    """The options that heed train and heed distill share; `example` is a setting."""
+    for name, line in FILES.items():
+        parser.add_argument(f"--{name.replace('_', '-')}", nargs="+", metavar="FILE", help=line)
+    parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="the folder of the run")
+    parser.add_argument("--resume", action="store_true", help="continue from where it stopped")
     parser.add_argument(
-        "--set", action="append", default=[], metavar="NAME=VALUE", help="one setting, for example training.steps=4000"
+        "--set", action="append", default=[], metavar="NAME=VALUE", help=f"one setting, for example {example}"
     )
     parser.add_argument("--device", help="auto (a GPU if there is one), cpu, cuda, cuda:1")
     parser.add_argument("--threads", type=int, help="how many threads to use on the CPU")
-    parser.add_argument("--quiet", action="store_true", help="say nothing but errors")
+    parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -56,9 +61,9 @@ def run(args: argparse.Namespace) -> int:
     except ValueError:
         if is_first():
             raise
-        return 1  # the first says why
+        return 1  # the first process reports it
     console = errors()
-    console.quiet = not is_first()  # of the processes that torchrun starts, one speaks
+    console.quiet = not is_first()  # of the processes that torchrun starts, one prints
     quiet = args.quiet or console.quiet
 
     def say(sentence: str) -> None:
@@ -82,30 +87,32 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _absolute(name: str) -> str:
-    """A folder wherever the run goes on from; a name on the hub as it is."""
-    return str(Path(name).absolute()) if Path(name).is_dir() else name
+def settings(args: argparse.Namespace) -> list[tuple[str, object]]:
+    """What the options of `add_run_options` set. Paths are absolute: a run may be resumed from another folder."""
+    from heed.config import assignment
+
+    files = ((name, getattr(args, name)) for name in FILES)
+    changes = [(f"data.{name}", [os.path.abspath(path) for path in paths]) for name, paths in files if paths]
+    options = ((name, getattr(args, name)) for name in ("device", "threads"))
+    changes += [(f"training.{name}", value) for name, value in options if value is not None]
+    return changes + [assignment(text) for text in args.set]
 
 
-def named(args: argparse.Namespace) -> list[tuple[str, list[str]]]:
-    """The files of a command line, as whole paths: a run may go on from another folder."""
-    given = ((name, getattr(args, name)) for name in FILES)
-    return [(f"data.{name}", [os.path.abspath(own) for own in files]) for name, files in given if files]
+def resumes_alone(args: argparse.Namespace) -> bool:
+    """Whether a run is resumed with the recipe in its folder: the command line names no other, and no files."""
+    return args.resume and args.recipe is None and not any(getattr(args, name) for name in FILES)
 
 
 def _recipe(args: argparse.Namespace):
-    from heed.config import assignment
     from heed.runs import recipe
 
-    changes = named(args)
-    changes += [("model.folder", _absolute(args.start))] if args.start else []
-    changes += [
-        (f"training.{name}", getattr(args, name)) for name in ("device", "threads") if getattr(args, name) is not None
-    ]
-    changes += [assignment(text) for text in args.set]
-    path, saved = args.recipe, False
-    if args.resume and path is None and not any(getattr(args, name) for name in FILES):
-        path, saved = args.out / "recipe.toml", True
-        if not path.is_file():
-            raise ValueError(f"{args.out} is not a run that could go on: it has no recipe.toml")
-    return recipe.read(path, changes, saved=saved)
+    changes = settings(args)
+    if args.start:
+        folder = str(Path(args.start).absolute()) if Path(args.start).is_dir() else args.start  # or a name on the hub
+        changes.insert(0, ("model.folder", folder))
+    if not resumes_alone(args):
+        return recipe.read(args.recipe, changes)
+    path = args.out / "recipe.toml"
+    if not path.is_file():
+        raise ValueError(f"{args.out} is not a run that could go on: it has no recipe.toml")
+    return recipe.read(path, changes, saved=True)

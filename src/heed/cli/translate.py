@@ -27,11 +27,10 @@ probability over the length penalty) and a tab before each; --token-scores and -
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    from heed.cli.common import add_device, add_engine
+    from heed.cli.common import add_device, add_engine, split_names
 
-    parser.add_argument(
-        "folder", type=_folders, help="a run, a model folder, or a name on the hub; several with commas are an ensemble"
-    )
+    names = "a run, a model folder, or a name on the hub; several with commas are an ensemble"
+    parser.add_argument("folder", type=split_names, help=names)
     parser.add_argument("text", nargs="*", help="sentences; without any, lines of standard input")
     parser.add_argument("--input", metavar="FILE", help="read lines from a file")
     parser.add_argument("--out", metavar="FILE", help="write lines, or the document of --file, to a file")
@@ -39,51 +38,47 @@ def add(parser: argparse.ArgumentParser) -> None:
     document.add_argument("--file", metavar="FILE", help="translate a document into --out, in the same format")
     document.add_argument("--column", type=int, metavar="N", help="which column of a .tsv, counted from 1")
     document.add_argument(
-        "--format", choices=["text", "md", "html", "srt", "tsv", "docx"], help="unless the name of the file says it"
+        "--format", choices=["text", "md", "html", "srt", "tsv", "docx"], help="default: by the name of the file"
     )
-    document.add_argument("--force", action="store_true", help="write over the file of --out")
+    document.add_argument("--force", action="store_true", help="overwrite the file of --out")
     terms = parser.add_argument_group("terms (docs/glossary.md)")
     terms.add_argument(
-        "--glossary", metavar="FILE", help="what terms become: JSON, or lines of a term, a tab and another"
+        "--glossary", metavar="FILE", help="translations of terms: JSON, or lines of a term, a tab and its translation"
     )
-    terms.add_argument("--keep", metavar="TERM", action="append", default=[], help="a term that stays; again for more")
-    search = parser.add_argument_group("search (what is not said is as the model's recipe has it)")
+    terms.add_argument(
+        "--keep", metavar="TERM", action="append", default=[], help="a term to leave untranslated; may be repeated"
+    )
+    search = parser.add_argument_group("search (default: the settings of the model's recipe)")
     search.add_argument("--beam", type=int, help="how many hypotheses are kept at each step; 1 is greedy")
-    search.add_argument("--nbest", type=int, help="how many translations of each sentence")
-    search.add_argument("--length-penalty", type=float, help="alpha, the power of the penalty; the larger the longer")
+    search.add_argument("--nbest", type=int, help="how many translations to write for each sentence")
+    search.add_argument("--length-penalty", type=float, help="alpha, the exponent of the penalty: larger means longer")
     search.add_argument("--penalty", choices=["wu", "length"], help="((5 + length) / 6)^alpha, or length^alpha")
-    search.add_argument("--stopping", choices=["exact", "heuristic", "first"], help="when a search has found enough")
-    search.add_argument("--min-length", type=int, help="at least so many tokens")
-    search.add_argument("--max-length", type=int, help="at most so many tokens")
-    search.add_argument("--no-repeat", type=int, metavar="N", help="no run of N tokens twice")
+    search.add_argument("--stopping", choices=["exact", "heuristic", "first"], help="when the search ends")
+    search.add_argument("--min-length", type=int, help="minimum number of tokens")
+    search.add_argument("--max-length", type=int, help="maximum number of tokens")
+    search.add_argument("--no-repeat", type=int, metavar="N", help="never repeat a sequence of N tokens")
     search.add_argument("--prefix", help="what each translation must begin with")
-    chance = parser.add_argument_group("chance")
-    chance.add_argument("--sample", action="store_true", default=None, help="draw each token by chance")
-    chance.add_argument("--temperature", type=float, help="above 1 bolder, below 1 more careful")
-    chance.add_argument("--top-k", type=int, help="from the K likeliest tokens")
-    chance.add_argument("--top-p", type=float, help="from the fewest tokens that hold P of the probability")
-    chance.add_argument("--seed", type=int, help="the same seed, the same translations")
-    more = parser.add_argument_group("output")
-    more.add_argument("--scores", action="store_true", help="the score before each translation")
-    more.add_argument("--token-scores", action="store_true", help="the log probability of each token after it")
-    more.add_argument(
-        "--align", action="store_true", help="word alignments after it, as 0-0 1-2; a text in parts part by part"
-    )
+    sampling = parser.add_argument_group("sampling")
+    sampling.add_argument("--sample", action="store_true", default=None, help="sample each token, instead of searching")
+    sampling.add_argument("--temperature", type=float, help="above 1: more varied; below 1: closer to the likeliest")
+    sampling.add_argument("--top-k", type=int, help="sample from the K likeliest tokens")
+    sampling.add_argument("--top-p", type=float, help="sample from the fewest tokens that hold P of the probability")
+    sampling.add_argument("--seed", type=int, help="the same seed gives the same translations")
+    output = parser.add_argument_group("output")
+    output.add_argument("--scores", action="store_true", help="write the score before each translation")
+    output.add_argument("--token-scores", action="store_true", help="write the log probability of each token after it")
+    output.add_argument("--align", action="store_true", help="write word alignments after it, as 0-0 1-2")
     parser.add_argument(
-        "--too-long", choices=["split", "refuse"], default="split", help="texts longer than the model allows"
+        "--too-long", choices=["split", "refuse"], default="split", help="what to do with texts too long for the model"
     )
-    parser.add_argument("--batch-tokens", type=int, default=4096, help="how much is translated at once")
+    parser.add_argument("--batch-tokens", type=int, default=4096, help="subwords in a batch")
     add_device(parser)
-    add_engine(parser, "auto", "who searches: CTranslate2 where it can (on the CPU), or always torch (docs/speed.md)")
+    add_engine(parser)
 
 
-CHUNK = 2000  # lines that are translated together: the first come early, and no more are held
+CHUNK = 2000  # lines that are translated together: few enough that the first results come early
 DECODING = ("beam", "nbest", "length_penalty", "penalty", "stopping", "min_length", "max_length", "no_repeat",
             "sample", "temperature", "top_k", "top_p", "seed")  # fmt: skip
-
-
-def _folders(text: str) -> list[str]:
-    return text.split(",")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -111,57 +106,52 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _glossary(args: argparse.Namespace):
-    """What --glossary and --keep say; a glossary may be written out as JSON."""
+    """The terms of --glossary, which is a file or JSON, and of --keep."""
     from heed.text import glossary
 
     if args.glossary is None:
         return glossary.Glossary(keep=args.keep)
-    given = args.glossary
-    return (
-        glossary.parse(given, "--glossary", args.keep)
-        if given.lstrip().startswith("{")
-        else glossary.read(given, args.keep)
-    )
+    if args.glossary.lstrip().startswith("{"):
+        return glossary.parse(args.glossary, "--glossary", args.keep)
+    return glossary.read(args.glossary, args.keep)
 
 
 def _translated(translator, texts: list[str], chosen: dict, args: argparse.Namespace, glossary):
-    from heed.cli.documents import tell_missing
+    """The lines to write, one for each hypothesis."""
+    from heed.cli.documents import report_missing
 
-    found = translator.translate(
+    translations = translator.translate(
         texts, prefix=args.prefix, too_long=args.too_long, batch_tokens=args.batch_tokens, glossary=glossary, **chosen
     )
-    tell_missing([term for translation in found for term in translation.missing])
-    if not args.align:
-        for translation in found:
-            for candidate in translation.nbest:
-                yield _line(candidate, None, args)
-        return
-    every = [_other(translation, k) for translation in found for k in range(len(translation.nbest))]
-    links = iter(_aligned(translator, every, args.batch_tokens))
-    for translation in found:
-        for candidate in translation.nbest:
-            yield _line(candidate, next(links), args)
+    report_missing([term for translation in translations for term in translation.missing])
+    candidates = [candidate for translation in translations for candidate in translation.nbest]
+    links = [None] * len(candidates)
+    if args.align:
+        every = [_with_best(translation, k) for translation in translations for k in range(len(translation.nbest))]
+        links = _alignments(translator, every, args.batch_tokens)
+    for candidate, own in zip(candidates, links, strict=True):
+        yield _line(candidate, own, args)
 
 
-def _other(translation, k: int):
-    """A translation as if its k-th best were the best, part by part as the model has said it."""
+def _with_best(translation, k: int):
+    """A translation as if its k-th best were the best, part by part: the parts of a long text are aligned one by one."""
     parts = [replace(part, text=part.nbest[min(k, len(part.nbest) - 1)].text) for part in translation.parts]
     return replace(translation, text=translation.nbest[k].text, parts=parts)
 
 
-def _aligned(translator, translations: list, batch_tokens: int) -> list:
-    """Word alignments; none of a text that the model has no place for when it reads it (a broken letter is three bytes)."""
+def _alignments(translator, translations: list, batch_tokens: int) -> list:
+    """Word alignments. A translation that encoded again is too long for the model has none (a broken letter is three bytes)."""
     try:
         return translator.align(translations, batch_tokens)
     except ValueError:
-        fits = [_has_place(translator, one.parts or [one]) for one in translations]
+        fits = [_fits(translator, one.parts or [one]) for one in translations]
         if all(fits):
             raise
     found = iter(translator.align([one for one, fit in zip(translations, fits, strict=True) if fit], batch_tokens))
     return [next(found) if fit else [] for fit in fits]
 
 
-def _has_place(translator, parts: list) -> bool:
+def _fits(translator, parts: list) -> bool:
     try:
         translator.encode_pairs([part.source for part in parts], [part.text for part in parts])
     except ValueError:

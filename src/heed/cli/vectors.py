@@ -5,31 +5,31 @@ from pathlib import Path
 
 EXAMPLES = """\
 examples:
-  heed vectors cc.ko.300.vec.gz                                # what is in it
+  heed vectors cc.ko.300.vec.gz                                # what is in the file
   heed vectors cc.ko.300.vec.gz --near 왕 서울 --count 5        # the words nearest to a word
-  heed vectors glove.6B.100d.txt --analogy man king woman      # a man is to a king as a woman is to …
+  heed vectors glove.6B.100d.txt --analogy man king woman      # man is to king as woman is to …
   heed vectors cc.ko.300.vec.gz --analogy 남자 왕 여자 --picture map.png
-  heed vectors runs/en-de --near house --side source           # what a model has learned of its words
-  heed vectors runs/en-de --out words.vec                      # its vectors as a file of word2vec's; .bin: as bytes
+  heed vectors runs/en-de --near house --side source           # the embeddings of a model
+  heed vectors runs/en-de --out words.vec                      # its embeddings in the format of word2vec; .bin: binary
 
 Reads word2vec (text and binary), GloVe and fastText .vec, plain or gzipped, whatever their names; runs, model folders and
-names on the hub. A file is read through, never held in memory. docs/vectors.md tells how a model begins with such vectors.
+names on the hub. A file is streamed, never held in memory. docs/vectors.md shows how to train a model with such vectors.
 """
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", help="a file of word vectors, a run, a model folder, or a name on the hub")
-    parser.add_argument("--near", nargs="+", action="extend", default=[], metavar="WORD", help="words near to these")
+    parser.add_argument("--near", nargs="+", action="extend", default=[], metavar="WORD", help="find similar words")
     parser.add_argument(
         "--analogy", nargs=3, action="append", default=[], metavar=("A", "B", "C"), help="a is to b as c is to what?"
     )
     parser.add_argument("--count", type=int, default=10, help="how many words to find (10)")
-    parser.add_argument("--info", action="store_true", help="what is in it; so also without any other option")
-    parser.add_argument("--side", choices=["source", "target"], help="of a model with two vocabularies: whose words")
+    parser.add_argument("--info", action="store_true", help="show what is in it (default, if there is no other option)")
+    parser.add_argument("--side", choices=["source", "target"], help="for a model with two vocabularies: which one")
     parser.add_argument(
-        "--out", type=Path, metavar="FILE", help="write all of them: .vec as text, .bin as bytes, or .gz of these"
+        "--out", type=Path, metavar="FILE", help="write all vectors: .vec as text, .bin as binary, either with .gz"
     )
-    parser.add_argument("--picture", type=Path, metavar="FILE", help="a map of the words of this call, .png or .svg")
+    parser.add_argument("--picture", type=Path, metavar="FILE", help="draw a map of the words, as .png or .svg")
     parser.add_argument(
         "--words", nargs="+", default=[], metavar="WORD", help="words for the map, instead of those found"
     )
@@ -62,21 +62,17 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _open(args: argparse.Namespace):
-    """Where the vectors are, and what is known of them before they are read."""
+    """The vectors, and what is known about them before they are read."""
     from heed.data.vectors import layout, store
 
     path = Path(args.file)
     if path.is_file():
         if args.side:
             raise ValueError(f"--side is for models; {path} is a file")
-        known = layout.detect_layout(path)
-        promised = {} if known.count is None else {"words by its first line": f"{known.count:,}"}
-        return store.from_file(path), {
-            "file": str(path),
-            "format": known.name,
-            "numbers a word": str(known.dim),
-            **promised,
-        }
+        format = layout.detect_layout(path)
+        facts = {"file": str(path), "format": format.name, "numbers a word": str(format.dim)}
+        header = {} if format.count is None else {"words by its first line": f"{format.count:,}"}
+        return store.from_file(path), facts | header
     if not path.exists() and path.suffix in (".vec", ".txt", ".bin", ".gz", ".xz"):
         raise ValueError(f"{path}: no such file")
     from heed.loading import open_package
@@ -133,7 +129,7 @@ def _picture(args: argparse.Namespace, store, near, fourth) -> None:
 
     words = list(args.words)
     if not words:
-        words = [word for own, found in zip(args.near, near, strict=True) for word in (own, *(w for w, _ in found))]
+        words = [word for given, found in zip(args.near, near, strict=True) for word in (given, *(w for w, _ in found))]
     answers = [(*three, found[0][0]) for three, found in zip(args.analogy, fourth, strict=True) if found]
     words = list(dict.fromkeys([*words, *(word for four in answers for word in four)]))
     if not words:

@@ -6,7 +6,7 @@ from typing import Any
 from torch import nn
 
 from heed.config import dropout_fields
-from heed.models import adapt
+from heed.models import adapt, name_of
 from heed.models.package import Package
 from heed.runs.recipe import ModelChoice, Recipe, model_settings
 from heed.tasks.base import Prepared
@@ -51,7 +51,7 @@ def check_positions(model: nn.Module, recipe: Recipe, prepared: Prepared) -> Non
 def _rates(base: Package, chosen: ModelChoice) -> dict[str, Any]:
     """The dropout rates that the recipe sets; any other setting would change the shape of a trained model."""
     config = base.model.config
-    settings = model_settings(type(config), chosen.settings)
+    settings = model_settings(name_of(base.model), chosen.settings)
     rates = dropout_fields(config)
     for name, value in settings.items():
         if name not in rates and value != getattr(config, name):

@@ -6,9 +6,11 @@ from pathlib import Path
 from heed import config
 from heed.decoding.config import DecodingConfig
 from heed.loading import open_package
+from heed.models import MODELS, name_of
 from heed.models import folder as model_folder
 from heed.models.package import Package
-from heed.runs.recipe import Recipe
+from heed.runs.recipe import Recipe, fits
+from heed.tasks import TASKS
 
 
 def open_base(recipe: Recipe, folder: Path, resume: bool) -> Package | None:
@@ -25,14 +27,14 @@ def open_base(recipe: Recipe, folder: Path, resume: bool) -> Package | None:
 
 def check_fit(recipe: Recipe, base: Package) -> None:
     """Refuse a model that cannot learn the task, or that was made for another."""
-    kind, labels = type(base.model).__name__, getattr(base.model.config, "labels", 0)
-    if labels and recipe.task.name != base.task:
-        raise ValueError(f"{recipe.model.folder} is a classifier: it cannot learn {recipe.task.name}")
-    if not isinstance(base.model, recipe.task.needs):
-        raise ValueError(
-            f"{recipe.model.folder} is a {kind}, trained for {base.task}: it cannot learn {recipe.task.name}; set task.name to "
-            f"{base.task!r}, or start from another model"
-        )
+    task, labels = recipe.task, getattr(base.model.config, "labels", 0)
+    if isinstance(base.model, task.needs) and (not labels or task.name == base.task):
+        return
+    able = [name for name in MODELS if fits(task, name)]
+    raise ValueError(
+        f"{recipe.model.folder} is {TASKS[base.task].products[0].noun} ({name_of(base.model)}): it cannot learn {task.name}; "
+        f"set task.name to {base.task!r}, or start from another model ({', '.join(able)})"
+    )
 
 
 def with_base_search(recipe: Recipe, base: Package | None) -> Recipe:

@@ -152,14 +152,19 @@ def _model(values: Mapping[str, Any]) -> ModelChoice:
     preset = own.get("preset", ModelChoice.preset)
     if preset != "auto" and preset not in system.presets:
         raise ValueError(f"model.preset: {preset!r} is none of {', '.join(map(repr, ('auto', *system.presets)))}")
-    return ModelChoice(**own, settings=model_settings(system.config, rest))
+    return ModelChoice(**own, settings=model_settings(own.get("name", ModelChoice.name), rest))
 
 
-def model_settings(kind: type, values: Mapping[str, Any]) -> dict[str, Any]:
+def model_settings(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
     """Settings of [model], typed by the config of the model; what the data decide cannot be set."""
-    for name in values:
-        if name in config.data_fields(kind):
-            raise ValueError(f"model.{name}: the data decide it; leave it out")
+    kind = MODELS[name].config
+    decided = config.data_fields(kind)
+    known = [field.name for field in fields(kind) if field.name not in decided]
+    for setting in values:
+        if setting in decided:
+            raise ValueError(f"model.{setting}: the data decide it; leave it out")
+        if setting not in known:
+            raise ValueError(f"model.{setting}: {name} has no such setting; {config.suggestion(setting, known)}")
     return config.typed(kind, values, "model.")
 
 

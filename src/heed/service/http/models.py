@@ -187,7 +187,7 @@ def open_models(folders: Sequence[str], device: str, engine: str) -> list[Served
         pair, equals, rest = given.partition("=")
         folder = rest if equals and not Path(given).is_dir() else given
         names = folder.split(",")
-        translator = load(names, device, engine)
+        translator = load(names, device, engine, "translate")
         source, target = _languages(pair if folder is rest else None, folder, translator)
         name = _name(names[0])
         name = name if name not in [one.name for one in models] else f"{name}-{len(models) + 1}"
