@@ -7,7 +7,7 @@ from typing import Any
 
 from heed.convert import generation
 from heed.convert.architecture import Architecture
-from heed.models import name_of
+from heed.models import MODELS, name_of
 from heed.models.package import Package
 from heed.version import __version__
 
@@ -44,10 +44,6 @@ texts = tokenizer(["A text."], return_tensors="pt")
 """
 GENERATE = "print(tokenizer.batch_decode(model.generate(**texts), skip_special_tokens=True))"
 CLASSIFY = "print([model.config.id2label[i] for i in model(**texts).logits.argmax(dim=1).tolist()])"
-TITLES = {
-    "transformer": "Transformer", "marian": "Marian", "bart": "BART", "pegasus": "Pegasus",
-    "seq2seq": "Recurrent translator", "rnn-lm": "Recurrent language model",
-}  # fmt: skip
 SUMMARIZERS = ("bart", "pegasus")  # models that summarize if they have no languages
 COMMANDS = {"classification": "heed classify {} < text", "language": "heed generate {}"}  # other tasks write text
 
@@ -156,7 +152,7 @@ CTranslate2 itself puts the marks around the source. It divides the log probabil
 
 def title(package: Package) -> str:
     """The name of a model, with its languages."""
-    name, (source, target) = TITLES[name_of(package.model)], _languages(package)
+    name, (source, target) = MODELS[name_of(package.model)].title, _languages(package)
     if package.task == "classification":
         name += " as a classifier"
     return f"{name}, {source} to {target}" if source and target else name

@@ -1,48 +1,20 @@
 """Every system, by the name that recipes and model folders call it."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from torch import nn
 
 from heed.config import data_fields
 from heed.models import bart, marian, pegasus, rnn_lm, seq2seq, transformer
-
-
-@dataclass(frozen=True)
-class System:
-    """A model class, which takes its config and nothing else; its config; sizes by name.
-
-    `vocabulary`: the kind that is learned with it (None: heed's own). `task`: what it learns by default. `defaults`:
-    where a recipe differs from the config's. `growth`: up to how many examples each preset is chosen by itself.
-    """
-
-    model: type[nn.Module]
-    config: type
-    presets: Mapping[str, Mapping[str, Any]]
-    vocabulary: str | None = None
-    task: str = "translation"
-    defaults: Mapping[str, Any] = field(default_factory=dict)
-    growth: tuple[tuple[int, str], ...] = ((100_000, "tiny"), (1_000_000, "small"))
-
-    def preset_for(self, examples: int) -> str:
-        """The size that this much data can train."""
-        return next((name for limit, name in self.growth if examples < limit), "base")
-
+from heed.models.system import System
 
 MODELS: dict[str, System] = {
-    # norms before the sublayers: then it learns whatever the schedule
-    "transformer": System(
-        transformer.Transformer, transformer.TransformerConfig, transformer.PRESETS, defaults={"norm": "pre"}
-    ),
-    "marian": System(marian.Marian, marian.MarianConfig, transformer.PRESETS, "marian"),
-    "bart": System(bart.Bart, bart.BartConfig, transformer.PRESETS, "bart"),
-    "pegasus": System(pegasus.Pegasus, pegasus.PegasusConfig, transformer.PRESETS, "pegasus"),
-    "seq2seq": System(seq2seq.Seq2Seq, seq2seq.Seq2SeqConfig, seq2seq.PRESETS),
-    "rnn-lm": System(
-        rnn_lm.RNNLanguageModel, rnn_lm.RNNLanguageModelConfig, rnn_lm.PRESETS, task="language", growth=rnn_lm.GROWTH
-    ),
+    "transformer": transformer.SYSTEM,
+    "marian": marian.SYSTEM,
+    "bart": bart.SYSTEM,
+    "pegasus": pegasus.SYSTEM,
+    "seq2seq": seq2seq.SYSTEM,
+    "rnn-lm": rnn_lm.SYSTEM,
 }
 
 

@@ -11,6 +11,8 @@ from torch import Tensor, nn
 from heed.config import from_data
 from heed.models.encoder_decoder import ACTIVATIONS, EncoderDecoder, check, layer
 from heed.models.heads import Classification
+from heed.models.system import System
+from heed.models.transformer import PRESETS
 from heed.nn import init
 from heed.nn.positions import Learned
 from heed.nn.transformer import PostNorm, Stack
@@ -77,3 +79,6 @@ class Bart(EncoderDecoder):
             raise ValueError(f"a text has no end mark (id {self.config.last}): the state there is what is classified")
         end = ends.long().cumsum(dim=1).argmax(dim=1)  # of the last one
         return self.head(states[torch.arange(len(tokens), device=tokens.device), end])
+
+
+SYSTEM = System(Bart, BartConfig, PRESETS, "BART", vocabulary="bart")

@@ -9,6 +9,8 @@ from torch import nn
 
 from heed.config import from_data
 from heed.models.encoder_decoder import ACTIVATIONS, EncoderDecoder, check, layer, source_size
+from heed.models.system import System
+from heed.models.transformer import PRESETS
 from heed.nn import init
 from heed.nn.positions import SinusoidalHalves
 from heed.nn.transformer import PostNorm, Stack
@@ -57,3 +59,6 @@ class Marian(EncoderDecoder):
         self.encoder = Stack([layer(c, PostNorm, activation) for _ in range(c.encoder_layers)])
         self.decoder = Stack([layer(c, PostNorm, activation, cross=True) for _ in range(c.decoder_layers)])
         init.normal(self, c.init_std)
+
+
+SYSTEM = System(Marian, MarianConfig, PRESETS, "Marian", vocabulary="marian")

@@ -9,6 +9,8 @@ from torch import nn
 
 from heed.config import from_data
 from heed.models.encoder_decoder import ACTIVATIONS, EncoderDecoder, check, layer
+from heed.models.system import System
+from heed.models.transformer import PRESETS
 from heed.nn import init
 from heed.nn.positions import SinusoidalHalves
 from heed.nn.transformer import PreNorm, Stack
@@ -57,3 +59,6 @@ class Pegasus(EncoderDecoder):
             [layer(c, PreNorm, activation, cross=True) for _ in range(c.decoder_layers)], norm=nn.LayerNorm(c.dim)
         )
         init.normal(self, c.init_std)
+
+
+SYSTEM = System(Pegasus, PegasusConfig, PRESETS, "Pegasus", vocabulary="pegasus")

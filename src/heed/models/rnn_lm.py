@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from heed.config import from_data
 from heed.models.encoder_decoder import check
+from heed.models.system import System
 from heed.nn.dropout import VariationalDropout, weight_dropout, word_dropout
 from heed.nn.recurrent import GRU, LSTM, RNN, State
 
@@ -106,3 +107,8 @@ class RNNLanguageModel(nn.Module):
 
     def _last(self, x: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows width"]:
         return x if self.down is None else self.down(x)
+
+
+SYSTEM = System(
+    RNNLanguageModel, RNNLanguageModelConfig, PRESETS, "Recurrent language model", task="language", growth=GROWTH
+)

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from heed.config import from_data
 from heed.models.encoder_decoder import Trace, check, source_size
+from heed.models.system import System
 from heed.nn import init
 from heed.nn.packing import SequenceOffsets
 from heed.nn.recurrent import GRU, LSTM, RNN, State, pad_packed, reverse_sequences
@@ -182,3 +183,6 @@ def _decoder(c: Seq2SeqConfig) -> nn.Module:
         return FixedVectorDecoder(rnn, c.dim)
     order = BahdanauDecoder if c.order == "bahdanau" else InputFeedingDecoder if c.feeding else LuongDecoder
     return order(rnn, c.dim, SCORES[c.attention](c.hidden))
+
+
+SYSTEM = System(Seq2Seq, Seq2SeqConfig, PRESETS, "Recurrent translator")

@@ -10,6 +10,7 @@ from torch import nn
 
 from heed.config import from_data
 from heed.models.encoder_decoder import EncoderDecoder, check, layer, source_size
+from heed.models.system import System
 from heed.nn import init
 from heed.nn.local import Convolution, WindowedAttention
 from heed.nn.positions import Learned, Sinusoidal
@@ -100,3 +101,7 @@ def _neighbours(c: TransformerConfig) -> nn.Module | None:
 def _last_norm(c: TransformerConfig) -> nn.LayerNorm | None:
     """With the norms inside the residuals nothing has normed the sum: one more at the end."""
     return nn.LayerNorm(c.dim, eps=c.norm_eps) if c.norm == "pre" else None
+
+
+# norms before the sublayers by default: then it learns whatever the schedule
+SYSTEM = System(Transformer, TransformerConfig, PRESETS, "Transformer", defaults={"norm": "pre"})

@@ -138,6 +138,10 @@ class LanguageModelling(TextTask):
         )
 
     def notes(self, recipe: Any, prepared: Prepared, validation: Validation, max_length: int) -> list[str]:
+        if self.settings.window > max_length:
+            raise ValueError(
+                f"task.window is {self.settings.window}, but the model has positions for {max_length}: set it no higher"
+            )
         return [*super().notes(recipe, prepared, validation, max_length), prepared.train.summary()]
 
 
@@ -151,13 +155,13 @@ class LanguageValidation:
         ids = vocabulary.encode([line.source for line in lines])
         long = [line for line in ids if len(line) > PROMPT]
         self.shown = [long[i] for i in sample_rows(len(long), samples)]
-        stream = join_lines(ids, vocabulary.marks.last)
-        rows = max(1, min(ROWS, len(stream) // LEAST))
-        self.tokens = len(stream)
-        self.windows = Windows(stream, vocabulary.marks.last, rows=rows, length=max(1, budget // rows))
+        self.stream, self.budget = join_lines(ids, vocabulary.marks.last), budget
 
     def run(self, model: nn.Module) -> ValidationResult:
-        return ValidationResult({"loss": total_nll(model, self.windows) / self.tokens}, self._samples(model))
+        rows = max(1, min(ROWS, len(self.stream) // LEAST))
+        length = min(max(1, self.budget // rows), model.config.max_length)
+        windows = Windows(self.stream, self.vocabulary.marks.last, rows=rows, length=length)
+        return ValidationResult({"loss": total_nll(model, windows) / len(self.stream)}, self._samples(model))
 
     def facts(self, model: nn.Module) -> dict[str, Any]:
         return {}
