@@ -265,7 +265,7 @@ def test_a_model_that_cannot_learn_a_task_is_said_before_anything_is_prepared(tr
     code, err = train(tmp_path / "run", *words, settings=[*PLAIN, "task.name=classification"])
     assert (
         code,
-        "is a summarizer (pegasus): it cannot learn classification; set task.name to 'gap-sentences', or start from another model (bart)"
+        "is a summarizer: it cannot learn classification; set task.name to 'gap-sentences', or start from another model (bart)"
         in err,
     ) == (1, True)
     assert not (tmp_path / "run").exists()

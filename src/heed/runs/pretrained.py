@@ -6,7 +6,7 @@ from pathlib import Path
 from heed import config
 from heed.decoding.config import DecodingConfig
 from heed.loading import open_package
-from heed.models import MODELS, name_of
+from heed.models import MODELS
 from heed.models import folder as model_folder
 from heed.models.package import Package
 from heed.runs.recipe import Recipe, fits
@@ -32,7 +32,7 @@ def check_fit(recipe: Recipe, base: Package) -> None:
         return
     able = [name for name in MODELS if fits(task, name)]
     raise ValueError(
-        f"{recipe.model.folder} is {TASKS[base.task].products[0].noun} ({name_of(base.model)}): it cannot learn {task.name}; "
+        f"{recipe.model.folder} is {TASKS[base.task].products[0].noun}: it cannot learn {task.name}; "
         f"set task.name to {base.task!r}, or start from another model ({', '.join(able)})"
     )
 
