@@ -51,6 +51,15 @@ def check_product(args: argparse.Namespace, folders: list[str], verb: str, optio
         raise ValueError(product.refusal(name, verb) + hint)
 
 
+def model_shape(config) -> str:
+    """The size of a model in a few words, for a caption."""
+    if not hasattr(config, "encoder_layers"):
+        kind = f"{config.heads} heads" if hasattr(config, "heads") else config.cell
+        return f"{kind}, {config.layers} layers of {config.hidden}"
+    kind = f"{config.heads} heads" if hasattr(config, "heads") else f"{config.cell} · attention {config.attention}"
+    return f"{config.encoder_layers}+{config.decoder_layers} layers · {kind}"
+
+
 def score_line(score, token_scores: bool) -> str:
     """A log probability, and if asked for those of the tokens."""
     cells = [f"{score.logp:.4f}"]

@@ -52,7 +52,7 @@ def score(args: argparse.Namespace) -> int:
 
 def look(args: argparse.Namespace, generator) -> int:
     """The surprisal of each token, as a page, a picture or data."""
-    from heed.cli.common import errors
+    from heed.cli.common import errors, model_shape
     from heed.lab.fonts import describe_missing
     from heed.lab.surprisal import draw
 
@@ -62,7 +62,7 @@ def look(args: argparse.Namespace, generator) -> int:
                 f"--{name} is for translators: of a language model, heed look shows the surprisal of each token"
             )
     c = generator.model.config
-    surprisal = generator.look(args.text, name=f"{args.folder[0]} · {c.cell}, {c.layers} layers of {c.hidden}")
+    surprisal = generator.look(args.text, name=f"{args.folder[0]} · {model_shape(c)}")
     if missing := draw(surprisal, args.out):
         errors().print(describe_missing(missing), highlight=False, soft_wrap=True)
     bits = surprisal.bits

@@ -33,7 +33,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from heed.cli.common import errors, open_product
+    from heed.cli.common import errors, model_shape, open_product
     from heed.cli.language import look as look_at_text
     from heed.lab.draw import draw
     from heed.lab.fonts import describe_missing
@@ -43,8 +43,7 @@ def run(args: argparse.Namespace) -> int:
         return look_at_text(args, translator)
     c = translator.model.config
     weights = sum(weight.numel() for weight in translator.model.parameters())
-    kind = f"{c.heads} heads" if hasattr(c, "heads") else f"{c.cell} · attention {c.attention}"
-    name = f"{','.join(args.folder)} · {c.encoder_layers}+{c.decoder_layers} layers · {kind} · {weights / 1e6:.1f}M weights"
+    name = f"{','.join(args.folder)} · {model_shape(c)} · {weights / 1e6:.1f}M weights"
     chosen = {"beam": args.beam} if args.beam is not None else {}
     look = translator.look(args.text, args.target, name, **chosen)
     missing = draw(look, args.out, part=args.part, layer=args.layer, head=args.head)

@@ -46,10 +46,10 @@ def _marian(pair: Pair, folder: Path, max_length: int) -> None:
     _write_settings(folder, pair[0].config, {"tokenizer_class": "MarianTokenizer", **settings})
 
 
-def _bart(pair: Pair, folder: Path, max_length: int) -> None:
+def _byte_bpe(pair: Pair, folder: Path, max_length: int) -> None:
     shared = _shared(*pair)
     byte_bpe.write(folder, pair)
-    settings = {"tokenizer_class": "BartTokenizer", "model_max_length": max_length}
+    settings = {"tokenizer_class": shared.tokenizer_class, "model_max_length": max_length}
     _write_settings(folder, shared.files.get(CONFIG), settings)
 
 
@@ -63,7 +63,13 @@ def _pegasus(pair: Pair, folder: Path, max_length: int) -> None:
     _write_settings(folder, shared.files.get(CONFIG), settings)
 
 
-WRITERS = {Subwords: _sentencepiece, MarianVocabulary: _marian, ByteBPE: _bart, PegasusVocabulary: _pegasus}
+WRITERS = {
+    Subwords: _sentencepiece,
+    MarianVocabulary: _marian,
+    ByteBPE: _byte_bpe,
+   
+    PegasusVocabulary: _pegasus,
+}
 
 
 def _shared(source: Vocabulary, target: Vocabulary) -> Any:

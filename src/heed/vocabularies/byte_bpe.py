@@ -33,7 +33,7 @@ class ByteBPE(FastTokenizer):
     <mask> absorbs the space before it only where tokenizer.json, tokenizer_config.json or special_tokens_map.json says so.
     """
 
-    kind = "bart"
+    kind, tokenizer_class = "bart", "BartTokenizer"
 
     def __init__(self, contents: Mapping[str, File]):
         files.refuse_other_names(contents, NAMES)
