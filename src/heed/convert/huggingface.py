@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import nn
 
-from heed.convert import bart, generation, hub, marian, model_card, pegasus, tokenizers, transformer, weights
+from heed.convert import bart, generation, gpt2, hub, marian, model_card, pegasus, tokenizers, transformer, weights
 from heed.convert.architecture import Architecture
 from heed.files import atomic_folder, write_json, write_text
 from heed.models.folder import put, read_json, save_weights
@@ -20,6 +20,7 @@ SYSTEMS: dict[str, tuple[Architecture, ...]] = {
     "bart": bart.ARCHITECTURES,
     "pegasus": pegasus.ARCHITECTURES,
     "transformer": transformer.ARCHITECTURES,
+    "gpt2": gpt2.ARCHITECTURES,
 }
 ARCHITECTURES = [architecture for each in SYSTEMS.values() for architecture in each]
 READABLE = {name: each for each in ARCHITECTURES if each.readable for name in (each.name, *each.aliases)}

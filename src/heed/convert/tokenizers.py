@@ -10,6 +10,7 @@ from typing import Any
 from heed.vocabularies import byte_bpe, files, marian, pegasus
 from heed.vocabularies.byte_bpe import ByteBPE
 from heed.vocabularies.files import CONFIG, TOKENIZER, File
+from heed.vocabularies.gpt2 import GPT2Vocabulary
 from heed.vocabularies.marian import MarianVocabulary
 from heed.vocabularies.pegasus import PegasusVocabulary
 from heed.vocabularies.sentencepiece import Subwords
@@ -67,7 +68,7 @@ WRITERS = {
     Subwords: _sentencepiece,
     MarianVocabulary: _marian,
     ByteBPE: _byte_bpe,
-   
+    GPT2Vocabulary: _byte_bpe,
     PegasusVocabulary: _pegasus,
 }
 
