@@ -49,11 +49,8 @@ def check_pair(
     recipe = recipes.parse(values(model, task, sections))
     whole, resumed = tmp / "whole", tmp / "resumed"
     assert train(recipe, whole).how == "finished"
-    shutil.copytree(whole, resumed)
-    shutil.rmtree(resumed / "checkpoints" / "step-000002")
-    shutil.rmtree(resumed / "model")
+    resume(recipe, whole, resumed)
     assert recipes.read(resumed / "recipe.toml", [], saved=True) == recipe
-    assert train(recipe, resumed, resume=True).how == "finished"
     check_same(whole, resumed)
     check_log(task, whole)
     product = TASKS[task].products[0]
@@ -74,6 +71,14 @@ def train(recipe: recipes.Recipe, folder: Path, resume: bool = False):
     from rich.console import Console
 
     return run(recipe, folder, resume=resume, report=lambda start: Report(Console(quiet=True), 2, start, quiet=True))
+
+
+def resume(recipe: recipes.Recipe, whole: Path, folder: Path) -> None:
+    """The second half of a run again, in a folder that has come to its first step."""
+    shutil.copytree(whole, folder)
+    shutil.rmtree(folder / "checkpoints" / "step-000002")
+    shutil.rmtree(folder / "model")
+    assert train(recipe, folder, resume=True).how == "finished"
 
 
 def check_same(whole: Path, resumed: Path) -> None:

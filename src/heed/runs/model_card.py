@@ -42,11 +42,11 @@ The settings of the run are in `recipe.toml` of its folder.
 
 def _shape(model: dict[str, Any]) -> str:
     if "cell" in model and "layers" in model:
-        layers, words = f"{model['layers']} layers of {model['hidden']}", f"{model['vocab_size']} words or subwords"
-        return f"{model['name']} ({model['cell']}), {layers}, embeddings of {model['dim']}, {words}"
-    layers = (
-        f"{model['encoder_layers']}+{model['decoder_layers']}" if "encoder_layers" in model else model.get("layers")
-    )
-    parts = [model["name"].capitalize(), f"{layers} layers", f"width {model.get('dim')}"]
-    parts.append(f"{model['heads']} heads" if "heads" in model else f"{model['cell']}, attention {model['attention']}")
-    return ", ".join([*parts, f"{model['vocab_size']} subwords"] if "vocab_size" in model else parts)
+        layers, words = "{layers} layers of {hidden}", "{vocab_size} words or subwords"
+        return f"{{name}} ({{cell}}), {layers}, embeddings of {{dim}}, {words}".format(**model)
+    parts = {  # what is said of a model that has this setting
+        "encoder_layers": "{encoder_layers}+{decoder_layers} layers", "layers": "{layers} layers", "dim": "width {dim}",
+        "heads": "{heads} heads", "cell": "{cell}, attention {attention}", "vocab_size": "{vocab_size} subwords",
+    }  # fmt: skip
+    known = [text.format(**model) for name, text in parts.items() if name in model]
+    return ", ".join([model["name"].capitalize(), *known])

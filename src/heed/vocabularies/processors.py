@@ -11,7 +11,7 @@ from heed.vocabularies.labels import Labels
 def write(folder: Path, processors: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Write the files of processors into a folder; what its config.json says of them."""
     texts = [own for own in processors.values() if not isinstance(own, Labels)]
-    names = vocabularies.write(folder, (texts[0], texts[-1]))
+    names = vocabularies.write(folder, (texts[0], texts[-1])) if texts else {}
     found = {}
     for name, own in processors.items():
         if isinstance(own, Labels):
@@ -30,9 +30,7 @@ def read(folder: Path, facts: Mapping[str, Any]) -> dict[str, Any]:
         if not isinstance(own, Mapping) or not isinstance(own.get("kind"), str):
             raise ValueError(f"{where}.{name} is {own!r}; it must be a section with a kind")
     texts = {name: own for name, own in facts.items() if own["kind"] != "labels"}
-    if not texts:
-        raise ValueError(f"{folder}/config.json names no vocabulary: it cannot read text")
-    pair = vocabularies.read(folder, _pair(texts, where))
+    pair = vocabularies.read(folder, _pair(texts, where)) if texts else ()
     found = {name: pair[name == "target"] for name in texts}
     labels = {name: _labels(own.get("names"), f"{where}.{name}") for name, own in facts.items() if name not in texts}
     return {name: (found | labels)[name] for name in facts}
