@@ -90,6 +90,7 @@ class Items(NamedTuple):
 class NextItem(Task):
     name, title, example, unit = "next-item", "Recommender", "heed recommend {}", "histories"
     Settings, sections, needs, products = NextItemSettings, {"data": Histories}, RecommendsItems, (Recommender,)
+    best = "hits"
     metrics = (
         Metric("hits", "hit rate", True, lambda: "per cent"),
         Metric("loss", "loss", False, lambda: "-log p of an item", 3),

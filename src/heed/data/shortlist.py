@@ -1,7 +1,7 @@
 """A lexical shortlist: the target subwords that a source can become, so that a fast search need not score all.
 
 Learned from the corpus by IBM model 1 (Brown et al., 1993). Each source subword has its most likely translations and
-itself; the most frequent target subwords are always there. `runs/shortlist.py` chooses the size by the quality of
+itself; the most frequent target subwords are always there. `tasks/shortlist.py` chooses the size by the quality of
 translations.
 """
 

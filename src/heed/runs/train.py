@@ -25,7 +25,7 @@ from heed.runs.resume import alone_in, begin, check_folder, position_of, restart
 from heed.runs.run_folder import RunFolder
 from heed.runs.teacher import WEIGHTS, check_vocab_size, check_weights, open_teachers, teacher_model
 from heed.runs.validation_history import ValidationHistory
-from heed.tasks.base import Metric, Prepared, ValidationResult
+from heed.tasks.base import Prepared, ValidationResult
 from heed.training import average, checkpoints, distributed, loop, torchrun
 from heed.training.average import EMA, temporary_weights
 from heed.training.checkpoints import TrainingState
@@ -66,7 +66,6 @@ class Run:
         pair = tuple(prepared.processors.values())
         frozen = [teacher_model(own, name, pair) for name, own in (teachers or {}).items()]
         self.objective, self.validation = task.objective(prepared, frozen), task.validation(recipe, prepared)
-        self.metric = _metric(recipe)
         torch.manual_seed(t.seed)
         self.model = models.build(recipe, base, prepared)
         for name, teacher in zip(teachers or {}, frozen, strict=True):
@@ -183,22 +182,18 @@ class Run:
     # the parts of that
 
     def _look(self, model: nn.Module, progress: loop.Progress) -> ValidationHistory:
-        """Validate; the record with what was found."""
+        """Validate, and record what was found."""
         began = time.monotonic()
         found = self._validate(model)
         facts = {
             "step": progress.step, "epoch": progress.position.epoch, "perplexity": perplexity(found.scores["loss"]),
             **found.scores, "seconds": time.monotonic() - began,
         }  # fmt: skip
-        best = self.history.add(
-            progress.step,
-            found.scores[self.metric.name],
-            higher_is_better=self.metric.higher_is_better,
-            patience=self.recipe.training.patience,
-        )
+        score, patience = self.task.score(found.scores, self.recipe.training.metric), self.recipe.training.patience
+        best = self.history.add(progress.step, score, patience=patience)
         self.log.write("valid", **facts)
         self.files.write_samples(progress.step, found)
-        self.report.valid(facts, found.samples, best, self._labels(found))
+        self.report.valid(facts, found.samples, best, self.task.labels())
         if best:
             self.files.write_model(model, found, f"step {progress.step:,}")
         return self.history
@@ -210,11 +205,6 @@ class Run:
     def _validate(self, model: nn.Module) -> ValidationResult:
         with self._precision():
             return self.validation.run(model)
-
-    def _labels(self, found: ValidationResult) -> dict[str, str]:
-        """What the scores are called, in the order in which they were measured."""
-        labels = {metric.name: metric.label for metric in self.task.metrics}
-        return {name: labels[name] for name in found.scores}
 
     def _write_checkpoint(self) -> None:
         parts = [gather(own, self.workers.first) for own in self.state.tensors()]
@@ -257,11 +247,7 @@ class Run:
             found = self._validate(model)
             self.files.write_model(model, found, made_of, final=True)
         self.log.write("end", step=self.step, weights=made_of, **found.scores)
-        metrics = {metric.name: metric for metric in self.task.metrics}
-        scores = ", ".join(
-            f"{metrics[name].label} {value:.{metrics[name].decimals}f}" for name, value in found.scores.items()
-        )
-        self.report.say(f"The model is of {made_of}: validation {scores}.")
+        self.report.say(f"The model is of {made_of}: validation {self.task.describe(found.scores)}.")
 
 
 def run(
@@ -289,8 +275,8 @@ def run(
         workers.broadcast(lambda: begin(folder))
         workers.broadcast(lambda: held.enter_context(alone_in(folder)))
         if teachers:
-            heard_now = [own.model for own in teachers.values()]
-            workers.broadcast(lambda: check_weights(heard_now, folder / WEIGHTS, begun=again))
+            frozen = [own.model for own in teachers.values()]
+            workers.broadcast(lambda: check_weights(frozen, folder / WEIGHTS, begun=again))
         with workers.errors_from_first():
             at_work = Run(recipe, folder, prepared, report, base, workers, teachers)
         if again and not at_work.step:
@@ -304,12 +290,6 @@ def run(
         held.close()
     workers.close()
     return outcome
-
-
-def _metric(recipe: Recipe) -> Metric:
-    """What "best" means."""
-    name, metrics = recipe.training.metric, recipe.task.metrics
-    return metrics[0] if name == "auto" else next(metric for metric in metrics if metric.name == name)
 
 
 def _to_the_end(run: Run) -> Outcome:

@@ -5,16 +5,15 @@ from dataclasses import dataclass, field
 
 @dataclass
 class ValidationHistory:
-    """`best` holds [score, step], best first; a larger score is better."""
+    """`best` holds [score, step], best first; a higher score is better."""
 
     best: list[list[float | int]] = field(default_factory=list)
     saved: list[int] = field(default_factory=list)
     waited: int = 0
     stopped: bool = False
 
-    def add(self, step: int, value: float, *, higher_is_better: bool, patience: int) -> bool:
+    def add(self, step: int, score: float, *, patience: int) -> bool:
         """Record a validation; whether it is the best so far."""
-        score = value if higher_is_better else -value
         best = not self.best or score > self.best[0][0]
         self.best.append([score, step])
         self.best.sort(key=lambda pair: (-pair[0], pair[1]))

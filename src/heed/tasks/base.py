@@ -67,7 +67,7 @@ Objective = Callable[[nn.Module, Any], Loss]
 
 @dataclass(frozen=True)
 class Task(ABC):
-    """One object per run. It holds its settings and no other state. The first metric decides which model is best."""
+    """One object per run. It holds its settings and no other state."""
 
     settings: Any
 
@@ -80,8 +80,21 @@ class Task(ABC):
     needs: ClassVar[type]  # the Protocol of the models that it can train
     special_tokens: ClassVar[tuple[str, ...]] = ()  # that the vocabulary must have
     metrics: ClassVar[tuple[Metric, ...]]
+    best: ClassVar[str]  # the metric that decides which model is best, unless a recipe names another
     final_names: ClassVar[tuple[str, ...]] = ()  # the files that `final_files` may write
     products: ClassVar[tuple[type[Product], ...]]  # what a trained model can be to its user, the usual one first
+
+    def score(self, scores: Mapping[str, float], name: str) -> float:
+        """What decides which model is best, by the metric of this name; higher is better."""
+        chosen = next(metric for metric in self.metrics if metric.name == (self.best if name == "auto" else name))
+        return scores[chosen.name] if chosen.higher_is_better else -scores[chosen.name]
+
+    def labels(self) -> dict[str, str]:
+        return {metric.name: metric.label for metric in self.metrics}
+
+    def describe(self, scores: Mapping[str, float]) -> str:
+        metrics = {metric.name: metric for metric in self.metrics}
+        return ", ".join(f"{metrics[name].label} {value:.{metrics[name].decimals}f}" for name, value in scores.items())
 
     @property
     def teachers(self) -> Sequence[str]:

@@ -45,6 +45,7 @@ class Classification(TextTask):
     name, title, example = "classification", "Classifier", "heed classify {} < text"
     Settings, needs, products = ClassificationSettings, ClassifiesText, (Classifier,)
     labels, collate = True, staticmethod(collate_labelled)
+    best = "accuracy"
     metrics = (
         Metric("accuracy", "accuracy", True, lambda: "per cent"),
         Metric("loss", "loss", False, lambda: "-log p a label", 3),

@@ -88,7 +88,7 @@ class LanguageModelling(TextTask):
     name, title, example = "language", "Language model", "heed generate {}"
     Settings, needs, products = LanguageSettings, ContinuesText, (Generator,)
     unit, one_sided = "texts", True
-    metrics = (Metric("loss", "loss", False, lambda: "-log p a token", 3),)
+    best, metrics = "loss", (Metric("loss", "loss", False, lambda: "-log p a token", 3),)
 
     def _check_length(self, recipe: Any) -> None:
         if recipe.filters != FiltersConfig():

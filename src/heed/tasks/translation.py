@@ -52,9 +52,10 @@ class Translation(TextTask):
     name, title, example = "translation", "Translator, {source} to {target}", "heed translate {} < text"
     Settings, needs, products = TranslationSettings, EncodesAndDecodes, (Translator, Summarizer)
     samples_subwords, final_names = True, (shortlist.FILE,)
+    best = "chrf"
     metrics = (
-        Metric("chrf", "chrF", True, lambda: signature("chrf")),
         Metric("bleu", "BLEU", True, lambda: signature("bleu")),
+        Metric("chrf", "chrF", True, lambda: signature("chrf")),
         Metric("rouge", "ROUGE-L", True, lambda: "F1, words lower-cased"),
         Metric("loss", "loss", False, lambda: "-log p a token", 3),
     )
