@@ -111,7 +111,7 @@ def panel(folder):
 @pytest.mark.parametrize(
     ("scores", "title", "key"),
     [
-        (["chrf", "bleu", "rouge"], "Scores", ["chrF", "BLEU", "ROUGE-L"]),
+        (["bleu", "chrf", "rouge"], "Scores", ["BLEU", "chrF", "ROUGE-L"]),
         (["accuracy"], "Accuracy", []),
         (["rouge"], "ROUGE-L", []),
     ],
