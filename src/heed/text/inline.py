@@ -41,7 +41,7 @@ class InlineToken(NamedTuple):
 
 @dataclass(eq=False)
 class Node:
-    """A mark and the marks within it, from `start` to `end` of the text. A "point" is a mark without content."""
+    """A mark and the marks within it, from `start` to `end` of the text. "point" and "unpaired" marks have no content."""
 
     open: str = ""
     close: str = ""
@@ -85,7 +85,7 @@ class Style:
 
 
 def build_tree(tokens: Sequence[InlineToken], style: Style) -> MarkedText:
-    """The tree of marks over their text. A mark without its counterpart is a point."""
+    """The tree of marks over their text. A mark without its counterpart has no content."""
     builder = _TreeBuilder(style)
     unpaired = _unpaired(tokens)
     for number, token in enumerate(tokens):
@@ -134,7 +134,7 @@ class _TreeBuilder:
             self.closed.append(self.node)
             self.node = self.node.parent
         else:
-            node = self._add_node(Node(token.raw, kind="opaque" if token.kind == "opaque" else "point"))
+            node = self._add_node(Node(token.raw, kind="unpaired" if unpaired else token.kind))
             self.node = node
             self._add_text(token.text)
             self.node, node.end = node.parent, len(self.chars)

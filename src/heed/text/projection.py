@@ -168,9 +168,13 @@ class _Projector:
         ranges = self._child_ranges(node, low, high)
         ordered = sorted(((*words, child) for child, words in ranges.items()), key=lambda one: one[0])
         wordless: dict[int, list[Node]] = {}
+        latest = low  # unpaired marks keep their order: their counterparts are in other runs, in this order
         for child in node.children:
             if child not in ranges and child not in self.replaced:
-                wordless.setdefault(self._wordless_position(node, child, low, high, ordered), []).append(child)
+                position = self._wordless_position(node, child, low, high, ordered)
+                if child.kind == "unpaired":
+                    position = latest = max(latest, position)
+                wordless.setdefault(position, []).append(child)
         starts = {start: (child, end) for child, (start, end) in ranges.items()}
         fragments: list[Fragment] = []
         position, gap = low, first
