@@ -238,15 +238,13 @@ def draw(rng: Random) -> Sentence:
     else:
         form = "question" if chance < 0.42 else "statement"
         first = single_clause(rng, form)
-    if vocative and (mentions(first, vocative) or mentions(second, vocative)):
+    if vocative and any(mentions(clause, vocative) for clause in (first, second) if clause):
         vocative = None
     return Sentence(first, level, form, vocative, link, second)
 
 
-def mentions(clause: Clause | None, person: Person) -> bool:
+def mentions(clause: Clause, person: Person) -> bool:
     """Whether a clause mentions a person, also as an owner."""
-    if clause is None:
-        return False
     phrases = [thing for thing in (clause.subject, clause.object) if isinstance(thing, Phrase)]
     owners = [phrase.owner.name for phrase in phrases if phrase.owner]
     return person in (clause.subject, clause.object, clause.receiver, clause.companion) or person.name in owners
