@@ -6,7 +6,7 @@ import re
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from heed.text.html_tokenizer import VOID, tokenize
@@ -103,6 +103,7 @@ def test_what_is_no_html_comes_back_to_the_byte_too(page):
 
 
 @given(PAGES, st.sampled_from(MODELS))
+@example("house<b><img alt='A cat'> <i>house<br></i></b>", backwards)
 @settings(max_examples=100, deadline=None)
 def test_no_tag_is_lost_or_doubled_and_all_are_nested(page, model):
     said = translate(page, model)

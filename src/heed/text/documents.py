@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import PurePath
 
 from heed.text import docx, layout, markdown, markup, projection, protect
-from heed.text.inline import InlineToken, Style, Translate, Translated
+from heed.text.inline import InlineToken, Style, Translate, text_of
 
 KINDS = {".txt": "text", ".text": "text", ".md": "md", ".markdown": "md", ".html": "html", ".htm": "html", ".xhtml": "html",
          ".srt": "srt", ".tsv": "tsv", ".docx": "docx"}  # fmt: skip
@@ -49,7 +49,7 @@ def translate(
     if kind == "tsv":
         translated = _table(text, name, translate, column, language)
     else:
-        translate_text = {"text": _text, "md": markdown.translate, "html": _page, "srt": _subtitles}[kind]
+        translate_text = {"text": _text, "md": markdown.translate, "html": markup.translate, "srt": _subtitles}[kind]
         translated = translate_text(text, translate, language)
     return bom + translated.encode(encoding)
 
@@ -88,15 +88,11 @@ def _decode(data: bytes, name: str) -> tuple[str, bytes, str]:
 
 
 def _without_alignment(translate: Translate) -> Callable[[list[str]], list[str]]:
-    return lambda texts: [one.text if isinstance(one, Translated) else one for one in translate(texts)]
+    return lambda texts: [text_of(one) for one in translate(texts)]
 
 
 def _text(text: str, translate: Translate, language: str | None) -> str:
     return layout.translate(text, lambda texts: protect.translate(texts, _without_alignment(translate)), language)
-
-
-def _page(text: str, translate: Translate, language: str | None) -> str:
-    return markup.translate(text, translate, language=language)
 
 
 def _table(text: str, name: str, translate: Translate, column: int, language: str | None) -> str:
@@ -174,10 +170,7 @@ def _wrap_cue(old_lines: Sequence[str], source: str, translation: str) -> str:
     in_tags = [i for match in _CUE_TAG.finditer(translation) for i in range(match.start(), match.end())]
     visible = sorted(set(range(len(translation))) - set(in_tags))
     segment = layout.Segment(_CUE_TAG.sub("", source), tuple(breaks))
-    parts, position = [], 0
-    for start, end, raw in layout.place_breaks("".join(translation[i] for i in visible), segment):
-        parts += [translation[position : visible[start]], raw]
-        position = visible[start] + end - start
+    placed = layout.place_breaks("".join(translation[i] for i in visible), segment)
+    wrapped = layout.replaced(translation, ((visible[i], visible[i] + end - i, raw) for i, end, raw in placed))
     first, last = old_lines[0], old_lines[-1]
-    indent, line_end = first[: len(first) - len(first.lstrip())], last[len(last.rstrip()) :]
-    return "".join([indent, *parts, translation[position:], line_end])
+    return first[: len(first) - len(first.lstrip())] + wrapped + last[len(last.rstrip()) :]

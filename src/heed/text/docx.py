@@ -28,6 +28,7 @@ NAMESPACES = (
 )
 WRAPPERS = ("hyperlink", "ins", "smartTag", "sdt", "sdtContent", "customXml", "fldSimple", "dir", "bdo", "moveTo")
 RANGES = ("bookmark", "commentRange", "perm")  # marked by …Start and …End elements with an id
+POINTS = ("del", "moveFrom", "sdtPr", "sdtEndPr", "proofErr", "smartTagPr")  # kept as they are, with their content
 INLINE_OBJECTS = ("footnoteReference", "endnoteReference", "commentReference", "annotationRef", "drawing", "pict", "object",
           "lastRenderedPageBreak")  # fmt: skip
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
@@ -162,11 +163,9 @@ class _XmlPart:
         raw = self._raw(event.start, self.events[last].end)
         if event.name == "r" and event.kind == "open":
             return self._run_tokens(position, last, raw)
-        if event.name in ("del", "moveFrom") and event.kind in ("open", "empty"):
-            return last, [InlineToken("point", raw)]
         if event.name in WRAPPERS and event.kind in ("open", "close"):
             return position, [InlineToken(event.kind, self._raw(event.start, event.end), name=event.name)]
-        if event.name in ("sdtPr", "sdtEndPr", "proofErr", "smartTagPr") and event.kind in ("open", "empty"):
+        if event.name in POINTS and event.kind in ("open", "empty"):
             return last, [InlineToken("point", raw)]
         for kind in RANGES:
             if event.kind == "empty" and event.name in (f"{kind}Start", f"{kind}End"):

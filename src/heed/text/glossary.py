@@ -46,7 +46,9 @@ class Glossary:
             raise ValueError(f"keep is the text {keep!r}; it is a list of terms")
         self.terms: dict[str, str] = {}
         for source, target in (terms or {}).items():
-            self._add(_checked(source, "the glossary"), _checked(target, f"the glossary, {source!r}"))
+            term, target = _checked(source, "the glossary"), _checked(target, f"the glossary, {source!r}")
+            if self.terms.setdefault(term, target) != target:
+                raise ValueError(f"the glossary has {term!r} twice, as {self.terms[term]!r} and as {target!r}")
         self.keep = tuple(dict.fromkeys(_checked(term, "keep") for term in keep))
         for term in self.keep:
             if self.terms.get(term, term) != term:
@@ -57,10 +59,6 @@ class Glossary:
 
     def __bool__(self) -> bool:
         return bool(self.terms or self.keep)
-
-    def _add(self, source: str, target: str) -> None:
-        if self.terms.setdefault(source, target) != target:
-            raise ValueError(f"the glossary has {source!r} twice, as {self.terms[source]!r} and as {target!r}")
 
     def _index(self) -> tuple[dict[str, str | None], dict[str, str | None], dict[str, list[int]]]:
         """Terms as written, the lower-case ones, and the lengths of terms by first letter. A kept term has target None."""

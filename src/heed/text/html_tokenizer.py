@@ -6,6 +6,7 @@ Time is linear in the length of any page. Python's own parser takes hours over s
 import html
 import re
 from collections.abc import Iterator
+from itertools import groupby
 from typing import NamedTuple
 
 VOID = frozenset(
@@ -47,15 +48,12 @@ class HtmlToken(NamedTuple):
 
 def tokenize(page: str) -> list[HtmlToken]:
     """The tokens of a page, in order and without gaps."""
-    groups: list[list[HtmlToken]] = []  # adjacent texts are one token
-    for token in _Tokenizer(page).tokens():
-        if token.kind == "text" and groups and groups[-1][0].kind == "text":
-            groups[-1].append(token)
-        elif token.raw:
-            groups.append([token])
-    return [
-        group[0] if len(group) == 1 else HtmlToken("text", "".join(token.raw for token in group)) for group in groups
-    ]
+    found: list[HtmlToken] = []
+    nonempty = (token for token in _Tokenizer(page).tokens() if token.raw)
+    for kind, group in groupby(nonempty, key=lambda token: token.kind):  # adjacent texts are one token
+        tokens = list(group)
+        found += [HtmlToken("text", "".join(token.raw for token in tokens))] if kind == "text" else tokens
+    return found
 
 
 class _Tokenizer:

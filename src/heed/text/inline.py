@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple
 
 from heed.text import placeholders, sentences
 from heed.text.layout import has_words
+from heed.text.placeholders import Alignment, OpaqueSpan
 
 MAX_DEPTH = 100  # of nested marks
 WHITE_SPACE = " \t\n\r\f"  # collapses into one space where the style says so
@@ -24,10 +25,16 @@ class Translated(NamedTuple):
     """A translation and its word alignment, as (source word, target word); words are separated by spaces."""
 
     text: str
-    alignment: Sequence[tuple[int, int]] = ()
+    alignment: Alignment = ()
 
 
-Translate = Callable[[list[str]], Sequence[Translated | str]]
+Answer = Translated | str
+Translate = Callable[[list[str]], Sequence[Answer]]
+
+
+def text_of(answer: Answer) -> str:
+    """The text of a translation that may have an alignment."""
+    return answer.text if isinstance(answer, Translated) else answer
 
 
 class InlineToken(NamedTuple):
@@ -41,7 +48,7 @@ class InlineToken(NamedTuple):
 
 @dataclass(eq=False)
 class Node:
-    """A mark and the marks within it, from `start` to `end` of the text. A "point" is a mark without content."""
+    """A mark and the marks within it, from `start` to `end`. A "point" or "unpaired" mark has no content."""
 
     open: str = ""
     close: str = ""
@@ -85,7 +92,7 @@ class Style:
 
 
 def build_tree(tokens: Sequence[InlineToken], style: Style) -> MarkedText:
-    """The tree of marks over their text. A mark without its counterpart is a point."""
+    """The tree of marks over their text. A mark without its counterpart has no content."""
     builder = _TreeBuilder(style)
     unpaired = _unpaired(tokens)
     for number, token in enumerate(tokens):
@@ -134,7 +141,7 @@ class _TreeBuilder:
             self.closed.append(self.node)
             self.node = self.node.parent
         else:
-            node = self._add_node(Node(token.raw, kind="opaque" if token.kind == "opaque" else "point"))
+            node = self._add_node(Node(token.raw, kind="unpaired" if unpaired else token.kind))
             self.node = node
             self._add_text(token.text)
             self.node, node.end = node.parent, len(self.chars)
@@ -205,9 +212,7 @@ class SentenceBatch:
         return found
 
 
-def join_sentences(
-    marked: MarkedText, spans: Sequence[tuple[int, int]], translations: Sequence[Translated | str]
-) -> AlignedWords:
+def join_sentences(marked: MarkedText, spans: list[tuple[int, int]], translations: list[Answer]) -> AlignedWords:
     """The words of all translated sentences of a text, as one."""
     words, position, gap = AlignedWords([], [], [], "", [], False, {}), 0, ""
     aligned = [one if isinstance(one, Translated) else Translated(one) for one in translations]
@@ -240,14 +245,12 @@ def _with_placeholders(
     return Translated(located.text, located.alignment), {char: nodes[i] for char, i in located.spans.items()}
 
 
-def opaque_spans(marked: MarkedText, start: int, end: int) -> tuple[list[Node], list[placeholders.OpaqueSpan]]:
+def opaque_spans(marked: MarkedText, start: int, end: int) -> tuple[list[Node], list[OpaqueSpan]]:
     """The opaque marks of a sentence, and their spans in it."""
     low, high = (bisect_left(marked.opaque, position, key=lambda node: node.start) for position in (start, end))
     nodes = [node for node in marked.opaque[low:high] if node.end <= end]
-    return nodes, [
-        placeholders.OpaqueSpan(marked.text[node.start : node.end], node.start - start, node.end - start)
-        for node in nodes
-    ]
+    spans = [OpaqueSpan(marked.text[node.start : node.end], node.start - start, node.end - start) for node in nodes]
+    return nodes, spans
 
 
 def _with_alignment(translated: Translated, source: str) -> Translated:
@@ -259,7 +262,7 @@ def _with_alignment(translated: Translated, source: str) -> Translated:
     return translated._replace(alignment=valid or [(t * sources // targets, t) for t in range(targets) if sources])
 
 
-def _link_copies(links: Sequence[tuple[int, int]], sources: list[str], targets: list[str]) -> list[tuple[int, int]]:
+def _link_copies(links: Alignment, sources: list[str], targets: list[str]) -> list[tuple[int, int]]:
     """The alignment with copied words linked to their originals, and to nothing else."""
     copied = _unique(sources) & _unique(targets)
     in_source, in_target = ({word: number for number, word in enumerate(words)} for words in (sources, targets))

@@ -18,18 +18,8 @@ SCRIPTS = {
     "sr": ("cyrillic", "latin"), "el": ("greek",), "ar": ("arabic",), "fa": ("arabic",), "ur": ("arabic",), "he": ("hebrew",),
     "hi": ("devanagari",), "bn": ("bengali",), "ta": ("tamil",), "te": ("telugu",), "th": ("thai",), "ka": ("georgian",),
 }  # fmt: skip
-SUFFIXES = {
-    "gz",
-    "xz",
-    "txt",
-    "text",
-    "tok",
-    "norm",
-    "clean",
-    "raw",
-    "lc",
-    "tc",
-}  # may follow the language in a file name
+# May follow the language in a file name.
+SUFFIXES = {"gz", "xz", "txt", "text", "tok", "norm", "clean", "raw", "lc", "tc"}
 RANGES = {
     "hangul": ((0xAC00, 0xD7A3), (0x1100, 0x11FF), (0x3130, 0x318F)),
     "kana": ((0x3040, 0x30FF), (0x31F0, 0x31FF), (0xFF66, 0xFF9F)),

@@ -6,7 +6,7 @@ is split into sentences, and wrapped again at about the same positions.
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 from unicodedata import east_asian_width
@@ -22,7 +22,7 @@ _MARKERS = re.compile(
     r"|[가나다라마바사아자차카타파하][.)](?=\s|$)|[①-⑳㉠-㉻]|\[[ xX]?\](?=\s|$)|>|[\s" + HIDDEN + "]+)*"
 )
 _LINE_BREAKS = re.compile(r"[\r\n\v\f\x1c-\x1e\x85\u2028\u2029]+")
-_TABS = re.compile(r"\t[\t ]*")
+_TABS = re.compile(r"(\t[\t ]*)")
 
 
 class Break(NamedTuple):
@@ -84,17 +84,18 @@ def fill(skeleton: Skeleton, translations: Sequence[str]) -> str:
         raise ValueError(f"{len(translations)} translations for {len(skeleton.segments)} sentences: each needs one")
     parts = [skeleton.between[0]]
     for segment, translation, after in zip(skeleton.segments, translations, skeleton.between[1:], strict=True):
-        parts += [_wrapped(_LINE_BREAKS.sub(" ", translation), segment), after]
+        line = _LINE_BREAKS.sub(" ", translation)
+        parts += [replaced(line, place_breaks(line, segment)), after]
     return "".join(parts)
 
 
-def _wrapped(translation: str, segment: Segment) -> str:
-    """A translation with the line breaks of its segment."""
+def replaced(text: str, spans: Iterable[tuple[int, int, str]]) -> str:
+    """A text with each span (start, end, replacement) replaced; the spans are in order."""
     parts, position = [], 0
-    for start, end, raw in place_breaks(translation, segment):
-        parts += [translation[position:start], raw]
+    for start, end, replacement in spans:
+        parts += [text[position:start], replacement]
         position = end
-    return "".join([*parts, translation[position:]])
+    return "".join([*parts, text[position:]])
 
 
 def place_breaks(translation: str, segment: Segment) -> list[tuple[int, int, str]]:
@@ -197,23 +198,17 @@ def _needs_no_space(last: str, first: str) -> bool:
 
 
 def _cells(content: str, language: str | None) -> Iterator[str | Segment]:
-    position = 0
-    for match in [*_TABS.finditer(content), None]:
-        cell = content[position : match.start() if match else len(content)]
-        yield from _sentences(cell, [], language)
-        if match:
-            yield match[0]
-            position = match.end()
+    for number, part in enumerate(_TABS.split(content)):
+        yield from [part] if number % 2 else _sentences(part, [], language)
 
 
 def _sentences(text: str, breaks: list[Break], language: str | None) -> Iterator[str | Segment]:
     position = 0
     for start, end in sentences.spans(text, language):
         yield _with_breaks(text, breaks, position, start)
-        inside = [
-            b for b in _breaks_within(breaks, start, end) if start < b.position and b.position + len(b.joint) < end
-        ]
         if has_words(text[start:end]):
+            within = _breaks_within(breaks, start, end)
+            inside = (b for b in within if start < b.position and b.position + len(b.joint) < end)
             yield Segment(text[start:end], tuple(b._replace(position=b.position - start) for b in inside))
         else:
             yield _with_breaks(text, breaks, start, end)

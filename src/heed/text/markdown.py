@@ -9,7 +9,7 @@ from heed.text import html_tokenizer, markdown_blocks, markup, projection, prote
 from heed.text.inline import InlineToken, Style, Translate
 from heed.text.layout import has_words
 
-_HARD_BREAK = re.compile(r"(?:(?<! ) {2,}|\\)(?=\r?\n|\Z)|\r?\n(?=\r?\n|\Z)")
+_HARD_BREAK = re.compile(r"((?:(?<! ) {2,}|\\)(?=\r?\n|\Z)|\r?\n(?=\r?\n|\Z))")
 _INLINE = re.compile(
     r"(?P<escape>\\[!-/:-@\[-`{-~])"
     r"|(?P<code>`+)"  # up to its closing backticks, which _match_end finds
@@ -71,15 +71,15 @@ def _runs(block: markdown_blocks.Block) -> Iterator[str | MarkdownRun]:
         remaining = iter(runs)
         yield from (part if part is not None else MarkdownRun(next(remaining), "html") for part in parts)
         return
-    leads, position = iter(block.leads), 0
-    for match in [*_HARD_BREAK.finditer(block.text), None]:
-        tokens = _inline_tokens(block.text[position : match.start() if match else len(block.text)])
+    leads = iter(block.leads)
+    for number, part in enumerate(_HARD_BREAK.split(block.text)):
+        if number % 2:
+            yield _with_leads(part, leads)
+            continue
+        tokens = _inline_tokens(part)
         translatable = any(token.kind == "text" and has_words(token.text) for token in tokens)
         tokens = [token._replace(raw=_with_leads(token.raw, leads)) for token in tokens]
         yield MarkdownRun(tokens, block.kind) if translatable else "".join(token.raw for token in tokens)
-        if match:
-            yield _with_leads(match[0], leads)
-            position = match.end()
 
 
 def _with_leads(raw: str, leads: Iterator[str]) -> str:
@@ -146,11 +146,4 @@ def _html_tag(raw: str) -> InlineToken:
 
 def _plain_tokens(text: str) -> list[InlineToken]:
     """Text, with its protected spans as opaque tokens."""
-    tokens: list[InlineToken] = []
-    position = 0
-    for span in protect.find(text):
-        before = text[position : span.start]
-        tokens += [InlineToken("text", before, before), InlineToken("opaque", span.text, span.text)]
-        position = span.end
-    tokens.append(InlineToken("text", text[position:], text[position:]))
-    return [token for token in tokens if token.raw]
+    return [InlineToken(kind, part, part) for kind, part in protect.pieces(text)]

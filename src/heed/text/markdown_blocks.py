@@ -25,7 +25,7 @@ _BLOCK_HTML = re.compile(
     re.I,
 )
 _TAG = re.compile(r"[ \t]*</?[A-Za-z][A-Za-z0-9-]*(?:\s[^<>]*)?/?>\s*")
-_PIPE = re.compile(r"(?<!\\)\|")
+_PIPE = re.compile(r"(?<!\\)(\|)")
 _TABLE_DELIMITER = re.compile(r"[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?\s*")
 _CLOSING_HASHES = re.compile(r"(?<![ \t])[ \t]+#+\s*$")
 
@@ -164,12 +164,7 @@ class _BlockParser:
 
 
 def _cells(line: str) -> Iterator[str | Block]:
-    position = 0
-    for match in [*_PIPE.finditer(line), None]:
-        yield Block(line[position : match.start() if match else len(line)], kind="cell")
-        if match:
-            yield match[0]
-            position = match.end()
+    return (part if number % 2 else Block(part, kind="cell") for number, part in enumerate(_PIPE.split(line)))
 
 
 def _is_table_row(line: str) -> bool:

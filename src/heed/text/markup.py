@@ -6,7 +6,7 @@ from itertools import accumulate
 
 from heed.text import projection, protect
 from heed.text.html_tokenizer import VOID, HtmlToken, tokenize
-from heed.text.inline import InlineToken, Style, Translate, Translated
+from heed.text.inline import InlineToken, Style, Translate, text_of
 from heed.text.layout import has_words
 
 
@@ -14,10 +14,8 @@ def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-INLINE = _names(
-    "a abbr acronym b bdi bdo big cite data del dfn em font i ins label mark q ruby rb rp rt s small span strike strong sub "
-    "sup time tt u"
-)
+INLINE = _names("""a abbr acronym b bdi bdo big cite data del dfn em font i ins label mark q ruby rb rp rt s small span
+    strike strong sub sup time tt u""")  # fmt: skip
 CODE = _names("code kbd samp var")  # parts of a sentence that are not translated
 OBJECTS = _names("img wbr input svg math canvas audio video object iframe embed script style template")
 UNTOUCHED = _names("svg math canvas audio video object iframe script style template pre textarea")
@@ -27,7 +25,7 @@ STYLE = Style(escape=lambda text: html.escape(text, quote=False).replace("\u00a0
 
 
 def translate(
-    page: str, translate: Translate, *, attributes: Sequence[str] = ATTRIBUTES, language: str | None = None
+    page: str, translate: Translate, language: str | None = None, *, attributes: Sequence[str] = ATTRIBUTES
 ) -> str:
     """A page, or a fragment of one, translated. `translate` gives texts, with alignments if it can."""
     tokens = tokenize(page)
@@ -86,15 +84,11 @@ def _inline_tokens(token: HtmlToken, raw: str, element: Sequence[HtmlToken]) -> 
 def _text_tokens(raw: str) -> list[InlineToken]:
     """Text, with its protected spans as opaque tokens."""
     text = html.unescape(raw)
-    parts, position = [], 0
-    for span in protect.find(text):
-        parts += [("text", text[position : span.start]), ("opaque", span.text)]
-        position = span.end
-    parts.append(("text", text[position:]))
+    parts = protect.pieces(text)
     escaped = [STYLE.escape(part) for _, part in parts]
-    if len(parts) == 1 or "".join(escaped) != raw:  # entities written otherwise: cutting would change them
+    if "".join(escaped) != raw:  # entities written otherwise: cutting would change them
         return [InlineToken("text", raw, text)]
-    return [InlineToken(kind, raw, part) for (kind, part), raw in zip(parts, escaped, strict=True) if raw]
+    return [InlineToken(kind, raw, part) for (kind, part), raw in zip(parts, escaped, strict=True)]
 
 
 def _is_untouched(token: HtmlToken) -> bool:
@@ -126,15 +120,13 @@ def _translate_attributes(tokens: list[HtmlToken], translate: Translate, names: 
     ends, values, position = _element_ends(tokens), [], 0
     while position < len(tokens):
         token = tokens[position]
-        if token.kind in ("open", "other") and token.attributes:
-            for name, value in token.attributes.items():
-                if _is_text(token, name, names) and has_words(value.text):
-                    values.append((position, value))
+        texts = (value for name, value in token.attributes.items() if _is_text(token, name, names))
+        values += [(position, value) for value in texts if has_words(value.text)]
         position = ends[position] + 1 if _is_untouched(token) and position in ends else position + 1
     translations = translate([value.text for _, value in values]) if values else []
     changed = list(tokens)
     for (position, value), translation in reversed(list(zip(values, translations, strict=True))):
-        text = translation.text if isinstance(translation, Translated) else translation
+        text = text_of(translation)
         if text != value.text:
             quote = value.quote or '"'
             safe = html.escape(text, quote=False).replace(quote, "&quot;" if quote == '"' else "&#39;")

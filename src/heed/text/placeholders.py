@@ -11,7 +11,9 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from heed.text import protect
+from heed.text.layout import replaced
 
+Alignment = Sequence[tuple[int, int]]  # (source word, target word)
 FIRST = 0xF0000  # of Unicode's private use planes
 MAX_DISTINCT = 1000  # different spans of a sentence that are searched for
 MAX_ASSIGNED = 50  # occurrences of one span that are assigned by distance, and not in order
@@ -41,11 +43,7 @@ def unused(texts: Sequence[str]) -> Iterator[str]:
 
 
 def locate(
-    source: str,
-    spans: Sequence[OpaqueSpan],
-    translation: str,
-    alignment: Sequence[tuple[int, int]],
-    placeholders: Iterator[str],
+    source: str, spans: Sequence[OpaqueSpan], translation: str, alignment: Alignment, placeholders: Iterator[str]
 ) -> Located:
     """Replace the opaque spans that a translation has; the alignment decides between occurrences, then the distance."""
     by_text: dict[str, list[int]] = {}
@@ -76,13 +74,11 @@ def any_lost(spans: Sequence[OpaqueSpan], translation: str) -> bool:
 
 def quote_as_code(source: str, spans: Sequence[OpaqueSpan]) -> str:
     """A source with its spans in backticks, unless heed.text.protect protects them anyway."""
-    parts, position = [], 0
-    for span in spans:
-        protected = "`" in span.text or [found.text for found in protect.find(span.text)] == [span.text]
-        tick = "" if protected or not span.text.strip() else "`"
-        parts += [source[position : span.start], tick, span.text, tick]
-        position = span.end
-    return "".join([*parts, source[position:]])
+    quoted = []
+    for text, start, end in spans:
+        protected = "`" in text or protect.pieces(text) == [("opaque", text)]
+        quoted.append((start, end, text if protected or not text.strip() else f"`{text}`"))
+    return replaced(source, quoted)
 
 
 def unquote_code(translation: str, spans: Sequence[OpaqueSpan]) -> str:
@@ -101,7 +97,7 @@ def _pattern(text: str) -> re.Pattern:
 
 
 class _Locator:
-    def __init__(self, source: str, translation: str, alignment: Sequence[tuple[int, int]]):
+    def __init__(self, source: str, translation: str, alignment: Alignment):
         self.source, self.translation, self.alignment = source, translation, alignment
         self.source_starts = [match.start() for match in _WORDS.finditer(source)]
         self.target_starts = [match.start() for match in _WORDS.finditer(translation)]
@@ -120,9 +116,8 @@ class _Locator:
         for number, span in zip(numbers, spans, strict=True):
             wanted = span.start * len(self.translation) / max(1, len(self.source))
             linked = self.linked.get(_word_at(self.source_starts, span.start), set())
-            ranks = [
-                (_word_at(self.target_starts, start) not in linked, abs(start - wanted), start) for start, _ in left
-            ]
+            words = (_word_at(self.target_starts, start) for start, _ in left)
+            ranks = [(word not in linked, abs(at - wanted), at) for word, (at, _) in zip(words, left, strict=True)]
             if ranks:
                 yield number, left.pop(ranks.index(min(ranks)))
 

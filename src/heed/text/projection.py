@@ -7,18 +7,18 @@ from collections.abc import Sequence
 from functools import reduce
 from itertools import groupby
 
+from heed.text.inline import (  # isort: skip
+    AlignedWords, Answer, InlineToken, MarkedText, Node, SentenceSpan, Style, Translate, Translated, text_of,
+)  # fmt: skip
 from heed.text import inline, placeholders
-from heed.text.inline import AlignedWords, InlineToken, MarkedText, Node, SentenceSpan, Style, Translate, Translated
 
 Fragment = tuple[bool, str]  # whether it is text, to be escaped, and the string
+Run = Sequence[InlineToken]
 PLAIN = Style()
 
 
 def translate(
-    runs: Sequence[Sequence[InlineToken]],
-    translate: Translate,
-    style: Style | Sequence[Style] = PLAIN,
-    language: str | None = None,
+    runs: Sequence[Run], translate: Translate, style: Style | Sequence[Style] = PLAIN, language: str | None = None
 ) -> list[str]:
     """Runs of text with marks, translated sentence by sentence. A run that is not changed stays as it was, to the byte."""
     batch = inline.SentenceBatch(language)
@@ -38,27 +38,20 @@ def translate(
 
 
 def _retry_lost(
-    marked_texts: Sequence[MarkedText],
-    spans: Sequence[Sequence[SentenceSpan]],
-    translations: list[Translated | str],
-    translate: Translate,
+    marked_texts: list[MarkedText], spans: list[list[SentenceSpan]], translations: list[Answer], translate: Translate
 ) -> None:
     """Translate sentences that lost opaque spans again, with these as code; replace the translations that now have all."""
     retries: list[tuple[int, str, list[placeholders.OpaqueSpan]]] = []
     for marked, sentences in zip(marked_texts, spans, strict=True):
         for start, end, number in sentences if marked.opaque else ():
             opaque = inline.opaque_spans(marked, start, end)[1]
-            if number is not None and opaque and placeholders.any_lost(opaque, _text_of(translations[number])):
+            if number is not None and opaque and placeholders.any_lost(opaque, text_of(translations[number])):
                 retries.append((number, placeholders.quote_as_code(marked.text[start:end], opaque), opaque))
     answers = translate([text for _, text, _ in retries]) if retries else []
     for (number, _, opaque), answer in zip(retries, answers, strict=True):
-        text = placeholders.unquote_code(_text_of(answer), opaque)
+        text = placeholders.unquote_code(text_of(answer), opaque)
         if not placeholders.any_lost(opaque, text):
             translations[number] = answer._replace(text=text) if isinstance(answer, Translated) else text
-
-
-def _text_of(translation: Translated | str) -> str:
-    return translation.text if isinstance(translation, Translated) else translation
 
 
 def _project(marked: MarkedText, words: AlignedWords, style: Style) -> str:
@@ -96,7 +89,9 @@ class _Projector:
         for target, word in enumerate(self.target if self.placeholder else ()):
             if parents := [self.words.placeholders[char].parent for char in self.placeholder.findall(word)]:
                 candidates[target] = [reduce(_common_ancestor, parents)]
-        edge = self._around_all()
+        edge = reduce(
+            _common_ancestor, dict.fromkeys(self.source_owners) or [self.marked.root]
+        )  # around all source words
         before, left = [], edge
         for nodes in candidates:
             before.append(left)
@@ -107,19 +102,12 @@ class _Projector:
             right = owners[-1] if nodes else right
         return owners[::-1]
 
-    def _around_all(self) -> Node:
-        """The innermost mark around all source words."""
-        around = self.source_owners[0] if self.source_owners else self.marked.root
-        for node in set(self.source_owners):
-            around = _common_ancestor(around, node)
-        return around
-
     # Where the children of a mark go.
 
     def _child_ranges(self, node: Node, low: int, high: int) -> dict[Node, tuple[int, int]]:
         """The target words that each child goes around; children without words are not included."""
-        owners = [self.source_owners[i] for i in self._source_words(node)]
-        children = {_child_towards(node, owner) for owner in owners if _contains(node, owner)}
+        owners, depth = [self.source_owners[i] for i in self._source_words(node)], len(node.path)
+        children = {_child_towards(node, owner) for owner in owners if owner.path[depth - 1 : depth] == [node]}
         if len(children) == 1 and None not in children and low < high:
             return {children.pop(): (low, high)}
         found: dict[Node, tuple[int, int]] = {}
@@ -142,11 +130,9 @@ class _Projector:
         first = bisect_right(self.words.source, node.start, key=lambda word: word[1])
         return range(first, bisect_left(self.words.source, node.end, key=lambda word: word[0]))
 
-    def _wordless_position(
-        self, node: Node, child: Node, low: int, high: int, ranges: list[tuple[int, int, Node]]
-    ) -> int:
+    def _wordless_position(self, child: Node, low: int, high: int, ranges: list[tuple[int, int, Node]]) -> int:
         """Before which word a child without words goes: where the next source word went, or after the previous one."""
-        words = self._source_words(node)
+        words = self._source_words(child.parent)
         first = bisect_left(self.words.source, child.start, words.start, words.stop, key=lambda word: word[0])
         before, after = range(words.start, first), range(first, words.stop)
         if not after or not before:
@@ -156,7 +142,7 @@ class _Projector:
         options = following + preceding if child.space_before else preceding + following
         position = options[0] if options else low + (high - low) * len(before) // len(words)
         nearest = max(0, bisect_left(ranges, position, key=lambda one: one[0]) - 1)
-        start, end, other = ranges[nearest] if ranges else (0, 0, node)
+        start, end, other = ranges[nearest] if ranges else (0, 0, child)
         if start < position < end:
             return start if child.start < other.start else end
         return position
@@ -168,9 +154,13 @@ class _Projector:
         ranges = self._child_ranges(node, low, high)
         ordered = sorted(((*words, child) for child, words in ranges.items()), key=lambda one: one[0])
         wordless: dict[int, list[Node]] = {}
+        latest = low  # unpaired marks keep their order: their counterparts are in other runs, in this order
         for child in node.children:
             if child not in ranges and child not in self.replaced:
-                wordless.setdefault(self._wordless_position(node, child, low, high, ordered), []).append(child)
+                position = self._wordless_position(child, low, high, ordered)
+                if child.kind == "unpaired":
+                    position = latest = max(latest, position)
+                wordless.setdefault(position, []).append(child)
         starts = {start: (child, end) for child, (start, end) in ranges.items()}
         fragments: list[Fragment] = []
         position, gap = low, first
@@ -262,11 +252,6 @@ def _child_towards(node: Node, descendant: Node) -> Node | None:
 def _common_ancestor(one: Node, other: Node) -> Node:
     """The innermost mark around both."""
     return [node for node, match in zip(one.path, other.path, strict=False) if node is match][-1]
-
-
-def _contains(node: Node, other: Node) -> bool:
-    """Whether a mark is another one, or around it."""
-    return len(other.path) >= len(node.path) and other.path[len(node.path) - 1] is node
 
 
 def _most_common(nodes: Sequence[Node]) -> Node:

@@ -11,9 +11,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import count
+from operator import attrgetter
 from typing import NamedTuple
 
-from heed.text.layout import has_words
+from heed.text.layout import has_words, replaced
 
 Translate = Callable[[list[str]], Sequence[str]]
 _URL_CHAR = r"[!#-;=?-\[\]_a-z~]"
@@ -55,6 +56,15 @@ def find(text: str, keep: Iterable[str] = ()) -> list[ProtectedSpan]:
         if not disjoint or span.start >= disjoint[-1].end:
             disjoint.append(span)
     return disjoint
+
+
+def pieces(text: str) -> list[tuple[str, str]]:
+    """The parts of a text in order, each with its kind: "text", or "opaque" for a protected span."""
+    parts, position = [], 0
+    for span in find(text):
+        parts += [("text", text[position : span.start]), ("opaque", span.text)]
+        position = span.end
+    return [(kind, part) for kind, part in [*parts, ("text", text[position:])] if part]
 
 
 def _patterns(text: str) -> Iterator[ProtectedSpan]:
@@ -136,7 +146,7 @@ def translate(texts: Sequence[str], translate: Translate, keep: Iterable[str] = 
 
 def _translate(texts: list[str], translate: Translate, keep: tuple[str, ...], depth: int) -> list[str]:
     jobs = [_Job(text, keep) for text in texts]
-    for source in (_Job.unchanged, _Job.with_aliases):
+    for source in (attrgetter("text"), _Job.with_aliases):
         pending = [job for job in jobs if job.result is None]
         if pending:
             for job, translation in zip(pending, translate([source(job) for job in pending]), strict=True):
@@ -175,14 +185,12 @@ class _Job:
         self.lost_numbers: list[str] = []
         self.result: str | None = None if has_words(self.text) else text
 
-    def unchanged(self) -> str:
-        return self.text
-
     def with_aliases(self) -> str:
         """The text with X1, X2, … in place of its spans: models copy such names of streets and aeroplanes."""
         letters = next(char * times for times in count(1) for char in "XQZ" if f"{char * times}1" not in self.text)
         self.aliases = [f"{letters}{number}" for number in range(1, len(self.spans) + 1)]
-        return _replaced(self.text, self.spans, self.aliases)
+        spans = zip(self.spans, self.aliases, strict=True)
+        return replaced(self.text, ((span.start, span.end, alias) for span, alias in spans))
 
     def check(self, translation: str) -> None:
         """Accept a translation as the result if it has every span."""
@@ -199,7 +207,7 @@ class _Job:
 
     def _missing_numbers(self, translation: str) -> list[str]:
         """The numbers of at least three characters whose digits the translation does not have."""
-        rest = _replaced(self.text, self.spans, [" "] * len(self.spans))
+        rest = replaced(self.text, ((span.start, span.end, " ") for span in self.spans))
         numbers = [number for number in _NUMBER.findall(rest) if len(number) > 2]
         digits = _digits(translation) if numbers else ""
         return [number for number in dict.fromkeys(numbers) if _digits(number) not in digits]
@@ -218,12 +226,3 @@ class _Job:
 
 def _digits(text: str) -> str:
     return "".join(str(unicodedata.decimal(char)) for char in text if char.isdecimal())
-
-
-def _replaced(text: str, spans: Sequence[ProtectedSpan], replacements: Sequence[str]) -> str:
-    """A text with its spans replaced."""
-    parts, position = [], 0
-    for span, replacement in zip(spans, replacements, strict=True):
-        parts += [text[position : span.start], replacement]
-        position = span.end
-    return "".join([*parts, text[position:]])

@@ -22,6 +22,7 @@ _STOP, _CLOSE = re.escape(STOPS), re.escape(CLOSING)
 _END = re.compile(rf"([{_STOP}](?:[{_STOP}]|[ \u00a0\u202f](?=[!?]))*)((?:[{_CLOSE}]|[ \u00a0\u202f]»)*)")
 _BLANK = re.compile(rf"{LINE}[^\S\r\n]*{LINE}|\u2029")
 _PAIRED = re.compile(f"[{re.escape(''.join([*PAIRS, *PAIRS.values()]))}]")
+_SPACE = re.compile(r"\s*")
 _DATE = re.compile(r"(?:\d{4}\.\s?)?\d{1,2}\.\s?\d{1,2}$")
 _HANGUL, _HIRAGANA = re.compile(r"[가-힣]"), re.compile(r"[\u3041-\u309f]")
 _KANA_HAN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff々]")
@@ -63,14 +64,10 @@ def spans(text: str, language: str | None = None) -> list[tuple[int, int]]:
 def _boundaries(text: str, language: str | None) -> Iterator[int]:
     """The positions, in order, at which a sentence or a paragraph ends."""
     asides = _asides(text)
-    lead = _skip_space(text, 0)
-    stops = [
-        *((match.end(), match) for match in _END.finditer(text)),
-        *((match.end(), None) for match in _BLANK.finditer(text)),
-    ]
-    for end, match in sorted(stops, key=lambda pair: pair[0]):
-        if match is not None:
-            start = match.start()
+    lead = _SPACE.match(text).end()
+    for match in sorted([*_END.finditer(text), *_BLANK.finditer(text)], key=re.Match.end):
+        start, end = match.span()
+        if match.re is _END:
             low, high = (bisect_left(asides, (position, 0)) for position in (start - MAX_ASIDE, start))
             around = [(opens, closes) for opens, closes in asides[low:high] if lead < opens and start <= closes]
             if any(end <= closes for _, closes in around):
@@ -78,14 +75,7 @@ def _boundaries(text: str, language: str | None) -> Iterator[int]:
             if not _ends_sentence(_candidate(text, match, lead, around), language):
                 continue
         yield end
-        lead = _skip_space(text, max(lead, end))
-
-
-def _skip_space(text: str, position: int) -> int:
-    """The next position that is not white space."""
-    while position < len(text) and text[position].isspace():
-        position += 1
-    return position
+        lead = _SPACE.match(text, max(lead, end)).end()
 
 
 def _candidate(text: str, match: re.Match, lead: int, around: list[tuple[int, int]]) -> Candidate:

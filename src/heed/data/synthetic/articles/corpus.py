@@ -1,18 +1,14 @@
 """Articles with summaries: drawn at random, split into train, valid and test, and written to files."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
-from zlib import crc32
 
 from heed.data.synthetic.articles.realization import Facts, draw_facts, realize
-from heed.files import atomic_file
+from heed.data.synthetic.splits import MAX_MISSES, SPLITS, split_of_key, write_split
 
-SPLITS = ("train", "valid", "test")
 EDITION = 1  # incremented when what is drawn or the split changes, so that no file of another edition is used
-MAX_MISSES = 100_000  # draws in a row without new facts, after which a split is exhausted
 
 
 class Article(NamedTuple):
@@ -25,9 +21,7 @@ class Article(NamedTuple):
 
 def split_of(facts: Facts) -> str:
     """The split of an article, by who did what and where."""
-    core = f"{facts.kind} {facts.first} {facts.last} {facts.thing} {facts.where}"
-    bucket = crc32(core.encode()) % 100
-    return "train" if bucket < 90 else "valid" if bucket < 95 else "test"
+    return split_of_key(f"{facts.kind} {facts.first} {facts.last} {facts.thing} {facts.where}")
 
 
 def articles(split: str, count: int, seed: int = 0) -> Iterator[Article]:
@@ -53,15 +47,8 @@ def _stream(split: str, count: int, seed: int) -> Iterator[Article]:
 
 def write(folder: Path, *, train: int, valid: int = 500, test: int = 500, seed: int = 0) -> dict[str, Path]:
     """Write train.article, train.summary, valid.article, ..., test.summary into `folder`, one article per line."""
-    folder.mkdir(parents=True, exist_ok=True)
     paths: dict[str, Path] = {}
-    for split, count in (("train", train), ("valid", valid), ("test", test)):
-        split_paths = {f"{split}.{ending}": folder / f"{split}.{ending}" for ending in ("article", "summary")}
-        with ExitStack() as stack:
-            parts = [stack.enter_context(atomic_file(path)) for path in split_paths.values()]
-            files = [stack.enter_context(part.open("w", encoding="utf-8")) for part in parts]
-            for article in articles(split, count, seed):
-                for file, line in zip(files, article[:2], strict=True):
-                    file.write(line + "\n")
-        paths |= split_paths
+    for split, count in zip(SPLITS, (train, valid, test), strict=True):
+        rows = (article[:2] for article in articles(split, count, seed))
+        paths |= write_split(folder, split, ("article", "summary"), rows)
     return paths

@@ -5,14 +5,13 @@ from random import Random
 from string import Formatter
 from typing import Any, NamedTuple
 
-from heed.data.synthetic.articles import effort_stories, people_stories, town_stories
+from heed.data.synthetic.articles.effort_stories import COLLECTION, JOURNEY
+from heed.data.synthetic.articles.people_stories import FIND, PRIZE, RESCUE, THEFT
 from heed.data.synthetic.articles.story import DAYS, DISTRACTORS, FAMILIES, MEN, TOWNS, WOMEN
+from heed.data.synthetic.articles.town_stories import CLOSURE, ELECTION, HIRING, OPENING
+from heed.data.synthetic.splits import pick
 
-KINDS = (
-    town_stories.OPENING, town_stories.CLOSURE, town_stories.HIRING, town_stories.ELECTION,
-    people_stories.RESCUE, people_stories.PRIZE, people_stories.FIND, people_stories.THEFT,
-    effort_stories.COLLECTION, effort_stories.JOURNEY,
-)  # fmt: skip
+KINDS = (OPENING, CLOSURE, HIRING, ELECTION, RESCUE, PRIZE, FIND, THEFT, COLLECTION, JOURNEY)
 
 
 class Facts(NamedTuple):
@@ -26,11 +25,6 @@ class Facts(NamedTuple):
     day: str
     many: int
     cause: int
-
-
-def pick(rng: Random, options: Sequence) -> Any:
-    """One of the options, at random."""
-    return options[int(rng.random() * len(options))]
 
 
 def sample(rng: Random, options: Sequence, low: int, high: int) -> list:

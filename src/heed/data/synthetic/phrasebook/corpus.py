@@ -1,24 +1,20 @@
 """Pairs of the phrasebook: drawn at random, split into train, valid and test, and written to files."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack
 from hashlib import blake2b
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
-from zlib import crc32
 
 from heed.data.synthetic.phrasebook import english, korean, lexicon
 from heed.data.synthetic.phrasebook.clauses import HEAD, SO_MUCH, VOCATIVE, Clause, Sentence
 from heed.data.synthetic.phrasebook.lexicon import ME, YOU
 from heed.data.synthetic.phrasebook.sampling import draw
-from heed.files import atomic_file
+from heed.data.synthetic.splits import MAX_MISSES, SPLITS, split_of_key, write_split
 
-SPLITS = ("train", "valid", "test")
 EDITION = 1  # incremented when what is drawn or the split changes, so that no file of another edition is used
 SALT = "heed 4 "  # chosen so that the sentence of the lecture is in test
 MAX_WORDS = 18  # of the English
-MAX_MISSES = 100_000  # draws in a row without a new sentence, after which a split is exhausted
 
 
 class Pair(NamedTuple):
@@ -32,8 +28,7 @@ class Pair(NamedTuple):
 def split_of(english_words: list[tuple[str, int]]) -> str:
     """The split of a sentence, by its English words in any order."""
     bag = " ".join(sorted([text for text, _ in english_words])).replace(",", "")
-    bucket = crc32((SALT + bag).encode()) % 100
-    return "train" if bucket < 90 else "valid" if bucket < 95 else "test"
+    return split_of_key(SALT + bag)
 
 
 def pair(sentence: Sentence, english_words: list[tuple[str, int]]) -> Pair:
@@ -87,17 +82,9 @@ def fingerprint(text: str) -> bytes:
 
 def write(folder: Path, *, train: int, valid: int = 500, test: int = 500, seed: int = 0) -> dict[str, Path]:
     """Write train.ko, train.en, valid.ko, ..., test.align into `folder`."""
-    folder.mkdir(parents=True, exist_ok=True)
     paths: dict[str, Path] = {}
-    for split, count in (("train", train), ("valid", valid), ("test", test)):
-        endings = ("ko", "en") if split == "train" else ("ko", "en", "align")
-        split_paths = {f"{split}.{ending}": folder / f"{split}.{ending}" for ending in endings}
-        with ExitStack() as stack:
-            parts = [stack.enter_context(atomic_file(path)) for path in split_paths.values()]
-            files = [stack.enter_context(part.open("w", encoding="utf-8")) for part in parts]
-            for one in pairs(split, count, seed):
-                alignment = " ".join(f"{i}-{j}" for i, j in one.alignment)
-                for file, line in zip(files, (one.source, one.target, alignment), strict=False):
-                    file.write(line + "\n")
-        paths |= split_paths
+    for split, count in zip(SPLITS, (train, valid, test), strict=True):
+        drawn = pairs(split, count, seed)
+        rows = ((one.source, one.target, " ".join(f"{i}-{j}" for i, j in one.alignment)) for one in drawn)
+        paths |= write_split(folder, split, ("ko", "en") if split == "train" else ("ko", "en", "align"), rows)
     return paths

@@ -45,9 +45,8 @@ def realize_place(place: Place, destination: bool, slot: int) -> Words:
 
 def be(agreement: str, tense: str) -> str:
     """The form of 'to be'."""
-    singular = agreement in ("I", "he")
     if tense == "past":
-        return "was" if singular else "were"
+        return "was" if agreement in ("I", "he") else "were"
     return {"I": "am", "he": "is"}.get(agreement, "are")
 
 
@@ -170,10 +169,7 @@ def realize_clause(clause: Clause, form: str) -> list[tuple[str, int]]:
         return realize_there(clause, form == "question")
     slots = realize_slots(clause, form)
     front = slots.pop("time" if clause.time_first else clause.asks, ())
-    words = [*front, *realize_start(clause, form)]
-    for slot_words in slots.values():
-        words += slot_words
-    return words
+    return [*front, *realize_start(clause, form), *(word for words in slots.values() for word in words)]
 
 
 def realize(sentence: Sentence) -> list[tuple[str, int]]:

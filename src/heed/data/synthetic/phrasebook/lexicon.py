@@ -1,12 +1,14 @@
 """The vocabulary: tables, and the lists that are parsed from them."""
 
+import re
+
 from heed.data.synthetic.phrasebook.korean_inflection import Stem, final_consonant
 from heed.data.synthetic.phrasebook.parts_of_speech import Adjective, Adverb, Noun, Person, Place, Verb
 
 
 def rows(table: str) -> list[list[str]]:
-    """The cells of a table: columns are separated by bars, '-' is an empty cell."""
-    lines = [[cell.strip() for cell in line.split("|")] for line in table.strip().splitlines()]
+    """The cells of a table: semicolons or line breaks separate rows, bars separate columns, '-' is an empty cell."""
+    lines = [[cell.strip() for cell in line.split("|")] for line in re.split("[;\n]", table.strip())]
     return [["" if cell == "-" else cell for cell in line] for line in lines]
 
 
@@ -45,20 +47,13 @@ def verb(text: str, english: str, *cells: str) -> Verb:
 
 # plain Korean | polite Korean | English | English object form | agreement
 _PRONOUNS = """
-나 | 저 | I | me | I
-너 | 당신 | you | you | you
-우리 | 우리 | we | us | we
-그 | 그 | he | him | he
-그녀 | 그녀 | she | her | he
-그들 | 그들 | they | them | they
+나 | 저 | I | me | I; 너 | 당신 | you | you | you; 우리 | 우리 | we | us | we; 그 | 그 | he | him | he
+그녀 | 그녀 | she | her | he; 그들 | 그들 | they | them | they
 """
 _PEOPLE = """
-내 친구 | 제 친구 | my friend | my friend | he
-내 남동생 | 제 남동생 | my brother | my brother | he
-내 여동생 | 제 여동생 | my sister | my sister | he
-그 아이 | 그 아이 | that child | that child | he
-그 학생 | 그 학생 | that student | that student | he
-그 의사 | 그 의사 | that doctor | that doctor | he
+내 친구 | 제 친구 | my friend | my friend | he; 내 남동생 | 제 남동생 | my brother | my brother | he
+내 여동생 | 제 여동생 | my sister | my sister | he; 그 아이 | 그 아이 | that child | that child | he
+그 학생 | 그 학생 | that student | that student | he; 그 의사 | 그 의사 | that doctor | that doctor | he
 """
 _FRIENDS = """
 투빅 Tobigs 민수 Minsu 지은 Jieun 수진 Sujin 영희 Younghee 철수 Cheolsu 하늘 Haneul 준호 Junho 서연 Seoyeon
@@ -169,89 +164,46 @@ _VERBS = """
 """
 # kinds of nouns | stem and English
 _ADJECTIVES = """
-person | 바쁘 busy, 행복하 happy, 피곤하 tired, 친절하 kind, 아프 sick, 배고프 hungry, 똑똑하 smart, 건강하 healthy
-person | 외롭/ㅂ lonely
-person animal | 귀엽/ㅂ cute
-person book show song | 유명하 famous
-person text show music | 슬프 sad
-fruit thing animal house room | 크 big, 작 small
-thing flower picture | 예쁘 pretty
-book thing | 비싸 expensive, 싸 cheap
-thing | 무겁/ㅂ heavy, 가볍/ㅂ light
-food egg tasty | 맛있 delicious
-fruit | 달 sweet
-fruit egg | 신선하 fresh
-drink | 차갑/ㅂ cold
-hot | 뜨겁/ㅂ hot
-text show | 재미있 interesting
-book subject | 어렵/ㅂ difficult, 쉽/ㅂ easy
-text show song | 길 long, 짧 short
-music flower picture green sea | 아름답/ㅂ beautiful
-ridden | 빠르/르 fast, 느리 slow
-house room school town shop | 깨끗하 clean
-house room school town green | 조용하 quiet
+person | 바쁘 busy, 행복하 happy, 피곤하 tired, 친절하 kind, 아프 sick, 배고프 hungry, 똑똑하 smart
+person | 건강하 healthy, 외롭/ㅂ lonely; person animal | 귀엽/ㅂ cute; person book show song | 유명하 famous
+person text show music | 슬프 sad; fruit thing animal house room | 크 big, 작 small; thing flower picture | 예쁘 pretty
+book thing | 비싸 expensive, 싸 cheap; thing | 무겁/ㅂ heavy, 가볍/ㅂ light; food egg tasty | 맛있 delicious
+fruit | 달 sweet; fruit egg | 신선하 fresh; drink | 차갑/ㅂ cold; hot | 뜨겁/ㅂ hot; text show | 재미있 interesting
+book subject | 어렵/ㅂ difficult, 쉽/ㅂ easy; text show song | 길 long, 짧 short
+music flower picture green sea | 아름답/ㅂ beautiful; ridden | 빠르/르 fast, 느리 slow
+house room school town shop | 깨끗하 clean; house room school town green | 조용하 quiet
 school town shop green theater sea | 멀 far, 가깝/ㅂ close
 """
 # Korean | at it | to it | as a subject | kinds
 _PLACES = """
-집 | at home | home | - | home
-학교 | at school | to school | the school | school
-도서관 | in the library | to the library | the library | school
-카페 | at the cafe | to the cafe | the cafe | town
+집 | at home | home | - | home; 학교 | at school | to school | the school | school
+도서관 | in the library | to the library | the library | school; 카페 | at the cafe | to the cafe | the cafe | town
 식당 | at the restaurant | to the restaurant | the restaurant | town
-공원 | in the park | to the park | the park | green
-정원 | in the garden | - | the garden | green
-시장 | at the market | to the market | the market | shop
-가게 | at the store | to the store | the store | shop
-극장 | at the theater | to the theater | the theater | theater
-사무실 | at the office | to the office | - | office
-병원 | at the hospital | to the hospital | - | office
-바다 | in the sea | to the sea | the sea | sea
-서울 | in Seoul | to Seoul | - | city
-부산 | in Busan | to Busan | - | city
+공원 | in the park | to the park | the park | green; 정원 | in the garden | - | the garden | green
+시장 | at the market | to the market | the market | shop; 가게 | at the store | to the store | the store | shop
+극장 | at the theater | to the theater | the theater | theater; 사무실 | at the office | to the office | - | office
+병원 | at the hospital | to the hospital | - | office; 바다 | in the sea | to the sea | the sea | sea
+서울 | in Seoul | to Seoul | - | city; 부산 | in Busan | to Busan | - | city
 """
 # Korean | English | when it fits: usual, now, soon (future, wish, ability), past
 _TIMES = """
-매일 | every day | usual
-매일 아침 | every morning | usual
-자주 | often | usual middle
-가끔 | sometimes | usual middle
-항상 | always | usual middle
-지금 | now | now
-오늘 | today | soon past
-오늘 아침에 | this morning | past
-어제 | yesterday | past
-어제 저녁에 | yesterday evening | past
-지난주에 | last week | past
-내일 | tomorrow | soon
-내일 아침에 | tomorrow morning | soon
-다음 주에 | next week | soon
+매일 | every day | usual; 매일 아침 | every morning | usual; 자주 | often | usual middle
+가끔 | sometimes | usual middle; 항상 | always | usual middle; 지금 | now | now; 오늘 | today | soon past
+오늘 아침에 | this morning | past; 어제 | yesterday | past; 어제 저녁에 | yesterday evening | past
+지난주에 | last week | past; 내일 | tomorrow | soon; 내일 아침에 | tomorrow morning | soon; 다음 주에 | next week | soon
 곧 | soon | future
 """
 _MANNERS = """
-빨리 | quickly | end
-천천히 | slowly | end
-혼자 | alone | end
-열심히 | hard | end
-일찍 | early | end
-늦게 | late | end
-많이 | a lot | end
-정말 | really | middle
-아주 | very | middle
-너무 | too | middle
+빨리 | quickly | end; 천천히 | slowly | end; 혼자 | alone | end; 열심히 | hard | end; 일찍 | early | end
+늦게 | late | end; 많이 | a lot | end; 정말 | really | middle; 아주 | very | middle; 너무 | too | middle
 """
 _SPOTS = """
-책상 위 | on the desk | book thing flower picture
-식탁 위 | on the table | food egg drink book flower
-상자 안 | in the box | book fruit egg picture
-냉장고 안 | in the refrigerator | fruit egg drink
+책상 위 | on the desk | book thing flower picture; 식탁 위 | on the table | food egg drink book flower
+상자 안 | in the box | book fruit egg picture; 냉장고 안 | in the refrigerator | fruit egg drink
 정원 | in the garden | flower animal
 """
 _MEANS = """
-버스 | by bus | rides
-기차 | by train | rides
-지하철 | by subway | rides
-펜 | with a pen | pen
+버스 | by bus | rides; 기차 | by train | rides; 지하철 | by subway | rides; 펜 | with a pen | pen
 연필 | with a pencil | pen
 """
 _NUMERALS = "한 one 두 two 세 three 네 four 다섯 five 여섯 six 일곱 seven 여덟 eight 아홉 nine 열 ten"

@@ -1,30 +1,14 @@
 """Sentences drawn at random from the grammar."""
 
-from collections.abc import Sequence
 from random import Random
-from typing import Any
 
+from heed.data.synthetic.phrasebook.clauses import (  # isort: skip
+    BE, SO_MUCH, THERE, WHAT, WHEN, WHERE, WHO, WHY, Clause, Phrase, Sentence,
+)  # fmt: skip
 from heed.data.synthetic.phrasebook import choices, lexicon
-from heed.data.synthetic.phrasebook.clauses import (
-    BE,
-    SO_MUCH,
-    THERE,
-    WHAT,
-    WHEN,
-    WHERE,
-    WHO,
-    WHY,
-    Clause,
-    Phrase,
-    Sentence,
-)
 from heed.data.synthetic.phrasebook.lexicon import ME, THEY, WE, YOU
 from heed.data.synthetic.phrasebook.parts_of_speech import Adjective, Noun, Person, Verb
-
-
-def pick(rng: Random, options: Sequence) -> Any:
-    """One of the options, at random."""
-    return options[int(rng.random() * len(options))]
+from heed.data.synthetic.splits import pick
 
 
 def draw_person(rng: Random, pool: list[Person], used: list[Person]) -> Person:
@@ -173,9 +157,7 @@ def state_clause(rng: Random, form: str, subject: Person, tense: str = "", timed
     """A clause about the state of a person."""
     quality = pick(rng, choices.PERSON_ADJECTIVES if rng.random() < 0.5 and timed else choices.TEMPORARY_STATES)
     temporary = quality in choices.TEMPORARY_STATES
-    tense = tense or pick(
-        rng, ("present", "present", "past", "future") if temporary else ("present", "present", "past")
-    )
+    tense = tense or pick(rng, ("present", "present", "past", *["future"] * temporary))
     negated = form == "statement" and rng.random() < 0.3
     slots: dict[str, object] = {}
     if timed and temporary and rng.random() < 0.5:
@@ -256,15 +238,13 @@ def draw(rng: Random) -> Sentence:
     else:
         form = "question" if chance < 0.42 else "statement"
         first = single_clause(rng, form)
-    if vocative and (mentions(first, vocative) or mentions(second, vocative)):
+    if vocative and any(mentions(clause, vocative) for clause in (first, second) if clause):
         vocative = None
     return Sentence(first, level, form, vocative, link, second)
 
 
-def mentions(clause: Clause | None, person: Person) -> bool:
+def mentions(clause: Clause, person: Person) -> bool:
     """Whether a clause mentions a person, also as an owner."""
-    if clause is None:
-        return False
     phrases = [thing for thing in (clause.subject, clause.object) if isinstance(thing, Phrase)]
     owners = [phrase.owner.name for phrase in phrases if phrase.owner]
     return person in (clause.subject, clause.object, clause.receiver, clause.companion) or person.name in owners
