@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 Link = tuple[int, int]
+Alignments = Sequence[set[Link]]  # one set of links per sentence
 
 _LINK = re.compile(r"([0-9]+)([-?p])([0-9]+)")
 
@@ -26,33 +27,32 @@ def write(links: Iterable[Link]) -> str:
 
 def read(path: Path | str) -> list[set[Link]]:
     """Read a file of predicted alignments, one sentence per line."""
-    return [parse(line, number) for number, line in _lines(path)]
+    return read_gold(path)[1]
 
 
-def read_gold(path: Path | str) -> tuple[list[set[Link]], list[set[Link]]]:
+def read_gold(path: Path | str) -> tuple[Alignments, Alignments]:
     """Read a file of gold alignments: the sure links, and all possible links, which include the sure ones."""
-    lines = list(_lines(path))
-    return [parse_sure(line, number) for number, line in lines], [parse(line, number) for number, line in lines]
+    lines = list(enumerate(Path(path).read_text(encoding="utf-8").splitlines(), 1))
+    try:
+        return [parse_sure(line, number) for number, line in lines], [parse(line, number) for number, line in lines]
+    except ValueError as error:
+        raise ValueError(f"{path}, {error}") from None
 
 
-def error_rate(
-    predicted: Sequence[set[Link]], sure: Sequence[set[Link]], possible: Sequence[set[Link]] | None = None
-) -> float:
+def error_rate(predicted: Alignments, sure: Alignments, possible: Alignments | None = None) -> float:
     """Return the alignment error rate of a corpus, 1 - (|A∩S| + |A∩P|) / (|A| + |S|); 0 is perfect."""
     in_sure, in_possible = _hits(predicted, sure), _hits(predicted, _allowed(sure, possible))
     total = _count(predicted) + _count(sure)
     return 1 - (in_sure + in_possible) / total if total else 0.0
 
 
-def precision(
-    predicted: Sequence[set[Link]], sure: Sequence[set[Link]], possible: Sequence[set[Link]] | None = None
-) -> float:
+def precision(predicted: Alignments, sure: Alignments, possible: Alignments | None = None) -> float:
     """Return the share of predicted links that are possible, |A∩P| / |A|; 1 when none was predicted."""
     hits, total = _hits(predicted, _allowed(sure, possible)), _count(predicted)
     return hits / total if total else 1.0
 
 
-def recall(predicted: Sequence[set[Link]], sure: Sequence[set[Link]]) -> float:
+def recall(predicted: Alignments, sure: Alignments) -> float:
     """Return the share of sure links that were predicted, |A∩S| / |S|; 1 when there is none."""
     hits, total = _hits(predicted, sure), _count(sure)
     return hits / total if total else 1.0
@@ -69,38 +69,24 @@ def _links(line: str, number: int) -> list[tuple[Link, bool]]:
     return links
 
 
-def _lines(path: Path | str) -> Iterable[tuple[int, str]]:
-    """Return a file's numbered lines, each checked here so that an error names the file."""
-    lines = list(enumerate(Path(path).read_text(encoding="utf-8").splitlines(), 1))
-    for number, line in lines:
-        try:
-            _links(line, number)
-        except ValueError as error:
-            raise ValueError(f"{path}, {error}") from None
-    return lines
-
-
-def _allowed(sure: Sequence[set[Link]], possible: Sequence[set[Link]] | None) -> list[set[Link]]:
+def _allowed(sure: Alignments, possible: Alignments | None) -> Alignments:
     """Return the possible links of every sentence; a sure link is possible too."""
     if possible is None:
-        return list(sure)
+        return sure
     _check("possible", possible, sure)
     return [one | other for one, other in zip(sure, possible, strict=True)]
 
 
-def _hits(predicted: Sequence[set[Link]], gold: Sequence[set[Link]]) -> int:
-    """Count the predicted links that are gold."""
+def _hits(predicted: Alignments, gold: Alignments) -> int:
     _check("predicted", predicted, gold)
     return sum(len(one & other) for one, other in zip(predicted, gold, strict=True))
 
 
-def _count(alignments: Sequence[set[Link]]) -> int:
-    """Count all links of a corpus."""
+def _count(alignments: Alignments) -> int:
     return sum(len(links) for links in alignments)
 
 
-def _check(name: str, alignments: Sequence[set[Link]], gold: Sequence[set[Link]]) -> None:
-    """Refuse corpora of different lengths, and empty ones."""
+def _check(name: str, alignments: Alignments, gold: Alignments) -> None:
     if not gold:
         raise ValueError("sure is empty; there must be the alignment of at least one sentence.")
     if len(alignments) != len(gold):

@@ -23,7 +23,6 @@ class Difference:
 
     @property
     def difference(self) -> float:
-        """Return second minus first."""
         return self.second - self.first
 
     @property
@@ -55,6 +54,8 @@ def compare(
     seed: int = 12345,
 ) -> Comparison:
     """Compare two systems' hypotheses for the same sources by paired bootstrap resampling."""
+    from sacrebleu.significance import PairedTest
+
     check(first, references, "first")
     check(second, references, "second")
     if samples < 1:
@@ -62,49 +63,31 @@ def compare(
     if seed < 1:
         # sacreBLEU treats a seed of 0 as no seed.
         raise ValueError(f"seed is {seed}; it must be at least 1, or the p-values could not be had again.")
-    scorers = metrics(lowercase, tokenize)
-    with _quiet(), _seeded(seed):
-        signatures, results = _test(first, second, references, scorers, samples)
+    scorers = {type(scorer).__name__: scorer for scorer in metrics(lowercase, tokenize)}
+    with _quiet_and_seeded(seed):
+        test = PairedTest([("first", first), ("second", second)], scorers, references, "bs", samples, n_jobs=1)
+        signatures, results = test()
     bleu, chrf, ter = (_difference(name, *results[name], str(signatures[name])) for name in signatures)
     return Comparison(bleu, chrf, ter, len(first), samples, seed)
 
 
-def _test(first, second, references, scorers: tuple, samples: int) -> tuple[dict, dict]:
-    """Run sacreBLEU's test in this process."""
-    from sacrebleu.significance import PairedTest
-
-    named = {type(scorer).__name__: scorer for scorer in scorers}
-    return PairedTest([("first", first), ("second", second)], named, references, "bs", samples, n_jobs=1)()
-
-
 def _difference(name: str, first, second, signature: str) -> Difference:
-    """Combine two of sacreBLEU's results."""
     # sacreBLEU gives two equal outputs its smallest p-value, 1 / (samples + 1), although they do not differ at all.
     p_value = 1.0 if first.score == second.score else second.p_value
     return Difference(name, first.score, second.score, float(first.ci), float(second.ci), float(p_value), signature)
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """Silence sacreBLEU's progress messages."""
+def _quiet_and_seeded(seed: int) -> Iterator[None]:
+    """Silence sacreBLEU's progress messages, and set its seed, which it reads from the environment only."""
     logger = logging.getLogger("sacrebleu")
-    before = logger.level
+    level, seed_before = logger.level, os.environ.get("SACREBLEU_SEED")
     logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        logger.setLevel(before)
-
-
-@contextmanager
-def _seeded(seed: int) -> Iterator[None]:
-    """Set sacreBLEU's seed, which it reads from the environment only, and restore the old value."""
-    before = os.environ.get("SACREBLEU_SEED")
     os.environ["SACREBLEU_SEED"] = str(seed)
     try:
         yield
     finally:
-        if before is None:
-            del os.environ["SACREBLEU_SEED"]
-        else:
-            os.environ["SACREBLEU_SEED"] = before
+        logger.setLevel(level)
+        del os.environ["SACREBLEU_SEED"]
+        if seed_before is not None:
+            os.environ["SACREBLEU_SEED"] = seed_before

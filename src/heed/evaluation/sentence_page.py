@@ -8,13 +8,13 @@ from pathlib import Path
 
 from heed.evaluation.comparison import Comparison, Difference
 from heed.evaluation.sentence_scores import SentenceScore
-from heed.evaluation.translation import Metric, Scores
+from heed.evaluation.translation import Scores
 from heed.evaluation.word_diff import diff
 
 _FOLDER = Path(__file__).parent / "page"
 _BIN = 5
 _SIGNIFICANT = 0.05  # p-value below which a difference is called one
-_ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+_ESCAPES = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
 
 
 def write_html(
@@ -28,22 +28,21 @@ def write_html(
 ) -> None:
     """Write the page; with a comparison it shows the first system (A) against the second (B)."""
     if comparison is not None and any(row.second is None for row in table):
-        raise ValueError(
-            "comparison is given but a row has no second hypothesis; call score_sentences(..., second=...)."
-        )
-    pair = names if comparison is not None else None
-    counts = _counts([row.chrf for row in table]), _counts([row.second_chrf for row in table if pair])
+        missing = "a row has no second hypothesis; call score_sentences(..., second=...)."
+        raise ValueError(f"comparison is given but {missing}")
+    paired = comparison is not None
+    counts = _counts([row.chrf for row in table]), _counts([row.second_chrf for row in table if paired])
     parts = {
         "title": escape(title),
-        "lede": _lede(scores, pair),
+        "lede": _lede(scores, names if paired else ("A", "B")),
         "style": (_FOLDER / "sentences.css").read_text(encoding="utf-8"),
         "script": (_FOLDER / "sentences.js").read_text(encoding="utf-8"),
         "scores": _cards(scores, comparison),
-        "wins": _wins(table) if comparison is not None else "",
+        "wins": _wins(table) if paired else "",
         "peak": f"{max(*counts[0], *counts[1]):,}",
-        "histogram": _histogram(*counts, comparison is not None),
-        "legend": _legend(comparison is not None),
-        "data": _data(table, comparison is not None),
+        "histogram": _histogram(*counts, paired),
+        "legend": _legend(paired),
+        "data": _data(table, paired),
     }
     template = (_FOLDER / "sentences.html").read_text(encoding="utf-8")
     path = Path(path)
@@ -52,64 +51,46 @@ def write_html(
     path.write_text(re.sub(r"{{(\w+)}}", lambda match: parts[match[1]], template), encoding="utf-8", newline="\n")
 
 
-def _lede(scores: Scores, names: tuple[str, str] | None) -> str:
+def _lede(scores: Scores, names: tuple[str, str]) -> str:
     """Return the line under the title: how many sentences, of which systems."""
     count = f"{scores.lines:,} sentence{'s' * (scores.lines != 1)}"
-    if names is None or names == ("A", "B"):
+    if names == ("A", "B"):
         return count
     first, second = (escape(name) for name in names)
-    tags = '<b class="tag">A</b>', '<b class="tag b">B</b>'
-    return f"{count}, <span>{tags[0]} {first}</span> against <span>{tags[1]} {second}</span>"
+    one, other = f'<b class="tag">A</b> {first}', f'<b class="tag b">B</b> {second}'
+    return f"{count}, <span>{one}</span> against <span>{other}</span>"
 
 
 def _cards(scores: Scores, comparison: Comparison | None) -> str:
-    """Return one card per metric."""
-    if comparison is None:
-        return "".join(_card(metric) for metric in (scores.bleu, scores.chrf, scores.ter))
-    return "".join(_pair_card(one) for one in (comparison.bleu, comparison.chrf, comparison.ter))
+    """Return one card per metric; its signature may wrap after each bar."""
+    cards = []
+    for metric in (getattr(comparison or scores, name) for name in ("bleu", "chrf", "ter")):
+        note = " <small>lower is better</small>" if metric.name == "TER" else ""
+        value = _pair(metric) if comparison is not None else f'<p class="big">{metric.value:.1f}</p>'
+        signature = escape(metric.signature).replace("|", "|<wbr>")
+        title = f"<h2>{escape(metric.name)}{note}</h2>"
+        cards.append(f'<article class="card">{title}{value}<p class="signature">{signature}</p></article>')
+    return "".join(cards)
 
 
-def _card(metric: Metric) -> str:
-    """Return the card of one score."""
-    return (
-        f'<article class="card"><h2>{escape(metric.name)}{_note(metric.name)}</h2>'
-        f'<p class="big">{metric.value:.1f}</p>{_signature(metric.signature)}</article>'
-    )
-
-
-def _pair_card(one: Difference) -> str:
-    """Return the card of one metric of two systems."""
+def _pair(one: Difference) -> str:
+    """Return the values of two systems, and which is better."""
     verdict = "no clear difference"
     if one.p_value < _SIGNIFICANT:
         verdict = f"<b>{'B' if one.gain > 0 else 'A'} is better</b>"
+    p_value = f"{one.p_value:.3f}" if one.p_value >= 0.001 else f"{one.p_value:.1g}"
     return (
-        f'<article class="card"><h2>{escape(one.name)}{_note(one.name)}</h2>'
         f'<p class="big">{_signed(one.difference)}<small>B − A</small></p>'
         f'<dl class="pair"><dt class="tag">A</dt><dd>{one.first:.1f} <i>± {one.first_width:.1f}</i></dd>'
         f'<dt class="tag b">B</dt><dd>{one.second:.1f} <i>± {one.second_width:.1f}</i></dd></dl>'
-        f'<p class="verdict">{verdict}, p = {_p_value(one.p_value)}</p>{_signature(one.signature)}</article>'
+        f'<p class="verdict">{verdict}, p = {p_value}</p>'
     )
-
-
-def _note(name: str) -> str:
-    """Return a note beside a metric that is an error rate."""
-    return " <small>lower is better</small>" if name == "TER" else ""
-
-
-def _signature(signature: str) -> str:
-    """Return a signature that may wrap after each bar."""
-    return f'<p class="signature">{escape(signature).replace("|", "|<wbr>")}</p>'
 
 
 def _signed(value: float) -> str:
     """Return a number with its sign, with a typographic minus."""
     text = f"{value:+.1f}".replace("-", "−")
     return "0.0" if text in ("+0.0", "−0.0") else text
-
-
-def _p_value(value: float) -> str:
-    """Return a p-value with as many digits as are worth reading."""
-    return f"{value:.3f}" if value >= 0.001 else f"{value:.1g}"
 
 
 def _difference(row: SentenceScore) -> float:
@@ -123,10 +104,8 @@ def _wins(table: Sequence[SentenceScore]) -> str:
     pieces = []
     for name, sign, label in (("win", 1, "B better"), ("tie", 0, "ties"), ("loss", -1, "A better")):
         count = signs.count(sign)
-        pieces.append(
-            f'<button type="button" class="{name}" data-side="{sign}" aria-pressed="false" style="flex-grow:{count}">'
-            f"<b>{count:,}</b> {label}</button>"
-        )
+        options = f'class="{name}" data-side="{sign}" aria-pressed="false" style="flex-grow:{count}"'
+        pieces.append(f'<button type="button" {options}><b>{count:,}</b> {label}</button>')
     return (
         '<section class="panel"><h2>Who wins, sentence by sentence</h2>'
         f'<p class="hint">By the chrF of each sentence.</p><div class="wins">{"".join(pieces)}</div></section>'
@@ -174,4 +153,4 @@ def _data(table: Sequence[SentenceScore], paired: bool) -> str:
             item |= {"b": round(row.second_chrf, 2), "d": _difference(row)}
         items.append(item)
     text = json.dumps({"paired": paired, "step": _BIN, "rows": items}, ensure_ascii=False, separators=(",", ":"))
-    return "".join(_ESCAPES.get(character, character) for character in text)
+    return text.translate(_ESCAPES)

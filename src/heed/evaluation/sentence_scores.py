@@ -34,28 +34,18 @@ def score_sentences(
     check(hypotheses, references)
     for name, others in (("sources", sources), ("second", second)):
         if others is not None and len(others) != len(hypotheses):
-            raise ValueError(
-                f"{name} has {len(others)} sentences and hypotheses has {len(hypotheses)}; they must be as many."
-            )
+            counts = f"{len(others)} sentences and hypotheses has {len(hypotheses)}"
+            raise ValueError(f"{name} has {counts}; they must be as many.")
     bleu, chrf, _ = metrics(lowercase, tokenize, sentences=True)
     scores = []
     for i, (hypothesis, gold) in enumerate(zip(hypotheses, zip(*references, strict=True), strict=True)):
-        value = chrf.sentence_score(hypothesis, gold).score
-        one = SentenceScore(
-            i + 1,
-            sources[i] if sources is not None else "",
-            _closest(hypothesis, gold, chrf),
-            hypothesis,
-            value,
-            bleu.sentence_score(hypothesis, gold).score,
-        )
-        scores.append(one if second is None else _with_second(one, second[i], chrf.sentence_score(second[i], gold)))
+        values = [metric.sentence_score(hypothesis, gold).score for metric in (chrf, bleu)]
+        source = sources[i] if sources is not None else ""
+        scores.append(SentenceScore(i + 1, source, _closest(hypothesis, gold, chrf), hypothesis, *values))
+        if second is not None:
+            other = chrf.sentence_score(second[i], gold).score
+            scores[i] = replace(scores[i], second=second[i], second_chrf=other, difference=other - values[0])
     return sorted(scores, key=lambda score: (score.chrf, score.line))
-
-
-def _with_second(first: SentenceScore, second: str, chrf) -> SentenceScore:
-    """Add a second system's hypothesis and its chrF."""
-    return replace(first, second=second, second_chrf=chrf.score, difference=chrf.score - first.chrf)
 
 
 def _closest(hypothesis: str, references: Sequence[str], chrf) -> str:

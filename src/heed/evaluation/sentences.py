@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 
-from heed.evaluation.comparison import Comparison
 from heed.evaluation.sentence_page import write_html
 from heed.evaluation.sentence_scores import SentenceScore, score_sentences
 from heed.evaluation.translation import Scores
@@ -17,21 +16,13 @@ _SECOND = ("second", "second_chrf", "difference")
 _ESCAPES = {ord(mark): mark.encode("unicode_escape").decode() for mark in "\\\t\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"}
 
 
-def write(
-    table: Sequence[SentenceScore],
-    scores: Scores,
-    path: Path | str,
-    *,
-    comparison: Comparison | None = None,
-    names: tuple[str, str] = ("A", "B"),
-    title: str = "Sentence by sentence",
-) -> None:
-    """Write the table in the format that the path's suffix names, .tsv or .html."""
+def write(table: Sequence[SentenceScore], scores: Scores, path: Path | str, **options) -> None:
+    """Write the table in the format of the path's suffix, .tsv or .html; `options` are those of `write_html`."""
     suffix = Path(path).suffix
     if suffix == ".tsv":
         write_tsv(table, path)
     elif suffix == ".html":
-        write_html(table, scores, path, comparison=comparison, names=names, title=title)
+        write_html(table, scores, path, **options)
     else:
         raise ValueError(f"The path {str(path)!r} ends in {suffix!r}; a table of sentences must end in .tsv or .html.")
 

@@ -32,8 +32,7 @@ def score(
     for metric in metrics(lowercase, tokenize):
         result = metric.corpus_score(hypotheses, references)
         scores.append(Metric(result.name, float(result.score), str(metric.get_signature())))
-    bleu, chrf, ter = scores
-    return Scores(bleu, chrf, ter, len(hypotheses))
+    return Scores(*scores, len(hypotheses))
 
 
 def metrics(lowercase: bool, tokenize: str, *, sentences: bool = False) -> tuple:
@@ -71,7 +70,5 @@ def check(hypotheses: Sequence[str], references: Sequence[Sequence[str]], name: 
         if isinstance(reference, str):
             raise ValueError("references is a list of sentences; it must be a list of such lists: [references].")
         if len(reference) != len(hypotheses):
-            raise ValueError(
-                f"{name} has {len(hypotheses)} sentences and references {number} has {len(reference)}; "
-                "they must be as many."
-            )
+            counts = f"{len(hypotheses)} sentences and references {number} has {len(reference)}"
+            raise ValueError(f"{name} has {counts}; they must be as many.")

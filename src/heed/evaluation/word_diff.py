@@ -21,13 +21,11 @@ def missing_and_added(reference: list[str], hypothesis: list[str]) -> tuple[list
     """For each piece of the reference whether it is missing, and for each of the hypothesis whether it was added."""
     indices = [[i for i, piece in enumerate(side) if not piece.isspace()] for side in (reference, hypothesis)]
     words = [reference[i] for i in indices[0]], [hypothesis[i] for i in indices[1]]
-    differs = [False] * len(reference), [False] * len(hypothesis)
-    for tag, a, b, c, d in SequenceMatcher(None, *words, autojunk=False).get_opcodes():
-        if tag != "equal":
-            for i in indices[0][a:b]:
-                differs[0][i] = True
-            for i in indices[1][c:d]:
-                differs[1][i] = True
+    differs = [not piece.isspace() for piece in reference], [not piece.isspace() for piece in hypothesis]
+    for start, other_start, size in SequenceMatcher(None, *words, autojunk=False).get_matching_blocks():
+        for side, first in enumerate((start, other_start)):
+            for i in indices[side][first : first + size]:
+                differs[side][i] = False
     return differs
 
 

@@ -45,7 +45,6 @@ class Look:
     states: dict[str, np.ndarray] | None = None  # of a recurrent model: "encoder" (s, hidden), "decoder" (t, hidden)
 
     def __post_init__(self):
-        """Refuse inconsistent data."""
         _check_lengths(self)
         for part in PARTS:
             _check_maps(part, getattr(self, part), self.rows(part), self.columns(part))
@@ -57,31 +56,24 @@ class Look:
 
     def rows(self, part: str) -> list[str]:
         """Return the tokens of the queries."""
-        return {"encoder": self.source, "decoder": self.inputs, "cross": self.target}[part]
+        return self.target if part == "cross" else self.columns(part)
 
     def columns(self, part: str) -> list[str]:
         """Return the tokens of the keys."""
-        return {"encoder": self.source, "decoder": self.inputs, "cross": self.source}[part]
+        return self.inputs if part == "decoder" else self.source
 
 
 def to_json(look: Look) -> str:
-    """
-    Write a look as one JSON object; attention weights are rounded to 4 decimals, everything else is exact.
+    """Write a look as one JSON object; attention weights and states are rounded to 4 decimals, the rest is exact.
 
-    The keys are the fields of `Look` plus "format": 1.
-    Texts are strings; "source", "target" and "inputs" are lists of strings;
-    "encoder", "decoder" and "cross" are nested lists [layer][head][row][column], rows attend to columns;
-    "scores" is a list of numbers; "predictions" is [step][rank] of [token, probability];
-    "search" is [step][candidate] of {"token", "score", "parent", "state"};
-    "alignment" is a list of [source word, target word], counted from 0;
-    "states", of recurrent models only, has "encoder" and "decoder", nested lists [token][unit].
+    The keys are "format": 1 and the fields of `Look`, "states" only of recurrent models. Arrays become nested lists,
+    tuples lists, and candidates objects with the keys "token", "score", "parent" and "state".
     """
     data = {"format": 1} | {field.name: getattr(look, field.name) for field in fields(look)}
     for part in PARTS:
         data[part] = _rounded(data[part])
-    states = data.pop("states")
-    if states is not None:
-        data["states"] = {name: _rounded(values) for name, values in states.items()}
+    if data.pop("states") is not None:
+        data["states"] = {name: _rounded(values) for name, values in look.states.items()}
     data["search"] = [[asdict(candidate) for candidate in step] for step in look.search]
     return json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
@@ -104,7 +96,10 @@ def from_json(text: str) -> Look:
         values["states"] = {name: np.asarray(rows, np.float32) for name, rows in data["states"].items()}
     values["scores"] = [float(score) for score in values["scores"]]
     values["predictions"] = [[(token, float(p)) for token, p in step] for step in values["predictions"]]
-    values["search"] = [[_candidate(item) for item in step] for step in values["search"]]
+    values["search"] = [
+        [Candidate(item["token"], float(item["score"]), int(item["parent"]), item["state"]) for item in step]
+        for step in values["search"]
+    ]
     values["alignment"] = [(int(source), int(target)) for source, target in values["alignment"]]
     return Look(**values)
 
@@ -113,19 +108,14 @@ def _rounded(numbers: np.ndarray) -> list:
     return np.round(np.asarray(numbers, np.float64), DECIMALS).tolist()
 
 
-def _candidate(item: dict) -> Candidate:
-    return Candidate(item["token"], float(item["score"]), int(item["parent"]), item["state"])
-
-
 def _check_lengths(look: Look):
     steps = len(look.target)
     if not look.source or not steps:
         raise ValueError("A look needs at least one source token and one target token.")
     for name in ("inputs", "scores", "predictions"):
-        if len(getattr(look, name)) != steps:
-            raise ValueError(
-                f"There are {steps} target tokens but {len(getattr(look, name))} {name}; one a step is right."
-            )
+        count = len(getattr(look, name))
+        if count != steps:
+            raise ValueError(f"There are {steps} target tokens but {count} {name}; one a step is right.")
     if look.inputs[1:] != look.target[:-1]:
         raise ValueError("The decoder inputs should be the start token and then the target tokens but the last.")
     for step, (token, score) in enumerate(zip(look.target, look.scores, strict=True)):
@@ -137,26 +127,22 @@ def _check_maps(part: str, maps: np.ndarray, rows: list[str], columns: list[str]
     if maps.shape == (0, 0, len(rows), len(columns)):
         return  # the model has no such attention
     if maps.ndim != 4 or maps.shape[2:] != (len(rows), len(columns)) or 0 in maps.shape:
-        raise ValueError(
-            f"The {part} attention has shape {maps.shape}; "
-            f"(layers, heads, {len(rows)}, {len(columns)}) is right for these tokens."
-        )
+        right = f"(layers, heads, {len(rows)}, {len(columns)}) is right for these tokens."
+        raise ValueError(f"The {part} attention has shape {maps.shape}; {right}")
     if not np.isfinite(maps).all() or maps.min() < 0:
         raise ValueError(f"The {part} attention has negative or not finite weights; they should lie between 0 and 1.")
     worst = float(np.abs(maps.sum(-1, dtype=np.float64) - 1).max())
     if worst > 5e-3 + 1e-4 * len(columns):
-        raise ValueError(
-            f"A row of the {part} attention is {worst:.3f} away from the sum 1; every row should sum to 1."
-        )
+        row = f"A row of the {part} attention"
+        raise ValueError(f"{row} is {worst:.3f} away from the sum 1; every row should sum to 1.")
 
 
 def _check_states(look: Look):
     for name, states in (look.states or {}).items():
         tokens = {"encoder": look.source, "decoder": look.inputs}[name]
         if states.ndim != 2 or len(states) != len(tokens) or not np.isfinite(states).all():
-            raise ValueError(
-                f"The states of the {name} have shape {states.shape}; ({len(tokens)}, hidden) finite numbers are right."
-            )
+            right = f"({len(tokens)}, hidden) finite numbers are right."
+            raise ValueError(f"The states of the {name} have shape {states.shape}; {right}")
 
 
 def _check_search(search: list[list[Candidate]]):

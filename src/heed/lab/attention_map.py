@@ -17,18 +17,16 @@ def check(look: Look, part: str, layer: int | None, head: int | None):
     if part not in PARTS:
         raise ValueError(f"The part is {part!r}; it should be one of {', '.join(PARTS)}.")
     layers, heads = getattr(look, part).shape[:2]
-    if not layers and (layer is not None or any(getattr(look, other).size for other in PARTS)):
-        available = [name for name in PARTS if getattr(look, name).size]
-        raise ValueError(
-            f"This model has no {TITLES[part].lower()}; it has {', '.join(available) or 'no attention at all'}."
-        )
+    available = [name for name in PARTS if getattr(look, name).size]
+    if not layers and (layer is not None or available):
+        others = ", ".join(available) or "no attention at all"
+        raise ValueError(f"This model has no {TITLES[part].lower()}; it has {others}.")
     for name, value, count in (("layer", layer, layers), ("head", head, heads)):
         if value is not None and not 1 <= value <= count:
             raise ValueError(f"There is no {name} {value} in the {part}; {name}s are counted from 1 to {count}.")
     if head is not None and layer is None:
-        raise ValueError(
-            f"Head {head} of which layer? Give a layer too: heads of different layers have nothing in common."
-        )
+        why = "heads of different layers have nothing in common."
+        raise ValueError(f"Head {head} of which layer? Give a layer too: {why}")
 
 
 def weights(look: Look, part: str, layer: int | None, head: int | None) -> np.ndarray:
@@ -40,7 +38,6 @@ def weights(look: Look, part: str, layer: int | None, head: int | None) -> np.nd
 
 
 def title(look: Look, part: str, layer: int | None, head: int | None) -> str:
-    """Return the title of a map."""
     layers, heads = getattr(look, part).shape[:2]
     if layers * heads == 1:
         return TITLES[part]

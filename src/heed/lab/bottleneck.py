@@ -33,27 +33,20 @@ def measure(
         raise ValueError("there are no systems to compare: name one or more")
     for name, texts in {"the references": references, **systems}.items():
         if len(texts) != len(sources):
-            raise ValueError(
-                f"there are {len(sources):,} sources, but {len(texts):,} lines of {name}: they go in pairs"
-            )
+            counts = f"{len(sources):,} sources, but {len(texts):,} lines of {name}"
+            raise ValueError(f"there are {counts}: they go in pairs")
     if groups < 1 or not sources:
         raise ValueError(f"{len(sources):,} sentences cannot be put into {groups} groups")
     lengths = [len(text.split()) for text in sources]
     bounds = group_by_length(lengths, groups)
     members = [[i for i, length in enumerate(lengths) if low <= length <= high] for low, high in bounds]
-    bleu, share = {}, {}
+    whole, bleu, share = {}, {}, {}
     for name, texts in systems.items():
         parts = [([texts[i] for i in group], [references[i] for i in group]) for group in members]
-        bleu[name] = [_bleu(*part) for part in parts]
+        whole[name], bleu[name] = _bleu(texts, references), [_bleu(*part) for part in parts]
         share[name] = [_word_count(ours) / max(1, _word_count(gold)) for ours, gold in parts]
-    return Bottleneck(
-        bounds=bounds,
-        middle=[sum(lengths[i] for i in group) / len(group) for group in members],
-        sentences=[len(group) for group in members],
-        whole={name: _bleu(texts, references) for name, texts in systems.items()},
-        bleu=bleu,
-        share=share,
-    )
+    middle = [sum(lengths[i] for i in group) / len(group) for group in members]
+    return Bottleneck(bounds, middle, [len(group) for group in members], whole, bleu, share)
 
 
 def group_by_length(lengths: Sequence[int], groups: int) -> list[tuple[int, int]]:
@@ -98,16 +91,11 @@ def summary(result: Bottleneck) -> str:
 def tables(result: Bottleneck) -> list[Table]:
     """BLEU by length, and the ratio of output words to reference words."""
     columns = ["", *(f"{_range(bounds)} words" for bounds in result.bounds)]
-    sizes = ["sentences", *(f"{size:,}" for size in result.sentences)]
-    bleu = [
-        [name, *(f"{value:.1f}" for value in values), f"{result.whole[name]:.2f}"]
-        for name, values in result.bleu.items()
-    ]
-    share = [[name, *(f"{value:.2f}" for value in values)] for name, values in result.share.items()]
-    total = f"{sum(result.sentences):,}"
+    sizes = ["sentences", *(f"{size:,}" for size in (*result.sentences, sum(result.sentences)))]
+    bleu = [[*row, f"{result.whole[row[0]]:.2f}"] for row in charts.table_rows(result.bleu, ".1f")]
     return [
-        Table("BLEU by the length of the source", [*columns, "all"], [[*sizes, total], *bleu]),
-        Table("Words said for each word of the reference", columns, share),
+        Table("BLEU by the length of the source", [*columns, "all"], [sizes, *bleu]),
+        Table("Words said for each word of the reference", columns, charts.table_rows(result.share, ".2f")),
     ]
 
 

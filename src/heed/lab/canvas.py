@@ -33,26 +33,14 @@ class Canvas:
     ):
         """Write text literally (no math mode); `anchor` is left, center or right; `tilt` in degrees."""
         clean = one_line(text).translate(self.squares)
-        self.axes.text(
-            x,
-            y,
-            clean,
-            fontsize=size,
-            color=color,
-            ha=anchor,
-            va="center" if not tilt else ("bottom" if tilt == 90 else "baseline"),
-            rotation=tilt,
-            rotation_mode="default" if tilt == 90 else "anchor",
-            family=self.families,
-            parse_math=False,
-        )
+        font = {"fontsize": size, "color": color, "family": self.families, "parse_math": False}
+        vertical, mode = {0: ("center", "anchor"), 90: ("bottom", "default")}.get(tilt, ("baseline", "anchor"))
+        self.axes.text(x, y, clean, ha=anchor, va=vertical, rotation=tilt, rotation_mode=mode, **font)
 
     def line(self, x: list[Inches], y: list[Inches], color: str, thickness: Inches):
-        """Draw a line through points."""
         self.axes.plot(x, y, color=color, linewidth=thickness, solid_capstyle="round")
 
     def frame(self, x: Inches, y: Inches, width: Inches, height: Inches, color: str = FAINT, thickness: Inches = 0.6):
-        """Draw an empty rectangle."""
         self.axes.add_patch(Rectangle((x, y), width, height, fill=False, edgecolor=color, linewidth=thickness))
 
     def cells(self, x: Inches, y: Inches, cell: Inches, weights: np.ndarray, top: Inches):

@@ -1,6 +1,6 @@
 """What the figures and tables of the lab share: layout, axes, labels at the ends of lines, numbers in cells."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from math import isnan
@@ -43,20 +43,22 @@ def new_figure(title: str, caption: str, width: Number = 11.0, height: Number = 
     return figure
 
 
-def style_axes(panel: Axes, title: str, xlabel: str = "", ylabel: str = "") -> None:
-    """Give a panel of lines its title, its labels and a light grid."""
-    set_title(panel, title)
+def style_axes(panel: Axes, title: str, xlabel: str = "", ylabel: str = "", *, log: bool = False) -> None:
+    """Give a panel of lines its title, its labels, a light grid, and with `log` a logarithmic y-axis."""
+    _set_labels(panel, title, xlabel, ylabel)
     panel.spines[["top", "right", "left"]].set_visible(False)
     panel.spines["bottom"].set_color(FAINT)
-    panel.tick_params(which="both", length=0, labelsize=8.5, labelcolor=MUTED)
     panel.grid(axis="y", color=FAINT, linewidth=0.7)
     panel.set_axisbelow(True)
+    if log:
+        panel.set_yscale("log")
+
+
+def _set_labels(panel: Axes, title: str = "", xlabel: str = "", ylabel: str = "") -> None:
+    panel.set_title(title, loc="left", fontsize=10.5, fontweight="bold", color=INK, pad=8)
     panel.set_xlabel(xlabel, fontsize=9, color=MUTED)
     panel.set_ylabel(ylabel, fontsize=9, color=MUTED)
-
-
-def set_title(panel: Axes, title: str) -> None:
-    panel.set_title(title, loc="left", fontsize=10.5, fontweight="bold", color=INK, pad=8)
+    panel.tick_params(which="both", length=0, labelsize=8.5, labelcolor=MUTED)
 
 
 def line(panel: Axes, x: Numbers, y: Numbers, color: str, style: str | tuple = "-", marker: str = ""):
@@ -67,16 +69,11 @@ def line(panel: Axes, x: Numbers, y: Numbers, color: str, style: str | tuple = "
 def label_line_ends(panel: Axes, names: Sequence[str], gap: float = 0.062) -> None:
     """Write the name of each of the last lines beside its end, moved where two names would overlap."""
     lines = list(panel.lines)[-len(names) :]
-    low, high = _height(panel, panel.get_ylim())
-    ends = [(_height(panel, _last(one)) - low) / (high - low) for one in lines]
-    heights = _spread(ends, gap)
-    for name, one, height in zip(names, lines, heights, strict=True):
+    height_of = panel.yaxis.get_transform().transform  # of a value, on an axis that may be logarithmic
+    low, high = height_of(np.asarray(panel.get_ylim(), float))
+    ends = [(height_of(_last(one)) - low) / (high - low) for one in lines]
+    for name, one, height in zip(names, lines, _spread(ends, gap), strict=True):
         panel.text(1.015, height, name, transform=panel.transAxes, va="center", fontsize=9, color=one.get_color())
-
-
-def _height(panel: Axes, y):
-    """The height of a value on an axis that may be logarithmic."""
-    return panel.yaxis.get_transform().transform(np.asarray(y, float))
 
 
 def _last(one) -> float:
@@ -98,36 +95,32 @@ def _spread(heights: list[float], gap: float) -> list[float]:
     return [float(moved[np.flatnonzero(order == i)[0]]) for i in range(len(heights))]
 
 
-def heatmap(panel: Axes, values: Sequence[Numbers], colors: Colormap, low: Number, high: Number) -> None:
+def table_rows(values: Mapping[str, Numbers], form: str) -> list[list[str]]:
+    """A row for each name, with its numbers formatted."""
+    return [[name, *(format(value, form) for value in numbers)] for name, numbers in values.items()]
+
+
+def heatmap(panel: Axes, values: Sequence[Numbers], colors: Colormap, low: Number, high: Number, *labels: str) -> None:
+    """Draw values as colours; `labels` are the title and the names of both axes."""
     panel.imshow(np.asarray(values, float), cmap=colors, vmin=low, vmax=high, aspect="auto", interpolation="none")
     panel.spines[:].set_visible(False)
-    panel.tick_params(which="both", length=0, labelsize=8.5, labelcolor=MUTED)
+    _set_labels(panel, *labels)
 
 
 def label_cells(panel: Axes, values: Sequence[Numbers], form: str, dark: Number, size: Number = 7.5) -> None:
     """Write each value into its cell of a heatmap, in white above `dark`."""
     for row, cells in enumerate(values):
         for column, value in enumerate(cells):
-            if isnan(value):
-                continue
-            color = "white" if value > dark else INK
-            text = format(value, form).replace("-", "−")
-            panel.text(
-                column,
-                row,
-                text.replace("−0", "0") if float(format(value, form)) == 0 else text,
-                ha="center",
-                va="center",
-                fontsize=size,
-                color=color,
-            )
+            if not isnan(value):
+                text, color = format(value, form), "white" if value > dark else INK
+                text = text.replace("-", "" if float(text) == 0 else "−")
+                panel.text(column, row, text, ha="center", va="center", fontsize=size, color=color)
 
 
 def note(panel: Axes, x: Number, y: Number, text: str, *, color: str = MUTED, size: Number = 8.8, anchor: str = "left"):
     """Text within a panel, in axes coordinates from 0 to 1."""
-    panel.text(
-        x, y, text, transform=panel.transAxes, fontsize=size, color=color, ha=anchor, va="center", linespacing=1.4
-    )
+    style = {"fontsize": size, "color": color, "ha": anchor, "va": "center", "linespacing": 1.4}
+    panel.text(x, y, text, transform=panel.transAxes, **style)
 
 
 def save(figure: Figure, path: Path) -> None:

@@ -79,21 +79,13 @@ def measure(
         if value < 1:
             raise ValueError(f"{name} is {value}; it must be at least 1")
     torch.manual_seed(seed)
-    measured = [
-        _device(name, dim, length, rounds, tokens or TOKENS.get(torch.device(name).type, TOKENS["cuda"]))
-        for name in devices
-    ]
+    measured = [_device(name, dim, length, rounds, tokens) for name in devices]
     lengths = max((device.over_length.places for device in measured), key=len)
-    return Complexity(
-        dim=dim,
-        length=length,
-        seed=seed,
-        over_length=_curves([(n, dim) for n in lengths], lengths),
-        over_width=_curves([(length, d) for d in WIDTHS], list(WIDTHS)),
-        steps={name: [kind.steps(n) for n in lengths] for name, kind in LAYERS.items()},
-        path={name: [kind.path(n) for n in lengths] for name, kind in LAYERS.items()},
-        devices=measured,
-    )
+    over_length = _curves([(n, dim) for n in lengths], lengths)
+    over_width = _curves([(length, d) for d in WIDTHS], WIDTHS)
+    steps = {name: [kind.steps(n) for n in lengths] for name, kind in LAYERS.items()}
+    path = {name: [kind.path(n) for n in lengths] for name, kind in LAYERS.items()}
+    return Complexity(dim, length, seed, over_length, over_width, steps, path, measured)
 
 
 def crossing(x: Numbers, rising: Numbers, other: Numbers) -> float | None:
@@ -106,25 +98,26 @@ def crossing(x: Numbers, rising: Numbers, other: Numbers) -> float | None:
     return None
 
 
-def _curves(sizes: list[tuple[int, int]], x: list[int]) -> Curves:
+def _curves(sizes: list[tuple[int, int]], x: Sequence[int]) -> Curves:
     formula = {name: [kind.operations(n, d) / n for n, d in sizes] for name, kind in LAYERS.items()}
     few = [(n, d) for n, d in sizes if n * n * d <= 2**24]  # counting runs the layer: too slow for larger sizes
     counted = {name: [costs.multiplications(kind.build(d), n, d) / n for n, d in few] for name, kind in LAYERS.items()}
-    return Curves(x, formula, counted)
+    return Curves(list(x), formula, counted)
 
 
 def _device(name: str, dim: int, length: int, rounds: int, tokens: int) -> Device:
+    tokens = tokens or TOKENS.get(torch.device(name).type, TOKENS["cuda"])
     lengths = [n for n in LENGTHS if n <= tokens]
     if len(lengths) < 2:
         raise ValueError(f"tokens is {tokens}; it must be at least {LENGTHS[1]}, or there are no lengths to compare")
     if length > tokens:
         raise ValueError(f"length is {length}; it must be at most {tokens}, the tokens that are given at once")
     over_length = _timing([(n, dim) for n in lengths], lengths, name, tokens, rounds)
-    over_width = _timing([(length, d) for d in WIDTHS], list(WIDTHS), name, tokens, rounds)
+    over_width = _timing([(length, d) for d in WIDTHS], WIDTHS, name, tokens, rounds)
     return Device(name, torch.get_num_threads(), tokens, over_length, over_width)
 
 
-def _timing(sizes: list[tuple[int, int]], x_values: list[int], device: str, tokens: int, rounds: int) -> Timing:
+def _timing(sizes: list[tuple[int, int]], x_values: Sequence[int], device: str, tokens: int, rounds: int) -> Timing:
     milliseconds: dict[str, list[float]] = {name: [] for name in LAYERS}
     saved: dict[str, list[float]] = {name: [] for name in (*LAYERS, FULL_WEIGHTS)}
     for n, d in sizes:
@@ -135,7 +128,7 @@ def _timing(sizes: list[tuple[int, int]], x_values: list[int], device: str, toke
         for name, layer in layers.items():
             saved[name].append(costs.saved_bytes(layer, x) / (len(x) * n))
         saved[FULL_WEIGHTS].append(costs.saved_bytes(layers["self-attention"], x, full_weights=True) / (len(x) * n))
-    return Timing(x_values, milliseconds, saved)
+    return Timing(list(x_values), milliseconds, saved)
 
 
 def summary(result: Complexity) -> str:
@@ -167,17 +160,19 @@ def tables(result: Complexity) -> list[Table]:
     columns = ["layer", "operations", "multiplications here", f"steps, n = {last}", "longest path"]
     found = [Table("Costs by formula: n places of width d", columns, formulas)]
     for device in result.devices:
-        for times, title in (
-            (device.over_length, f"d = {result.dim}, by n"),
-            (device.over_width, f"n = {result.length}, by d"),
-        ):
-            rows = [[name, *(f"{value:.1f}" for value in own)] for name, own in times.milliseconds.items()]
-            title = f"Milliseconds on {device.name} for {device.tokens} tokens, there and back: {title}"
-            found.append(Table(title, ["layer", *map(str, times.places)], rows))
-        times = device.over_length
-        rows = [[name, *(f"{value / 1000:.1f}" for value in own)] for name, own in times.bytes_a_token.items()]
-        found.append(Table(f"Kilobytes kept a token, d = {result.dim}, by n", ["layer", *map(str, times.places)], rows))
+        times, wide = device.over_length, device.over_width
+        title = f"Milliseconds on {device.name} for {device.tokens} tokens, there and back"
+        kilobytes = {name: [value / 1000 for value in own] for name, own in times.bytes_a_token.items()}
+        found += [
+            _table(f"{title}: d = {result.dim}, by n", times.places, times.milliseconds),
+            _table(f"{title}: n = {result.length}, by d", wide.places, wide.milliseconds),
+            _table(f"Kilobytes kept a token, d = {result.dim}, by n", times.places, kilobytes),
+        ]
     return found
+
+
+def _table(title: str, sizes: list[int], values: dict[str, list[float]]) -> Table:
+    return Table(title, ["layer", *map(str, sizes)], charts.table_rows(values, ".1f"))
 
 
 def figure(result: Complexity) -> Figure:
@@ -190,20 +185,16 @@ def figure(result: Complexity) -> Figure:
     )
     fig = charts.new_figure("What a layer costs", caption, height=4.4 + 3.3 * len(result.devices))
     panels = fig.subplots(1 + len(result.devices), 3)
-    _operations(panels[0][0], result.over_length, f"Multiplications a token by n, d = {result.dim}", "n", result.dim)
-    _operations(
-        panels[0][1], result.over_width, f"Multiplications a token by d, n = {result.length}", "d", result.length
-    )
+    title = "Multiplications a token by"
+    _operations(panels[0][0], result.over_length, f"{title} n, d = {result.dim}", "n", result.dim)
+    _operations(panels[0][1], result.over_width, f"{title} d, n = {result.length}", "d", result.length)
     _lines(panels[0][2], result.over_length.places, result.path, "Longest path between two words", "n")
     for row, device in zip(panels[1:], result.devices, strict=True):
         over, wide = device.over_length, device.over_width
-        where = device.name.upper() if device.name == "cpu" else "GPU"
-        _lines(
-            row[0], over.places, over.milliseconds, f"{where}: ms for {device.tokens:,} tokens by n", "n", result.dim
-        )
-        _lines(
-            row[1], wide.places, wide.milliseconds, f"{where}: ms for {device.tokens:,} tokens by d", "d", result.length
-        )
+        where = "CPU" if device.name == "cpu" else "GPU"
+        title = f"{where}: ms for {device.tokens:,} tokens by"
+        _lines(row[0], over.places, over.milliseconds, f"{title} n", "n", result.dim)
+        _lines(row[1], wide.places, wide.milliseconds, f"{title} d", "d", result.length)
         _lines(row[2], over.places, over.bytes_a_token, f"{where}: bytes kept a token by n", "n", result.dim)
     return fig
 
@@ -223,9 +214,8 @@ def _operations(panel: Axes, curves: Curves, title: str, xlabel: str, mark: int)
 
 
 def _lines(panel: Axes, x: list[int], values: dict, title: str, xlabel: str, mark: int | None = None) -> None:
-    charts.style_axes(panel, title, xlabel)
+    charts.style_axes(panel, title, xlabel, log=True)
     panel.set_xscale("log", base=2)
-    panel.set_yscale("log")
     if mark is not None:
         panel.axvline(mark, color=MUTED, linewidth=0.8)
         blended = panel.get_xaxis_transform()
@@ -234,9 +224,8 @@ def _lines(panel: Axes, x: list[int], values: dict, title: str, xlabel: str, mar
         charts.line(panel, x, own, color, (0, (4, 2)) if name == FULL_WEIGHTS else "-")
     panel.margins(y=0.13)
     panel.set_xticks(x[::2], [str(value) for value in x[::2]])
-    panel.yaxis.set_major_locator(
-        LogLocator(subs=(1, 2, 5) if max(map(max, values.values())) < 300 * min(map(min, values.values())) else (1,))
-    )
+    few_decades = max(map(max, values.values())) < 300 * min(map(min, values.values()))
+    panel.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if few_decades else (1,)))
     panel.yaxis.set_major_formatter(FuncFormatter(_axis_number))
     panel.minorticks_off()
     charts.label_line_ends(panel, ["attention" if name == "self-attention" else name for name in values])

@@ -29,9 +29,9 @@ class LayerKind:
     table: str
     exact: str
     operations: Callable[[int, int], int]
-    steps: Callable[[int], int]
-    path: Callable[[int], int]
     build: Callable[[int], nn.Module]
+    path: Callable[[int], int]
+    steps: Callable[[int], int] = lambda n: 1
 
 
 def _restricted(n: int, d: int) -> int:
@@ -41,46 +41,20 @@ def _restricted(n: int, d: int) -> int:
 
 LAYERS = {
     "self-attention": LayerKind(
-        "n² d",
-        "4 n d² + 2 n² d",
-        lambda n, d: 4 * n * d * d + 2 * n * n * d,
-        lambda n: 1,
-        lambda n: 1,
-        lambda d: Attention(d, HEADS),
+        "n² d", "4 n d² + 2 n² d", lambda n, d: 4 * n * d * d + 2 * n * n * d,
+        lambda d: Attention(d, HEADS), lambda n: 1,
     ),
     "restricted": LayerKind(
-        "r n d",
-        f"4 n d² + 2 r n d, r = {WINDOW}",
-        _restricted,
-        lambda n: 1,
-        lambda n: math.ceil((n - 1) / (WINDOW // 2)),
-        lambda d: WindowedAttention(d, HEADS, WINDOW),
+        "r n d", f"4 n d² + 2 r n d, r = {WINDOW}", _restricted,
+        lambda d: WindowedAttention(d, HEADS, WINDOW), lambda n: math.ceil((n - 1) / (WINDOW // 2)),
     ),
     "convolution": LayerKind(
-        "k n d²",
-        f"2 k n d², k = {KERNEL}",
-        lambda n, d: 2 * KERNEL * n * d * d,
-        lambda n: 1,
-        lambda n: math.ceil((n - 1) / (KERNEL // 2)),
-        lambda d: Convolution(d, KERNEL),
+        "k n d²", f"2 k n d², k = {KERNEL}", lambda n, d: 2 * KERNEL * n * d * d,
+        lambda d: Convolution(d, KERNEL), lambda n: math.ceil((n - 1) / (KERNEL // 2)),
     ),
-    "RNN": LayerKind(
-        "n d²",
-        "2 n d²",
-        lambda n, d: 2 * n * d * d,
-        lambda n: n,
-        lambda n: n - 1,
-        lambda d: RNN(d, d),
-    ),
-    "GRU": LayerKind(
-        "n d²",
-        "6 n d²",
-        lambda n, d: 6 * n * d * d,
-        lambda n: n,
-        lambda n: n - 1,
-        lambda d: GRU(d, d),
-    ),
-}
+    "RNN": LayerKind("n d²", "2 n d²", lambda n, d: 2 * n * d * d, lambda d: RNN(d, d), lambda n: n - 1, lambda n: n),
+    "GRU": LayerKind("n d²", "6 n d²", lambda n, d: 6 * n * d * d, lambda d: GRU(d, d), lambda n: n - 1, lambda n: n),
+}  # fmt: skip
 
 
 def forward(layer: nn.Module, x: Tensor) -> Tensor:

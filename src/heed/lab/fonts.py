@@ -23,11 +23,12 @@ def find_fonts(text: str) -> Fonts:
     """Choose as few fonts as are needed: matplotlib's own first, then the bundled Korean one, then the system's."""
     left = set(one_line(text)) - {" "}
     needed: dict[Path, str] = {default_font(): ""}
-    for path in [default_font(), *bundled_korean()]:
-        left = _assign(path, left, needed)
-    for path in system_fonts() if left else []:
-        left = _assign(path, left, needed)
-        if not left:
+    for path in (path for fonts in (lambda: [default_font()], bundled_korean, system_fonts) for path in fonts()):
+        covered = {char for char in left if ord(char) in characters_of(path)}
+        if covered:
+            needed[path] = "".join(sorted(covered))
+        left -= covered
+        if not left:  # before the system's fonts are listed, which takes long
             break
     return Fonts(needed, "".join(sorted(left)))
 
@@ -52,8 +53,8 @@ def default_font() -> Path:
 def bundled_korean() -> list[Path]:
     """Return NanumGothic of koreanize_matplotlib, found without importing it, since the import changes rcParams."""
     spec = find_spec("koreanize_matplotlib")
-    folders = spec.submodule_search_locations if spec else None
-    paths = [Path(folder) / "fonts" / "NanumGothic.ttf" for folder in folders or []]
+    folders = (spec and spec.submodule_search_locations) or []
+    paths = [Path(folder) / "fonts" / "NanumGothic.ttf" for folder in folders]
     return [path for path in paths if path.is_file()]
 
 
@@ -118,10 +119,3 @@ def families(fonts: Fonts) -> list[str]:
         if str(path) not in known:
             fontManager.addfont(path)
     return [FontProperties(fname=path).get_name() for path in fonts.needed]
-
-
-def _assign(path: Path, left: set[str], needed: dict[Path, str]) -> set[str]:
-    covered = {char for char in left if ord(char) in characters_of(path)}
-    if covered:
-        needed[path] = needed.get(path, "") + "".join(sorted(covered))
-    return left - covered

@@ -5,6 +5,7 @@ import re
 from dataclasses import dataclass
 
 import torch
+from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
@@ -35,7 +36,6 @@ class Sentence:
     gradients: dict[str, list[float]]
 
     def gradient_at_answer(self, name: str) -> float:
-        """The gradient at the last position of the answer's word."""
         return self.gradients[name][self.said]
 
     @property
@@ -84,23 +84,16 @@ def measure(dim: int = 32, length: int = 41, seed: int = 0, draws: int = 6) -> G
         for name in NAMES:
             net = jacobians.build_network(name, dim, length)
             of_network = jacobians.of_recurrent if isinstance(net, Recurrent) else jacobians.of_attention
-            by_autograd = of_network(net, inputs)
+            by_autograd = torch.stack(of_network(net, inputs))
             states[name].append(_norms(by_autograd))
             if isinstance(net, RNN):
-                by_formula = jacobians.by_product(net, inputs)
+                by_formula = torch.stack(jacobians.by_product(net, inputs))
                 products.append(_norms(by_formula))
-                error = max(error, _difference(by_autograd, by_formula))
-    return Gradients(
-        dim=dim,
-        length=length,
-        seed=seed,
-        draws=draws,
-        states={name: _geometric_mean(norms) for name, norms in states.items()},
-        product=_geometric_mean(products),
-        product_error=error,
-        sweep=[_sweep(largest, dim, length, seed) for largest in SINGULAR_VALUES],
-        sentences=[_sentence(text, dim, seed, draws) for text in SENTENCES],
-    )
+                error = max(error, (by_autograd - by_formula).abs().max().item())
+    means = {name: _geometric_mean(norms) for name, norms in states.items()}
+    sweep = [_sweep(largest, dim, length, seed) for largest in SINGULAR_VALUES]
+    sentences = [_sentence(text, dim, seed, draws) for text in SENTENCES]
+    return Gradients(dim, length, seed, draws, means, _geometric_mean(products), error, sweep, sentences)
 
 
 def tokens(text: str) -> list[str]:
@@ -127,16 +120,12 @@ def _sentence(text: str, dim: int, seed: int, draws: int) -> Sentence:
 def _sweep(largest: float, dim: int, length: int, seed: int) -> Sweep:
     torch.manual_seed(seed)
     net, inputs = jacobians.scaled_rnn(largest, dim), torch.randn(length, dim, dtype=torch.float64)
-    return Sweep(largest, *(_norms(jacobians.by_product(net, inputs * size)) for size in (SMALL, 1.0)))
+    return Sweep(largest, *(_norms(torch.stack(jacobians.by_product(net, inputs * size))) for size in (SMALL, 1.0)))
 
 
-def _norms(jacobians: list[Tensor]) -> list[float]:
+def _norms(jacobians: Float[Tensor, "distance dim state"]) -> list[float]:
     """The largest singular value of each."""
-    return torch.linalg.matrix_norm(torch.stack(jacobians), ord=2).tolist()
-
-
-def _difference(ours: list[Tensor], theirs: list[Tensor]) -> float:
-    return (torch.stack(ours) - torch.stack(theirs)).abs().max().item()
+    return torch.linalg.matrix_norm(jacobians, ord=2).tolist()
 
 
 def _geometric_mean(rows: list[list[float]]) -> list[float]:
@@ -157,23 +146,17 @@ def summary(result: Gradients) -> str:
 def tables(result: Gradients) -> list[Table]:
     """By distance, by sentence, and by the largest singular value of W."""
     distances = [distance for distance in (1, 5, 10, 20, 40, 80, 160) if distance < result.length]
-    rows = [
-        [
-            name,
-            *(f"{result.states[name][distance - 1]:.2g}" for distance in distances),
-            *(f"{sentence.gradient_at_answer(name):.2g}" for sentence in result.sentences),
-        ]
-        for name in NAMES
-    ]
+    by_network = {name: [result.states[name][distance - 1] for distance in distances] for name in NAMES}
+    for name, values in by_network.items():
+        values += [sentence.gradient_at_answer(name) for sentence in result.sentences]
     columns = ["t - k", *(str(distance) for distance in distances)]
     columns += [f"{ANSWER}, {sentence.distance} back" for sentence in result.sentences]
-    far = result.length - 2
-    sweep = [[f"{own.largest:g}", f"{own.quiet[far]:.2g}", f"{own.words[far]:.2g}"] for own in result.sweep]
+    title, far = f"‖∂h_t/∂h_k‖ by distance, and the gradient of the loss at {ANSWER}", result.length - 2
+    sweep = charts.table_rows({f"{own.largest:g}": (own.quiet[far], own.words[far]) for own in result.sweep}, ".2g")
+    sweep_columns = ["largest singular value of W", "quiet inputs", "words"]
     return [
-        Table(f"‖∂h_t/∂h_k‖ by distance, and the gradient of the loss at {ANSWER}", columns, rows),
-        Table(
-            f"RNN, ‖∂h_t/∂h_k‖ at distance {far + 1}", ["largest singular value of W", "quiet inputs", "words"], sweep
-        ),
+        Table(title, columns, charts.table_rows(by_network, ".2g")),
+        Table(f"RNN, ‖∂h_t/∂h_k‖ at distance {far + 1}", sweep_columns, sweep),
     ]
 
 
@@ -196,8 +179,7 @@ def figure(result: Gradients) -> Figure:
 
 
 def _by_distance(panel: Axes, result: Gradients) -> None:
-    charts.style_axes(panel, "‖∂h_t/∂h_k‖ by distance,\nnothing trained yet", "t − k")
-    panel.set_yscale("log")
+    charts.style_axes(panel, "‖∂h_t/∂h_k‖ by distance,\nnothing trained yet", "t − k", log=True)
     distances = range(1, result.length)
     for name, color in zip(NAMES, SERIES, strict=False):
         charts.line(panel, distances, result.states[name], color)
@@ -207,8 +189,7 @@ def _by_distance(panel: Axes, result: Gradients) -> None:
 
 
 def _by_singular_value(panel: Axes, result: Gradients) -> None:
-    charts.style_axes(panel, "RNN by the largest singular\nvalue of W, quiet inputs", "t − k")
-    panel.set_yscale("log")
+    charts.style_axes(panel, "RNN by the largest singular\nvalue of W, quiet inputs", "t − k", log=True)
     shown = [own for own in result.sweep if own.largest in (0.5, 0.8, 0.9, 1.0, 1.1, 1.2, 1.5, 2.0)]
     for own in shown:
         color = INK if own.largest == 1 else ACCENT if own.largest < 1 else WARM
@@ -218,8 +199,8 @@ def _by_singular_value(panel: Axes, result: Gradients) -> None:
 
 def _around_one(panel: Axes, result: Gradients) -> None:
     far = result.length - 2
-    charts.style_axes(panel, f"RNN over {far + 1} steps, as that\nvalue moves through 1", "largest singular value of W")
-    panel.set_yscale("log")
+    title = f"RNN over {far + 1} steps, as that\nvalue moves through 1"
+    charts.style_axes(panel, title, "largest singular value of W", log=True)
     largest = [own.largest for own in result.sweep]
     panel.axvline(1, color=MUTED, linewidth=0.8)
     panel.axhline(1, color=MUTED, linewidth=0.8)
@@ -245,5 +226,4 @@ def _word_heatmap(panel: Axes, sentence: Sentence, columns: int) -> None:
     for row, name in enumerate(NAMES if empty else ()):
         panel.text(empty - 0.7, row, name, ha="right", va="center", fontsize=8.5, color=MUTED)
     panel.set_xticks(range(empty, columns), sentence.words, rotation=50, ha="right", rotation_mode="anchor")
-    label = panel.get_xticklabels()[sentence.said]
-    label.set(color=WARM, fontweight="bold")
+    panel.get_xticklabels()[sentence.said].set(color=WARM, fontweight="bold")

@@ -1,7 +1,7 @@
 """What norms and residuals are for: layer norm against batch norm, and the gradient through a deep stack of layers."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import torch
 import torch.nn.functional as F
@@ -74,18 +74,9 @@ def measure(dim: int = 64, layers: int = 24, length: int = 16, seed: int = 0, dr
             torch.manual_seed(seed * 1000 + draw)
             drawn.append(measure_stack(stacks.build_stack(kind, dim, HEADS, layers), dim, length))
     examples = [example([WORD, *others]) for others in (FIRST_OTHERS, SECOND_OTHERS)]
-    return Norms(
-        dim=dim,
-        layers=layers,
-        length=length,
-        seed=seed,
-        draws=draws,
-        mean=word.mean().item(),
-        deviation=word.std(correction=0).item(),
-        scaled=SCALE * examples[0].layer[0][0] + SHIFT,
-        examples=examples,
-        stacks={kind: _mean(drawn) for kind, drawn in profiles.items()},
-    )
+    mean, deviation, scaled = word.mean().item(), word.std(correction=0).item(), SCALE * examples[0].layer[0][0] + SHIFT
+    means = {kind: _mean(drawn) for kind, drawn in profiles.items()}
+    return Norms(dim, layers, length, seed, draws, mean, deviation, scaled, examples, means)
 
 
 def example(batch: list[list[float]]) -> Example:
@@ -121,15 +112,10 @@ def _mean_cosine(x: Float[Tensor, "b t dim"]) -> float:
 
 def _mean(draws: list[DepthProfile]) -> DepthProfile:
     """Geometric means of the gradients, the mean of the cosines."""
-
-    def stacked(name: str) -> Float[Tensor, "draws depth"]:
-        return torch.tensor([getattr(own, name) for own in draws], dtype=torch.float64)
-
-    return DepthProfile(
-        stacked("gradient").log().mean(0).exp().tolist(),
-        stacked("weights").log().mean(0).exp().tolist(),
-        stacked("alike").mean(0).tolist(),
-    )
+    rows = ([getattr(own, field.name) for own in draws] for field in fields(DepthProfile))
+    gradient, weights, alike = (torch.tensor(values, dtype=torch.float64) for values in rows)
+    means = [values.log().mean(0).exp().tolist() for values in (gradient, weights)]
+    return DepthProfile(*means, alike.mean(0).tolist())
 
 
 def summary(result: Norms) -> str:
@@ -145,27 +131,20 @@ def summary(result: Norms) -> str:
 def tables(result: Norms) -> list[Table]:
     """The example, and the stacks."""
     first, second = result.examples
-    words = [
-        ["the word", first.batch[0]],
-        ["layer norm", first.layer[0]],
-        ["batch norm, first batch", first.by_batch[0]],
-        ["batch norm, second batch", second.by_batch[0]],
-    ]
-    rows = [[str(name), *(f"{value:.3f}" for value in values)] for name, values in words]
-    depth = [
-        [
-            kind,
-            *(f"{value:.2g}" for value in (own.gradient[0], own.gradient[result.layers // 2], own.gradient[-1])),
-            *(f"{value:.2g}" for value in (own.weights[0], own.weights[-1])),
-            f"{own.alike[-1]:.3f}",
-        ]
-        for kind, own in result.stacks.items()
-    ]
+    words = {
+        "the word": first.batch[0],
+        "layer norm": first.layer[0],
+        "batch norm, first batch": first.by_batch[0],
+        "batch norm, second batch": second.by_batch[0],
+    }
+    depth, middle = [], result.layers // 2
+    for kind, own in result.stacks.items():
+        gradients = own.gradient[0], own.gradient[middle], own.gradient[-1], own.weights[0], own.weights[-1]
+        depth.append([kind, *(f"{value:.2g}" for value in gradients), f"{own.alike[-1]:.3f}"])
+    title = f"A word of mean {result.mean:g} and deviation {result.deviation:.3f}"
     columns = ["", "gradient below", "middle", "above", "of first weights", "of last weights", "words alike"]
     return [
-        Table(
-            f"A word of mean {result.mean:g} and deviation {result.deviation:.3f}", ["", *map(str, range(1, 5))], rows
-        ),
+        Table(title, ["", "1", "2", "3", "4"], charts.table_rows(words, ".3f")),
         Table(f"{result.layers} layers, dim {result.dim}, nothing trained", columns, depth),
     ]
 
@@ -197,20 +176,17 @@ def figure(result: Norms) -> Figure:
 
 
 def _cells(panel: Axes, title: str, values: list[list[float]], top: float) -> None:
-    charts.heatmap(panel, values, charts.DIVERGING, -1.6 * top, 1.6 * top)
+    charts.heatmap(panel, values, charts.DIVERGING, -1.6 * top, 1.6 * top, title)
     charts.label_cells(panel, values, "g" if top > 2 else ".2f", math.inf, size=9.5)
-    charts.set_title(panel, title)
     panel.set_xticks([])
     panel.set_yticks(range(3), ["first", "second", "third"] if top > 2 else [""] * 3)
-    first = Rectangle((-0.5, -0.5), 4, 1, fill=False, edgecolor=INK, linewidth=1.6, clip_on=False)
-    panel.add_patch(first)
+    panel.add_patch(Rectangle((-0.5, -0.5), 4, 1, fill=False, edgecolor=INK, linewidth=1.6, clip_on=False))
 
 
 def _lines(panel: Axes, result: Norms, what: str, title: str) -> None:
     forward = what == "alike"
-    charts.style_axes(panel, title, "after so many layers" if forward else "layers back from the loss")
-    if not forward:
-        panel.set_yscale("log")
+    xlabel = "after so many layers" if forward else "layers back from the loss"
+    charts.style_axes(panel, title, xlabel, log=not forward)
     colors = (SERIES[4], SERIES[2], SERIES[5], WARM, ACCENT)
     for color, own in zip(colors, result.stacks.values(), strict=True):
         values = getattr(own, what)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from heed.lab import charts
 from heed.lab.charts import Table
-from heed.lab.colors import ACCENT, INK, MUTED, WARM
+from heed.lab.colors import ACCENT, INK, WARM
 from heed.nn.positions import Sinusoidal
 
 # Distances between ten positions of width ten, as the lecture notes print them.
@@ -88,13 +88,8 @@ def describe(vectors: Float[Tensor, "t dim"]) -> VectorStats:
     """The norms and distances of position vectors."""
     table = distances(vectors)
     by_offset = [table.diagonal(offset) for offset in range(len(vectors))]
-    return VectorStats(
-        values=vectors.tolist(),
-        norms=vectors.norm(dim=1).tolist(),
-        least=[values.min().item() for values in by_offset],
-        mean=[values.mean().item() for values in by_offset],
-        greatest=[values.max().item() for values in by_offset],
-    )
+    stats = ([statistic(values).item() for values in by_offset] for statistic in (torch.min, torch.mean, torch.max))
+    return VectorStats(vectors.tolist(), vectors.norm(dim=1).tolist(), *stats)
 
 
 def distances(vectors: Float[Tensor, "t dim"]) -> Float[Tensor, "t t"]:
@@ -131,21 +126,15 @@ def tables(result: Positions) -> list[Table]:
     rows = [[str(o), f"{result.waves.least[o]:.4f}", f"{result.waves.greatest[o]:.4f}"] for o in offsets]
     if result.learned is not None:
         columns += ["learned: least", "mean", "greatest"]
-        own = result.learned
+        stats = (result.learned.least, result.learned.mean, result.learned.greatest)
         for row, o in zip(rows, offsets, strict=True):
-            there = o < len(own.mean)
-            row += [f"{values[o]:.4f}" if there else "" for values in (own.least, own.mean, own.greatest)]
-    first = [
-        [f"1 to {k + 1}", *(f"{table[0][k]:.3f}" for table in (result.notes, result.rebuilt, result.formula))]
-        for k in range(10)
-    ]
+            row += [f"{values[o]:.4f}" if o < len(values) else "" for values in stats]
+    columns_of_first = ["positions", "lecture notes", "rate 10000^(-2j/100) in column j", "formula"]
+    first_rows = zip(result.notes[0], result.rebuilt[0], result.formula[0], strict=True)
+    first = charts.table_rows({f"1 to {k}": distances for k, distances in enumerate(first_rows, 1)}, ".3f")
     return [
         Table(f"Distance of two positions, dim {result.dim}", columns, rows),
-        Table(
-            "Ten positions, dim 10: the first row",
-            ["positions", "lecture notes", "rate 10000^(-2j/100) in column j", "formula"],
-            first,
-        ),
+        Table("Ten positions, dim 10: the first row", columns_of_first, first),
     ]
 
 
@@ -173,16 +162,12 @@ def figure(result: Positions) -> Figure:
 
 def _heatmap(panel, vectors: VectorStats, title: str) -> None:
     top = max(abs(value) for row in vectors.values for value in row)
-    charts.heatmap(panel, vectors.values, charts.DIVERGING, -top, top)
-    charts.set_title(panel, title)
-    panel.set_xlabel("column", fontsize=9, color=MUTED)
-    panel.set_ylabel("position", fontsize=9, color=MUTED)
+    charts.heatmap(panel, vectors.values, charts.DIVERGING, -top, top, title, "column", "position")
 
 
 def _norms(panel, result: Positions) -> None:
     charts.style_axes(panel, "Norm by position, dim 10", "position")
-    same = [math.sqrt(5)] * 10
-    charts.line(panel, range(10), same, ACCENT, marker="o")
+    charts.line(panel, range(10), [math.sqrt(5)] * 10, ACCENT, marker="o")
     charts.line(panel, range(10), result.notes_norms, WARM, marker="o")
     panel.set_ylim(1.8, 2.5)
     charts.note(panel, 0.04, 0.80, "formula: √(10/2) everywhere", color=ACCENT)
@@ -199,11 +184,11 @@ def _offsets(panel, result: Positions) -> None:
 
 
 def _cells(panel, table: list[list[float]], title: str) -> None:
-    charts.heatmap(panel, table, charts.RAMP, 0.0, 5.2)
+    charts.heatmap(panel, table, charts.RAMP, 0.0, 5.2, title)
     charts.label_cells(panel, table, ".3f", 2.6)
-    charts.set_title(panel, title)
-    panel.set_xticks(range(10), [f"X{k + 1}" for k in range(10)])
-    panel.set_yticks(range(10), [f"X{k + 1}" for k in range(10)])
+    names = [f"X{k + 1}" for k in range(10)]
+    panel.set_xticks(range(10), names)
+    panel.set_yticks(range(10), names)
 
 
 def _learned(fig: Figure, grid, result: Positions) -> None:
@@ -216,6 +201,6 @@ def _learned(fig: Figure, grid, result: Positions) -> None:
     panel.set_ylim(bottom=0)
     panel = fig.add_subplot(grid[2, 4:])
     table = distances(torch.tensor(own.values)).tolist()
-    charts.heatmap(panel, table, charts.RAMP, 0.0, max(map(max, table)))
-    charts.set_title(panel, "Distance of two positions, learned")
-    panel.set_xlabel("position", fontsize=9, color=MUTED)
+    charts.heatmap(
+        panel, table, charts.RAMP, 0.0, max(map(max, table)), "Distance of two positions, learned", "position"
+    )

@@ -103,6 +103,10 @@ def summary(result: Scaling) -> str:
     )
 
 
+def _join(values: list[float], form: str) -> str:
+    return ", ".join(format(value, form) for value in values)
+
+
 def tables(result: Scaling) -> list[Table]:
     """By width, and the example of the lecture notes."""
     rows = []
@@ -112,12 +116,7 @@ def tables(result: Scaling) -> list[Table]:
             row += [f"{own.variance[i]:.2f}", f"{own.entropy[i]:.2f}", f"{own.gradient[i]:.2g}"]
         rows.append(row)
     notes = [
-        [
-            ", ".join(f"{score:g}" for score in own.scores),
-            ", ".join(f"{weight:.5g}" for weight in own.weights),
-            ", ".join(f"{weight:.5g}" for weight in own.notes),
-            f"{own.gradient:.3g}",
-        ]
+        [_join(own.scores, "g"), _join(own.weights, ".5g"), _join(own.notes, ".5g"), f"{own.gradient:.3g}"]
         for own in result.examples
     ]
     columns = ["d_k", "q·k: variance", "bits", "gradient", "q·k/√d_k: variance", "bits", "gradient"]
@@ -135,25 +134,16 @@ def figure(result: Scaling) -> Figure:
         "the variance at 1, whatever the width. In the lecture notes' example dividing by ten (the root of 100) takes the gradient from 10⁻²² to 10⁻²."
     )
     fig = charts.new_figure("Why scores are divided by √dₖ", caption)
-    panels = fig.subplots(2, 2)
+    panels, most = fig.subplots(2, 2), math.log2(result.keys)
     _curves(panels[0, 0], result, "variance", "Variance of the scores")
-    _curves(
-        panels[0, 1],
-        result,
-        "entropy",
-        f"Entropy of the weights, bits (all {result.keys} alike: {math.log2(result.keys):g})",
-    )
+    _curves(panels[0, 1], result, "entropy", f"Entropy of the weights, bits (all {result.keys} alike: {most:g})", most)
     _curves(panels[1, 0], result, "gradient", "Gradient of the softmax at the median query")
-    panels[0, 0].set_yscale("log", base=10)
-    panels[0, 1].set_ylim(0, math.log2(result.keys))
-    panels[1, 0].set_yscale("log", base=10)
-    for panel in (panels[0, 0], panels[0, 1], panels[1, 0]):
-        charts.label_line_ends(panel, ["q·k", "q·k / √dₖ"])
     _example_bars(panels[1, 1], result)
     return fig
 
 
-def _curves(panel, result: Scaling, what: str, title: str) -> None:
+def _curves(panel, result: Scaling, what: str, title: str, top: float | None = None) -> None:
+    """One measure by width; on a logarithmic axis, or from 0 to `top`."""
     charts.style_axes(panel, title, "dₖ, the width of q and k")
     panel.set_xscale("log", base=2)
     ticks = result.widths[::2]
@@ -161,26 +151,26 @@ def _curves(panel, result: Scaling, what: str, title: str) -> None:
     panel.minorticks_off()
     charts.line(panel, result.widths, getattr(result.plain, what), WARM, marker="o")
     charts.line(panel, result.widths, getattr(result.scaled, what), ACCENT, marker="o")
+    if top is None:
+        panel.set_yscale("log", base=10)
+    else:
+        panel.set_ylim(0, top)
+    charts.label_line_ends(panel, ["q·k", "q·k / √dₖ"])
 
 
 def _example_bars(panel, result: Scaling) -> None:
     """Weights of the second key and gradients, as bars on a logarithmic axis that begins at 10^-24."""
-    charts.style_axes(panel, "The lecture notes' example", "", "")
+    charts.style_axes(panel, "The lecture notes' example")
     panel.grid(False)
     panel.set_xscale("log")
     panel.set_xlim(1e-24, 1e4)
-    colors, ticks, names = (WARM, ACCENT), [], []
-    for number, (own, color) in enumerate(zip(result.examples, colors, strict=True)):
-        top = -number * 4.5
-        scores = ", ".join(f"{score:g}" for score in own.scores)
-        panel.text(1e-24, top + 0.8, f"softmax ({scores})", va="center", fontsize=9, color=color)
-        values = [("first weight", own.weights[0]), ("second, third", own.weights[1]), ("gradient", own.gradient)]
-        for row, (name, value) in enumerate(values):
+    for own, color, top in zip(result.examples, (WARM, ACCENT), (0.0, -4.5), strict=True):
+        text = f"softmax ({_join(own.scores, 'g')})"
+        panel.text(1e-24, top + 0.8, text, va="center", fontsize=9, color=color)
+        for row, value in enumerate((own.weights[0], own.weights[1], own.gradient)):
             panel.barh(top - row, value - 1e-24, left=1e-24, height=0.72, color=color, alpha=1.0 if row == 2 else 0.55)
             panel.text(value * 2.2, top - row, f"{value:.4g}", va="center", fontsize=8.8, color=color)
-            ticks.append(top - row)
-            names.append(name)
-    panel.set_yticks(ticks, names)
+    panel.set_yticks([0, -1, -2, -4.5, -5.5, -6.5], ["first weight", "second, third", "gradient"] * 2)
     panel.set_ylim(-7.2, 1.6)
     panel.set_xticks([1e-24, 1e-18, 1e-12, 1e-6, 1.0])
     panel.minorticks_off()

@@ -13,31 +13,22 @@ from heed.lab.colors import DARK_RAMP, LIGHT_RAMP
 from heed.lab.fonts import Fonts, default_font, find_fonts, may_embed, subset
 from heed.lab.words import aligned_words, words
 
-SCRIPTS = (
-    "model.js",
-    "theme.js",
-    "shapes.js",
-    "sentence.js",
-    "heads.js",
-    "steps.js",
-    "beam.js",
-    "states.js",
-    "look.js",
-)
+SCRIPTS = ("model", "theme", "shapes", "sentence", "heads", "steps", "beam", "states", "look")
+ESCAPES = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}  # what could end a script or start a tag
 
 
 def build_page(look: Look, part: str, layer: int | None, head: int | None) -> tuple[str, str]:
     """Return the page, and the characters that no font has."""
     fonts = find_fonts(_characters(look))
-    script = '(() => {\n"use strict";\n' + "\n".join(_read(name) for name in SCRIPTS) + "})();\n"
+    script = '(() => {\n"use strict";\n' + "\n".join(_read(f"{name}.js") for name in SCRIPTS) + "})();\n"
     parts = {
         "title": escape(f"{_short(look.source_text)} → {_short(look.target_text)} · heed look"),
         "script_hash": b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         "fonts": _font_faces(fonts),
         "style": _read("look.css") + _read("parts.css"),
         "script": script,
-        "look": _escape_json(to_json(look)),
-        "settings": _escape_json(json.dumps(_settings(look, part, layer, head), ensure_ascii=False)),
+        "look": to_json(look).translate(ESCAPES),
+        "settings": json.dumps(_settings(look, part, layer, head), ensure_ascii=False).translate(ESCAPES),
     }
     # One pass over the template: inserted text is not searched again, so it cannot act as a placeholder.
     page = re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], _read("look.html"))
@@ -66,18 +57,9 @@ def _font_faces(fonts: Fonts) -> str:
             continue
         data = b64encode(subset(path, characters)).decode()
         ranges = ", ".join(f"U+{ord(char):X}" for char in characters)
-        faces.append(
-            f'@font-face {{ font-family: "Heed glyphs"; src: url(data:font/woff;base64,{data}) format("woff"); '
-            f"unicode-range: {ranges}; }}"
-        )
+        source = f'url(data:font/woff;base64,{data}) format("woff")'
+        faces.append(f'@font-face {{ font-family: "Heed glyphs"; src: {source}; unicode-range: {ranges}; }}')
     return "\n".join(faces)
-
-
-def _escape_json(text: str) -> str:
-    """Escape JSON so that nothing in it can end a script or start a tag; it stays the same JSON."""
-    for char in "<>&\u2028\u2029":
-        text = text.replace(char, f"\\u{ord(char):04x}")
-    return text
 
 
 def _characters(look: Look) -> str:

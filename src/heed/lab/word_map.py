@@ -13,7 +13,9 @@ from heed.lab.words import one_line
 SUFFIXES = (".png", ".svg")
 # Where a label may be, relative to its point.
 OFFSETS = [(1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, 1), (1, -1), (-1, -1)]
+HORIZONTAL, VERTICAL = {1: "left", 0: "center", -1: "right"}, {1: "bottom", 0: "center", -1: "top"}
 MIN_WORDS = 3
+Arrows = Sequence[tuple[int, int]]  # from word to word, by index
 
 
 def project(matrix: Float[np.ndarray, "words dim"]) -> tuple[Float[np.ndarray, "words 2"], Float[np.ndarray, " 2"]]:
@@ -32,11 +34,7 @@ def project(matrix: Float[np.ndarray, "words dim"]) -> tuple[Float[np.ndarray, "
 
 
 def draw(
-    path: Path,
-    words: Sequence[str],
-    matrix: Float[np.ndarray, "words dim"],
-    arrows: Sequence[tuple[int, int]] = (),
-    title: str = "",
+    path: Path, words: Sequence[str], matrix: Float[np.ndarray, "words dim"], arrows: Arrows = (), title: str = ""
 ) -> str:
     """Write a map to a file, with arrows between words; return the characters that no font has."""
     if path.suffix.lower() not in SUFFIXES:
@@ -72,12 +70,11 @@ def _style_axes(panel, title: str, shares: Float[np.ndarray, " 2"]) -> None:
         spine.set_color(FAINT)
 
 
-def _label_points(figure, panel, words: Sequence[str], points: Float[np.ndarray, "words 2"], arrows) -> None:
+def _label_points(figure, panel, words: Sequence[str], points: Float[np.ndarray, "words 2"], arrows: Arrows) -> None:
     """Write each word beside its point, on the side where it overlaps least with what is drawn already."""
     figure.draw_without_rendering()  # so that coordinates are known
-    on_arrows = [
-        points[start] + part * (points[end] - points[start]) for start, end in arrows for part in np.arange(0.1, 1, 0.1)
-    ]
+    lines = [(points[start], points[end] - points[start]) for start, end in arrows]
+    on_arrows = [start + part * line for start, line in lines for part in np.arange(0.1, 1, 0.1)]
     dots = panel.transData.transform([*points, *on_arrows])
     taken = [(x - 4, y - 4, x + 4, y + 4) for x, y in dots]
     size = 11 if len(words) <= 40 else 8.5
@@ -86,17 +83,14 @@ def _label_points(figure, panel, words: Sequence[str], points: Float[np.ndarray,
         text = panel.annotate(word, point, (0, 0), textcoords="offset points", fontsize=size, color=INK, zorder=4)
         best = None
         for right, up in OFFSETS:
-            text.set_position((6 * right, 6 * up))
-            text.set_ha({1: "left", 0: "center", -1: "right"}[right])
-            text.set_va({1: "bottom", 0: "center", -1: "top"}[up])
+            place = {"position": (6 * right, 6 * up), "ha": HORIZONTAL[right], "va": VERTICAL[up]}
+            text.set(**place)
             box = tuple(text.get_window_extent().extents)
             cover = sum(_overlap(box, other) for other in taken) + _overlap(box, box) - _overlap(box, inside)
             if best is None or cover < best[0]:
-                best = cover, text.get_position(), text.get_ha(), text.get_va(), box
-        text.set_position(best[1])
-        text.set_ha(best[2])
-        text.set_va(best[3])
-        taken.append(best[4])
+                best = cover, place, box
+        text.set(**best[1])
+        taken.append(best[2])
 
 
 def _overlap(one: tuple[float, ...], other: tuple[float, ...]) -> float:

@@ -46,10 +46,8 @@ def aligned_words(look: Look) -> list[tuple[int, int]]:
 
 def one_line(text: str) -> str:
     """Return a text on one line: control characters and white space become spaces, invisible ones are dropped."""
-    spaced = (
-        "" if category(char) == "Cf" else " " if char.isspace() or category(char) == "Cc" else char for char in text
-    )
-    return "".join(spaced)
+    shown = (" " if char.isspace() or category(char) == "Cc" else char for char in text if category(char) != "Cf")
+    return "".join(shown)
 
 
 def width(text: str) -> float:
