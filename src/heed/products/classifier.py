@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from heed.data.batching import by_length, pad
+from heed.data.batching import pad
 from heed.models.package import Package
-from heed.products.product import Product, single
+from heed.products.product import Product, in_batches, single
 from heed.vocabularies.vocabulary import Vocabulary
 
 
@@ -38,8 +38,7 @@ class Classifier(Product):
 
     def classify(self, texts: Sequence[str], *, batch_tokens: int = 4096, too_long: str = "refuse") -> list[Label]:
         """A label for each text. One longer than the model allows is refused, or with too_long="cut", cut."""
-        marks, device = self.subwords.marks, next(self.model.parameters()).device
-        room = self.most - len(marks.before) - 1
+        room = self.most - len(self.subwords.marks.before) - 1
         ids = self.subwords.encode(texts)
         for number, own in enumerate(ids, 1):
             if len(own) > room and too_long != "cut":
@@ -48,12 +47,12 @@ class Classifier(Product):
                     "cut off (too_long='cut', --too-long cut)"
                 )
         ids = [own[:room] for own in ids]
-        results: list[Label | None] = [None] * len(ids)
-        for rows in by_length([len(own) + 1 for own in ids], batch_tokens):
-            tokens, valid = (torch.from_numpy(part).to(device) for part in pad([ids[i] for i in rows], marks))
-            with torch.inference_mode():
-                each = self.model.classify_text(tokens, valid).double().softmax(dim=-1).tolist()
-            for row, own in zip(rows, each, strict=True):
-                best = max(range(len(own)), key=own.__getitem__)
-                results[row] = Label(texts[row], self.labels[best], dict(zip(self.labels, own, strict=True)))
-        return results
+        each = in_batches(self._probabilities, ids, [len(own) + 1 for own in ids], batch_tokens)
+        return [Label(text, max(own, key=own.__getitem__), own) for text, own in zip(texts, each, strict=True)]
+
+    @torch.inference_mode()
+    def _probabilities(self, ids: list[list[int]]) -> list[dict[str, float]]:
+        device = next(self.model.parameters()).device
+        tokens, valid = (torch.from_numpy(part).to(device) for part in pad(ids, self.subwords.marks))
+        rows = self.model.classify_text(tokens, valid).double().softmax(dim=-1).tolist()
+        return [dict(zip(self.labels, row, strict=True)) for row in rows]

@@ -10,7 +10,6 @@ import torch
 from torch import nn
 
 from heed import config as settings
-from heed.data.batching import by_length
 from heed.data.streams import IGNORED
 from heed.decoding import limits
 from heed.decoding.config import DecodingConfig
@@ -19,7 +18,7 @@ from heed.decoding.steps import Hypothesis
 from heed.evaluation.perplexity import token_nll
 from heed.lab.surprisal import Surprisal, TokenSurprisal
 from heed.models.package import Package
-from heed.products.product import Product, single
+from heed.products.product import Product, in_batches, single
 from heed.products.search import chooser, search, search_rules
 from heed.products.translator.results import Score
 from heed.vocabularies.vocabulary import SpecialTokens, Vocabulary
@@ -90,13 +89,10 @@ class Generator(Product):
 
     def score(self, texts: Sequence[str], batch_tokens: int = 4096) -> list[Score]:
         """How likely each text is as one line, its end included."""
-        ids = self.subwords.encode(texts)
-        results: list[Any] = [None] * len(ids)
-        for rows in by_length([len(own) + 1 for own in ids], batch_tokens):
-            lines = [[*ids[row], self.marks.last] for row in rows]
-            for row, line, scores in zip(rows, lines, self._token_logprobs(lines), strict=True):
-                results[row] = Score("", texts[row], sum(scores), self.subwords.pieces(line), scores)
-        return results
+        lines = [[*ids, self.marks.last] for ids in self.subwords.encode(texts)]
+        scores = in_batches(self._token_logprobs, lines, list(map(len, lines)), batch_tokens)
+        rows = zip(texts, lines, scores, strict=True)
+        return [Score("", text, sum(own), self.subwords.pieces(line), own) for text, line, own in rows]
 
     @torch.inference_mode()
     def look(self, text: str, likely: int = 8, name: str = "") -> Surprisal:

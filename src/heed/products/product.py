@@ -1,9 +1,12 @@
 """What a trained folder is to its user."""
 
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ClassVar, TypeVar
 
+from heed.data.batching import by_length
 from heed.models.package import Package
+
+Item, Result = TypeVar("Item"), TypeVar("Result")
 
 
 class Product:
@@ -30,3 +33,13 @@ def single(packages: Sequence[Package], names: Sequence[str], noun: str) -> Pack
     if len(packages) > 1:
         raise ValueError(f"{','.join(names)} are several: {noun} is opened alone")
     return packages[0]
+
+
+def in_batches(
+    run: Callable[[list[Item]], Iterable[Result]], items: Sequence[Item], sizes: Sequence[int], budget: int
+) -> list[Result]:
+    """The result of `run` for each item, in batches of items of similar sizes."""
+    results: dict[int, Result] = {}
+    for rows in by_length(sizes, max(1, budget)):
+        results |= zip(rows, run([items[row] for row in rows]), strict=True)
+    return [results[row] for row in range(len(items))]

@@ -4,6 +4,7 @@ import dataclasses
 import math
 from bisect import bisect_left
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from heed.data.batching import by_length
 from heed.decoding.config import DecodingConfig
 from heed.decoding.constraints import Constraints, Replaced
 from heed.decoding.terms import Term
+from heed.products.product import in_batches
 from heed.products.search import forced_start
 from heed.products.translator.alignment import words_of
 from heed.products.translator.attention_trace import AlignmentRows, trace_batch
@@ -20,6 +22,7 @@ from heed.vocabularies.vocabulary import Vocabulary
 
 MIN_BEAMS = 10  # terms share the beams among them (Post and Vilar, 2018)
 SHARED_PREFIX = 0.6  # the share of a word's letters with which two words count as forms of one
+Job = tuple[list[int], list[int], list[Term], Replaced]  # a source, its prefix, its terms, and what they replace
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,21 +47,14 @@ class TermSearch:
         again = [row for row, own in enumerate(required) if any(missing(own.terms, h.tokens) for h in found[row])]
         sources, required = [sources[row] for row in again], [required[row] for row in again]
         replaced = self.replaced_tokens(sources, [found[row][0].tokens for row in again], required, batch_tokens)
-        found = list(found)
-        for rows in by_length([len(source) + 1 for source in sources], max(1, batch_tokens)):
-            batch = [(sources[row], prefixes[again[row]], required[row].terms, replaced[row]) for row in rows]
-            for row, hypotheses in zip(rows, self._search(config, *map(list, zip(*batch, strict=True))), strict=True):
-                found[again[row]] = hypotheses
-        return found
+        terms = [own.terms for own in required]
+        jobs = list(zip(sources, [prefixes[row] for row in again], terms, replaced, strict=True))
+        results = in_batches(partial(self._search, config), jobs, [len(source) + 1 for source in sources], batch_tokens)
+        completed = dict(zip(again, results, strict=True))
+        return [completed.get(row, hypotheses) for row, hypotheses in enumerate(found)]
 
-    def _search(
-        self,
-        config: DecodingConfig,
-        sources: Sentences,
-        prefixes: Sentences,
-        terms: list[list[Term]],
-        replaced: list[Replaced],
-    ) -> Hypotheses:
+    def _search(self, config: DecodingConfig, jobs: list[Job]) -> Hypotheses:
+        sources, prefixes, terms, replaced = map(list, zip(*jobs, strict=True))
         marks, max_lengths = self.bundle.marks[1], self.bundle.max_lengths(sources, config, prefixes)
         start = forced_start(config, marks)
         constraints = Constraints(

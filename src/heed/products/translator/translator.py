@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,12 +10,11 @@ import torch
 from torch import nn
 
 from heed import config as settings
-from heed.data.batching import by_length
 from heed.decoding.config import DecodingConfig
 from heed.decoding.steps import Hypothesis
 from heed.lab.attention import Look
 from heed.models.package import Package
-from heed.products.product import Product
+from heed.products.product import Product, in_batches
 from heed.products.translator import attention_trace, forward_trace
 from heed.products.translator.alignment import Links, first_words
 from heed.products.translator.engines import ctranslate2
@@ -66,18 +66,12 @@ class Translator(Product):
                 raise ValueError(f"{names[0]} and {name} have different subwords: an ensemble needs the same in all")
         sizes = [package.model.config.vocab_size for package in packages]
         if len(set(sizes)) > 1:
-            raise ValueError(
-                f"{', '.join(names)} have room for {', '.join(map(str, sizes))} subwords: an ensemble needs the same in all"
-            )
-        facts = first.facts
-        translator = cls(
-            [package.model for package in packages],
-            first.vocabularies,
-            decoding=settings.read(DecodingConfig, facts.get("decoding", {}), f"{names[0]}/config.json: decoding."),
-            max_source=facts.get("max_source"),
-            facts=facts,
-            shortlist=first.shortlist,
-        )
+            each = f"{', '.join(names)} have room for {', '.join(map(str, sizes))} subwords"
+            raise ValueError(f"{each}: an ensemble needs the same in all")
+        models, facts = [package.model for package in packages], first.facts
+        decoding = settings.read(DecodingConfig, facts.get("decoding", {}), f"{names[0]}/config.json: decoding.")
+        options = {"max_source": facts.get("max_source"), "facts": facts, "shortlist": first.shortlist}
+        translator = cls(models, first.vocabularies, decoding=decoding, **options)
         translator.use(engine)
         return translator
 
@@ -128,7 +122,7 @@ class Translator(Product):
             return self.translate([texts], glossary=glossary, keep=keep, **options, **decoding)[0]
         config, terms = self._config(decoding), as_glossary(glossary, keep)
         parts, owners = self._split(texts, too_long)
-        prefixes = self._encode_prefixes(prefix, texts, owners)
+        prefixes = self._encode_prefixes(prefix, len(texts), owners)
         ids, required = self.source.encode(parts), self.term_encoder.required(parts, terms, config)
         found = self.search_ids(ids, config, prefixes, batch_tokens, required)
         scores = token_scores(self.bundle, ids, found, batch_tokens)
@@ -142,13 +136,12 @@ class Translator(Product):
     def score(self, sources: Sequence[str], targets: Sequence[str], batch_tokens: int = 4096) -> list[Score]:
         """How likely each target is, given its source."""
         self._refuse_long(sources, "it cannot be scored as one; leave it out, or cut it")
-        ids = self.encode_pairs(sources, targets)
-        results: list[Any] = [None] * len(ids)
-        for rows in by_length([len(s) + len(t) for s, t in ids], batch_tokens):
-            for row, scores in zip(rows, self.bundle.token_logprobs([ids[row] for row in rows]), strict=True):
-                tokens = self.target.pieces([*self.marks[1].before, *ids[row][1], self.marks[1].last])
-                results[row] = Score(sources[row], targets[row], sum(scores), tokens, scores)
-        return results
+        ids, marks = self.encode_pairs(sources, targets), self.marks[1]
+        each = in_batches(self.bundle.token_logprobs, ids, [len(s) + len(t) for s, t in ids], batch_tokens)
+        tokens = [self.target.pieces([*marks.before, *target, marks.last]) for _, target in ids]
+        return [
+            Score(s, t, sum(own), *rest, own) for s, t, *rest, own in zip(sources, targets, tokens, each, strict=True)
+        ]
 
     def align(self, translations: Sequence[Translation], batch_tokens: int = 4096) -> list[Links]:
         """Word alignments of translations, as (source word, target word)."""
@@ -169,14 +162,12 @@ class Translator(Product):
     def align_pairs(self, sources: Sequence[str], targets: Sequence[str], batch_tokens: int = 4096) -> list[Links]:
         """Word alignments of texts with given translations."""
         ids = self.encode_pairs(sources, targets)
-        results: list[Links] = [[] for _ in ids]
-        nonempty = [i for i, (source, target) in enumerate(ids) if source and target]
-        for rows in by_length([len(ids[i][0]) + len(ids[i][1]) for i in nonempty], batch_tokens):
-            batch = [ids[nonempty[row]] for row in rows]
-            found = attention_trace.align_batch(self.model, batch, self.bundle.subwords, self.alignment_rows)
-            for row, links in zip(rows, found, strict=True):
-                results[nonempty[row]] = links
-        return results
+        pairs = [(source, target) for source, target in ids if source and target]
+        align = partial(
+            attention_trace.align_batch, self.model, subwords=self.bundle.subwords, rows=self.alignment_rows
+        )
+        found = iter(in_batches(align, pairs, [len(s) + len(t) for s, t in pairs], batch_tokens))
+        return [next(found) if source and target else [] for source, target in ids]
 
     def attentions(self, source: str, target: str) -> dict[str, np.ndarray]:
         """All attention weights of the (first) model for a source and a given target."""
@@ -184,10 +175,8 @@ class Translator(Product):
 
     def attentions_of(self, translation: Translation) -> dict[str, np.ndarray]:
         """All attention weights of the (first) model for a translation: one row for each of its tokens."""
-        if translation.parts:
-            raise ValueError(
-                f"the text was translated in {len(translation.parts)} parts: ask each of them for its attentions"
-            )
+        if count := len(translation.parts):
+            raise ValueError(f"the text was translated in {count} parts: ask each of them for its attentions")
         rows, (ids, marks) = len(translation.ids), self.bundle.strip(translation.ids)
         maps = attention_trace.trace_pair(self.model, (self.source.encode([translation.source])[0], ids), marks).maps
         return maps | {"decoder": maps["decoder"][:, :, :rows, :rows], "cross": maps["cross"][:, :, :rows]}
@@ -239,8 +228,9 @@ class Translator(Product):
         if too_long not in ("split", "cut", "refuse"):
             raise ValueError(f"too_long is {too_long!r}; it is 'split', 'cut' or 'refuse'")
         if too_long == "refuse":
-            advice = "shorten it, or let it be translated in parts (too_long='split', --too-long split)"
-            self._refuse_long(texts, advice)
+            self._refuse_long(
+                texts, "shorten it, or let it be translated in parts (too_long='split', --too-long split)"
+            )
         parts, owners = [], []
         for i, text in enumerate(texts):
             text = self.source.clean(text)
@@ -262,20 +252,16 @@ class Translator(Product):
 
     def _refuse_long(self, texts: Sequence[str], advice: str) -> None:
         for number, text in enumerate(texts, 1):
-            if (size := self._size(text)) > self.max_source:
-                raise ValueError(
-                    f"text {number} has {size} subwords, and the model was made for {self.max_source}: {advice}"
-                )
+            if (size := self._size(text)) > (most := self.max_source):
+                raise ValueError(f"text {number} has {size} subwords, and the model was made for {most}: {advice}")
 
-    def _encode_prefixes(
-        self, prefix: str | Sequence[str] | None, texts: Sequence[str], owners: list[int]
-    ) -> Sentences:
+    def _encode_prefixes(self, prefix: str | Sequence[str] | None, texts: int, owners: list[int]) -> Sentences:
         """The tokens that each part must begin with: the prefix of its text for the first part, none for the others."""
         if prefix is None:
             return [[] for _ in owners]
-        each = [prefix] * len(texts) if isinstance(prefix, str) else list(prefix)
-        if len(each) != len(texts):
-            raise ValueError(f"{len(each):,} prefixes for {len(texts):,} texts: give one for each, or one for all")
+        each = [prefix] * texts if isinstance(prefix, str) else list(prefix)
+        if len(each) != texts:
+            raise ValueError(f"{len(each):,} prefixes for {texts:,} texts: give one for each, or one for all")
         ids = self.target.encode(each)
         self.bundle.check_lengths("prefix", ids, self.marks[1])
         return [ids[i] if part == 0 or owners[part - 1] != i else [] for part, i in enumerate(owners)]
@@ -287,9 +273,7 @@ class Translator(Product):
     def _translation(
         self, part: str, source: list[int], found: list[Hypothesis], scores: list[Scores], terms: list[TermUse]
     ) -> Translation:
-        nbest = [
-            Candidate(self._text(h.tokens), h.score, self.target.pieces(h.tokens), own)
-            for h, own in zip(found, scores, strict=True)
-        ]
-        best, ids, pieces = nbest[0], found[0].tokens, self.bundle.source_pieces(source)
-        return Translation(part, best.text, best.score, best.tokens, ids, pieces, nbest, [], self, terms)
+        both, pieces = zip(found, scores, strict=True), self.target.pieces
+        nbest = [Candidate(self._text(h.tokens), h.score, pieces(h.tokens), own) for h, own in both]
+        best, ids, read = nbest[0], found[0].tokens, self.bundle.source_pieces(source)
+        return Translation(part, best.text, best.score, best.tokens, ids, read, nbest, [], self, terms)

@@ -33,6 +33,10 @@ HEADERS = {
 }
 DRAIN_SECONDS, DRAIN_IDLE_SECONDS = 30.0, 1.0  # for the rest of a refused body, and between two chunks of it
 INTERNAL_ERROR = "something went wrong here, which is not your fault"
+ROUTING_ERRORS = {
+    404: "there is nothing at this address; /docs tells what there is",
+    405: "this address does not take this method",
+}
 log = logging.getLogger("heed.service")
 
 
@@ -63,11 +67,9 @@ def create_app(service: Service) -> FastAPI:
 
 def _add_pages(app: FastAPI, service: Service) -> None:
     @app.api_route("/", methods=["GET", "HEAD"], include_in_schema=False)
-    async def index(request: Request) -> Response:
-        return _asset("index.html", request.headers.get("if-none-match", ""))
-
     @app.api_route("/assets/{name}", methods=["GET", "HEAD"], include_in_schema=False)
-    async def asset(request: Request, name: str) -> Response:
+    async def asset(request: Request) -> Response:
+        name = request.path_params.get("name", "index.html")
         return _asset(name, request.headers.get("if-none-match", ""))
 
     @app.get("/docs", include_in_schema=False)
@@ -107,8 +109,7 @@ class TooManyBytes(Refusal):
 def error_response(error: Refusal) -> JSONResponse:
     headers = {"Retry-After": str(error.retry_after)} if error.retry_after is not None else {}
     unread = error.status in (408, 413) or isinstance(error, TooManyBytes)
-    kind = DrainingResponse if unread else JSONResponse
-    return kind({"error": error.message}, error.status, headers)
+    return (DrainingResponse if unread else JSONResponse)({"error": error.message}, error.status, headers)
 
 
 class DrainingResponse(JSONResponse):
@@ -143,13 +144,8 @@ def _add_error_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def other(_: Request, error: HTTPException) -> JSONResponse:
-        messages = {
-            404: "there is nothing at this address; /docs tells what there is",
-            405: "this address does not take this method",
-        }
-        return JSONResponse(
-            {"error": messages.get(error.status_code, str(error.detail))}, error.status_code, error.headers
-        )
+        message = ROUTING_ERRORS.get(error.status_code, str(error.detail))
+        return JSONResponse({"error": message}, error.status_code, error.headers)
 
 
 class ServiceMiddleware:
@@ -176,7 +172,7 @@ class ServiceMiddleware:
 
         body = _CountedBody(self, receive)
         try:
-            self._check(scope, self._declared_size(scope))
+            self._check(scope)
             await self.app(scope, body if scope["method"] == "POST" else receive, send_with_headers)
         except Refusal as error:
             await error_response(error)(scope, receive, send_with_headers)
@@ -191,30 +187,29 @@ class ServiceMiddleware:
             self.service.metrics.requests.add(1, labels)
             self.service.metrics.seconds.add(time.monotonic() - start, labels[:1])
 
-    def _check(self, scope: Scope, size: int) -> None:
+    def _check(self, scope: Scope) -> None:
         """Before a body is read: refuse it if it is too long, or if there is no room for it or for its work."""
-        if size > (most := self._max_size(scope)):
+        limits = self.service.limits
+        most = limits.bytes if scope["path"] == "/translate_file" else limits.text_bytes
+        if (size := _declared_size(scope, most)) > most:
             raise Refusal(413, f"the body has more than {most:,} bytes, which is all that is taken here")
         if scope["method"] == "POST" and scope["path"] != "/detect":
             self.service.gate.check()
-        if self.bytes and self.bytes + size > self.service.limits.all_bytes:
+        if self.bytes and self.bytes + size > limits.all_bytes:
             raise TooManyBytes
-
-    def _max_size(self, scope: Scope) -> int:
-        limits = self.service.limits
-        return limits.bytes if scope["path"] == "/translate_file" else limits.text_bytes
-
-    def _declared_size(self, scope: Scope) -> int:
-        """The length of a body by its headers, or the most it may have if they do not say."""
-        headers = dict(scope["headers"])
-        length = headers.get(b"content-length", b"")
-        if length.isdigit():
-            return int(length[:20])
-        return self._max_size(scope) if b"transfer-encoding" in headers else 0
 
     def _route_path(self, scope: Scope) -> str:
         """The path of the route, not that of the request, which can be anything."""
         return getattr(scope.get("route"), "path", "other")
+
+
+def _declared_size(scope: Scope, most: int) -> int:
+    """The length of a body by its headers, or the most it may have if they do not say."""
+    headers = dict(scope["headers"])
+    length = headers.get(b"content-length", b"")
+    if length.isdigit():
+        return int(length[:20])
+    return most if b"transfer-encoding" in headers else 0
 
 
 class _CountedBody:

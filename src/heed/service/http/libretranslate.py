@@ -7,14 +7,14 @@ from urllib.parse import quote
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, Field, StringConstraints
 
 from heed.service.http.bodies import Upload, read_fields, validate
 from heed.service.http.detect import Detection
 from heed.service.http.files import KEEP_SECONDS, safe_name
 from heed.service.http.limits import Refusal
-from heed.service.http.openapi import FORMS, example, request_body, responses
-from heed.service.http.options import MAX_NBEST, read_glossary, translation_options
+from heed.service.http.openapi import FORMS, operation, responses
+from heed.service.http.options import MAX_NBEST, Names, Terms, read_glossary, translation_options
 from heed.service.http.request import RouteTranslator
 from heed.service.http.segmenter import TRANSLATE, TextTask
 from heed.service.http.service import Service
@@ -22,63 +22,50 @@ from heed.text import documents
 from heed.text.glossary import Glossary
 
 LanguageCode = Annotated[str, StringConstraints(min_length=1, max_length=40)]
+EXAMPLE = {"q": "나는 학생이에요.", "source": "auto", "target": "en"}
 
 
-class TranslateRequest(BaseModel):
+class TranslateRequest(BaseModel, json_schema_extra={"example": EXAMPLE}):
     """A text, or several."""
 
-    model_config = ConfigDict(json_schema_extra=example({"q": "나는 학생이에요.", "source": "auto", "target": "en"}))
     q: str | list[str] = Field(description="a text, or a list of texts")
     source: LanguageCode = Field(description="the code of its language, or auto")
     target: LanguageCode = Field(description="the code of the language it is to be in")
     format: Literal["text", "html"] = Field("text", description="what it is written in")
     alternatives: int = Field(0, ge=0, le=MAX_NBEST - 1, description="how many other translations are wanted")
     api_key: str | None = None
-    glossary: dict[str, str] | str | None = Field(
-        None, description="terms and their translations, or lines of both with a tab"
-    )
-    keep: list[str] | str | None = Field(None, description="names that stay as they are")
+    glossary: Terms | None = Field(None, description="terms and their translations, or lines of both with a tab")
+    keep: Names | None = Field(None, description="names that stay as they are")
 
 
-class DetectRequest(BaseModel):
+class DetectRequest(BaseModel, json_schema_extra={"example": {"q": EXAMPLE["q"]}}):
     """A text whose language is asked for."""
 
-    model_config = ConfigDict(json_schema_extra=example({"q": "나는 학생이에요."}))
     q: str
     api_key: str | None = None
 
 
-class FileRequest(BaseModel):
+class FileRequest(BaseModel, arbitrary_types_allowed=True):
     """A document; only in a form of parts."""
 
-    model_config = ConfigDict(arbitrary_types_allowed=True)
     file: Annotated[Any, Field(description="the file", json_schema_extra={"type": "string", "format": "binary"})]
     source: LanguageCode
     target: LanguageCode
     column: int | None = Field(None, description="of a .tsv, from 1")
     api_key: str | None = None
     glossary: str | None = None
-    keep: list[str] | str | None = None
+    keep: Names | None = None
 
 
 def router(service: Service) -> APIRouter:
     routes, codes = APIRouter(tags=["LibreTranslate's"]), service.catalogue.language_codes
 
-    @routes.post(
-        "/translate",
-        openapi_extra=request_body(TranslateRequest, *FORMS, codes=codes),
-        responses=responses({"translatedText": "I am a student."}),
-    )
+    @routes.post("/translate", **operation(TranslateRequest, {"translatedText": "I am a student."}, codes, FORMS))
     async def translate(request: Request) -> JSONResponse:
         """Translate a text, or several."""
-        fields = await read_fields(request, service.limits.text_bytes)
-        return JSONResponse(await _translate(service, request, fields))
+        return JSONResponse(await _translate(service, request))
 
-    @routes.post(
-        "/detect",
-        openapi_extra=request_body(DetectRequest, *FORMS, codes=codes),
-        responses=responses([{"language": "ko", "confidence": 98.0}]),
-    )
+    @routes.post("/detect", **operation(DetectRequest, [{"language": "ko", "confidence": 98.0}], codes, FORMS))
     async def detect(request: Request) -> JSONResponse:
         """Tell the language of a text, with a confidence from 0 to 100 for each that is served."""
         fields = await read_fields(request, service.limits.text_bytes)
@@ -91,15 +78,10 @@ def router(service: Service) -> APIRouter:
         """The languages that are served, and what each can become."""
         return JSONResponse(service.catalogue.languages)
 
-    @routes.post(
-        "/translate_file",
-        openapi_extra=request_body(FileRequest, "multipart/form-data", codes=codes),
-        responses=responses({"translatedFileUrl": "http://…"}),
-    )
+    @routes.post("/translate_file", **operation(FileRequest, {"translatedFileUrl": "http://…"}, codes, FORMS[2:]))
     async def translate_file(request: Request) -> JSONResponse:
         """Translate a document; the answer says where it can be fetched, for ten minutes."""
-        fields = await read_fields(request, service.limits.bytes)
-        token, name = await _translate_file(service, request, fields)
+        token, name = await _translate_file(service, request)
         asyncio.get_running_loop().call_later(KEEP_SECONDS + 1, service.files.remove_expired)
         return JSONResponse({"translatedFileUrl": f"{_base_url(request)}/download_file/{token}/{quote(name)}"})
 
@@ -109,16 +91,26 @@ def router(service: Service) -> APIRouter:
         file = service.files.get(token)
         if file is None:
             raise Refusal(404, "there is no such file, or no longer: a file can be fetched for ten minutes")
-        headers = {
-            "Content-Disposition": f"attachment; filename*=UTF-8''{quote(file[0], safe='')}",
-            "Content-Security-Policy": "sandbox; default-src 'none'",
-        }
+        disposition = f"attachment; filename*=UTF-8''{quote(file[0], safe='')}"
+        headers = {"Content-Disposition": disposition, "Content-Security-Policy": "sandbox; default-src 'none'"}
         return Response(file[1], media_type="application/octet-stream", headers=headers)
 
     @routes.get("/frontend/settings", responses=responses({"charLimit": 100000, "keyRequired": False}))
     async def settings() -> JSONResponse:
         """Limits and defaults, for pages."""
-        return JSONResponse(_frontend_settings(service))
+        names = {one["code"]: one["name"] for one in service.catalogue.languages}
+        sides = {side: getattr(service.catalogue.models[0], side) for side in ("source", "target")}
+        answer = {
+            "apiKeys": service.keys is not None,
+            "keyRequired": service.keys is not None,
+            "charLimit": service.limits.characters,
+            "filesTranslation": True,
+            "frontendTimeout": 500,
+            "language": {side: {"code": code, "name": names[code]} for side, code in sides.items()},
+            "suggestions": False,
+            "supportedFilesFormat": list(documents.KINDS),
+        }
+        return JSONResponse(answer)
 
     @routes.get("/health", responses=responses({"status": "ok"}))
     async def health() -> JSONResponse:
@@ -130,29 +122,28 @@ def router(service: Service) -> APIRouter:
     return routes
 
 
-async def _translate(service: Service, request: Request, fields: dict[str, Any]) -> dict[str, Any]:
+async def _translate(service: Service, request: Request) -> dict[str, Any]:
+    fields = await read_fields(request, service.limits.text_bytes)
     body = validate(TranslateRequest, fields)
     texts = [body.q] if isinstance(body.q, str) else body.q
     size = service.limits.check(texts)
     service.check_key(request, fields, size)
     service.log_texts(texts)
     terms = await read_glossary(service.glossary_pool, body.glossary, body.keep)
-    glossary, keep = terms if terms.terms else None, terms.keep
-    _check_languages(service, body, glossary)
-    ranks = 1 + (body.alternatives if body.format == "text" else 0)
+    _check_languages(service, body, terms)
+    plain, auto = body.format == "text", body.source == "auto"
+    ranks = 1 + (body.alternatives if plain else 0)
 
     def work(ticket) -> tuple[list[list[str]], list[Detection | None]]:
-        auto = body.source == "auto"
         detections = [service.detect_language(text, body.target)[0] if auto else None for text in texts]
         sources = [one.language if one else body.source for one in detections]
         ranked: list[list[str]] = [[] for _ in texts]  # the translations of each text, the best first
         for source in dict.fromkeys(sources):
             route = service.catalogue.route(source, body.target)
-            options = translation_options(route, nbest=ranks, glossary=glossary)
+            options = translation_options(route, terms, nbest=ranks)
             translator = RouteTranslator(ticket, service.segmenters, route, options)
             own = [i for i, other in enumerate(sources) if other == source]
-            kind = "plain" if body.format == "text" else "pages"
-            task = TextTask(kind, texts=[texts[i] for i in own], language=source, keep=keep)
+            task = TextTask("plain" if plain else "pages", [texts[i] for i in own], source, terms.keep)
             for rank in range(ranks):
                 for i, translation in zip(own, translator.run(task, rank), strict=True):
                     ranked[i].append(translation)
@@ -162,12 +153,12 @@ async def _translate(service: Service, request: Request, fields: dict[str, Any])
     return _answer(body, ranked, detections)
 
 
-def _check_languages(service: Service, body: "TranslateRequest | FileRequest", glossary: Glossary | None) -> None:
+def _check_languages(service: Service, body: TranslateRequest | FileRequest, terms: Glossary) -> None:
     """Refuse languages that are not served before any work, also if there are no texts."""
     if body.source == "auto":
         service.catalogue.sources(body.target)
     else:
-        translation_options(service.catalogue.route(body.source, body.target), glossary=glossary)
+        translation_options(service.catalogue.route(body.source, body.target), terms)
 
 
 def _answer(body: TranslateRequest, ranked: list[list[str]], detections: list[Detection | None]) -> dict[str, Any]:
@@ -182,28 +173,26 @@ def _answer(body: TranslateRequest, ranked: list[list[str]], detections: list[De
     return answer
 
 
-async def _translate_file(service: Service, request: Request, fields: dict[str, Any]) -> tuple[str, str]:
+async def _translate_file(service: Service, request: Request) -> tuple[str, str]:
+    fields = await read_fields(request, service.limits.bytes)
     body = validate(FileRequest, {name: value for name, value in fields.items() if value != ""})
     if not isinstance(body.file, Upload):
         raise Refusal(400, "file is missing: send it as a part of a form (multipart/form-data), with its name")
-    data, name = body.file.data, safe_name(body.file.name)
-    translated_name = safe_name(body.file.name, body.target)
+    data, name, translated_name = body.file.data, safe_name(body.file.name), safe_name(body.file.name, body.target)
     service.check_key(request, fields, len(data))
     terms = await read_glossary(service.glossary_pool, body.glossary, body.keep)
-    glossary, keep = terms if terms.terms else None, terms.keep
-    _check_languages(service, body, glossary)
+    _check_languages(service, body, terms)
 
     def work(ticket) -> str:
         documents.kind_of(name)
-        task = TextTask("document", keep=keep, name=name, column=body.column, data=data)
+        task = TextTask("document", keep=terms.keep, name=name, column=body.column, data=data)
         source = body.source
         if source == "auto":
             first = service.segmenters.run_step(task, {}, ticket)
             texts = [text for kind, text, _ in first.missing if kind == TRANSLATE]
             source = service.detect_language(" ".join(texts[:50]), body.target)[0].language
         route = service.catalogue.route(source, body.target)
-        options = translation_options(route, glossary=glossary)
-        translator = RouteTranslator(ticket, service.segmenters, route, options)
+        translator = RouteTranslator(ticket, service.segmenters, route, translation_options(route, terms))
         translated = translator.run(replace(task, language=source), check=service.limits.check_size)
         return service.files.put(translated_name, translated)
 
@@ -220,19 +209,3 @@ def _base_url(request: Request) -> str:
     host = request.headers.get("host", "")
     valid = host and all(char.isascii() and (char.isalnum() or char in ".-:[]_") for char in host)
     return f"{request.url.scheme}://{host}" if valid else ""
-
-
-def _frontend_settings(service: Service) -> dict[str, Any]:
-    names = {one["code"]: one["name"] for one in service.catalogue.languages}
-    first = service.catalogue.models[0]
-    sides = {"source": first.source, "target": first.target}
-    return {
-        "apiKeys": service.keys is not None,
-        "keyRequired": service.keys is not None,
-        "charLimit": service.limits.characters,
-        "filesTranslation": True,
-        "frontendTimeout": 500,
-        "language": {side: {"code": code, "name": names[code]} for side, code in sides.items()},
-        "suggestions": False,
-        "supportedFilesFormat": list(documents.KINDS),
-    }

@@ -48,9 +48,8 @@ class ServedModel:
     translator: Translator
     worker: BatchWorker | None = None
 
-    def start(self, *, max_wait: int | float, max_tokens: int, max_jobs: int, on_batch: OnBatch | None) -> None:
-        sizes = {"max_wait": max_wait, "max_tokens": max_tokens, "max_jobs": max_jobs}
-        self.worker = BatchWorker(self.name, self.run, **sizes, on_batch=on_batch)
+    def start(self, on_batch: OnBatch, **sizes: int | float) -> None:
+        self.worker = BatchWorker(self.name, self.run, on_batch=on_batch, **sizes)
 
     def run(self, key: tuple, items: list[Any]) -> Sequence[Any]:
         """A batch, in the worker's thread."""
@@ -60,17 +59,12 @@ class ServedModel:
         options = items[0][2]  # the same for all, since they have the same key
         glossary = {"glossary": options.glossary} if options.glossary else {}
         texts, prefixes, _ = map(list, zip(*items, strict=True))
-        prefix = prefixes if any(prefixes) else None
-        translations = self.translator.translate(texts, prefix=prefix, **glossary, **dict(options.decoding))
-        return [
-            TranslatedSentence(
-                one.text,
-                float(one.score),
-                list(zip(one.tokens, map(float, one.token_scores), strict=True)) if options.tokens else [],
-                [(other.text, float(other.score)) for other in one.nbest],
-            )
-            for one in translations
-        ]
+        prefix, translated = prefixes if any(prefixes) else None, []
+        for one in self.translator.translate(texts, prefix=prefix, **glossary, **dict(options.decoding)):
+            tokens = list(zip(one.tokens, map(float, one.token_scores), strict=True)) if options.tokens else []
+            nbest = [(other.text, float(other.score)) for other in one.nbest]
+            translated.append(TranslatedSentence(one.text, float(one.score), tokens, nbest))
+        return translated
 
     def _align(self, items: list[tuple[str, str]]) -> list[list[tuple[int, int]]]:
         return self.translator.align_pairs([source for source, _ in items], [target for _, target in items])

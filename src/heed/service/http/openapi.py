@@ -4,7 +4,9 @@ from typing import Any
 
 from pydantic import BaseModel
 
-FORMS = ("application/json", "application/x-www-form-urlencoded", "multipart/form-data")
+JSON = "application/json"
+FORMS = (JSON, "application/x-www-form-urlencoded", "multipart/form-data")
+SENTENCE = {"text": "나는 학생이에요.", "target": "en"}  # an example of a body
 ERROR = {
     "type": "object",
     "properties": {"error": {"type": "string"}},
@@ -23,32 +25,26 @@ ERROR_STATUSES = {
 }
 
 
-def example(value: dict[str, Any]) -> dict[str, Any]:
-    return {"example": value}
-
-
-def request_body(model: type[BaseModel], *content_types: str, codes: tuple[list[str], list[str]]) -> dict[str, Any]:
-    """A body of one of these content types; `codes` are those of the source and target languages."""
+def operation(
+    model: type[BaseModel], answer: Any, codes: tuple[list[str], list[str]], content_types: tuple[str, ...] = (JSON,)
+) -> dict[str, Any]:
+    """For a route: its body, of one of these content types, and its answers; `codes` are those of source and target languages."""
     schema = _inlined(model.model_json_schema())
     for name, allowed in zip(("source", "target"), (["auto", *codes[0]], codes[1]), strict=True):
         if field := schema["properties"].get(name):
             field["enum"] = [*allowed, *([None] if "anyOf" in field else [])]
-    content = {kind: {"schema": schema} for kind in content_types or ("application/json",)}
-    return {"requestBody": {"required": True, "content": content}}
+    body = {"required": True, "content": {kind: {"schema": schema} for kind in content_types}}
+    return {"openapi_extra": {"requestBody": body}, "responses": responses(answer)}
 
 
-def responses(example: Any, content_type: str = "application/json") -> dict[int | str, dict[str, Any]]:
+def responses(example: Any, content_type: str = JSON) -> dict[int | str, dict[str, Any]]:
     """A success with an example, and all errors."""
-    if content_type == "application/json":
-        schema: dict[str, Any] = {"type": "array" if isinstance(example, list) else "object", "example": example}
-        if isinstance(example, list):
-            schema["items"] = {}
-    else:
-        schema = {"type": "string", "format": "binary"}
-    errors = {
-        status: {"description": why, "content": {"application/json": {"schema": ERROR}}}
-        for status, why in ERROR_STATUSES.items()
-    }
+    schema: dict[str, Any] = {"type": "string", "format": "binary"}
+    if content_type == JSON:
+        kind = {"type": "array", "items": {}} if isinstance(example, list) else {"type": "object"}
+        schema = {**kind, "example": example}
+    error = {JSON: {"schema": ERROR}}
+    errors = {status: {"description": why, "content": error} for status, why in ERROR_STATUSES.items()}
     return {200: {"description": "as it was asked for", "content": {content_type: {"schema": schema}}}, **errors}
 
 

@@ -12,28 +12,27 @@ from heed.text import glossary as glossaries
 
 MAX_NBEST, MAX_BEAM, MAX_TERMS = 10, 16, 5_000
 MAX_SENTENCE = 2_000  # characters of a sentence that is inspected
+Terms, Names = dict[str, str] | str, list[str] | str  # as a request may write them
 SHORT_GLOSSARY = 4_000  # characters: a longer one would block the event loop
 
 
-async def read_glossary(
-    pool: Executor, terms: dict[str, str] | str | None, keep: list[str] | str | None
-) -> glossaries.Glossary:
+async def read_glossary(pool: Executor, terms: Terms | None, keep: Names | None) -> glossaries.Glossary:
     """The terms of a request and the names that stay; long ones are parsed in a thread of `pool`."""
     if sum(map(_count_characters, (terms, keep))) <= SHORT_GLOSSARY:
         return _parse(terms, keep)
     return await asyncio.get_running_loop().run_in_executor(pool, _parse, terms, keep)
 
 
-def _count_characters(given: dict[str, str] | list[str] | str | None) -> int:
+def _count_characters(given: Terms | Names | None) -> int:
     if isinstance(given, str):
         return len(given)
     return sum(map(len, [*given, *given.values()] if isinstance(given, dict) else given or ()))
 
 
-def _parse(terms: dict[str, str] | str | None, keep: list[str] | str | None) -> glossaries.Glossary:
+def _parse(terms: Terms | None, keep: Names | None) -> glossaries.Glossary:
     """Terms are counted first, since parsing takes far longer."""
-    names = [name.strip() for name in (keep.splitlines() if isinstance(keep, str) else keep or [])]
-    names = [name for name in names if name]
+    lines = keep.splitlines() if isinstance(keep, str) else keep or []
+    names = [name for line in lines if (name := line.strip())]
     size = _count_terms(terms) if isinstance(terms, str) else len(terms or {})
     counts = {"the glossary has": size, "keep has": len(names), "the glossary and keep have": size + len(names)}
     for subject, number in counts.items():
@@ -61,9 +60,10 @@ def _count_terms(text: str) -> int:
 
 
 def translation_options(
-    route: Sequence[ServedModel], *, nbest: int = 1, glossary: Any = None, tokens: bool = False, **decoding: Any
+    route: Sequence[ServedModel], terms: glossaries.Glossary, *, nbest: int = 1, tokens: bool = False, **decoding: Any
 ) -> TranslationOptions:
     """Options for the last model of a route; decoding settings that are None are the model's defaults."""
+    glossary = terms if terms.terms else None  # names that stay are protected in the text instead
     if glossary and len(route) > 1:
         through = route[0].target
         raise Refusal(400, f"a glossary needs a model for the pair itself, and this one goes through {through}")

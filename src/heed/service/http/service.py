@@ -12,6 +12,7 @@ from typing import Any
 
 from starlette.requests import Request
 
+from heed.service.http.bodies import Body, read_fields, validate
 from heed.service.http.detect import Detection, detect
 from heed.service.http.files import FileStore
 from heed.service.http.limits import ApiKeys, Gate, Limits, Refusal
@@ -53,8 +54,7 @@ class Service:
         self.glossary_pool = ThreadPoolExecutor(1, thread_name_prefix="heed-terms")  # parses long glossaries one by one
         batches = {"max_tokens": self.settings.batch_tokens, "max_jobs": self.settings.batch_sentences}
         for model in models:
-            on_batch = self.metrics.batch_observer(model.name)
-            model.start(max_wait=self.settings.max_wait, **batches, on_batch=on_batch)
+            model.start(self.metrics.batch_observer(model.name), max_wait=self.settings.max_wait, **batches)
         self.metrics.gauge("heed_inside", "Requests in work.", lambda: {(): len(self.gate.active)})
         self.metrics.gauge(
             "heed_waiting_tokens", "Source subwords that wait.",
@@ -88,6 +88,13 @@ class Service:
         if not key and header.lower().startswith("bearer "):
             key = header[7:].strip()
         self.keys.find(key if isinstance(key, str) else None).charge(characters, time.monotonic())
+
+    async def read_sentence(self, request: Request, model: type[Body]) -> Body:
+        """The body of a request about one sentence, `text`; its key is checked."""
+        body = validate(model, await read_fields(request, self.limits.text_bytes, forms=False))
+        self.check_key(request, {"api_key": body.api_key}, len(body.text))
+        self.log_texts([body.text])
+        return body
 
     async def run(self, request: Request, characters: int, work: Callable[[Ticket], Any], long: bool = False) -> Any:
         """The result of `work`, run in a thread; it is cancelled if the client leaves or the time is up.

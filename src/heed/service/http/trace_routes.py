@@ -5,42 +5,38 @@ from typing import Any, Literal
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from heed.products.translator import forward_trace
-from heed.service.http.bodies import read_fields, validate
 from heed.service.http.models import ServedModel
-from heed.service.http.openapi import example, request_body, responses
+from heed.service.http.openapi import SENTENCE, operation
 from heed.service.http.options import MAX_BEAM, MAX_SENTENCE
 from heed.service.http.service import Service
 
 AskModel = Callable[[Service, Request, Any, Callable[[ServedModel], Any]], Awaitable[Any]]
 
 
-class Query(BaseModel):
+class Query(BaseModel, extra="forbid"):
     """One query of one head; all are counted from 0."""
 
-    model_config = ConfigDict(extra="forbid")
     part: Literal["encoder", "decoder", "cross"] = "cross"
     layer: int = Field(0, ge=0)
     head: int = Field(0, ge=0)
     row: int = Field(0, ge=0)
 
 
-class Choice(BaseModel):
+class Choice(BaseModel, extra="forbid"):
     """One step of writing, and how chance would draw there."""
 
-    model_config = ConfigDict(extra="forbid")
     step: int = Field(0, ge=0)
     temperature: float = Field(1.0, ge=1e-6, le=100)
     top_k: int = Field(0, ge=0, le=1_000_000)
     top_p: float = Field(1.0, gt=0, le=1)
 
 
-class TraceRequest(BaseModel):
+class TraceRequest(BaseModel, extra="forbid", json_schema_extra={"example": SENTENCE}):
     """A sentence and its translation."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra=example({"text": "나는 학생이에요.", "target": "en"}))
     text: str = Field(min_length=1, max_length=MAX_SENTENCE)
     source: str = Field("auto", max_length=40)
     target: str | None = Field(None, max_length=40)
@@ -52,14 +48,12 @@ class TraceRequest(BaseModel):
 
 
 def add_routes(router: APIRouter, service: Service, ask_model: AskModel) -> None:
-    @router.post(
-        "/look/numbers",
-        openapi_extra=request_body(TraceRequest, codes=service.catalogue.language_codes),
-        responses=responses({"encoder": {}, "decoder": {}, "dim": 128}),
-    )
+    codes = service.catalogue.language_codes
+
+    @router.post("/look/numbers", **operation(TraceRequest, {"encoder": {}, "decoder": {}, "dim": 128}, codes))
     async def numbers(request: Request) -> JSONResponse:
         """Embeddings, positions and layers; with `query`, one query of one head; with `choice`, the likely tokens of a step."""
-        body = validate(TraceRequest, await read_fields(request, service.limits.text_bytes, forms=False))
+        body = await service.read_sentence(request, TraceRequest)
         query = forward_trace.Query(**body.query.model_dump()) if body.query else None
         choice = forward_trace.Choice(**body.choice.model_dump()) if body.choice else None
 

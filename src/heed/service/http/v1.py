@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, Field, StringConstraints
 
 from heed.lab.attention import to_json
 from heed.products.translator.word_links import WordLinks, word_spans
@@ -17,7 +17,7 @@ from heed.service.http.alternatives import alternatives
 from heed.service.http.bodies import read_fields, validate
 from heed.service.http.limits import Refusal
 from heed.service.http.models import ServedModel, TranslatedSentence
-from heed.service.http.openapi import example, request_body, responses
+from heed.service.http.openapi import SENTENCE, operation, responses
 from heed.service.http.options import MAX_BEAM, MAX_NBEST, MAX_SENTENCE, read_glossary, translation_options
 from heed.service.http.queue import wait_for_results
 from heed.service.http.request import RouteTranslator
@@ -28,12 +28,12 @@ from heed.version import __version__
 
 LanguageCode = Annotated[str, StringConstraints(min_length=1, max_length=40)]
 Beam = Annotated[int, Field(ge=1, le=MAX_BEAM)]
+TRANSLATED = {**SENTENCE, "translation": "I am a student.", "word": 2}
 
 
-class TranslateRequest(BaseModel):
+class TranslateRequest(BaseModel, extra="forbid", json_schema_extra={"example": SENTENCE}):
     """A text, or several, and how they are to be translated."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra=example({"text": "나는 학생이에요.", "target": "en"}))
     text: str | list[str] = Field(description="a text, or a list of texts")
     source: LanguageCode = Field("auto", description="the code of its language, or auto")
     target: LanguageCode | None = Field(None, description="may be left out where there is one only")
@@ -48,13 +48,9 @@ class TranslateRequest(BaseModel):
     api_key: str | None = None
 
 
-class AlternativesRequest(BaseModel):
+class AlternativesRequest(BaseModel, extra="forbid", json_schema_extra={"example": TRANSLATED}):
     """A sentence, its translation, and the place of a word in that."""
 
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra=example({"text": "나는 학생이에요.", "target": "en", "translation": "I am a student.", "word": 2}),
-    )  # fmt: skip
     text: str = Field(min_length=1, max_length=MAX_SENTENCE)
     source: LanguageCode = "auto"
     target: LanguageCode | None = None
@@ -66,10 +62,9 @@ class AlternativesRequest(BaseModel):
     api_key: str | None = None
 
 
-class LookRequest(BaseModel):
+class LookRequest(BaseModel, extra="forbid", json_schema_extra={"example": SENTENCE}):
     """A sentence that is looked into."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra=example({"text": "나는 학생이에요.", "target": "en"}))
     text: str = Field(min_length=1, max_length=MAX_SENTENCE)
     source: LanguageCode = "auto"
     target: LanguageCode | None = None
@@ -81,11 +76,7 @@ class LookRequest(BaseModel):
 def router(service: Service) -> APIRouter:
     routes, codes = APIRouter(prefix="/v1", tags=["ours"]), service.catalogue.language_codes
 
-    @routes.post(
-        "/translate",
-        openapi_extra=request_body(TranslateRequest, codes=codes),
-        responses=responses({"translations": [], "seconds": 0.04}),
-    )
+    @routes.post("/translate", **operation(TranslateRequest, {"translations": [], "seconds": 0.04}, codes))
     async def translate(request: Request) -> JSONResponse:
         """Translate, with scores, tokens, alignments and other translations, sentence by sentence."""
         start = time.monotonic()
@@ -94,30 +85,23 @@ def router(service: Service) -> APIRouter:
         return JSONResponse({"translations": translations, "seconds": round(time.monotonic() - start, 4)})
 
     @routes.post(
-        "/alternatives",
-        openapi_extra=request_body(AlternativesRequest, codes=codes),
-        responses=responses({"prefix": "I am", "word": "a", "alternatives": []}),
+        "/alternatives", **operation(AlternativesRequest, {"prefix": "I am", "word": "a", "alternatives": []}, codes)
     )
     async def other_words(request: Request) -> JSONResponse:
         """Other words at one place of a translation, each with the sentence as it goes on from there."""
-        body = validate(AlternativesRequest, await read_fields(request, service.limits.text_bytes, forms=False))
-        _check_key(service, request, body)
+        body = await service.read_sentence(request, AlternativesRequest)
         terms = await read_glossary(service.glossary_pool, body.glossary, body.keep)
 
         def find(model: ServedModel) -> dict[str, Any]:
             model.check_inspectable(body.text, body.translation)
             return alternatives(model.translator, body.text, body.translation, body.word, body.count, terms)
 
-        return JSONResponse(await _ask_model(service, request, body, find, checked=True))
+        return JSONResponse(await _ask_model(service, request, body, find))
 
-    @routes.post(
-        "/look",
-        openapi_extra=request_body(LookRequest, codes=codes),
-        responses=responses({"format": 1, "source": ["▁나는"], "cross": []}),
-    )
+    @routes.post("/look", **operation(LookRequest, {"format": 1, "source": ["▁나는"], "cross": []}, codes))
     async def look(request: Request) -> Response:
         """Attentions by layer and head, likely next tokens, and the search step by step."""
-        body = validate(LookRequest, await read_fields(request, service.limits.text_bytes, forms=False))
+        body = await service.read_sentence(request, LookRequest)
         decoding = {} if body.beam is None else {"beam": body.beam}
 
         def inspect(model: ServedModel) -> str:
@@ -190,7 +174,6 @@ async def _translate(service: Service, request: Request, fields: dict[str, Any])
     service.check_key(request, fields, size)
     service.log_texts(texts)
     terms = await read_glossary(service.glossary_pool, body.glossary, body.keep)
-    glossary, keep = terms if terms.terms else None, terms.keep
     decoding = {"nbest": body.nbest, "beam": body.beam, "length_penalty": body.length_penalty}
     prefix = " ".join(body.prefix.split())
 
@@ -199,10 +182,10 @@ async def _translate(service: Service, request: Request, fields: dict[str, Any])
         answers: list[dict[str, Any]] = [{} for _ in texts]
         for source, target in dict.fromkeys(one[:2] for one in languages):
             route = service.catalogue.route(source, target)
-            options = translation_options(route, glossary=glossary, tokens=body.tokens, **decoding)
+            options = translation_options(route, terms, tokens=body.tokens, **decoding)
             translator = RouteTranslator(ticket, service.segmenters, route, options, prefix)
             own = [i for i, one in enumerate(languages) if one[:2] == (source, target)]
-            task = TextTask("passages", [texts[i] for i in own], source, keep, has_prefix=bool(prefix))
+            task = TextTask("passages", [texts[i] for i in own], source, terms.keep, has_prefix=bool(prefix))
             outputs = translator.run(task)
             links = _align(translator, [passages for _, passages in outputs]) if body.alignment else [[]] * len(own)
             for i, output, own_links in zip(own, outputs, links, strict=True):
@@ -257,17 +240,8 @@ def _describe_sentence(
     }
 
 
-def _check_key(service: Service, request: Request, body: Any) -> None:
-    service.check_key(request, {"api_key": body.api_key}, len(body.text))
-    service.log_texts([body.text])
-
-
-async def _ask_model(
-    service: Service, request: Request, body: Any, call: Callable[[ServedModel], Any], checked: bool = False
-) -> Any:
-    """The result of a call with the one model that translates a sentence; `checked`: its key already is."""
-    if not checked:
-        _check_key(service, request, body)
+async def _ask_model(service: Service, request: Request, body: Any, call: Callable[[ServedModel], Any]) -> Any:
+    """The result of a call with the one model that translates a sentence."""
     source, target, _ = _languages(service, body.text, body.source, body.target)
     route = service.catalogue.route(source, target)
     if len(route) != 1:

@@ -2,8 +2,8 @@
 
 from typing import Protocol
 
-from heed.data.batching import by_length
 from heed.decoding.config import DecodingConfig
+from heed.products.product import in_batches
 from heed.products.translator.model_bundle import Hypotheses, ModelBundle, Sentences
 
 ENGINES = "auto", "torch", "ctranslate2"
@@ -33,11 +33,9 @@ class TorchEngine:
         return True
 
     def search(self, sources: Sentences, config: DecodingConfig, prefixes: Sentences, batch_tokens: int) -> Hypotheses:
-        found: Hypotheses = [[] for _ in sources]
-        for rows in by_length([len(source) + 1 for source in sources], max(1, batch_tokens)):
+        def search(rows: list[int]) -> Hypotheses:
             batch = [sources[row] for row in rows]
             keys = [(row, sources[row]) for row in rows]  # a sample depends on these, not on its batch
-            results = self.bundle.search(batch, config, prefixes=[prefixes[row] for row in rows], keys=keys)
-            for row, hypotheses in zip(rows, results, strict=True):
-                found[row] = hypotheses
-        return found
+            return self.bundle.search(batch, config, prefixes=[prefixes[row] for row in rows], keys=keys)
+
+        return in_batches(search, range(len(sources)), [len(source) + 1 for source in sources], batch_tokens)
