@@ -3,6 +3,8 @@
 Its Marian and Pegasus are copies of this code there, and share most of the names.
 """
 
+from typing import Any
+
 from heed.convert import labels
 from heed.convert.architecture import Architecture
 from heed.convert.config_table import ConfigTable
@@ -10,21 +12,11 @@ from heed.convert.weight_table import WeightTable, one_row
 from heed.models.bart import Bart, BartConfig
 
 # fmt: off
+ATTENTIONS = (("attention", "self_attn"), ("cross", "encoder_attn"))  # ours and theirs
 LAYER = (
-    # ours                 theirs
-    ("attention.body.q",   "self_attn.q_proj"),
-    ("attention.body.k",   "self_attn.k_proj"),
-    ("attention.body.v",   "self_attn.v_proj"),
-    ("attention.body.out", "self_attn.out_proj"),
-    ("attention.norm",     "self_attn_layer_norm"),
-    ("cross.body.q",       "encoder_attn.q_proj"),
-    ("cross.body.k",       "encoder_attn.k_proj"),
-    ("cross.body.v",       "encoder_attn.v_proj"),
-    ("cross.body.out",     "encoder_attn.out_proj"),
-    ("cross.norm",         "encoder_attn_layer_norm"),
-    ("mlp.body.up",        "fc1"),
-    ("mlp.body.down",      "fc2"),
-    ("mlp.norm",           "final_layer_norm"),
+    *((f"{ours}.body.{x}", f"{theirs}.{x}_proj") for ours, theirs in ATTENTIONS for x in ("q", "k", "v", "out")),
+    *((f"{ours}.norm", f"{theirs}_layer_norm") for ours, theirs in ATTENTIONS),
+    ("mlp.body.up", "fc1"), ("mlp.body.down", "fc2"), ("mlp.norm", "final_layer_norm"),
 )
 LAYERS = tuple(
     (f"{side}.layers.{{}}.{ours}", f"model.{side}.layers.{{}}.{theirs}")
@@ -51,28 +43,27 @@ SETTINGS = (
     ("init_std",          "init_std",                                           0.02),
 )
 ENCODER_DECODER = {"is_encoder_decoder": True, "is_decoder": False}
-LEGACY = {
-    "normalize_before": False,
-    "normalize_embedding": True,
-    "add_final_layer_norm": False,
-    "do_blenderbot_90_layernorm": False,
-    "static_position_embeddings": False,
-    "extra_pos_embeddings": 2,
-}
 CONSTANTS = {"model_type": "bart", "tie_word_embeddings": True, **ENCODER_DECODER}
 ROWS = (("vocab_size", "vocab_size", 50265), *SETTINGS)
-# fmt: on
-CONFIG_TABLE = ConfigTable(BartConfig, *ROWS, constants=CONSTANTS, legacy=LEGACY)
-CLASSIFIER_CONFIG_TABLE = ConfigTable(
-    BartConfig,
-    *ROWS,
+HEAD_ROWS = (
     ("classifier_dropout", "classifier_dropout", 0.0),
     ("first", "decoder_start_token_id", 2),
     ("last", "eos_token_id", 2),
-    constants=CONSTANTS,
-    legacy=LEGACY,
-    rules=(labels.RULE,),
-    name="Bart classifier",
+)
+# fmt: on
+
+
+def legacy_settings(pre_norm: bool, embedding_norm: bool, sinusoids: bool) -> dict[str, bool]:
+    """What config.json said of an architecture when one class of transformers had several."""
+    norms = {"normalize_before": pre_norm, "normalize_embedding": embedding_norm, "add_final_layer_norm": pre_norm}
+    return {**norms, "static_position_embeddings": sinusoids}
+
+
+LEGACY = legacy_settings(False, True, False) | {"do_blenderbot_90_layernorm": False, "extra_pos_embeddings": 2}
+BART = {"constants": CONSTANTS, "legacy": LEGACY}
+CONFIG_TABLE = ConfigTable(BartConfig, *ROWS, **BART)
+CLASSIFIER_CONFIG_TABLE = ConfigTable(
+    BartConfig, *ROWS, *HEAD_ROWS, rules=(labels.RULE,), name="Bart classifier", **BART
 )
 BODY = (
     TIED_TOKENS,
@@ -80,44 +71,34 @@ BODY = (
     ("positions.places", "model.decoder.embed_positions"),
     ("source_norm", "model.encoder.layernorm_embedding"),
     ("norm", "model.decoder.layernorm_embedding"),
-    *LAYERS,
 )
 IGNORED = ("*encoder.version", "*decoder.version")
 
 
-def weight_table(config: BartConfig) -> WeightTable:
+def generation_weight_table(*rows: tuple, **options: Any) -> WeightTable:
+    """These rows, the layers, and the bias of the output, which is zero if it is absent."""
     bias = ("bias", "final_logits_bias", one_row)
-    return WeightTable(*BODY, bias, prefix="model.", ignore=IGNORED, absent={"bias": "tokens.weight"})
+    return WeightTable(*rows, *LAYERS, bias, prefix="model.", absent={"bias": "tokens.weight"}, **options)
+
+
+def weight_table(config: BartConfig) -> WeightTable:
+    return generation_weight_table(*BODY, ignore=IGNORED)
 
 
 def classifier_weight_table(config: BartConfig) -> WeightTable:
     head = (("head.dense", "classification_head.dense"), ("head.out", "classification_head.out_proj"))
-    return WeightTable(*BODY, *head, prefix="model.", ignore=IGNORED)
+    return WeightTable(*BODY, *LAYERS, *head, prefix="model.", ignore=IGNORED)
 
 
 ARCHITECTURES = (
     Architecture(
-        "BartForConditionalGeneration",
-        Bart,
-        CONFIG_TABLE,
-        weight_table,
-        vocabulary="bart",
-        task="translation",
-        aliases=("BartModel", "bart"),
-        fits=lambda config: not config.labels,
+        "BartForConditionalGeneration", Bart, CONFIG_TABLE, weight_table, vocabulary="bart", task="translation",
+        aliases=("BartModel", "bart"), fits=lambda config: not config.labels,
     ),
     Architecture(
-        "BartForSequenceClassification",
-        Bart,
-        CLASSIFIER_CONFIG_TABLE,
-        classifier_weight_table,
-        vocabulary="bart",
-        task="classification",
-        auto_class="AutoModelForSequenceClassification",
-        pipeline_tag="text-classification",
-        generates=False,
-        fits=lambda config: config.labels > 0,
-        processors=labels.text_and_labels,
+        "BartForSequenceClassification", Bart, CLASSIFIER_CONFIG_TABLE, classifier_weight_table, vocabulary="bart",
+        task="classification", auto_class="AutoModelForSequenceClassification", pipeline_tag="text-classification",
+        generates=False, fits=lambda config: config.labels > 0, processors=labels.text_and_labels,
         settings=labels.settings_of,
     ),
-)
+)  # fmt: skip

@@ -44,15 +44,15 @@ class ConfigTable:
         for name, value in self.required.items():
             if settings.get(name, value) != value:
                 raise ValueError(f"{name} is {settings[name]!r}; heed's {self.name} is made for {value!r} alone")
-        values, origin = {}, {}
-        for ours, theirs, default, words in self.rows:
-            value = self._translated(theirs[0], read_setting(settings, theirs, default), words)
-            if values.setdefault(ours, value) != value:
-                raise ValueError(
-                    f"{theirs[0]} is {value!r} and {origin[ours]} is {values[ours]!r}; "
-                    f"heed's {self.name} has one {ours} for both"
-                )
-            origin.setdefault(ours, theirs[0])
+        values, origin, model = {}, {}, f"heed's {self.name}"
+        for ours, names, default, words in self.rows:
+            value = read_setting(settings, names, default)
+            if words is not None and value not in words:
+                raise ValueError(f"{names[0]} is {value!r}; {model} knows {', '.join(map(repr, words))}")
+            value = value if words is None else words[value]
+            known, first = values.setdefault(ours, value), origin.setdefault(ours, names[0])
+            if known != value:
+                raise ValueError(f"{names[0]} is {value!r} and {first} is {known!r}; {model} has one {ours} for both")
         for rule in self.rules:
             values |= rule.ours(settings)
         return self.config(**values)
@@ -67,30 +67,20 @@ class ConfigTable:
             settings |= rule.theirs(config)
         return settings
 
-    def _translated(self, name: str, value: Any, words: Mapping[str, str] | None) -> Any:
-        if words is None:
-            return value
-        if value not in words:
-            raise ValueError(f"{name} is {value!r}; heed's {self.name} knows {', '.join(map(repr, words))}")
-        return words[value]
-
 
 def read_setting(settings: Settings, names: tuple[str, ...], default: Any) -> Any:
     """The value under these names, which must agree and have the type of the default; without any, the default."""
-    present = [name for name in names if name in settings]
-    for name in present:
-        if settings[name] != settings[present[0]]:
-            raise ValueError(
-                f"{name} is {settings[name]!r}, but {present[0]} is {settings[present[0]]!r}: "
-                "they are two names of one setting"
-            )
+    present = {name: settings[name] for name in names if name in settings}
     if not present:
         return default
-    value = settings[present[0]]
+    first, value = next(iter(present.items()))
+    for name, other in present.items():
+        if other != value:
+            raise ValueError(f"{name} is {other!r}, but {first} is {value!r}: they are two names of one setting")
     if type(default) is float and type(value) is int:
         return float(value)
     if type(value) is not type(default):
-        raise ValueError(f"{present[0]} is {value!r}; it should be {WORDS[type(default)]}")
+        raise ValueError(f"{first} is {value!r}; it should be {WORDS[type(default)]}")
     return value
 
 

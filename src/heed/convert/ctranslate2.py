@@ -20,9 +20,7 @@ from heed.nn.capabilities import declares
 from heed.nn.transformer import Layer, PreNorm, Stack
 from heed.vocabularies.vocabulary import Vocabulary
 
-QUANTIZATIONS = (
-    "int8", "int8_float32", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16", "float32",
-)  # fmt: skip
+QUANTIZATIONS = ("int8", "int8_float32", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16", "float32")
 ACTIVATIONS = {F.relu: "RELU", F.gelu: "GELU", F.silu: "SWISH"}
 BANNED = -1e4  # the output bias of a token that must not be generated; float16 can still hold it
 
@@ -31,7 +29,8 @@ def write(package: Package, folder: Path, quantization: str | None = None) -> No
     """A folder that ctranslate2.Translator opens, with tokenizer files and a README."""
     if quantization not in (None, *QUANTIZATIONS):
         raise ValueError(f"quantization is {quantization!r}; CTranslate2 has {', '.join(QUANTIZATIONS)}")
-    _refuse_unsupported(package.model)
+    if refusal := _refusal(package.model):
+        raise ValueError(refusal)
     _specs()  # fails before there is a folder
     with atomic_folder(folder) as part:
         write_model(package, part, quantization)
@@ -53,21 +52,18 @@ def write_model(package: Package, folder: Path, quantization: str | None = None)
 
 def able(model: nn.Module) -> bool:
     """Whether CTranslate2 can compute what a model does."""
-    try:
-        _refuse_unsupported(model)
-    except ValueError:
-        return False
-    return True
+    return _refusal(model) is None
 
 
-def _refuse_unsupported(model: nn.Module) -> None:
+def _refusal(model: nn.Module) -> str | None:
     """CTranslate2 computes Transformers whose encoders attend to the whole source, and that write text."""
     encoder = getattr(model.config, "encoder", "attention")
     if not declares(model, "ctranslate2") or encoder != "attention":
         how = "" if encoder == "attention" else f" with encoder = {encoder!r}"
-        raise ValueError(f"CTranslate2 cannot compute what a {type(model).__name__}{how} does: it stays with heed")
+        return f"CTranslate2 cannot compute what a {type(model).__name__}{how} does: it stays with heed"
     if getattr(model.config, "labels", 0):
-        raise ValueError("a classifier writes no text, which is all that CTranslate2 is for: it stays with heed")
+        return "a classifier writes no text, which is all that CTranslate2 is for: it stays with heed"
+    return None
 
 
 def is_one(folder: Path) -> bool:
@@ -101,14 +97,13 @@ def _spec(package: Package, specs: Any) -> Any:
         activation=specs.common_spec.Activation[ACTIVATIONS[layer.mlp.body.activation]],
         layernorm_embedding=model.norm is not None,
     )
-    tokens, positions, norm = model.source_tokens or model.tokens, model.source_positions, model.source_norm
-    _fill_embeddings(
-        spec.encoder, spec.encoder.embeddings[0], model, tokens, positions or model.positions, norm or model.norm
-    )
-    _fill_stack(spec.encoder, model.encoder)
-    _fill_embeddings(spec.decoder, spec.decoder.embeddings, model, model.tokens, model.positions, model.norm)
-    _fill_stack(spec.decoder, model.decoder)
-    _fill_output(spec.decoder.projection, model, target.marks.never if type(model) is Marian else ())
+    encoder, decoder, tokens = spec.encoder, spec.decoder, model.source_tokens or model.tokens
+    positions, norm = model.source_positions or model.positions, model.source_norm or model.norm
+    _fill_embeddings(encoder, encoder.embeddings[0], model, tokens, positions, norm)
+    _fill_stack(encoder, model.encoder)
+    _fill_embeddings(decoder, decoder.embeddings, model, model.tokens, model.positions, model.norm)
+    _fill_stack(decoder, model.decoder)
+    _fill_output(decoder.projection, model, target.marks.never if type(model) is Marian else ())
     spec.register_source_vocabulary(names(source, tokens.num_embeddings))
     spec.register_target_vocabulary(names(target, model.tokens.num_embeddings))
     _fill_config(spec.config, target, layer.mlp.norm.eps)

@@ -39,6 +39,7 @@ NO_EFFECT = {
     "max_matching_ngram_size", "speculation_type", "use_mtp", "generation_kwargs", "transformers_version",
     "_from_model_config", "_commit_hash",
 }  # fmt: skip
+SAMPLING = ("temperature", "top_k", "top_p")
 IDS = ("pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id")
 STOPPING = {"first": True, "heuristic": False, "exact": "never"}
 
@@ -48,12 +49,13 @@ def to_ours(given: Mapping[str, Any], marks: SpecialTokens) -> tuple[dict[str, A
     given = {name: value for name, value in given.items() if value is not None}
     theirs = {**THEIR_DEFAULTS, **given}
     _refuse_unsupported(given, theirs["do_sample"])
+    min_length = theirs["min_length"] - 1 if theirs["min_new_tokens"] is None else theirs["min_new_tokens"]
     ours = {
         "beam": theirs["num_beams"],
         "length_penalty": float(theirs["length_penalty"]),
         "penalty": "length",
         "stopping": _stopping(theirs["early_stopping"]),
-        "min_length": max(0, _min_length(theirs) - len(marks.before)),
+        "min_length": max(0, min_length - len(marks.before)),
         "no_repeat": theirs["no_repeat_ngram_size"],
         "renormalize": theirs["renormalize_logits"],
         "force_end": _forced("forced_eos_token_id", theirs, marks.last),
@@ -68,7 +70,7 @@ def to_ours(given: Mapping[str, Any], marks: SpecialTokens) -> tuple[dict[str, A
     if (max_length := _max_length(theirs)) is not None:
         ours["max_length"] = max_length
     if theirs["do_sample"]:
-        ours |= {"sample": True, **{name: theirs[name] for name in ("temperature", "top_k", "top_p")}}
+        ours |= {"sample": True, **{name: theirs[name] for name in SAMPLING}}
     return ours, _ignored(given, marks)
 
 
@@ -88,11 +90,7 @@ def to_theirs(decoding: Mapping[str, Any], marks: SpecialTokens, max_length: int
         "forced_eos_token_id": marks.last if ours["force_end"] else None,
     }
     if ours["sample"]:
-        theirs |= {
-            "num_beams": 1,
-            "do_sample": True,
-            **{name: ours[name] for name in ("temperature", "top_k", "top_p")},
-        }
+        theirs |= {"num_beams": 1, "do_sample": True, **{name: ours[name] for name in SAMPLING}}
     if ours["nbest"] > 1:
         theirs["num_return_sequences"] = ours["nbest"]
     return {name: value for name, value in theirs.items() if value is not None} | ids(marks)
@@ -101,22 +99,15 @@ def to_theirs(decoding: Mapping[str, Any], marks: SpecialTokens, max_length: int
 def ids(marks: SpecialTokens) -> dict[str, Any]:
     """The special tokens as config.json and generation_config.json name them."""
     begins = marks.before[0] if marks.before else None if marks.first in (marks.pad, marks.last) else marks.first
-    return {
-        "pad_token_id": marks.pad,
-        "bos_token_id": begins,
-        "eos_token_id": marks.last,
-        "decoder_start_token_id": marks.first,
-    }
+    return dict(zip(IDS, (marks.pad, begins, marks.last, marks.first), strict=True))
 
 
 def check_ids(settings: Mapping[str, Any], marks: SpecialTokens) -> None:
     """Refuse special tokens that have other ids in the vocabulary."""
-    for name, expected in (("pad", marks.pad), ("eos", marks.last), ("decoder_start", marks.first)):
-        value = settings.get(f"{name}_token_id")
-        if value not in (None, expected, [expected]):
-            raise ValueError(
-                f"{name}_token_id is {value}, but in this vocabulary it is {expected}: they do not go together"
-            )
+    for name, expected in ids(marks).items():
+        value = settings.get(name)
+        if name != "bos_token_id" and value not in (None, expected, [expected]):
+            raise ValueError(f"{name} is {value}, but in this vocabulary it is {expected}: they do not go together")
 
 
 def _refuse_unsupported(given: Mapping[str, Any], sample: bool) -> None:
@@ -136,11 +127,6 @@ def _stopping(value: Any) -> str:
         if value is theirs or value == theirs:
             return ours
     raise ValueError(f"early_stopping is {value!r}; it is true, false or 'never'")
-
-
-def _min_length(theirs: Mapping[str, Any]) -> int:
-    new = theirs["min_new_tokens"]
-    return theirs["min_length"] - 1 if new is None else new
 
 
 def _max_length(theirs: Mapping[str, Any]) -> int | None:
@@ -163,10 +149,8 @@ def _ignored(given: Mapping[str, Any], marks: SpecialTokens) -> list[str]:
     rest = {name: value for name, value in given.items() if name not in known}
     ignored = {name for name, value in rest.items() if (name, value) != ("num_return_sequences", 1)}
     banned, ours = {tuple(words) for words in given.get("bad_words_ids", ())}, {(i,) for i in marks.never}
-    if more := banned - ours - {(marks.unknown,)}:
-        raise ValueError(
-            f"bad_words_ids bans {sorted(map(list, more))}; heed's search can ban {list(marks.never)} here"
-        )
+    if new := banned - ours - {(marks.unknown,)}:
+        raise ValueError(f"bad_words_ids bans {sorted(map(list, new))}; heed's search can ban {list(marks.never)} here")
     if banned and banned != ours:
         ignored.add("bad_words_ids")
     return sorted(ignored)

@@ -15,14 +15,7 @@ from heed.models.package import Package
 from heed.vocabularies import folder as vocabulary_folder
 from heed.vocabularies.vocabulary import Pair
 
-SYSTEMS: dict[str, tuple[Architecture, ...]] = {
-    "marian": marian.ARCHITECTURES,
-    "bart": bart.ARCHITECTURES,
-    "pegasus": pegasus.ARCHITECTURES,
-    "transformer": transformer.ARCHITECTURES,
-    "gpt2": gpt2.ARCHITECTURES,
-}
-ARCHITECTURES = [architecture for each in SYSTEMS.values() for architecture in each]
+ARCHITECTURES = [each for system in (marian, bart, pegasus, transformer, gpt2) for each in system.ARCHITECTURES]
 READABLE = {name: each for each in ARCHITECTURES if each.readable for name in (each.name, *each.aliases)}
 CONFIG, GENERATION, TOKENIZER = "config.json", "generation_config.json", "tokenizer_config.json"
 

@@ -48,7 +48,5 @@ def _default_names(count: int) -> list[str]:
 
 
 def _settings(given: list[str]) -> dict[str, Any]:
-    return {
-        "id2label": {str(i): name for i, name in enumerate(given)},
-        "label2id": {name: i for i, name in enumerate(given)},
-    }
+    numbered = list(enumerate(given))
+    return {"id2label": {str(i): name for i, name in numbered}, "label2id": {name: i for i, name in numbered}}

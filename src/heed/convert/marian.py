@@ -3,9 +3,9 @@
 from typing import Any
 
 from heed.convert.architecture import Architecture
-from heed.convert.bart import ENCODER_DECODER, LAYERS, SETTINGS, TIED_TOKENS
+from heed.convert.bart import ENCODER_DECODER, SETTINGS, TIED_TOKENS, generation_weight_table, legacy_settings
 from heed.convert.config_table import ConfigTable, Rule, Settings, read_setting
-from heed.convert.weight_table import WeightTable, one_row
+from heed.convert.weight_table import WeightTable
 from heed.models.marian import Marian, MarianConfig
 from heed.nn.positions import sinusoids_in_halves
 
@@ -47,12 +47,7 @@ CONFIG_TABLE = ConfigTable(
     MarianConfig,
     *SETTINGS,
     constants={"model_type": "marian", **ENCODER_DECODER},
-    legacy={
-        "normalize_before": False,
-        "normalize_embedding": False,
-        "add_final_layer_norm": False,
-        "static_position_embeddings": True,
-    },
+    legacy=legacy_settings(False, False, True),
     rules=(Rule(_vocabulary_sizes, _their_vocabulary_sizes),),
 )
 
@@ -66,25 +61,13 @@ TOKENS = {
 
 def weight_table(config: MarianConfig) -> WeightTable:
     sinusoids = sinusoids_in_halves(config.max_length, config.dim)
-    return WeightTable(
-        *TOKENS[config.tied],
-        ("bias", "final_logits_bias", one_row),
-        *LAYERS,
-        prefix="model.",
-        legacy={f"model.{side}.embed_positions.weight": sinusoids for side in ("encoder", "decoder")},
-        absent={"bias": "tokens.weight"},
-    )
+    legacy = {f"model.{side}.embed_positions.weight": sinusoids for side in ("encoder", "decoder")}
+    return generation_weight_table(*TOKENS[config.tied], legacy=legacy)
 
 
 ARCHITECTURES = (
     Architecture(
-        "MarianMTModel",
-        Marian,
-        CONFIG_TABLE,
-        weight_table,
-        vocabulary="marian",
-        task="translation",
-        aliases=("MarianModel", "marian"),
-        pipeline_tag="translation",
+        "MarianMTModel", Marian, CONFIG_TABLE, weight_table, vocabulary="marian", task="translation",
+        aliases=("MarianModel", "marian"), pipeline_tag="translation",
     ),
-)
+)  # fmt: skip

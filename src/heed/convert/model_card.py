@@ -182,10 +182,8 @@ def _options(package: Package) -> str:
     decoding, target = _decoding(package), package.vocabularies[1]
     options = {"beam_size": decoding["beam"], "length_penalty": decoding["length_penalty"]}
     names = {
-        "no_repeat_ngram_size": "no_repeat",
-        "min_decoding_length": "min_length",
-        "max_decoding_length": "max_length",
-    }
+        "no_repeat_ngram_size": "no_repeat", "min_decoding_length": "min_length", "max_decoding_length": "max_length",
+    }  # fmt: skip
     options |= {theirs: decoding[ours] for theirs, ours in names.items() if decoding[ours]}
     if target.marks.before and decoding["force_begin"]:
         options["target_prefix"] = [target.pieces(target.marks.before)]

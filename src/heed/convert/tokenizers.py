@@ -38,20 +38,19 @@ def _sentencepiece(pair: Pair, folder: Path, max_length: int) -> None:
         if side == "source" or separate:
             _write_json(folder / (marian.TARGET_VOCAB if side == "target" else marian.VOCAB), table)
     settings = {**marian.NAMES, "bos_token": "<s>", "separate_vocabs": separate, "split_special_tokens": True}
-    _write_settings(folder, None, {"tokenizer_class": "MarianTokenizer", "model_max_length": max_length, **settings})
+    _write_settings(folder, None, "MarianTokenizer", model_max_length=max_length, **settings)
 
 
 def _marian(pair: Pair, folder: Path, max_length: int) -> None:
     marian.write(folder, pair)
-    settings = {"separate_vocabs": pair[0].table.content != pair[1].table.content, "model_max_length": max_length}
-    _write_settings(folder, pair[0].config, {"tokenizer_class": "MarianTokenizer", **settings})
+    separate = pair[0].table.content != pair[1].table.content
+    _write_settings(folder, pair[0].config, "MarianTokenizer", separate_vocabs=separate, model_max_length=max_length)
 
 
 def _byte_bpe(pair: Pair, folder: Path, max_length: int) -> None:
     shared = _shared(*pair)
     byte_bpe.write(folder, pair)
-    settings = {"tokenizer_class": shared.tokenizer_class, "model_max_length": max_length}
-    _write_settings(folder, shared.files.get(CONFIG), settings)
+    _write_settings(folder, shared.files.get(CONFIG), shared.tokenizer_class, model_max_length=max_length)
 
 
 def _pegasus(pair: Pair, folder: Path, max_length: int) -> None:
@@ -60,8 +59,7 @@ def _pegasus(pair: Pair, folder: Path, max_length: int) -> None:
     pegasus.write(folder, pair)
     if TOKENIZER not in shared.files:
         (folder / TOKENIZER).write_text(shared.tokenizer.to_str(pretty=True), "utf-8")
-    settings = {"tokenizer_class": "PegasusTokenizer", "model_max_length": max_length}
-    _write_settings(folder, shared.files.get(CONFIG), settings)
+    _write_settings(folder, shared.files.get(CONFIG), "PegasusTokenizer", model_max_length=max_length)
 
 
 WRITERS = {
@@ -81,8 +79,8 @@ def _shared(source: Vocabulary, target: Vocabulary) -> Any:
     return source
 
 
-def _write_settings(folder: Path, config: File | None, settings: dict[str, Any]) -> None:
-    _write_json(folder / CONFIG, {**files.parse_json(config), **settings})
+def _write_settings(folder: Path, config: File | None, name: str, **settings: Any) -> None:
+    _write_json(folder / CONFIG, {**files.parse_json(config), "tokenizer_class": name, **settings})
 
 
 def _write_json(path: Path, table: dict[str, Any]) -> None:
@@ -97,11 +95,9 @@ def _with_cleaning(model: bytes) -> bytes:
         return model
     sentencepiece.set_min_log_level(2)  # it reports the size of its tables
     processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+    prefix = processor.normalize("a") != "a"
     rules = sentencepiece.SentencePieceNormalizer(
-        norm_map=_rules(),
-        add_dummy_prefix=processor.normalize("a") != "a",
-        escape_whitespaces=True,
-        remove_extra_whitespaces=True,
+        norm_map=_rules(), add_dummy_prefix=prefix, escape_whitespaces=True, remove_extra_whitespaces=True
     )
     processor.LoadFromSerializedProto(model + rules.serialized_model_proto())  # concatenated messages are merged
     return processor.serialized_model_proto()

@@ -4,6 +4,8 @@ The two differ only in the order of the sinusoids: ours alternate sine and cosin
 hidden dimensions are permuted: in every weight that writes to the residual stream, and in every one that reads from it.
 """
 
+from dataclasses import fields
+
 import torch
 from torch import Tensor
 
@@ -15,6 +17,14 @@ from heed.models.transformer import Transformer, TransformerConfig
 
 READS = ("q.weight", "k.weight", "v.weight", "up.weight", "tokens.weight", "output.weight")
 WRITES = ("out.weight", "out.bias", "down.weight", "down.bias", "norm.weight", "norm.bias")
+NEEDED = (
+    # setting, the value that a Marian has, and the refusal of any other
+    ("encoder", "attention", "encoder is {!r}; {} attends to the whole source: the model stays with heed"),
+    ("norm", "post", "norm is {!r}; {} has its norms after each sublayer: train with norm = 'post', or go to "
+     "CTranslate2, which takes both"),
+    ("positions", "sinusoidal", "positions are {!r}; {} has sinusoids: train with positions = 'sinusoidal'"),
+    ("norm_eps", 1e-5, "norm_eps is {}; {} has 1e-05, and no setting for another"),
+)  # fmt: skip
 
 
 def as_marian(config: TransformerConfig, weights: Weights) -> tuple[MarianConfig, Weights]:
@@ -28,36 +38,11 @@ def as_marian(config: TransformerConfig, weights: Weights) -> tuple[MarianConfig
 
 def marian_config(c: TransformerConfig) -> MarianConfig:
     """The config of the Marian that computes the same. What a Marian does not have is refused by name."""
-    if c.encoder != "attention":
-        raise ValueError(
-            f"encoder is {c.encoder!r}; a Hugging Face Marian attends to the whole source: the model stays with heed"
-        )
-    if c.norm != "post":
-        raise ValueError(
-            f"norm is {c.norm!r}; a Hugging Face Marian has its norms after each sublayer: train with norm = 'post', or go to CTranslate2, which takes both"
-        )
-    if c.positions != "sinusoidal":
-        raise ValueError(
-            f"positions are {c.positions!r}; a Hugging Face Marian has sinusoids: train with positions = 'sinusoidal'"
-        )
-    if c.norm_eps != 1e-5:
-        raise ValueError(f"norm_eps is {c.norm_eps}; a Hugging Face Marian has 1e-05, and no setting for another")
-    return MarianConfig(
-        vocab_size=c.vocab_size,
-        source_vocab_size=c.source_vocab_size,
-        dim=c.dim,
-        heads=c.heads,
-        hidden=c.hidden,
-        encoder_layers=c.encoder_layers,
-        decoder_layers=c.decoder_layers,
-        max_length=c.max_length,
-        activation="relu",
-        scaled=True,
-        tied=c.tied,
-        dropout=c.dropout,
-        attention_dropout=c.attention_dropout,
-        hidden_dropout=c.hidden_dropout,
-    )
+    for name, value, refusal in NEEDED:
+        if getattr(c, name) != value:
+            raise ValueError(refusal.format(getattr(c, name), "a Hugging Face Marian"))
+    same = {field.name: getattr(c, field.name) for field in fields(MarianConfig) if hasattr(c, field.name)}
+    return MarianConfig(**same, activation="relu", scaled=True)
 
 
 def _permuted(name: str, weight: Tensor, order: Tensor) -> Tensor:
@@ -69,15 +54,8 @@ def _permuted(name: str, weight: Tensor, order: Tensor) -> Tensor:
 
 ARCHITECTURES = (
     Architecture(
-        "MarianMTModel",
-        Transformer,
-        marian.CONFIG_TABLE,
-        marian.weight_table,
-        vocabulary="marian",
-        task="translation",
-        pipeline_tag="translation",
-        readable=False,
+        "MarianMTModel", Transformer, marian.CONFIG_TABLE, marian.weight_table, vocabulary="marian", task="translation",
+        pipeline_tag="translation", readable=False, rearrange=as_marian,
         settings=lambda package: {"forced_eos_token_id": None},  # the default is 0, which is our padding
-        rearrange=as_marian,
     ),
-)
+)  # fmt: skip

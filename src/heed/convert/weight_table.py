@@ -105,7 +105,7 @@ class WeightTable:
 
     def to_ours(self, weights: Mapping[str, Tensor], names: Collection[str]) -> Weights:
         """Their weights under our names: all of `names`, which are those of our model, and no other."""
-        result, origin, unknown = {}, {}, []
+        result, origin, extra = {}, {}, []
         for given, tensor in weights.items():
             name = self._with_prefix(given)
             if any(fnmatch(name, pattern) for pattern in self.ignore):
@@ -116,7 +116,7 @@ class WeightTable:
             row, numbers, ending = _find(name, self.by_theirs) or (None, [], "")
             places = [_in_model(part + ending, numbers, names) for part in row.ours] if row else []
             if not places or not all(places):
-                unknown.append(given)
+                extra.append(given)
                 continue
             for part, ours in zip(row.split(given, tensor), places, strict=True):
                 for place in ours:
@@ -125,10 +125,8 @@ class WeightTable:
                             f"{given} and {origin[place]} differ; in this model they are one matrix in two places"
                         )
                     result[place], origin[place] = part.contiguous(), given
-        if unknown:
-            raise ValueError(
-                f"the weights hold {some(unknown)}, which this model does not have: is it of another model?"
-            )
+        if extra:
+            raise ValueError(f"the weights hold {some(extra)}, which this model does not have: is it of another model?")
         return self._complete(result, names)
 
     def to_theirs(self, weights: Mapping[str, Tensor]) -> Weights:
@@ -195,13 +193,11 @@ def _in_model(template: str, numbers: list[str], names: Collection[str]) -> list
     return [name] if name in names else []
 
 
-def _check_computed(name: str, tensor: Tensor, expected: Tensor) -> None:
+def _check_computed(name: str, given: Tensor, ours: Tensor) -> None:
     """What we compute ourselves need not be read, but only if it is the same."""
-    if tensor.shape != expected.shape:
-        raise ValueError(
-            f"{name} has shape {tuple(tensor.shape)}, but by the settings it should be {tuple(expected.shape)}"
-        )
-    if not torch.allclose(tensor.to(expected.dtype), expected, rtol=0, atol=TOLERANCE):
+    if given.shape != ours.shape:
+        raise ValueError(f"{name} has shape {tuple(given.shape)}, but by the settings it should be {tuple(ours.shape)}")
+    if not torch.allclose(given.to(ours.dtype), ours, rtol=0, atol=TOLERANCE):
         raise ValueError(
             f"{name} does not hold the sinusoids of this model, which heed computes: it cannot be taken over"
         )
