@@ -1,6 +1,7 @@
 """heed average"""
 
 import argparse
+from dataclasses import asdict
 from pathlib import Path
 
 EXAMPLES = """\
@@ -90,8 +91,6 @@ def _check_alike(name: str, one, other_name: str, other) -> None:
 
 
 def _shape(model) -> tuple:
-    from dataclasses import asdict
-
     from heed.config import dropout_fields
 
     for_training = {*dropout_fields(model.config), "init_std"}  # these do not matter to a trained model

@@ -13,7 +13,7 @@ examples:
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    from heed.cli.common import add_device
+    from heed.cli.common import add_batches, add_device
 
     parser.add_argument("folder", help="a run, a model folder, or a name on the hub")
     parser.add_argument("text", nargs="*", help="texts; without any, lines of standard input")
@@ -21,10 +21,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", metavar="FILE", help="write labels to a file, one a line")
     parser.add_argument("--scores", action="store_true", help="write the probability and a tab before each label")
     parser.add_argument("--reference", metavar="FILE", help="the right labels: prints the accuracy")
-    parser.add_argument(
-        "--too-long", choices=["refuse", "cut"], default="refuse", help="what to do with texts too long for the model"
-    )
-    parser.add_argument("--batch-tokens", type=int, default=4096, help="subwords in a batch")
+    add_batches(parser, ["refuse", "cut"], "texts")
     add_device(parser)
 
 

@@ -2,6 +2,7 @@
 
 import argparse
 import io
+import math
 import sys
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
@@ -17,6 +18,12 @@ def _threads(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= 1024:
         raise argparse.ArgumentTypeError(f"it is {text}; it must be a whole number, at least 1 and at most 1,024")
     return int(text)
+
+
+def add_batches(parser: argparse.ArgumentParser, too_long: list[str], what: str) -> None:
+    line = f"what to do with {what} too long for the model"
+    parser.add_argument("--too-long", choices=too_long, default=too_long[0], help=line)
+    parser.add_argument("--batch-tokens", type=int, default=4096, help="subwords in a batch")
 
 
 def add_engine(parser: argparse.ArgumentParser, default: str = "auto") -> None:
@@ -60,12 +67,18 @@ def model_shape(config) -> str:
     return f"{config.encoder_layers}+{config.decoder_layers} layers · {kind}"
 
 
-def score_line(score, token_scores: bool) -> str:
+def write_scores(args: argparse.Namespace, scores: list, what: str) -> None:
+    """A line for each score, and the perplexity of all on standard error; `what` is scored."""
+    write_lines((_score_line(score, args.token_scores) for score in scores), args.out)
+    tokens, total = sum(len(score.tokens) for score in scores), sum(score.logp for score in scores)
+    counts = f"{len(scores):,} {what}, {tokens:,} tokens"
+    errors().print(f"[dim]{counts}, perplexity {math.exp(-total / max(tokens, 1)):.3f}[/]", highlight=False)
+
+
+def _score_line(score, token_scores: bool) -> str:
     """A log probability, and if asked for those of the tokens."""
-    cells = [f"{score.logp:.4f}"]
-    if token_scores:
-        cells.append(" ".join(f"{t}:{s:.4f}" for t, s in zip(score.tokens, score.token_scores, strict=True)))
-    return "\t".join(cells)
+    tokens = (f"{token}:{logp:.4f}" for token, logp in zip(score.tokens, score.token_scores, strict=True))
+    return f"{score.logp:.4f}" + ("\t" + " ".join(tokens) if token_scores else "")
 
 
 def read_lines(path: str | None) -> list[str]:
@@ -83,11 +96,10 @@ def stream_lines(path: str | None) -> Iterator[str]:
 
 def _lines(path: str | None) -> Iterator[str]:
     if path is None or path == "-":
-        yield from (_decode(raw, number) for number, raw in enumerate(sys.stdin.buffer, 1))
-        return
+        return (_decode(raw, number) for number, raw in enumerate(sys.stdin.buffer, 1))
     from heed.data.readers import lines
 
-    yield from lines(Path(path))
+    return lines(Path(path))
 
 
 def _decode(raw: bytes, number: int) -> str:

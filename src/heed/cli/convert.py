@@ -73,9 +73,8 @@ def _huggingface(package, args: argparse.Namespace) -> str:
     from heed.convert import huggingface, model_card
 
     made = huggingface.write(package, args.out)
-    return (
-        f'a {made.name} of transformers ({model_card.title(package)}): {made.auto_class}.from_pretrained("{args.out}")'
-    )
+    use = f'{made.auto_class}.from_pretrained("{args.out}")'
+    return f"a {made.name} of transformers ({model_card.title(package)}): {use}"
 
 
 def _ctranslate2(package, args: argparse.Namespace) -> str:

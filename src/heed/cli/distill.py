@@ -1,6 +1,8 @@
 """heed distill"""
 
 import argparse
+import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -63,8 +65,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _refuse_torchrun(args: argparse.Namespace) -> None:
-    import os
-
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise ValueError(
             "a teacher translates in one process: start heed distill without torchrun; when it has come to the training, "
@@ -92,8 +92,6 @@ def _plan(args: argparse.Namespace):
 @contextmanager
 def _progress(console) -> Iterator[Callable[[str, int, int], None]]:
     """How far the teacher is: a bar on a terminal, elsewhere a line every ten seconds."""
-    import time
-
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(bar_width=None), TimeRemainingColumn(compact=True))

@@ -3,6 +3,8 @@
 import argparse
 import os
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 LINE_OPTIONS = "text", "input", "nbest", "sample", "prefix", "scores", "token_scores", "align"  # not for documents
@@ -22,9 +24,9 @@ def run(args: argparse.Namespace, chosen: dict, glossary) -> int:
     # what is wrong with the document is reported before a model is loaded
     texts_of(data, str(source), column=args.column, kind=args.format)
     translator = open_product(args, "translate")
-    with _ProgressBar() as bar:
+    with _progress() as progress:
         result, missing = translate_document(
-            translator, data, str(source), kind=args.format, column=args.column, glossary=glossary, progress=bar,
+            translator, data, str(source), kind=args.format, column=args.column, glossary=glossary, progress=progress,
             too_long=args.too_long, batch_tokens=args.batch_tokens, **chosen,
         )  # fmt: skip
     write_bytes(out, result)
@@ -73,33 +75,24 @@ def _check_format(args: argparse.Namespace, out: Path) -> None:
 def report_missing(missing) -> None:
     """Print the glossary's terms that are missing in translations on standard error, one on a line."""
     for term in dict.fromkeys(missing):
-        count = missing.count(term)
-        times = f", {count} times" if count > 1 else ""
-        print(
-            f"heed: {term.target!r} (for {term.source!r}) is missing{times}: there was no room for it", file=sys.stderr
-        )
+        times = f", {count} times" if (count := missing.count(term)) > 1 else ""
+        sentence = f"{term.target!r} (for {term.source!r}) is missing{times}: there was no room for it"
+        print(f"heed: {sentence}", file=sys.stderr)
 
 
-class _ProgressBar:
-    """On standard error, if that is a terminal."""
+@contextmanager
+def _progress() -> Iterator[Callable[[int, int], None]]:
+    """A bar on standard error, if that is a terminal."""
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    def __init__(self):
-        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    from heed.cli.common import errors
 
-        from heed.cli.common import errors
+    console = errors()
+    columns = [BarColumn(), TextColumn("{task.completed:,} of {task.total:,} sentences"), TimeRemainingColumn()]
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
 
-        console = errors()
-        columns = [BarColumn(), TextColumn("{task.completed:,} of {task.total:,} sentences"), TimeRemainingColumn()]
-        self.bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
-        self.task = None
+        def tell(done: int, total: int) -> None:
+            task = bar.task_ids[0] if bar.task_ids else bar.add_task("", total=total)
+            bar.update(task, completed=done, total=total)
 
-    def __enter__(self) -> "_ProgressBar":
-        self.bar.start()
-        return self
-
-    def __exit__(self, *_) -> None:
-        self.bar.stop()
-
-    def __call__(self, done: int, total: int) -> None:
-        self.task = self.bar.add_task("", total=total) if self.task is None else self.task
-        self.bar.update(self.task, completed=done, total=total)
+        yield tell

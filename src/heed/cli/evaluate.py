@@ -1,6 +1,7 @@
 """heed evaluate"""
 
 import argparse
+from dataclasses import asdict
 from pathlib import Path
 
 EXAMPLES = """\
@@ -21,28 +22,25 @@ differences marked. --against gives the p-value of a paired bootstrap test for e
 def add(parser: argparse.ArgumentParser) -> None:
     from heed.cli.common import add_device, add_engine
 
-    parser.add_argument(
-        "system", help="a run or model folder (several with commas: an ensemble), or a file of translations"
-    )
-    parser.add_argument("--source", metavar="FILE", help="what to translate; needed for a folder")
-    parser.add_argument("--reference", nargs="+", metavar="FILE", help="one or more reference translations")
-    parser.add_argument("--text", metavar="FILE", help="for a language model: a text to measure the perplexity on")
-    parser.add_argument("--rows", type=int, default=1, help="parts of --text that are read in parallel; 1 is exact")
-    parser.add_argument("--against", metavar="SYSTEM", help="another folder or file to compare with")
-    parser.add_argument("--sentences", type=Path, metavar="FILE", help="write a table of sentences (.tsv or .html)")
-    parser.add_argument("--out", metavar="FILE", help="write the translations to a file")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the scores as JSON")
-    parser.add_argument("--gold", metavar="FILE", help="gold word alignments (0-0 1-2), for the alignment error rate")
-    parser.add_argument(
-        "--rouge", action="store_true", help="also ROUGE-1, ROUGE-2 and ROUGE-L, against the first reference"
-    )
-    parser.add_argument("--lowercase", action="store_true", help="score in lower case")
-    parser.add_argument(
+    option = parser.add_argument
+    option("system", help="a run or model folder (several with commas: an ensemble), or a file of translations")
+    option("--source", metavar="FILE", help="what to translate; needed for a folder")
+    option("--reference", nargs="+", metavar="FILE", help="one or more reference translations")
+    option("--text", metavar="FILE", help="for a language model: a text to measure the perplexity on")
+    option("--rows", type=int, default=1, help="parts of --text that are read in parallel; 1 is exact")
+    option("--against", metavar="SYSTEM", help="another folder or file to compare with")
+    option("--sentences", type=Path, metavar="FILE", help="write a table of sentences (.tsv or .html)")
+    option("--out", metavar="FILE", help="write the translations to a file")
+    option("--json", type=Path, metavar="FILE", help="write the scores as JSON")
+    option("--gold", metavar="FILE", help="gold word alignments (0-0 1-2), for the alignment error rate")
+    option("--rouge", action="store_true", help="also ROUGE-1, ROUGE-2 and ROUGE-L, against the first reference")
+    option("--lowercase", action="store_true", help="score in lower case")
+    option(
         "--tokenize", default="13a", help="sacreBLEU's tokenizer: 13a, zh, ja-mecab, ko-mecab, intl, char, flores200"
     )
-    parser.add_argument("--samples", type=int, default=1000, help="how many samples the bootstrap draws")
-    parser.add_argument("--beam", type=int, help="how many hypotheses are kept at each step; 1 is greedy")
-    parser.add_argument("--length-penalty", type=float, help="alpha, the exponent of the penalty: larger means longer")
+    option("--samples", type=int, default=1000, help="how many samples the bootstrap draws")
+    option("--beam", type=int, help="how many hypotheses are kept at each step; 1 is greedy")
+    option("--length-penalty", type=float, help="alpha, the exponent of the penalty: larger means longer")
     add_device(parser)
     add_engine(parser, "torch")  # so that scores are those of the model itself
 
@@ -115,9 +113,8 @@ def _decoding(args: argparse.Namespace) -> dict:
 
 def _show(console, scores) -> None:
     for metric in (scores.bleu, scores.chrf, scores.ter):
-        console.print(
-            f"{metric.name:<6}[bold]{metric.value:>7.2f}[/]  {metric.signature}", highlight=False, soft_wrap=True
-        )
+        line = f"{metric.name:<6}[bold]{metric.value:>7.2f}[/]  {metric.signature}"
+        console.print(line, highlight=False, soft_wrap=True)
     console.print(f"[dim]{scores.lines:,} sentences; for TER less is better[/]", highlight=False)
 
 
@@ -126,10 +123,9 @@ def _show_rouge(console, summaries: list[str], references: list[str]):
 
     scores = rouge.score(summaries, references)
     for name, part in (("ROUGE-1", scores.one), ("ROUGE-2", scores.two), ("ROUGE-L", scores.longest)):
-        console.print(
-            f"{name} [bold]{100 * part.f1:>6.2f}[/]  precision {100 * part.precision:.2f}, recall {100 * part.recall:.2f}  "
-            f"{scores.signature}", highlight=False, soft_wrap=True,
-        )  # fmt: skip
+        parts = f"precision {100 * part.precision:.2f}, recall {100 * part.recall:.2f}"
+        line = f"{name} [bold]{100 * part.f1:>6.2f}[/]  {parts}  {scores.signature}"
+        console.print(line, highlight=False, soft_wrap=True)
     return scores
 
 
@@ -140,13 +136,8 @@ def _show_comparison(console, args: argparse.Namespace, comparison) -> None:
     for name in ("metric", args.system, args.against, "difference", "p"):
         table.add_column(name, justify="left" if name == "metric" else "right", overflow="fold")
     for one in (comparison.bleu, comparison.chrf, comparison.ter):
-        table.add_row(
-            one.name,
-            f"{one.first:.2f} ± {one.first_width:.2f}",
-            f"{one.second:.2f} ± {one.second_width:.2f}",
-            f"{one.second - one.first:+.2f}",
-            f"{one.p_value:.4f}",
-        )
+        first, second = f"{one.first:.2f} ± {one.first_width:.2f}", f"{one.second:.2f} ± {one.second_width:.2f}"
+        table.add_row(one.name, first, second, f"{one.second - one.first:+.2f}", f"{one.p_value:.4f}")
     console.print(table)
     for one in (comparison.bleu, comparison.chrf, comparison.ter):
         console.print(f"[dim]{one.name:<6}{one.signature}[/]", highlight=False, soft_wrap=True)
@@ -175,15 +166,13 @@ def _show_alignment(console, translator, sources: list[str], references: list[st
 
 
 def _write_json(path: Path, args: argparse.Namespace, scores, comparison, rouge, translator) -> None:
-    import dataclasses
-
     from heed.files import write_json
 
-    facts = {"system": args.system, "scores": dataclasses.asdict(scores)}
+    facts = {"system": args.system, "scores": asdict(scores)}
     if translator is not None:
         facts["engine"] = translator.engine(**_decoding(args))
     if rouge is not None:
-        facts["rouge"] = dataclasses.asdict(rouge)
+        facts["rouge"] = asdict(rouge)
     if comparison is not None:
-        facts |= {"against": args.against, "comparison": dataclasses.asdict(comparison)}
+        facts |= {"against": args.against, "comparison": asdict(comparison)}
     write_json(path, facts)

@@ -85,12 +85,9 @@ def _texts(generator, prompt: str, args: argparse.Namespace, options: dict):
     found = generator.generate(prompt, count=args.count, **options)
     for continuation in found:
         score = f"{continuation.score:.4f}\t" if args.scores else ""
-        text = f"{score}{_joined(prompt, continuation.text)}".rstrip("\n")
+        text = prompt + continuation.text if prompt else continuation.text.lstrip(" ")
+        text = f"{score}{text}".rstrip("\n")
         yield text if args.one_line or len(found) == 1 else f"{text}\n"
-
-
-def _joined(prompt: str, text: str) -> str:
-    return prompt + text if prompt else text.lstrip(" ")
 
 
 def _stream(generator, prompt: str, options: dict) -> int:

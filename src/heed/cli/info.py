@@ -1,6 +1,8 @@
 """heed info"""
 
 import argparse
+import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +20,6 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    import json
-
     facts = _facts(args.folder)
     if args.json:
         print(json.dumps(facts, indent=2, ensure_ascii=False))
@@ -30,9 +30,8 @@ def run(args: argparse.Namespace) -> int:
 
     console = Console()
     for section, values in facts.items():
-        table = Table(
-            title=section, title_justify="left", title_style="bold", show_header=False, box=None, padding=(0, 2)
-        )
+        title = {"title": section, "title_justify": "left", "title_style": "bold"}
+        table = Table(**title, show_header=False, box=None, padding=(0, 2))
         for name, value in values.items():
             table.add_row(f"[dim]{name}[/]", escape(_shown(value)))
         console.print(table)
@@ -53,8 +52,6 @@ def _facts(name: str) -> dict[str, dict]:
 
 def _package(name: str, package) -> dict[str, dict]:
     """What is known about a model, of heed or from elsewhere."""
-    from dataclasses import asdict
-
     from heed.loading import find_model
     from heed.models import name_of
     from heed.vocabularies.folder import kind_of
@@ -78,11 +75,7 @@ def _package(name: str, package) -> dict[str, dict]:
         facts["text"]["labels"] = package.processors["labels"].names
     else:
         facts["search"] = said.get("decoding", {})
-    if "origin" in said:
-        facts["origin"] = said["origin"]
-    if "trained" in said:
-        facts["trained"] = said["trained"]
-    return facts
+    return facts | {name: said[name] for name in ("origin", "trained") if name in said}
 
 
 def _run(folder: Path) -> dict:

@@ -1,8 +1,10 @@
 """heed lab"""
 
 import argparse
+import importlib
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,17 +30,63 @@ LABS = {
 }
 
 
+def _number(default: int, line: str, shown: str = "") -> dict[str, Any]:
+    return {"type": int, "default": default, "help": f"{line} ({shown or default})"}
+
+
+COMMON = {
+    "--out": {"type": Path, "required": True, "metavar": "DIR", "help": "a folder for the picture and the numbers"},
+    "--threads": {"type": int, "help": "how many threads to use on the CPU"},
+}
+SEED = _number(0, "of the random numbers")
+SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
+    "gradients": {
+        "--seed": SEED,
+        "--dim": _number(32, "the size of hidden states"),
+        "--length": _number(41, "the length of a text: distances are up to one less"),
+        "--draws": _number(6, "over how many random initializations to average"),
+    },
+    "positions": {
+        "--dim": _number(64, "the dimension of positions, an even number"),
+        "--length": _number(64, "how many positions"),
+        "--model": {"metavar": "FOLDER", "help": "a run or a model with learned positions"},
+    },
+    "scaling": {"--seed": SEED, "--keys": _number(64, "how many keys share the attention of a query")},
+    "complexity": {
+        "--seed": SEED,
+        "--dim": _number(128, "the dimension d, while the length n varies"),
+        "--length": _number(128, "the length n, while the dimension d varies"),
+        "--tokens": _number(0, "tokens in a batch, which n does not exceed", "512 on a CPU, 4096 on a GPU"),
+        "--device": {"default": "auto", "help": "auto (the CPU, and a GPU if there is one), cpu, cuda, cuda:1"},
+    },
+    "norms": {
+        "--seed": SEED,
+        "--dim": _number(64, "the dimension of the layers"),
+        "--layers": _number(24, "how deep the stacks are"),
+        "--length": _number(16, "the length of a text"),
+        "--draws": _number(3, "over how many random initializations to average"),
+    },
+    "bottleneck": {
+        "system": {"nargs": "+", "help": "a run, a model folder or a file of translations; NAME=FOLDER calls it NAME"},
+        "--source": {"required": True, "metavar": "FILE", "help": "what to translate"},
+        "--reference": {"required": True, "metavar": "FILE", "help": "the reference translations"},
+        "--groups": _number(6, "into how many groups of lengths to sort the sentences"),
+        "--device": {"default": "auto", "help": "auto (a GPU if there is one), cpu, cuda, cuda:1"},
+    },
+    "all": {
+        "--seed": SEED,
+        "--model": {"metavar": "FOLDER", "help": "for positions: a run or a model with learned positions"},
+        "--device": {"default": "auto", "help": "for complexity: auto, cpu, cuda, cuda:1"},
+    },
+}
+
+
 def add(parser: argparse.ArgumentParser) -> None:
     labs = parser.add_subparsers(dest="lab", metavar="NAME", title="measurements", required=True)
     for name, line in {**LABS, "all": "all of these but bottleneck, one after another"}.items():
         lab = labs.add_parser(name, help=line, description=line[0].upper() + line[1:] + ".")
-        lab.add_argument(
-            "--out", type=Path, required=True, metavar="DIR", help="a folder for the picture and the numbers"
-        )
-        lab.add_argument("--threads", type=int, help="how many threads to use on the CPU")
-        if name not in ("positions", "bottleneck"):
-            lab.add_argument("--seed", type=int, default=0, help="of the random numbers (0)")
-        SETTINGS[name](lab)
+        for option, settings in {**COMMON, **SETTINGS[name]}.items():
+            lab.add_argument(option, **settings)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -57,8 +105,6 @@ def run(args: argparse.Namespace) -> int:
 
 def _show(name: str, result: Any, out: Path) -> None:
     """Print tables and a sentence; write a picture and the numbers into the folder."""
-    import importlib
-
     from rich.console import Console
 
     from heed.cli.common import errors
@@ -75,7 +121,6 @@ def _show(name: str, result: Any, out: Path) -> None:
 
 def save(name: str, result: Any, out: Path) -> tuple[Path, Path]:
     """Write the picture and the numbers of a result, each atomically; their paths."""
-    import importlib
     import json
 
     from heed.files import atomic_file, write_text
@@ -104,76 +149,21 @@ def _table(table):
     return shown
 
 
-def _gradients_settings(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--dim", type=int, default=32, help="the size of hidden states (32)")
-    parser.add_argument(
-        "--length", type=int, default=41, help="the length of a text: distances are up to one less (41)"
-    )
-    parser.add_argument("--draws", type=int, default=6, help="over how many random initializations to average (6)")
+def _measure(name: str, args: argparse.Namespace):
+    return importlib.import_module(f"heed.lab.{name}").measure(**_settings(name, args))
 
 
-def _positions_settings(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--dim", type=int, default=64, help="the dimension of positions, an even number (64)")
-    parser.add_argument("--length", type=int, default=64, help="how many positions (64)")
-    parser.add_argument("--model", metavar="FOLDER", help="a run or a model with learned positions")
-
-
-def _scaling_settings(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--keys", type=int, default=64, help="how many keys share the attention of a query (64)")
-
-
-def _complexity_settings(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--dim", type=int, default=128, help="the dimension d, while the length n varies (128)")
-    parser.add_argument("--length", type=int, default=128, help="the length n, while the dimension d varies (128)")
-    parser.add_argument(
-        "--tokens",
-        type=int,
-        default=0,
-        help="tokens in a batch, which n does not exceed (512 on a CPU, 4096 on a GPU)",
-    )
-    parser.add_argument("--device", default="auto", help="auto (the CPU, and a GPU if there is one), cpu, cuda, cuda:1")
-
-
-def _norms_settings(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--dim", type=int, default=64, help="the dimension of the layers (64)")
-    parser.add_argument("--layers", type=int, default=24, help="how deep the stacks are (24)")
-    parser.add_argument("--length", type=int, default=16, help="the length of a text (16)")
-    parser.add_argument("--draws", type=int, default=3, help="over how many random initializations to average (3)")
-
-
-def _bottleneck_settings(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "system", nargs="+", help="a run, a model folder or a file of translations; NAME=FOLDER calls it NAME"
-    )
-    parser.add_argument("--source", required=True, metavar="FILE", help="what to translate")
-    parser.add_argument("--reference", required=True, metavar="FILE", help="the reference translations")
-    parser.add_argument(
-        "--groups", type=int, default=6, help="into how many groups of lengths to sort the sentences (6)"
-    )
-    parser.add_argument("--device", default="auto", help="auto (a GPU if there is one), cpu, cuda, cuda:1")
-
-
-def _all_settings(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--model", metavar="FOLDER", help="for positions: a run or a model with learned positions")
-    parser.add_argument("--device", default="auto", help="for complexity: auto, cpu, cuda, cuda:1")
-
-
-def _settings(args: argparse.Namespace, *names: str) -> dict[str, Any]:
-    """The settings that this command line has; `all` leaves most to the labs."""
+def _settings(name: str, args: argparse.Namespace) -> dict[str, Any]:
+    """The settings of a lab that this command line has; `all` leaves most to the labs."""
+    names = [option.removeprefix("--") for option in SETTINGS[name]]
     return {name: getattr(args, name) for name in names if hasattr(args, name)}
-
-
-def _gradients(args: argparse.Namespace):
-    from heed.lab.gradients import measure
-
-    return measure(**_settings(args, "dim", "length", "draws", "seed"))
 
 
 def _positions(args: argparse.Namespace):
     from heed.lab.positions import measure
 
     learned = None if args.model is None else _learned_positions(args.model)
-    return measure(**_settings(args, "dim", "length"), learned=learned, model=args.model)
+    return measure(**_settings("positions", args), learned=learned)
 
 
 def _learned_positions(folder: str):
@@ -189,28 +179,17 @@ def _learned_positions(folder: str):
     return part.places.weight.detach()[part.offset :]
 
 
-def _scaling(args: argparse.Namespace):
-    from heed.lab.scaling import measure
-
-    return measure(**_settings(args, "keys", "seed"))
-
-
 def _complexity(args: argparse.Namespace):
     import torch
 
     from heed.device import choose_device
     from heed.lab.complexity import measure
 
-    devices = [str(choose_device(args.device))]
+    settings = _settings("complexity", args)
+    devices = [str(choose_device(settings.pop("device")))]
     if args.device == "auto" and torch.cuda.is_available():
         devices = ["cpu", *devices]
-    return measure(**_settings(args, "dim", "length", "tokens", "seed"), devices=devices)
-
-
-def _norms(args: argparse.Namespace):
-    from heed.lab.norms import measure
-
-    return measure(**_settings(args, "dim", "layers", "length", "draws", "seed"))
+    return measure(**settings, devices=devices)
 
 
 def _bottleneck(args: argparse.Namespace):
@@ -232,20 +211,5 @@ def _bottleneck(args: argparse.Namespace):
     return measure(systems, sources, references, args.groups)
 
 
-SETTINGS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
-    "gradients": _gradients_settings,
-    "positions": _positions_settings,
-    "scaling": _scaling_settings,
-    "complexity": _complexity_settings,
-    "norms": _norms_settings,
-    "bottleneck": _bottleneck_settings,
-    "all": _all_settings,
-}
-MEASURES: dict[str, Callable[[argparse.Namespace], Any]] = {
-    "gradients": _gradients,
-    "positions": _positions,
-    "scaling": _scaling,
-    "complexity": _complexity,
-    "norms": _norms,
-    "bottleneck": _bottleneck,
-}
+MEASURES: dict[str, Callable[[argparse.Namespace], Any]] = {name: partial(_measure, name) for name in LABS}
+MEASURES |= {"positions": _positions, "complexity": _complexity, "bottleneck": _bottleneck}

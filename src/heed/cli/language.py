@@ -1,6 +1,7 @@
 """heed evaluate, score and look with a language model, which has a text and no source."""
 
 import argparse
+from dataclasses import asdict
 
 NOT_WITH_TEXT = ("source", "reference", "sentences", "out", "gold", "rouge", "lowercase", "beam", "length_penalty")
 
@@ -32,21 +33,14 @@ def evaluate(args: argparse.Namespace) -> int:
 
 def score(args: argparse.Namespace) -> int:
     """The log probability of each line."""
-    import math
-
-    from heed.cli.common import check_product, errors, open_product, read_lines, score_line, write_lines
+    from heed.cli.common import check_product, open_product, read_lines, write_scores
 
     if args.source or args.target:
         raise ValueError(
             "--text is what a language model scores, --source and --target what a translator does: not both"
         )
     check_product(args, args.folder, "generate", "--source FILE and --target FILE")
-    scores = open_product(args, "generate").score(read_lines(args.text))
-    write_lines((score_line(line, args.token_scores) for line in scores), args.out)
-    tokens, total = sum(len(line.tokens) for line in scores), sum(line.logp for line in scores)
-    perplexity = math.exp(-total / max(tokens, 1))
-    counts = f"{len(scores):,} lines, each by itself, {tokens:,} tokens"
-    errors().print(f"[dim]{counts}, perplexity {perplexity:.3f}[/]", highlight=False)
+    write_scores(args, open_product(args, "generate").score(read_lines(args.text)), "lines, each by itself")
     return 0
 
 
@@ -88,16 +82,13 @@ def _show(console, name: str, result) -> None:
 
 
 def _write_json(args: argparse.Namespace, results: dict) -> None:
-    import dataclasses
-
     from heed.files import write_json
 
-    names = ("per_token", "per_word", "bits_per_byte", "signature")
-    each = {
-        system: {**dataclasses.asdict(result), **{name: getattr(result, name) for name in names}}
-        for system, result in results.items()
-    }
-    facts = {"system": args.system, "text": args.text, "perplexity": each[args.system]}
+    def perplexity(system: str) -> dict:
+        names = ("per_token", "per_word", "bits_per_byte", "signature")
+        return asdict(results[system]) | {name: getattr(results[system], name) for name in names}
+
+    facts = {"system": args.system, "text": args.text, "perplexity": perplexity(args.system)}
     if args.against:
-        facts |= {"against": args.against, "perplexity_against": each[args.against]}
+        facts |= {"against": args.against, "perplexity_against": perplexity(args.against)}
     write_json(args.json, facts)

@@ -41,23 +41,15 @@ heed VERB --help lists the options, with examples.
 
 def parser(chosen: str | None) -> argparse.ArgumentParser:
     """All verbs by name; only the chosen one is imported and has its options."""
-    top = argparse.ArgumentParser(
-        prog="heed",
-        description="Heed trains translators, translates, scores, and shows what happens inside.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    description = "Heed trains translators, translates, scores, and shows what happens inside."
+    raw = argparse.RawDescriptionHelpFormatter
+    top = argparse.ArgumentParser("heed", description=description, epilog=EXAMPLES, formatter_class=raw)
     top.add_argument("--version", action="version", version=f"heed {__version__}")
     verbs = top.add_subparsers(dest="verb", metavar="VERB", title="verbs")
     for name, line in VERBS.items():
         module = importlib.import_module(f"heed.cli.{name}") if name == chosen else None
-        verb = verbs.add_parser(
-            name,
-            help=line,
-            description=line[0].upper() + line[1:] + ".",
-            epilog=module.EXAMPLES if module else None,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
+        description, examples = line[0].upper() + line[1:] + ".", module.EXAMPLES if module else None
+        verb = verbs.add_parser(name, help=line, description=description, epilog=examples, formatter_class=raw)
         if module:
             module.add(verb)
     return top

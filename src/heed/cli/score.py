@@ -1,6 +1,7 @@
 """heed score"""
 
 import argparse
+from dataclasses import replace
 
 EXAMPLES = """\
 examples:
@@ -26,9 +27,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    import math
-
-    from heed.cli.common import check_product, errors, open_product, read_lines, score_line, write_lines
+    from heed.cli.common import check_product, open_product, read_lines, write_scores
     from heed.products.search import forced_start
 
     if args.text:
@@ -44,20 +43,11 @@ def run(args: argparse.Namespace) -> int:
         raise ValueError(f"{args.source} has {len(sources):,} lines and {args.target} has {len(targets):,}")
     translator = open_product(args, "translate")
     forced = len(forced_start(translator.decoding, translator.marks[1]))
-    scores = [_without_first(score, forced) for score in translator.score(sources, targets)]
-    write_lines((score_line(score, args.token_scores) for score in scores), args.out)
-    tokens = sum(len(score.tokens) for score in scores)
-    total = sum(score.logp for score in scores)
-    errors().print(
-        f"[dim]{len(scores):,} pairs, {tokens:,} tokens, perplexity {math.exp(-total / max(tokens, 1)):.3f}[/]",
-        highlight=False,
-    )
+    write_scores(args, [_without_first(score, forced) for score in translator.score(sources, targets)], "pairs")
     return 0
 
 
 def _without_first(score, count: int):
     """A score without its first tokens."""
-    from dataclasses import replace
-
     tokens, parts = score.tokens[count:], score.token_scores[count:]
     return replace(score, logp=sum(parts), tokens=tokens, token_scores=parts)

@@ -1,6 +1,8 @@
 """heed serve"""
 
 import argparse
+import gc
+import logging
 import sys
 from pathlib import Path
 
@@ -22,16 +24,13 @@ DEMO = Path("runs/demo")
 def add(parser: argparse.ArgumentParser) -> None:
     from heed.cli.common import add_device, add_engine
 
-    parser.add_argument("folder", nargs="*", help="runs, model folders or names on the hub; a,b is an ensemble")
-    parser.add_argument("--host", default="127.0.0.1", help="the address to listen on; 0.0.0.0: all addresses")
-    parser.add_argument("--port", type=int, default=8000, help="0: any free port")
-    parser.add_argument("--runs", type=Path, metavar="DIR", help="a folder of runs that the page shows")
-    parser.add_argument(
-        "--api-keys", type=Path, metavar="FILE", help="a file of keys: requests without one are refused"
-    )
-    parser.add_argument(
-        "--cors", action="append", metavar="ORIGIN", help="a site whose pages may read the answers; *: all sites"
-    )
+    option = parser.add_argument
+    option("folder", nargs="*", help="runs, model folders or names on the hub; a,b is an ensemble")
+    option("--host", default="127.0.0.1", help="the address to listen on; 0.0.0.0: all addresses")
+    option("--port", type=int, default=8000, help="0: any free port")
+    option("--runs", type=Path, metavar="DIR", help="a folder of runs that the page shows")
+    option("--api-keys", type=Path, metavar="FILE", help="a file of keys: requests without one are refused")
+    option("--cors", action="append", metavar="ORIGIN", help="a site whose pages may read the answers; *: all sites")
     batches = parser.add_argument_group("batches")
     batches.add_argument("--wait-ms", type=float, default=3.0, help="milliseconds that a sentence waits for others")
     batches.add_argument("--batch-tokens", type=int, default=1024, help="maximum number of subwords in a batch")
@@ -42,20 +41,18 @@ def add(parser: argparse.ArgumentParser) -> None:
     limits.add_argument("--max-texts", type=int, default=500, metavar="N", help="of one request")
     limits.add_argument("--max-body", type=int, default=10 << 20, metavar="BYTES", help="of one request")
     limits.add_argument("--timeout", type=float, default=60.0, metavar="SECONDS", help="for one request")
-    parser.add_argument(
-        "--log-texts", action="store_true", help="log the beginning of each text (default: no texts are logged)"
-    )
+    option("--log-texts", action="store_true", help="log the beginning of each text (default: no texts are logged)")
     add_device(parser)
     add_engine(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    import gc
-    import logging
-
     from heed.cli.common import errors
 
-    folders = args.folder or [str(_demo())]
+    if not args.folder and not DEMO.is_dir():
+        raise ValueError(
+            f"no model was named, and there is no {DEMO}: make it with `make demo`, or train one with heed train"
+        )
     if args.runs is not None and not args.runs.is_dir():
         raise ValueError(f"{args.runs}: no such folder of runs")
     from heed.service.http.app import create_app
@@ -63,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
 
     logging.basicConfig(format="heed: %(message)s", level=logging.INFO)
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
-    service = _service(args, folders)
+    service = _service(args, args.folder or [str(DEMO)])
     server, socket = Server(create_app(service), service), bind_socket(args.host, args.port)
     host, port = socket.getsockname()[:2]
     host = f"[{host}]" if ":" in host else host
@@ -103,11 +100,3 @@ def _service(args: argparse.Namespace, folders: list[str]):
     service = Service(models, settings, keys)
     service.warm()
     return service
-
-
-def _demo() -> Path:
-    if not DEMO.is_dir():
-        raise ValueError(
-            f"no model was named, and there is no {DEMO}: make it with `make demo`, or train one with heed train"
-        )
-    return DEMO

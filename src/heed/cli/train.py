@@ -38,16 +38,15 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def add_run_options(parser: argparse.ArgumentParser, example: str) -> None:
     """The options that heed train and heed distill share; `example` is a setting."""
+    option = parser.add_argument
     for name, line in FILES.items():
-        parser.add_argument(f"--{name.replace('_', '-')}", nargs="+", metavar="FILE", help=line)
-    parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="the folder of the run")
-    parser.add_argument("--resume", action="store_true", help="continue from where it stopped")
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="NAME=VALUE", help=f"one setting, for example {example}"
-    )
-    parser.add_argument("--device", help="auto (a GPU if there is one), cpu, cuda, cuda:1")
-    parser.add_argument("--threads", type=int, help="how many threads to use on the CPU")
-    parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
+        option(f"--{name.replace('_', '-')}", nargs="+", metavar="FILE", help=line)
+    option("--out", type=Path, required=True, metavar="FOLDER", help="the folder of the run")
+    option("--resume", action="store_true", help="continue from where it stopped")
+    option("--set", action="append", default=[], metavar="NAME=VALUE", help=f"one setting, for example {example}")
+    option("--device", help="auto (a GPU if there is one), cpu, cuda, cuda:1")
+    option("--threads", type=int, help="how many threads to use on the CPU")
+    option("--quiet", action="store_true", help="print nothing but errors")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -27,7 +27,7 @@ probability over the length penalty) and a tab before each; --token-scores and -
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    from heed.cli.common import add_device, add_engine, split_names
+    from heed.cli.common import add_batches, add_device, add_engine, split_names
 
     names = "a run, a model folder, or a name on the hub; several with commas are an ensemble"
     parser.add_argument("folder", type=split_names, help=names)
@@ -68,10 +68,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     output.add_argument("--scores", action="store_true", help="write the score before each translation")
     output.add_argument("--token-scores", action="store_true", help="write the log probability of each token after it")
     output.add_argument("--align", action="store_true", help="write word alignments after it, as 0-0 1-2")
-    parser.add_argument(
-        "--too-long", choices=["split", "refuse"], default="split", help="what to do with texts too long for the model"
-    )
-    parser.add_argument("--batch-tokens", type=int, default=4096, help="subwords in a batch")
+    add_batches(parser, ["split", "refuse"], "texts")
     add_device(parser)
     add_engine(parser)
 

@@ -18,21 +18,18 @@ names on the hub. A file is streamed, never held in memory. docs/vectors.md show
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", help="a file of word vectors, a run, a model folder, or a name on the hub")
-    parser.add_argument("--near", nargs="+", action="extend", default=[], metavar="WORD", help="find similar words")
-    parser.add_argument(
+    option = parser.add_argument
+    option("file", help="a file of word vectors, a run, a model folder, or a name on the hub")
+    option("--near", nargs="+", action="extend", default=[], metavar="WORD", help="find similar words")
+    option(
         "--analogy", nargs=3, action="append", default=[], metavar=("A", "B", "C"), help="a is to b as c is to what?"
     )
-    parser.add_argument("--count", type=int, default=10, help="how many words to find (10)")
-    parser.add_argument("--info", action="store_true", help="show what is in it (default, if there is no other option)")
-    parser.add_argument("--side", choices=["source", "target"], help="for a model with two vocabularies: which one")
-    parser.add_argument(
-        "--out", type=Path, metavar="FILE", help="write all vectors: .vec as text, .bin as binary, either with .gz"
-    )
-    parser.add_argument("--picture", type=Path, metavar="FILE", help="draw a map of the words, as .png or .svg")
-    parser.add_argument(
-        "--words", nargs="+", default=[], metavar="WORD", help="words for the map, instead of those found"
-    )
+    option("--count", type=int, default=10, help="how many words to find (10)")
+    option("--info", action="store_true", help="show what is in it (default, if there is no other option)")
+    option("--side", choices=["source", "target"], help="for a model with two vocabularies: which one")
+    option("--out", type=Path, metavar="FILE", help="write all vectors: .vec as text, .bin as binary, either with .gz")
+    option("--picture", type=Path, metavar="FILE", help="draw a map of the words, as .png or .svg")
+    option("--words", nargs="+", default=[], metavar="WORD", help="words for the map, instead of those found")
 
 
 def run(args: argparse.Namespace) -> int:

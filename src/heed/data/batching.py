@@ -12,14 +12,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from heed.data import packing
 from heed.data.corpus import Corpus
+from heed.data.packing import kernel_lengths, to_device
 from heed.vocabularies.ragged import Ids, RaggedRows, as_ragged
 from heed.vocabularies.sampling import DRAWS, Sampler, sentencepiece_sampler
-from heed.vocabularies.sentencepiece import MARKS
-from heed.vocabularies.vocabulary import Pair, SpecialTokens
+from heed.vocabularies.sentencepiece import MARKS, PAIR_MARKS
+from heed.vocabularies.vocabulary import Pair, PairMarks, SpecialTokens
 
-Collate = Callable[[Sequence[Ids], Sequence[Ids], tuple[SpecialTokens, SpecialTokens]], Any]
+Collate = Callable[[Sequence[Ids], Sequence[Ids], PairMarks], Any]
 # returns (source, target), or (source, target, masked positions, tokens masked there)
 Noise = Callable[[np.ndarray, np.random.Generator], tuple]
 
@@ -46,8 +46,7 @@ class Batch(NamedTuple):
     masked_positions: Tensor | None = None
     masked_tokens: Tensor | None = None
 
-    def to(self, device: torch.device) -> "Batch":
-        return self if device.type == "cpu" else Batch(*_to_device(self, device))
+    to = to_device
 
 
 class LabelledBatch(NamedTuple):
@@ -57,12 +56,7 @@ class LabelledBatch(NamedTuple):
     valid: Tensor
     labels: Tensor
 
-    def to(self, device: torch.device) -> "LabelledBatch":
-        return self if device.type == "cpu" else LabelledBatch(*_to_device(self, device))
-
-
-def _to_device(parts: Sequence[Tensor | None], device: torch.device) -> Sequence[Tensor | None]:
-    return [part if part is None else part.pin_memory().to(device, non_blocking=True) for part in parts]
+    to = to_device
 
 
 def plan(source: np.ndarray, target: np.ndarray, budget: int, seed: int, epoch: int) -> list[np.ndarray]:
@@ -82,7 +76,7 @@ def plan_packed(source: np.ndarray, target: np.ndarray, budget: int, seed: int, 
     random = np.random.default_rng([seed, epoch])
     index_type = np.int32 if len(source) < 2**31 else np.int64
     order = random.permutation(np.arange(len(source), dtype=index_type))
-    kernel = packing.kernel_lengths(np.maximum(source, target))
+    kernel = kernel_lengths(np.maximum(source, target))
     order = order[np.argsort(kernel[order], kind="stable")]
     ends = [np.concatenate([[0], lengths[order].cumsum(dtype=np.int64)]) for lengths in (source, target)]
     boundaries = [0] if len(order) else []
@@ -113,9 +107,7 @@ def shard_mask(tokens: np.ndarray, rank: int, world: int) -> np.ndarray:
     return mine
 
 
-def collate(
-    source: Sequence[Ids], target: Sequence[Ids], marks: tuple[SpecialTokens, SpecialTokens] = (MARKS, MARKS)
-) -> Batch:
+def collate(source: Sequence[Ids], target: Sequence[Ids], marks: PairMarks = PAIR_MARKS) -> Batch:
     """A padded batch: the source with its end mark, the target shifted by one. Of no rows, one row without a loss."""
     (sources, valid), (outputs, target_valid) = pad(source, marks[0]), pad(target, marks[1])
     if not len(sources):
@@ -128,22 +120,20 @@ def collate(
     return Batch(*map(torch.from_numpy, parts))
 
 
-def _empty_batch(marks: tuple[SpecialTokens, SpecialTokens]) -> Batch:
+def _empty_batch(marks: PairMarks) -> Batch:
     """One row of padding. Its source is valid, because attention over no keys is undefined."""
     source, target = (torch.full((1, 1), side.pad) for side in marks)
     none = torch.zeros(0, dtype=torch.int64)
     return Batch(source, torch.ones_like(source, dtype=torch.bool), target, none, none)
 
 
-def collate_labelled(
-    source: Sequence[Ids], target: Sequence[Ids], marks: tuple[SpecialTokens, SpecialTokens] = (MARKS, MARKS)
-) -> LabelledBatch:
+def collate_labelled(source: Sequence[Ids], target: Sequence[Ids], marks: PairMarks = PAIR_MARKS) -> LabelledBatch:
     """A padded batch of texts; each target is one number, the index of its label."""
     sources, valid = map(torch.from_numpy, pad(source, marks[0]))
     return LabelledBatch(sources, valid, torch.tensor([int(label) for (label,) in target], dtype=torch.int64))
 
 
-def collate_masked(examples: Sequence[tuple], marks: tuple[SpecialTokens, SpecialTokens]) -> Batch:
+def collate_masked(examples: Sequence[tuple], marks: PairMarks) -> Batch:
     """A padded batch of examples made by noise, with the masked words where the noise returns them."""
     batch = collate([example[0] for example in examples], [example[1] for example in examples], marks)
     if not examples or len(examples[0]) == 2:
@@ -179,7 +169,7 @@ class Batches:
         sampling: float = 0.0,
         subwords: Pair | None = None,
         max_length: int = 1024,
-        marks: tuple[SpecialTokens, SpecialTokens] = (MARKS, MARKS),
+        marks: PairMarks = PAIR_MARKS,
         collate: Collate = collate,
         noise: Noise | None = None,
         share: tuple[int, int] = (0, 1),
@@ -202,16 +192,13 @@ class Batches:
         return self.planner(source, target, self.budget, self.seed, epoch)
 
     def start(
-        self,
-        position: DataPosition = DataPosition(),  # noqa: B008 (a tuple)
-        worker: int = 0,
-        workers: int = 1,
+        self, position: tuple[int, int] = (0, 0), worker: int = 0, workers: int = 1
     ) -> Iterator[tuple[DataPosition, Any]]:
         """Each batch with the position after it; of `workers` that take turns, the batches of number `worker`."""
-        for after, rows, (epoch, index) in islice(self._schedule(position), worker, None, workers):
-            yield after, self.make(rows, (epoch, index))
+        for after, rows, current in islice(self._schedule(position), worker, None, workers):
+            yield after, self.make(rows, current)
 
-    def _schedule(self, position: DataPosition) -> Iterator[tuple[DataPosition, np.ndarray, tuple[int, int]]]:
+    def _schedule(self, position: tuple[int, int]) -> Iterator[tuple[DataPosition, np.ndarray, tuple[int, int]]]:
         """For each batch the position after it, its rows, and its own position."""
         epoch, index = position
         while True:

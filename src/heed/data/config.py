@@ -26,10 +26,8 @@ class DataConfig:
     def __post_init__(self):
         given = bool(self.source or self.target or self.tsv) + bool(self.phrasebook)
         if given != 1:
-            raise ValueError(
-                "data: name the files to train on (source and target, or tsv), or set data.phrasebook"
-                + ("; not both" if given else "")
-            )
+            sentence = "data: name the files to train on (source and target, or tsv), or set data.phrasebook"
+            raise ValueError(sentence + ("; not both" if given else ""))
         if len(self.columns) != 2 or min(self.columns) < 1:
             raise ValueError(f"data.columns is {self.columns}; it must be two column numbers, counted from 1")
         if self.holdout < 1 and not (self.validated or self.phrasebook):

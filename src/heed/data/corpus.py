@@ -7,6 +7,7 @@ A folder holds for each side the concatenated ids of all sentences (`source.ids`
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
@@ -108,42 +109,45 @@ def build(
     dtype = np.uint16 if max(map(len, subwords)) <= 2**16 else np.uint32
     report = FilterReport()
     with atomic_folder(folder, "keep") as unfinished:
-        writers = [_Writer(unfinished, side, dtype, with_text) for side in sides]
-        rejected = RejectedWriter(unfinished / "rejected.tsv")
-        with writers[0], writers[-1], rejected, open(unfinished / HELD_OUT, "w", encoding="utf-8") as held:
-            for chunk in _chunks(lines(), CHUNK):
+        with ExitStack() as files, open(unfinished / HELD_OUT, "w", encoding="utf-8") as held:
+            rejected = files.enter_context(RejectedWriter(unfinished / "rejected.tsv"))
+            ids = [_Writer(unfinished / f"{side}.ids", unfinished / f"{side}.offsets", files) for side in sides]
+            texts = [unfinished / f"{side}.text" for side in sides if with_text]
+            texts = [_Writer(path, path.with_suffix(".text.offsets"), files) for path in texts]
+            rest = iter(lines())
+            while chunk := list(islice(rest, CHUNK)):
                 held.writelines(_held_out_rows(chunk, skip, report.read, subwords))
-                for line, ids in _kept(chunk, subwords, config, skip, report, rejected):
-                    for writer, text, side_ids in zip(writers, (line.source, line.target), ids, strict=False):
-                        writer.append(text, side_ids)
+                for line, encoded in _kept(chunk, subwords, config, skip, report, rejected):
+                    for writer, row in zip(ids, encoded, strict=False):
+                        writer.append(np.asarray(row, dtype=dtype).tobytes(), len(row))
+                    for writer, row in zip(texts, map(str.encode, line[:2]), strict=False):
+                        writer.append(row, len(row))
                 progress(report.read)
         if not report.kept:
-            raise ValueError(_nothing_left(report, int(np.count_nonzero(skip == SKIP_REASONS.index("held out")))))
+            held_out = np.count_nonzero(skip == SKIP_REASONS.index("held out"))
+            others = f"{held_out:,} are held out for validation (data.holdout) and " if held_out else ""
+            others += f"the filters took {report.describe()}"
+            raise ValueError(f"no pair is left to train on: of {report.read:,}, {others}")
         metadata = {"dtype": np.dtype(dtype).name, "sides": list(sides), "report": asdict(report)}
         (unfinished / "corpus.json").write_text(json.dumps(metadata, indent=2))
     return Corpus(folder)
 
 
 def _kept(
-    chunk: Sequence[Line],
-    subwords: Pair,
-    config: FiltersConfig,
-    skip: np.ndarray,
-    report: FilterReport,
-    rejected: RejectedWriter,
+    chunk: list[Line], pair: Pair, config: FiltersConfig, skip: np.ndarray, report: FilterReport, out: RejectedWriter
 ) -> Iterator[tuple[Line, tuple[list[int], list[int]]]]:
     """The pairs of a chunk that are trained on, with their ids; the others are counted and written down."""
     start, report.read = report.read, report.read + len(chunk)
     candidates = []
     for number, raw in enumerate(chunk, start):
-        line = raw._replace(source=subwords[0].clean(raw.source), target=subwords[1].clean(raw.target))
+        line = raw._replace(source=pair[0].clean(raw.source), target=pair[1].clean(raw.target))
         rule = filters.rule_for_text(config, line.source, line.target) or SKIP_REASONS[skip[number]]
         if rule is None:
             candidates.append(line)
         elif rule in report.taken:
             report.taken[rule] += 1
-            rejected.write(rule, line)
-    encoded = [vocabulary.encode([line[side] for line in candidates]) for side, vocabulary in enumerate(subwords)]
+            out.write(rule, line)
+    encoded = [vocabulary.encode([line[side] for line in candidates]) for side, vocabulary in enumerate(pair)]
     for line, source, target in zip(candidates, *encoded, strict=True):
         rule = filters.rule_for_length(config, len(source), len(target))
         if rule is None:
@@ -151,7 +155,7 @@ def _kept(
             yield line, (source, target)
         else:
             report.taken[rule] += 1
-            rejected.write(rule, line)
+            out.write(rule, line)
 
 
 def _held_out_rows(chunk: Sequence[Line], skip: np.ndarray, start: int, subwords: Pair) -> Iterator[str]:
@@ -196,45 +200,17 @@ def _hash_pair(line: Line, config: FiltersConfig) -> tuple[int, bool]:
 
 
 class _Writer:
-    """Appends one side of a corpus to its files."""
+    """Appends rows to a file, and the offsets of their ends to another."""
 
-    def __init__(self, folder: Path, side: str, dtype: type, with_text: bool):
-        self.dtype = dtype
-        self.ids, self.offsets = open(folder / f"{side}.ids", "wb"), open(folder / f"{side}.offsets", "wb")  # noqa: SIM115 (all closed in __exit__)
-        self.files, self.end, self.text_end = [self.ids, self.offsets], 0, 0
-        self.offsets.write(np.int64(0).tobytes())
-        self.text = None
-        if with_text:
-            self.text = open(folder / f"{side}.text", "wb")  # noqa: SIM115
-            self.text_offsets = open(folder / f"{side}.text.offsets", "wb")  # noqa: SIM115
-            self.text_offsets.write(np.int64(0).tobytes())
-            self.files += [self.text, self.text_offsets]
+    def __init__(self, rows: Path, offsets: Path, files: ExitStack):
+        self.rows, self.offsets = (files.enter_context(path.open("wb")) for path in (rows, offsets))
+        self.end = 0
+        self.append(b"", 0)
 
-    def append(self, text: str, ids: Sequence[int]) -> None:
-        self.ids.write(np.asarray(ids, dtype=self.dtype).tobytes())
-        self.end += len(ids)
+    def append(self, row: bytes, length: int) -> None:
+        self.end += length
+        self.rows.write(row)
         self.offsets.write(np.int64(self.end).tobytes())
-        if self.text is not None:
-            self.text_end += self.text.write(text.encode())
-            self.text_offsets.write(np.int64(self.text_end).tobytes())
-
-    def __enter__(self) -> "_Writer":
-        return self
-
-    def __exit__(self, *error) -> None:
-        for file in self.files:
-            file.close()
-
-
-def _nothing_left(report: FilterReport, held: int) -> str:
-    held_out = f"{held:,} are held out for validation (data.holdout) and " if held else ""
-    return f"no pair is left to train on: of {report.read:,}, {held_out}the filters took {report.describe()}"
-
-
-def _chunks(lines: Iterable[Line], size: int) -> Iterator[list[Line]]:
-    lines = iter(lines)
-    while chunk := list(islice(lines, size)):
-        yield chunk
 
 
 def _memory_map(path: Path, dtype: np.dtype) -> np.ndarray:

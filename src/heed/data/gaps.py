@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Int
+from numpy.random import Generator
 
 from heed.data.noise import Ids, Tokens, check_share, check_total, copy_ids, protected_ids, sentences
 from heed.data.overlap import bag_counts, overlap_of_counts
@@ -15,10 +16,7 @@ from heed.vocabularies.vocabulary import SpecialTokens
 
 
 class GapExample(NamedTuple):
-    """Encoder input, decoder output, and the masked words of the source.
-
-    `positions` are those of the masked words in `source`, without special tokens; `expected` are the original tokens.
-    """
+    """Encoder input, decoder output, and the positions and original tokens of the words that are masked in `source`."""
 
     source: np.ndarray
     target: np.ndarray
@@ -26,14 +24,14 @@ class GapExample(NamedTuple):
     expected: np.ndarray
 
 
-def principal(parts: Sequence[np.ndarray], generator: np.random.Generator) -> Iterator[int]:
+def principal(parts: Sequence[np.ndarray], generator: Generator) -> Iterator[int]:
     """The sentences with the highest ROUGE-1 F1 against the rest of their text first ("Ind-Orig")."""
     table = bag_counts([part.tolist() for part in parts])
     score = overlap_of_counts(table, table.sum(0) - table).f1
     yield from np.argsort(-score, kind="stable").tolist()
 
 
-def sequential(parts: Sequence[np.ndarray], generator: np.random.Generator) -> Iterator[int]:
+def sequential(parts: Sequence[np.ndarray], generator: Generator) -> Iterator[int]:
     """Greedily the sentence that, with those already chosen, has the highest F1 against what is left ("Seq-Orig")."""
     table = bag_counts([part.tolist() for part in parts])
     chosen: list[int] = []
@@ -44,25 +42,22 @@ def sequential(parts: Sequence[np.ndarray], generator: np.random.Generator) -> I
         yield left[best]
 
 
-def random(parts: Sequence[np.ndarray], generator: np.random.Generator) -> Iterator[int]:
+def random(parts: Sequence[np.ndarray], generator: Generator) -> Iterator[int]:
     """Random sentences."""
     yield from generator.permutation(len(parts)).tolist()
 
 
-def lead(parts: Sequence[np.ndarray], generator: np.random.Generator) -> Iterator[int]:
+def lead(parts: Sequence[np.ndarray], generator: Generator) -> Iterator[int]:
     """The first sentences."""
     yield from range(len(parts))
 
 
 CHOICES = {"principal": principal, "sequential": sequential, "random": random, "lead": lead}
+Rates = tuple[float, float, float]
 
 
 def mask_words(
-    tokens: Ids,
-    generator: np.random.Generator,
-    mask: int | None,
-    maskable: Bool[np.ndarray, " vocab"],
-    rates: tuple[float, float, float],
+    tokens: Ids, generator: Generator, mask: int | None, maskable: Bool[np.ndarray, " vocab"], rates: Rates
 ) -> tuple[Tokens, Int[np.ndarray, " k"], Int[np.ndarray, " k"]]:
     """Mask words as BERT does (Devlin et al., 2018): the source, the positions, and the original tokens.
 
@@ -120,7 +115,7 @@ class Gaps:
         """Which ids are never touched."""
         return np.isin(np.arange(len(self.ends)), protected_ids(self.marks, self.keep))
 
-    def __call__(self, tokens: Ids, generator: np.random.Generator) -> GapExample:
+    def __call__(self, tokens: Ids, generator: Generator) -> GapExample:
         """Remove sentences, then mask words in what is left."""
         parts = sentences(tokens, self.ends)
         removed = self.choose(parts, generator)
@@ -129,7 +124,7 @@ class Gaps:
         source, positions, expected = mask_words(_concatenate(left), generator, self.marks.mask, ~self.protected, rates)
         return GapExample(source, _concatenate([parts[i] for i in removed] or parts), positions, expected)
 
-    def choose(self, parts: Sequence[np.ndarray], generator: np.random.Generator) -> list[int]:
+    def choose(self, parts: Sequence[np.ndarray], generator: Generator) -> list[int]:
         """Which sentences to remove, in order: never all, and none with a protected id."""
         count = min(max(1, int(self.gap_share * len(parts) + 0.5)), len(parts) - 1)
         removable = (i for i in CHOICES[self.choice](parts, generator) if not self.protected[parts[i]].any())

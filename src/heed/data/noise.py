@@ -10,6 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 from jaxtyping import Bool, Int
+from numpy.random import Generator
 
 from heed.vocabularies.vocabulary import SpecialTokens
 
@@ -32,22 +33,20 @@ def sentences(tokens: Ids, ends: Bool[np.ndarray, " vocab"]) -> list[np.ndarray]
     return np.split(text, cuts) if len(text) else []
 
 
-def mask_tokens(tokens: Ids, generator: np.random.Generator, mask: int, share: float, keep: Ids = ()) -> Tokens:
+def mask_tokens(tokens: Ids, generator: Generator, mask: int, share: float, keep: Ids = ()) -> Tokens:
     """Token masking: each token becomes the mask with probability `share`."""
     text = copy_ids(tokens)
     text[_random_tokens(text, generator, share, [mask, *keep])] = mask
     return text
 
 
-def delete_tokens(tokens: Ids, generator: np.random.Generator, share: float, keep: Ids = ()) -> Tokens:
+def delete_tokens(tokens: Ids, generator: Generator, share: float, keep: Ids = ()) -> Tokens:
     """Token deletion: each token is deleted with probability `share`."""
     text = copy_ids(tokens)
     return text[~_random_tokens(text, generator, share, keep)]
 
 
-def infill(
-    tokens: Ids, generator: np.random.Generator, mask: int, share: float, keep: Ids = (), mean: float = 3.0
-) -> Tokens:
+def infill(tokens: Ids, generator: Generator, mask: int, share: float, keep: Ids = (), mean: float = 3.0) -> Tokens:
     """Text infilling: spans covering `share` of the tokens become one mask each; a span of length 0 inserts a mask.
 
     Lengths are drawn from Poisson(mean); the last is shortened to what is left. At least one token stays between two
@@ -64,9 +63,7 @@ def infill(
     return np.concatenate(parts)
 
 
-def permute_sentences(
-    tokens: Ids, generator: np.random.Generator, ends: Bool[np.ndarray, " vocab"], keep: Ids = ()
-) -> Tokens:
+def permute_sentences(tokens: Ids, generator: Generator, ends: Bool[np.ndarray, " vocab"], keep: Ids = ()) -> Tokens:
     """Sentence permutation: the sentences in random order."""
     text = copy_ids(tokens)
     free = ~_is_in(text, keep)
@@ -76,7 +73,7 @@ def permute_sentences(
     return text
 
 
-def rotate(tokens: Ids, generator: np.random.Generator, keep: Ids = ()) -> Tokens:
+def rotate(tokens: Ids, generator: Generator, keep: Ids = ()) -> Tokens:
     """Document rotation: the text starts at a random token, and what was before it moves to the end."""
     text = copy_ids(tokens)
     free = ~_is_in(text, keep)
@@ -113,9 +110,7 @@ class Denoise:
                 "both must be 0, or the vocabulary one with a mask, such as BART's"
             )
 
-    def __call__(
-        self, tokens: Ids, generator: np.random.Generator
-    ) -> tuple[Int[np.ndarray, " s"], Int[np.ndarray, " t"]]:
+    def __call__(self, tokens: Ids, generator: Generator) -> tuple[Int[np.ndarray, " s"], Int[np.ndarray, " t"]]:
         """The source and the target."""
         source, keep = copy_ids(tokens), protected_ids(self.marks, self.keep)
         if generator.random() < self.permute:
@@ -127,9 +122,8 @@ class Denoise:
         if self.infill:
             source = infill(source, generator, self.marks.mask, _share_of_rest(self.infill, self.delete), keep)
         if self.mask:
-            source = mask_tokens(
-                source, generator, self.marks.mask, _share_of_rest(self.mask, self.delete + self.infill), keep
-            )
+            share = _share_of_rest(self.mask, self.delete + self.infill)
+            source = mask_tokens(source, generator, self.marks.mask, share, keep)
         return source, copy_ids(tokens)
 
 
@@ -165,13 +159,13 @@ def _is_in(text: np.ndarray, ids: Ids) -> np.ndarray:
     return (text[:, None] == np.array(ids, dtype=np.int64)).any(1)  # faster than np.isin for few ids
 
 
-def _random_tokens(text: np.ndarray, generator: np.random.Generator, share: float, keep: Ids) -> np.ndarray:
+def _random_tokens(text: np.ndarray, generator: Generator, share: float, keep: Ids) -> np.ndarray:
     """A mask that selects each token with probability `share`, but none of `keep`."""
     return (generator.random(len(text)) < share) & ~_is_in(text, keep)
 
 
 def _infill_run(
-    run: np.ndarray, generator: np.random.Generator, mask: int, rates: tuple[float, float], beside: tuple[bool, bool]
+    run: np.ndarray, generator: Generator, mask: int, rates: tuple[float, float], beside: tuple[bool, bool]
 ) -> np.ndarray:
     """Infill consecutive tokens that may all be covered; `beside` tells whether a mask stands before and after them."""
     to_cover = min(len(run), int(rates[0] * len(run) + generator.random()))  # random rounding: the mean is the share
@@ -189,7 +183,7 @@ def _infill_run(
     return np.concatenate([*parts, run[end:]]).astype(np.int64)
 
 
-def _span_lengths(to_cover: int, generator: np.random.Generator, mean: float) -> list[int]:
+def _span_lengths(to_cover: int, generator: Generator, mean: float) -> list[int]:
     """Lengths of spans that cover `to_cover` tokens; never so many of length 0 that the text grows."""
     drawn = []
     while (left := to_cover - sum(drawn)) > 0:

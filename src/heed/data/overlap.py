@@ -19,9 +19,8 @@ def bag_counts(bags: Sequence[Sequence[Hashable]]) -> Int[np.ndarray, "bags thin
     """How often each thing is in each bag; the columns are the distinct things in the order of first occurrence."""
     number: dict[Hashable, int] = {}
     columns = [[number.setdefault(thing, len(number)) for thing in bag] for bag in bags]
-    return np.array([np.bincount(row, minlength=len(number)) for row in columns], dtype=np.int64).reshape(
-        len(bags), len(number)
-    )
+    counts = [np.bincount(row, minlength=len(number)) for row in columns]
+    return np.array(counts, dtype=np.int64).reshape(len(bags), len(number))
 
 
 def overlap_of_counts(predicted: Int[np.ndarray, "... things"], reference: Int[np.ndarray, "... things"]) -> Overlap:

@@ -1,7 +1,7 @@
 """Packed batches: sentences concatenated without padding between them."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -9,10 +9,24 @@ from torch import Tensor
 
 from heed.nn.packing import SHORT, SequenceOffsets
 from heed.vocabularies.ragged import Ids, RaggedRows, as_ragged, slice_indices
-from heed.vocabularies.sentencepiece import MARKS
-from heed.vocabularies.vocabulary import SpecialTokens
+from heed.vocabularies.sentencepiece import PAIR_MARKS
+from heed.vocabularies.vocabulary import PairMarks, SpecialTokens
 
 SEQUENCES = 128  # the number of sequences is rounded up to a multiple of this, so that batches can share a CUDA graph
+
+
+def map_tensors(part: Any, function: Callable[[Tensor], Tensor]) -> Any:
+    """A batch with a function applied to its tensors, those of named tuples within it included."""
+    if isinstance(part, tuple):
+        return part._make(map_tensors(each, function) for each in part)
+    return function(part) if isinstance(part, Tensor) else part
+
+
+def to_device(batch: Any, device: torch.device) -> Any:
+    """A batch on a device; from pinned memory, so that the copy does not block."""
+    if device.type == "cpu":
+        return batch
+    return map_tensors(batch, lambda tensor: tensor.pin_memory().to(device, non_blocking=True))
 
 
 class Packed(NamedTuple):
@@ -25,15 +39,7 @@ class Packed(NamedTuple):
     expected: Tensor
     count: int
 
-    def to(self, device: torch.device) -> "Packed":
-        if device.type == "cpu":
-            return self
-        source, target, expected = (_moved(part, device) for part in (self.source, self.target, self.expected))
-        valid, borders = (
-            SequenceOffsets(_moved(b.starts, device), b.longest, _moved(b.positions, device))
-            for b in (self.valid, self.borders)
-        )
-        return Packed(source, valid, target, borders, expected, self.count)
+    to = to_device
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -47,12 +53,7 @@ class Packed(NamedTuple):
 
     def clone(self) -> "Packed":
         """A copy in new memory."""
-        source, target, expected, *own = (part.clone() for part in self.tensors())
-        valid, borders = (
-            SequenceOffsets(own[0], self.valid.longest, own[1]),
-            SequenceOffsets(own[2], self.borders.longest, own[3]),
-        )
-        return Packed(source, valid, target, borders, expected, self.count)
+        return map_tensors(self, torch.clone)
 
     def twice(self) -> "Packed":
         """The sequences twice, for two passes in one (R-Drop); `expected` is not repeated."""
@@ -60,12 +61,7 @@ class Packed(NamedTuple):
         return Packed(source, self.valid.twice(), target, self.borders.twice(), self.expected, self.count)
 
 
-def pack(
-    source: Sequence[Ids],
-    target: Sequence[Ids],
-    marks: tuple[SpecialTokens, SpecialTokens] = (MARKS, MARKS),
-    slots: int = 1,
-) -> Packed:
+def pack(source: Sequence[Ids], target: Sequence[Ids], marks: PairMarks = PAIR_MARKS, slots: int = 1) -> Packed:
     """Pack sentences. Both sides are filled up to a multiple of `slots` with equally many sequences of padding."""
     if not len(source):  # a process without a share of a batch: nothing to predict
         empty = pack([[]], [[]], marks, slots)
@@ -102,10 +98,8 @@ def _filler_lengths(lengths: Sequence[np.ndarray], slots: int) -> list[np.ndarra
     """The lengths of filler sequences: none longer than a sentence, equally many on both sides, some of them empty."""
     missing = [-int(side.sum()) % slots for side in lengths]
     counts = [-(-fill // int(side.max())) for fill, side in zip(missing, lengths, strict=True)]
-    fillers = [
-        np.diff(np.linspace(0, fill, count + 1).astype(np.int64)) for fill, count in zip(missing, counts, strict=True)
-    ]
-    return [np.pad(filler, (0, max(counts) - len(filler))) for filler in fillers]
+    ends = [np.linspace(0, fill, count + 1).astype(np.int64) for fill, count in zip(missing, counts, strict=True)]
+    return [np.pad(np.diff(side), (0, max(counts) + 1 - len(side))) for side in ends]
 
 
 def kernel_lengths(lengths: np.ndarray) -> np.ndarray:
@@ -121,7 +115,3 @@ def _borders(lengths: np.ndarray, longest: int, slots: int) -> SequenceOffsets:
     starts = np.concatenate([[0], lengths.cumsum()])
     positions = np.arange(starts[-1]) - np.repeat(starts[:-1], lengths)
     return SequenceOffsets(torch.from_numpy(starts.astype(np.int32)), longest, torch.from_numpy(positions))
-
-
-def _moved(part: Tensor, device: torch.device) -> Tensor:
-    return part.pin_memory().to(device, non_blocking=True)

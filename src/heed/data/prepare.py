@@ -5,7 +5,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from itertools import chain, count, islice
+from itertools import chain, islice
 from pathlib import Path
 
 from heed.data import corpus as corpora
@@ -53,7 +53,7 @@ class TextFiles:
 
 
 def pair_corpus(
-    folder_key: str,
+    key: str,
     lines: Lines,
     pair: Pair,
     filters: FiltersConfig,
@@ -64,7 +64,7 @@ def pair_corpus(
     tell: Tell,
 ) -> Corpus:
     """The ids of both sides, encoded now or found in the cache."""
-    folder = cache_folder() / f"corpus-{folder_key}"
+    folder = cache_folder() / f"corpus-{key}"
     if not (folder / "corpus.json").is_file():
         skip = corpora.find_skipped(counted(lines(), "reading", tell), filters, holdout, share=0.1)
         sides = corpora.SIDES[:1] if one_sided else corpora.SIDES
@@ -103,9 +103,8 @@ class Learning:
             return source, load(Path(c.target_model)) if other else source
         plain = dataclasses.replace(c, sampling=0.0, source_model=None, target_model=None, texts=[])
         more = [_hash(Path(f)) for f in c.texts]
-        folder = (
-            cache_folder() / f"subwords-{digest(texts, more, self.kind, self.sources_only, dataclasses.asdict(plain))}"
-        )
+        key = digest(texts, more, self.kind, self.sources_only, dataclasses.asdict(plain))
+        folder = cache_folder() / f"subwords-{key}"
         if not (folder / "subwords.json").is_file():
             pair = self._learn(lines, tell)
             with atomic_folder(folder, "keep") as part:
@@ -142,7 +141,7 @@ class Learning:
 
 
 def counted(lines: Iterable[Line], what: str, tell: Tell) -> Iterator[Line]:
-    for number, line in zip(count(), lines, strict=False):
+    for number, line in enumerate(lines):
         if number % 50_000 == 0:
             tell(what, number)
         yield line
@@ -166,14 +165,9 @@ def _with_phrasebook(data: DataConfig) -> DataConfig:
     from heed.data.synthetic import phrasebook
 
     folder = cache_folder() / f"phrasebook-{phrasebook.EDITION}-{data.phrasebook}"
-    paths = {f"{part}.{side}": folder / f"{part}.{side}" for part in ("train", "valid") for side in ("ko", "en")}
-    if not all(path.is_file() for path in paths.values()):
+    names = {"source": "train.ko", "target": "train.en", "valid_source": "valid.ko", "valid_target": "valid.en"}
+    files = {setting: [str(folder / name)] for setting, name in names.items()}
+    if not all(Path(path).is_file() for (path,) in files.values()):
         phrasebook.write(folder, train=data.phrasebook)
-    return dataclasses.replace(
-        data,
-        source=[str(paths["train.ko"])],
-        target=[str(paths["train.en"])],
-        valid_source=data.valid_source or [str(paths["valid.ko"])],
-        valid_target=data.valid_target or [str(paths["valid.en"])],
-        phrasebook=None,
-    )
+    given = {setting: paths for setting in ("valid_source", "valid_target") if (paths := getattr(data, setting))}
+    return dataclasses.replace(data, **files | given, phrasebook=None)

@@ -40,9 +40,7 @@ class Shortlist(NamedTuple):
 
 
 class TranslationTable(NamedTuple):
-    """Expected counts of pairs of a `source` and a `target` subword, ordered by source; the first `shared` ids are the same
-    subwords on both sides.
-    """
+    """Expected counts of subword pairs, ordered by source; the first `shared` ids mean the same on both sides."""
 
     source: np.ndarray
     target: np.ndarray

@@ -16,10 +16,12 @@ from torch import Tensor
 
 from heed.data.batching import DataPosition
 from heed.data.filters import FilterReport
+from heed.data.packing import to_device
 from heed.files import atomic_folder
 from heed.vocabularies.vocabulary import Vocabulary
 
 CHUNK = 10_000
+Progress = Callable[[int], None]
 IGNORED = -1  # in `expected`: no token is to be predicted here
 
 
@@ -31,11 +33,7 @@ class Window(NamedTuple):
     begins: bool
     count: int
 
-    def to(self, device: torch.device) -> "Window":
-        if device.type == "cpu":
-            return self
-        moved = (part.pin_memory().to(device, non_blocking=True) for part in self[:2])
-        return Window(*moved, self.begins, self.count)
+    to = to_device
 
 
 class Stream:
@@ -62,11 +60,7 @@ class Stream:
 
 
 def build(
-    folder: Path,
-    lines: Iterable[str],
-    subwords: Vocabulary,
-    held_out: int = 0,
-    progress: Callable[[int], None] = lambda count: None,
+    folder: Path, lines: Iterable[str], subwords: Vocabulary, held_out: int = 0, progress: Progress = lambda count: None
 ) -> Stream:
     """Encode lines into `folder`, which appears only when complete; `held_out` more lines were removed before."""
     dtype = np.uint16 if len(subwords) <= 2**16 else np.uint32

@@ -21,9 +21,7 @@ NAMES = {
 }  # fmt: skip
 VOCAB, MERGES, SPECIAL = "vocab.json", "merges.txt", "special_tokens_map.json"
 _PRINTABLE = [*range(33, 127), *range(161, 173), *range(174, 256)]  # bytes that byte-level BPE writes as they are
-_UNPRINTABLE = [
-    byte for byte in range(256) if byte not in _PRINTABLE
-]  # and those that it writes as characters from 256
+_UNPRINTABLE = [byte for byte in range(256) if byte not in _PRINTABLE]  # and those it writes as characters from 256
 BYTES = {chr(byte): byte for byte in _PRINTABLE} | {chr(256 + i): byte for i, byte in enumerate(_UNPRINTABLE)}
 
 
@@ -38,11 +36,8 @@ class ByteBPE(FastTokenizer):
     def __init__(self, contents: Mapping[str, File]):
         files.refuse_other_names(contents, NAMES)
         super().__init__(contents, _build_tokenizer(contents))
-        ids = {key: self.tokenizer.token_to_id(name) for key, name in NAMES.items()}
-        self.marks = SpecialTokens(
-            ids["pad_token"], ids["unk_token"], first=ids["eos_token"], last=ids["eos_token"], before=(ids["bos_token"],),
-            mask=ids["mask_token"],
-        )  # fmt: skip
+        begin, end, unknown, _, pad, _, mask = map(self.tokenizer.token_to_id, NAMES.values())
+        self.marks = SpecialTokens(pad, unknown, first=end, last=end, before=(begin,), mask=mask)
         self._size = max(self.tokenizer.get_vocab().values()) + 1
         self._added = {i: token.content for i, token in self.tokenizer.get_added_tokens_decoder().items()}
 
@@ -84,12 +79,8 @@ def _build_tokenizer(contents: Mapping[str, File]) -> "Tokenizer":
     tokenizer.decoder = decoders.ByteLevel()
     added = [AddedToken(**token) for token in files.added_tokens(contents, NAMES.values()).values()]
     known = {token.content for token in added}
-    added += [
-        AddedToken(**{**token, "special": True})
-        for token in _special(contents, config)
-        if token["content"] not in known
-    ]
-    tokenizer.add_tokens(added)
+    special = [token for token in _special(contents, config) if token["content"] not in known]
+    tokenizer.add_tokens([*added, *(AddedToken(**{**token, "special": True}) for token in special)])
     first, last = ((token, tokenizer.token_to_id(token)) for token in ("<s>", "</s>"))
     tokenizer.post_processor = processors.RobertaProcessing(last, first, add_prefix_space=prefix_space)
     return tokenizer
@@ -173,12 +164,10 @@ def learn(texts: Iterable[str], size: int) -> tuple[ByteBPE, ByteBPE]:
         )
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.train_from_iterator(
-        iter(texts),
-        trainers.BpeTrainer(
-            vocab_size=size - 1, special_tokens=marks, initial_alphabet=sorted(BYTES), show_progress=False
-        ),
+    trainer = trainers.BpeTrainer(
+        vocab_size=size - 1, special_tokens=marks, initial_alphabet=sorted(BYTES), show_progress=False
     )
+    tokenizer.train_from_iterator(iter(texts), trainer)
     model = json.loads(tokenizer.to_str())["model"]
     ids = {**model["vocab"], "<mask>": len(model["vocab"])}
     merges = "".join(f"{left} {right}\n" for left, right in model["merges"])

@@ -6,15 +6,17 @@ from typing import TYPE_CHECKING
 
 from heed.vocabularies import files
 from heed.vocabularies.files import File
+from heed.vocabularies.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 
-class FastTokenizer:
+class FastTokenizer(Vocabulary):
     """Files by name, and the tokenizer built from them."""
 
     kind: str
+    clean = staticmethod(files.one_line)
 
     def __init__(self, contents: Mapping[str, File], tokenizer: "Tokenizer"):
         self.files, self.tokenizer = dict(contents), tokenizer
@@ -24,12 +26,6 @@ class FastTokenizer:
 
     def __setstate__(self, contents: dict[str, File]) -> None:
         self.__init__(contents)
-
-    def clean(self, text: str) -> str:
-        return files.one_line(text)
-
-    def language_tag(self, text: str) -> str:
-        return ""
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Ids without the special tokens around a text; special tokens written in a text are encoded as such."""

@@ -4,10 +4,10 @@ import hashlib
 import unicodedata
 from collections.abc import Sequence
 
-from heed.vocabularies.vocabulary import SpecialTokens
+from heed.vocabularies.vocabulary import SpecialTokens, Vocabulary
 
 
-class Labels:
+class Labels(Vocabulary):
     """The names of labels; a label's id is its index."""
 
     marks = SpecialTokens(-1, -1, -1, -1)  # labels are not text: no special tokens
@@ -21,9 +21,6 @@ class Labels:
 
     def clean(self, text: str) -> str:
         return unicodedata.normalize("NFC", " ".join(text.split()))
-
-    def language_tag(self, text: str) -> str:
-        return ""
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         return [[self._id(self.clean(text))] for text in texts]

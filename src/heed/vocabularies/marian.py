@@ -11,20 +11,20 @@ from typing import Any
 from heed.vocabularies import files
 from heed.vocabularies.files import CONFIG, File
 from heed.vocabularies.sentencepiece import encode_all, train
-from heed.vocabularies.vocabulary import Pair, SpecialTokens
+from heed.vocabularies.vocabulary import Pair, SpecialTokens, Vocabulary
 
 NAMES = {"eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>"}
 VOCAB, TARGET_VOCAB = "vocab.json", "target_vocab.json"
 
 
-class MarianVocabulary:
+class MarianVocabulary(Vocabulary):
     """One side; the ids are those of transformers' MarianTokenizer, which does not normalize punctuation, even with sacremoses.
 
     A language tag such as >>fra<< before a text is one id: the table's, or that of <unk>. `config` is tokenizer_config.json:
     if it names a bos_token, as in exported Heed models, decoder inputs begin with that.
     """
 
-    kind = "marian"
+    kind, clean = "marian", staticmethod(files.one_line)
 
     def __init__(self, spm: File, table: File, config: File | None = None):
         self.spm, self.table, self.config = spm, table, config
@@ -42,9 +42,8 @@ class MarianVocabulary:
             )
         self._skipped = {self._ids[name] for name in special}
         self._unsplit = set() if settings.get("split_special_tokens") else special | added.keys()
-        self._unsplit_pattern = re.compile(
-            "|".join(re.escape(name) for name in sorted(self._unsplit, key=len, reverse=True)) or "(?!)"
-        )
+        longest_first = sorted(self._unsplit, key=len, reverse=True)
+        self._unsplit_pattern = re.compile("|".join(map(re.escape, longest_first)) or "(?!)")
         self._size = max(self._ids.values()) + 1
         pad, unknown, last = (self._ids[name] for name in ("<pad>", "<unk>", "</s>"))
         first = self._ids.get(files.token_text(settings.get("bos_token")), pad)
@@ -58,9 +57,6 @@ class MarianVocabulary:
 
     def __setstate__(self, state: tuple[File, File, File | None]) -> None:
         self.__init__(*state)
-
-    def clean(self, text: str) -> str:
-        return files.one_line(text)
 
     def language_tag(self, text: str) -> str:
         tag = re.match(r">>.*?<<\s*", text)
@@ -136,13 +132,11 @@ def read(folder: Path) -> tuple[MarianVocabulary, MarianVocabulary]:
                 f"{folder} has no {name}: it cannot read text; a Marian model comes with source.spm, target.spm and vocab.json"
                 + (" and, where the sides differ, target_vocab.json" if separate else "")
             )
-    tables = contents[VOCAB], contents[TARGET_VOCAB if separate else VOCAB]
-    pair = [
-        MarianVocabulary(contents[f"{side}.spm"], table, contents.get(CONFIG))
-        for side, table in zip(("source", "target"), tables, strict=True)
-    ]
-    files.refuse_additions(folder, pair[0]._ids)
-    return pair[0], pair[1]
+    source = MarianVocabulary(contents["source.spm"], contents[VOCAB], contents.get(CONFIG))
+    target_table = contents[TARGET_VOCAB if separate else VOCAB]
+    target = MarianVocabulary(contents["target.spm"], target_table, contents.get(CONFIG))
+    files.refuse_additions(folder, source._ids)
+    return source, target
 
 
 def write(folder: Path, pair: Pair) -> None:

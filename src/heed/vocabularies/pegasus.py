@@ -16,13 +16,8 @@ if TYPE_CHECKING:
 
 OFFSET = 103  # how far the ids of pieces are shifted: <mask_1>, <mask_2> and <unk_2> to <unk_102> come before them
 SPECIAL_TOKENS = ("mask", "gap")
-NAMES = {
-    "eos_token": "</s>",
-    "unk_token": "<unk>",
-    "pad_token": "<pad>",
-    "mask_token": "<mask_2>",
-    "mask_token_sent": "<mask_1>",
-}
+NAMES = {"eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>"}
+NAMES |= {"mask_token": "<mask_2>", "mask_token_sent": "<mask_1>"}
 RESERVED = [f"<unk_{i}>" for i in range(2, OFFSET)]
 MODEL = "spiece.model"
 ScoredPieces = list[tuple[str, float]]
@@ -42,11 +37,8 @@ class PegasusVocabulary(FastTokenizer):
         if offset != OFFSET:
             raise ValueError(f"{contents[CONFIG].path}: offset is {offset!r}; heed reads vocabularies with {OFFSET}")
         super().__init__(contents, _build_tokenizer(contents))
-        ids = {key: self.tokenizer.token_to_id(name) for key, name in NAMES.items()}
-        self.marks = SpecialTokens(
-            ids["pad_token"], ids["unk_token"], first=ids["pad_token"], last=ids["eos_token"], mask=ids["mask_token"],
-            gap=ids["mask_token_sent"],
-        )  # fmt: skip
+        last, unknown, pad, mask, gap = map(self.tokenizer.token_to_id, NAMES.values())
+        self.marks = SpecialTokens(pad, unknown, first=pad, last=last, mask=mask, gap=gap)
 
     def __len__(self) -> int:
         return self.tokenizer.get_vocab_size()
@@ -72,13 +64,10 @@ def _build_tokenizer(contents: Mapping[str, File]) -> "Tokenizer":
     tokenizer.decoder = decoders.Metaspace(replacement="▁", prepend_scheme="always", split=True)
     added = [AddedToken(**token) for token in files.added_tokens(contents, NAMES.values()).values()]
     known = {token.content for token in added}
-    tokenizer.add_tokens(
-        [*added, *(AddedToken(name, special=True) for name in (*NAMES.values(), *RESERVED) if name not in known)]
-    )
-    last = tokenizer.token_to_id("</s>")
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="$A </s>", pair="$A $B </s>", special_tokens=[("</s>", last)]
-    )
+    missing = [name for name in (*NAMES.values(), *RESERVED) if name not in known]
+    tokenizer.add_tokens([*added, *(AddedToken(name, special=True) for name in missing)])
+    ends = [("</s>", tokenizer.token_to_id("</s>"))]
+    tokenizer.post_processor = processors.TemplateProcessing("$A </s>", "$A $B </s>", special_tokens=ends)
     return tokenizer
 
 

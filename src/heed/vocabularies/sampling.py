@@ -6,8 +6,9 @@ would. Here a segmentation depends only on the word, a number below DRAWS and th
 
 import math
 import zlib
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
+from itertools import count, pairwise
 from random import Random
 from typing import Any
 
@@ -28,9 +29,8 @@ class Sampler:
 
     def __init__(self, ids: Mapping[str, int], score: Mapping[str, float], bytes: Sequence[int], amount: float):
         self.ids, self.score, self.bytes, self.amount = ids, score, bytes, amount
-        merges = all(
-            float(rank).is_integer() for rank in score.values()
-        )  # the scores of a BPE model are the ranks of its merges
+        # the scores of a BPE model are the ranks of its merges
+        merges = all(float(rank).is_integer() for rank in score.values())
         self.split: Callable[[str, Random], list[str]] = self._drop_merges if merges else self._draw_unigrams
         self.floor = min(score.values(), default=0.0) - 10.0
         self.longest = max(map(len, score), default=1)
@@ -75,7 +75,7 @@ class Sampler:
 
     def _clear_cache(self) -> None:
         """`numbers` of words; `starts` of their segmentations in `cached`, 0 if there is none; `cached` is used from 1 on."""
-        self.numbers, self.used = _Numbers(), 1
+        self.numbers, self.used = defaultdict(count().__next__), 1
         self.starts, self.cached = np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int32)
 
     def _drop_merges(self, word: str, rng: Random) -> list[str]:
@@ -103,10 +103,9 @@ class Sampler:
         steps: list[list[tuple[int, float]]] = [[]]
         for end in range(1, len(word) + 1):
             arcs = [(start, self.score.get(word[start:end])) for start in range(max(0, end - self.longest), end)]
-            scored = [
-                (start, s if s is not None else self.floor) for start, s in arcs if s is not None or start == end - 1
-            ]
-            steps.append([(start, total[start] + self.amount * s) for start, s in scored])
+            if arcs[-1][1] is None:  # a character that is no piece
+                arcs[-1] = (end - 1, self.floor)
+            steps.append([(start, total[start] + self.amount * s) for start, s in arcs if s is not None])
             total[end] = _log_sum([value for _, value in steps[end]])
         pieces, end = [], len(word)
         while end:
@@ -126,21 +125,9 @@ def sentencepiece_sampler(subwords: Any, amount: float) -> Sampler:
     return Sampler(ids, {piece: p.get_score(i) for piece, i in ids.items()}, bytes, amount)
 
 
-class _Numbers(dict):
-    """Numbers words in the order of their first occurrence."""
-
-    def __missing__(self, word: str) -> int:
-        number = self[word] = len(self)
-        return number
-
-
 def _grow(array: np.ndarray, size: int) -> np.ndarray:
     """The array, extended by zeros to at least `size`."""
-    if size <= len(array):
-        return array
-    larger = np.zeros(max(size, 2 * len(array)), dtype=array.dtype)
-    larger[: len(array)] = array
-    return larger
+    return array if size <= len(array) else np.pad(array, (0, max(size - len(array), len(array))))
 
 
 def _log_sum(values: Sequence[float]) -> float:

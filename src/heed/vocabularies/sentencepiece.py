@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from heed.vocabularies.sampling import Sampler, sentencepiece_sampler
-from heed.vocabularies.vocabulary import SpecialTokens
+from heed.vocabularies.vocabulary import SpecialTokens, Vocabulary
 
 PAD, UNKNOWN, FIRST, LAST = 0, 1, 2, 3  # the same in every SentencePiece vocabulary of heed
 BYTES = 256
 THREADED_FROM = 64  # texts: with fewer, SentencePiece's threads take longer to start than they save
 MARKS = SpecialTokens(PAD, UNKNOWN, FIRST, LAST, never=(PAD, UNKNOWN, FIRST))
+PAIR_MARKS = (MARKS, MARKS)
 
 
 @dataclass(frozen=True)
@@ -53,10 +54,10 @@ def encode_all(processor: Any, texts: Sequence[str], **options: Any) -> list[lis
     return processor.encode(texts, **options)
 
 
-class Subwords:
+class Subwords(Vocabulary):
     """A SentencePiece model with heed's four special tokens, and bytes for unknown characters."""
 
-    marks = MARKS
+    marks, clean = MARKS, staticmethod(clean)
 
     def __init__(self, model: bytes, name: str = "the subword model"):
         import sentencepiece
@@ -84,14 +85,8 @@ class Subwords:
     def __setstate__(self, model: bytes) -> None:
         self.__init__(model)
 
-    def clean(self, text: str) -> str:
-        return clean(text)
-
     def key(self) -> str:
         return hashlib.sha256(self.model).hexdigest()
-
-    def language_tag(self, text: str) -> str:
-        return ""
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Ids without special tokens."""
@@ -125,19 +120,9 @@ def load(path: Path) -> Subwords:
 
 def learn(texts: Iterable[str], config: SubwordsConfig, size: int) -> Subwords:
     """A vocabulary of `size`, or smaller if the text does not have that many different pieces."""
-    options = {
-        "model_type": config.kind,
-        "vocab_size": size,
-        "character_coverage": config.coverage,
-        "byte_fallback": True,
-    }
-    options |= {
-        "pad_id": PAD,
-        "unk_id": UNKNOWN,
-        "bos_id": FIRST,
-        "eos_id": LAST,
-        "normalization_rule_name": "identity",
-    }
+    options = {"model_type": config.kind, "vocab_size": size, "character_coverage": config.coverage}
+    options |= {"byte_fallback": True, "normalization_rule_name": "identity"}
+    options |= {"pad_id": PAD, "unk_id": UNKNOWN, "bos_id": FIRST, "eos_id": LAST}
     return Subwords(train((clean(text) for text in texts), options, f"subwords.size: a vocabulary of {size}"))
 
 

@@ -34,6 +34,7 @@ class Vocabulary(Protocol):
 
     def language_tag(self, text: str) -> str:
         """The language tag before a text, if any: each part of a text that is split needs it."""
+        return ""
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Ids without special tokens."""
@@ -49,3 +50,4 @@ class Vocabulary(Protocol):
 
 
 Pair = tuple[Vocabulary, Vocabulary]
+PairMarks = tuple[SpecialTokens, SpecialTokens]

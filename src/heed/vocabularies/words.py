@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from heed.vocabularies.sentencepiece import FIRST, LAST, MARKS, PAD, UNKNOWN, SubwordsConfig
-from heed.vocabularies.vocabulary import Pair
+from heed.vocabularies.vocabulary import Pair, Vocabulary
 
 NAMES = ("<pad>", "<unk>", "<s>", "</s>")  # of the ids 0 to 3; only <unk> can be written in a text
 _OMITTED = (PAD, FIRST, LAST)
@@ -20,16 +20,14 @@ _CLOSING = frozenset(".,!?;:%…)]}»”")  # written without a space before
 _OPENING = frozenset("([{«“¿¡$£€#")  # written without a space after
 
 
-class Words:
+class Words(Vocabulary):
     """Words by id, the most frequent first, with the `counts` of the text they were learned from.
 
     `cut` "spaces" splits at spaces alone; "punctuation" also splits punctuation from words, and `decode` joins it again
     by rule.
     """
 
-    kind = "words"
-
-    marks = MARKS
+    kind, marks = "words", MARKS
 
     def __init__(self, counts: Sequence[tuple[str, int]], *, cut: Cut = "spaces", lower: bool = False):
         self.cut, self.lower = cut, lower
@@ -45,9 +43,6 @@ class Words:
         """NFC, single spaces, and lowercase if the vocabulary is."""
         text = " ".join(unicodedata.normalize("NFC", text).split())
         return text.lower() if self.lower else text
-
-    def language_tag(self, text: str) -> str:
-        return ""
 
     def split(self, text: str) -> list[str]:
         """The words of a text, known or not."""
@@ -131,8 +126,7 @@ def learn(texts: Iterable[str], config: SubwordsConfig) -> Words:
             f"subwords.size is {config.size}; {len(NAMES)} are marks, so it must be at least {len(NAMES) + 1}"
         )
     splitter = Words([(name, 0) for name in NAMES], cut=config.cut, lower=config.lower)
-    counts: Counter[str] = Counter()
-    lines = 0
+    counts, lines = Counter[str](), 0
     for text in texts:
         counts.update(splitter.split(text))
         lines += 1
@@ -146,9 +140,8 @@ def learn(texts: Iterable[str], config: SubwordsConfig) -> Words:
             f"no word occurs {config.least} times in the text: set subwords.least lower, or give more text"
         )
     unknown = total - sum(count for _, count in kept)
-    return Words(
-        [("<pad>", 0), ("<unk>", unknown), ("<s>", 0), ("</s>", lines), *kept], cut=config.cut, lower=config.lower
-    )
+    marks = [("<pad>", 0), ("<unk>", unknown), ("<s>", 0), ("</s>", lines)]
+    return Words([*marks, *kept], cut=config.cut, lower=config.lower)
 
 
 def read(folder: Path) -> Pair:
@@ -160,9 +153,5 @@ def read(folder: Path) -> Pair:
 
 
 def write(folder: Path, pair: Pair) -> None:
-    source, target = pair
-    if source is target:
-        source.save(folder / FILE)
-        return
-    source.save(folder / f"source.{FILE}")
-    target.save(folder / f"target.{FILE}")
+    for side, vocabulary in zip(("source.", "target."), pair, strict=True):
+        vocabulary.save(folder / f"{'' if pair[0] is pair[1] else side}{FILE}")

@@ -15,8 +15,7 @@ class VectorsConfig:
     @property
     def files(self) -> dict[str, str]:
         """The files that are set, by the name of their setting."""
-        paths = {name: getattr(self, name) for name in ("source", "target", "text")}
-        return {name: path for name, path in paths.items() if path}
+        return {name: path for name in ("source", "target", "text") if (path := getattr(self, name))}
 
     def __post_init__(self):
         if self.text and len(self.files) > 1:
