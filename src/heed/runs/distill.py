@@ -1,8 +1,7 @@
 """A student's corpus: what its teacher says of it (sequence-level distillation: Kim and Rush, 2016), written block by block."""
 
 import dataclasses
-import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -18,6 +17,7 @@ from heed.files import write_text
 from heed.loading import load
 from heed.products.translator.translator import Translator
 from heed.runs.distill_config import DistillConfig
+from heed.runs.distilled_files import BLOCK, append, check_same, count_lines, whole_blocks
 from heed.runs.earlier import upgraded
 from heed.runs.recipe import Recipe, parse
 from heed.runs.teacher import WEIGHTS, check_weights
@@ -28,7 +28,6 @@ from heed.vocabularies.sentencepiece import Subwords
 FOLDER, PLAN, STUDENT = "distilled", "plan.toml", "student.toml"
 SOURCE, TARGET, REFERENCE = "source.txt", "target.txt", "reference.txt"
 VALID = ("valid.source.txt", "valid.target.txt")
-BLOCK = 2000  # sentences that are translated together, and written down together
 
 Tell = Callable[[str, int, int], None]  # what is done, how much of it, of how much (0: not known yet)
 
@@ -176,7 +175,7 @@ def student(plan: Plan, own: Path) -> Recipe:
         changes["subwords"] = dataclasses.replace(recipe.subwords, **models)
     model = recipe.model
     if model.preset == "auto" and not model.folder:
-        preset = f"{model.system.preset_for(_count(own / SOURCE))}-6-2"
+        preset = f"{model.system.preset_for(count_lines(own / SOURCE))}-6-2"
         if preset in model.system.presets:
             changes["model"] = dataclasses.replace(model, preset=preset)
     return dataclasses.replace(recipe, **changes)
@@ -240,14 +239,14 @@ def _lines(
 def _translate(how: DistillConfig, teacher: Translator, corpus: _Corpus, own: Path, tell: Tell) -> None:
     """Go on with the files where they end."""
     names = _names(how)
-    done = _whole_blocks([own / name for name in names], corpus.total)
-    _check_same(corpus.lines, own / SOURCE, done)
+    done = whole_blocks([own / name for name in names], corpus.total)
+    check_same(corpus.lines, own / SOURCE, done)
     check_weights(teacher.models, own / WEIGHTS, begun=done > 0)
     tell("translating", done, corpus.total)
     while block := list(islice(corpus.lines, BLOCK)):
         columns = ([line.source for line in block], *_said(teacher, block, how), [line.target for line in block])
         for name, texts in zip(names, columns, strict=False):
-            _append(own / name, texts)
+            append(own / name, texts)
         done += len(block)
         tell("translating", done, corpus.total)
 
@@ -270,50 +269,3 @@ def _said(teacher: Translator, block: Sequence[Line], how: DistillConfig) -> lis
         for own, line in zip(texts, block, strict=True):
             own.sort(key=lambda text: -metric.sentence_score(text, [line.target]).score)
     return [[own[number % len(own)] for own in texts] for number in range(how.take)]  # of too few, the nearest again
-
-
-def _whole_blocks(paths: Sequence[Path], total: int) -> int:
-    """How many lines stand in all of these files, in whole blocks; what is after them is cut off."""
-    counts = {path: _count(path) for path in paths}
-    for path, count in counts.items():
-        if count > total:
-            raise ValueError(
-                f"{path} has {count:,} lines, but there are {total:,} to translate: the text has changed since; put it "
-                "back, or start anew with another --out"
-            )
-    done = min(counts.values())
-    if done < total:
-        done -= done % BLOCK
-    for path in paths:
-        path.touch()
-        with open(path, "rb") as file:
-            size = sum(len(line) for line in islice(file, done))
-        os.truncate(path, size)
-    return done
-
-
-def _count(path: Path) -> int:
-    """How many lines have their end."""
-    if not path.is_file():
-        return 0
-    with open(path, "rb") as file:
-        return sum(line.endswith(b"\n") for line in file)
-
-
-def _check_same(lines: Iterator[Line], path: Path, done: int) -> None:
-    """Pass over what is translated, and see that it is of this text."""
-    with open(path, "rb") as file:
-        for number, (raw, line) in enumerate(zip(file, islice(lines, done), strict=True), 1):
-            if raw != f"{line.source}\n".encode():
-                raise ValueError(
-                    f"{path}, line {number} is not {line.location}: the text has changed since it was translated; put it back, "
-                    "or start anew with another --out"
-                )
-
-
-def _append(path: Path, texts: Iterable[str]) -> None:
-    """On the disk before anything else is done."""
-    with open(path, "ab") as file:
-        file.write("".join(f"{text}\n" for text in texts).encode())
-        file.flush()
-        os.fsync(file.fileno())

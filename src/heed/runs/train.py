@@ -71,17 +71,15 @@ class Run:
         for name, teacher in zip(teachers or {}, frozen, strict=True):
             check_vocab_size(teacher, name, self.model)
         begun = vectors.begin(self.model, recipe, prepared, folder, self.workers)
-        if self.workers.world > 1:  # another machine may draw, or have in its cache, other ones
+        if self.workers.world > 1:  # another machine may initialize them otherwise
             self.model.load_state_dict(self.workers.broadcast_tensors(self.model.state_dict()))
         models.check_positions(self.model, recipe, prepared)
-        max_length = self.model.config.max_length
-        longest = task.longest(recipe, prepared, max_length)
+        longest = task.longest(recipe, prepared, max_length := self.model.config.max_length)
         self.plan = plan_execution(t, self.model, task, self.objective, self.workers, longest)
         for teacher in () if self.plan.accelerated else frozen:  # the accelerated step has copies in half precision
             teacher.to(self.workers.device)
         wrap = SingleProcess.wrap_objective if self.plan.accelerated else type(self.workers).wrap_objective
-        compiled = () if self.plan.accelerated else (t.compile,)
-        self.wrapped = wrap(self.workers, self.model, self.objective, *compiled)
+        self.wrapped = wrap(self.workers, self.model, self.objective, t.compile and not self.plan.accelerated)
         self.optimizer = make_optimizer(t, self.model.parameters())
         recurrent = RecurrentState(self.objective, self.workers)
         self.state = TrainingState(self.model, self.optimizer, EMA(self.model, t.ema) if t.ema else None, recurrent)
@@ -105,7 +103,7 @@ class Run:
         if self.step < t.steps and not self.history.stopped:
             share = self.workers.rank, self.workers.world
             made = self.task.batches(self.recipe, self.prepared, self.plan, share, self.position)
-            moved = ((place, batch.to(self.workers.device)) for place, batch in made)
+            moved = ((position, batch.to(self.workers.device)) for position, batch in made)
             with closing(made), closing(in_thread(moved)) as ready:
                 loop.train(
                     self.model,
@@ -179,8 +177,6 @@ class Run:
             self._write_checkpoint()
         return leave
 
-    # the parts of that
-
     def _look(self, model: nn.Module, progress: loop.Progress) -> ValidationHistory:
         """Validate, and record what was found."""
         began = time.monotonic()
@@ -237,9 +233,7 @@ class Run:
         """Make the final model of the weights that were asked for, and measure it. `model` has the last ones."""
         kept = self.files.kept(self.history)
         if len(kept) < len(self.files.needed(self.history)):
-            self.report.say(
-                "Not all checkpoints for the mean are still there: training.final or average was changed on the way."
-            )
+            self.report.say("Some checkpoints for the mean are gone: training.final or average was changed on the way.")
         steps = ", ".join(f"{step:,}" for step in kept)
         last = "moving average at step" if self.recipe.training.final == "ema" else "step"
         made_of = f"step {steps}" if len(kept) == 1 else f"mean of steps {steps}" if kept else f"{last} {self.step:,}"
