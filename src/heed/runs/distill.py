@@ -17,7 +17,7 @@ from heed.files import write_text
 from heed.loading import load
 from heed.products.translator.translator import Translator
 from heed.runs.distill_config import DistillConfig
-from heed.runs.distilled_files import BLOCK, append, check_same, count_lines, whole_blocks
+from heed.runs.distilled_files import append, check_same, count_lines, whole_blocks
 from heed.runs.earlier import upgraded
 from heed.runs.recipe import Recipe, parse
 from heed.runs.teacher import WEIGHTS, check_weights
@@ -28,6 +28,7 @@ from heed.vocabularies.sentencepiece import Subwords
 FOLDER, PLAN, STUDENT = "distilled", "plan.toml", "student.toml"
 SOURCE, TARGET, REFERENCE = "source.txt", "target.txt", "reference.txt"
 VALID = ("valid.source.txt", "valid.target.txt")
+BLOCK = 2000  # sentences that are translated together, and written down together
 
 Tell = Callable[[str, int, int], None]  # what is done, how much of it, of how much (0: not known yet)
 
@@ -239,7 +240,7 @@ def _lines(
 def _translate(how: DistillConfig, teacher: Translator, corpus: _Corpus, own: Path, tell: Tell) -> None:
     """Go on with the files where they end."""
     names = _names(how)
-    done = whole_blocks([own / name for name in names], corpus.total)
+    done = whole_blocks([own / name for name in names], corpus.total, BLOCK)
     check_same(corpus.lines, own / SOURCE, done)
     check_weights(teacher.models, own / WEIGHTS, begun=done > 0)
     tell("translating", done, corpus.total)

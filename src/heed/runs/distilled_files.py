@@ -7,10 +7,8 @@ from pathlib import Path
 
 from heed.data.readers import Line
 
-BLOCK = 2000  # sentences that are translated together, and written down together
 
-
-def whole_blocks(paths: Sequence[Path], total: int) -> int:
+def whole_blocks(paths: Sequence[Path], total: int, block: int) -> int:
     """How many lines stand in all of these files, in whole blocks; what is after them is cut off."""
     counts = {path: count_lines(path) for path in paths}
     for path, count in counts.items():
@@ -21,7 +19,7 @@ def whole_blocks(paths: Sequence[Path], total: int) -> int:
             )
     done = min(counts.values())
     if done < total:
-        done -= done % BLOCK
+        done -= done % block
     for path in paths:
         path.touch()
         with open(path, "rb") as file:
