@@ -24,12 +24,10 @@ class StatesPanel:
 
     @property
     def tokens(self) -> list[str]:
-        """Return the input tokens."""
         return self.look.source if self.part == "encoder" else self.look.inputs
 
     @property
     def row(self) -> Inches:
-        """Return the height of a row."""
         return min(0.24, max(0.11, 4.5 / len(self.tokens)))
 
     @property
@@ -44,7 +42,6 @@ class StatesPanel:
 
     @property
     def size(self) -> tuple[Inches, Inches]:
-        """Return the total width and height."""
         return self.across, 0.6 + len(self.tokens) * self.row + 0.3
 
     def draw(self, canvas: Canvas, x: Inches, y: Inches):

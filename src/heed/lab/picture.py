@@ -13,6 +13,7 @@ from heed.lab.fonts import find_fonts
 from heed.lab.words import aligned_words, is_special, label, starts_word, width, words, wrap
 
 MARGIN = 0.55
+Line = tuple[str, str, Inches, str, Inches]  # above the maps: name, text, size, colour, height
 FIXED_CHARACTERS = " \u25a1\u2423\u00b7\u00d7abcdefghijklmnopqrstuvwxyz"
 
 
@@ -27,12 +28,10 @@ class Detail:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Return the numbers of rows and columns."""
         return len(self.look.rows(self.part)), len(self.look.columns(self.part))
 
     @property
     def cell(self) -> Inches:
-        """Return the side of a cell."""
         return min(0.58, max(0.2, 6.8 / max(self.shape)))
 
     @property
@@ -60,7 +59,6 @@ class Detail:
 
     @property
     def size(self) -> tuple[Inches, Inches]:
-        """Return the total width and height."""
         lean = width(label(self.look.columns(self.part)[-1])) * self.letters / 72 * 0.75 if self.tilt == 45 else 0
         across = max(self.left + self.shape[1] * self.cell + lean, 6.9)
         return across, self.above + self.shape[0] * self.cell + 0.6
@@ -129,12 +127,10 @@ class Grid:
     @property
     def pitch(self) -> tuple[Inches, Inches]:
         """Return the distances between thumbnails across and down."""
-        thumb, gap = self.thumb, self.gap
-        return thumb[0] + gap, thumb[1] + gap
+        return self.thumb[0] + self.gap, self.thumb[1] + self.gap
 
     @property
     def gap(self) -> Inches:
-        """Return the space between thumbnails."""
         return 0.09 * min(1.2, self.across / getattr(self.look, self.part).shape[1])
 
     @property
@@ -146,7 +142,6 @@ class Grid:
 
     @property
     def size(self) -> tuple[Inches, Inches]:
-        """Return the total width and height."""
         layers, heads = getattr(self.look, self.part).shape[:2]
         return max(0.3 + heads * self.pitch[0], 2.2), 0.85 + layers * self.pitch[1]
 
@@ -176,10 +171,7 @@ def save(look: Look, path: Path, part: str, layer: int | None, head: int | None)
     across = max(left + block.size[0] for block, left, _ in blocks) + MARGIN
     lines = _header(look, across - 2 * MARGIN - 1.1)
     if not any(getattr(look, name).size for name in PARTS):
-        lines += [
-            ("" if number else "Attention", line, 9, MUTED, 0.24)
-            for number, line in enumerate(wrap(hidden_states.NOTE, 90))
-        ]
+        lines += _paragraph("Attention", wrap(hidden_states.NOTE, 90), 9, MUTED, 0.24)
     start = 0.5 + sum(height for *_, height in lines) + 0.3
     height = max(start + down + block.size[1] for block, _, down in blocks) + 0.35
     canvas = Canvas(across, height, fonts)
@@ -218,16 +210,18 @@ def _overview(look: Look, part: str, left: Inches, height: Inches) -> list[tuple
     return [(main, left, 0.0), *((grid, x, below) for grid, x in zip(grids, lefts, strict=False))]
 
 
-def _header(look: Look, across: Inches) -> list[tuple[str, str, Inches, str, Inches]]:
-    """Return the lines above the maps as (name, text, size, colour, height)."""
-    lines = []
-    for name, text, color in (("Source", look.source_text, INK), ("Translation", look.target_text, ACCENT)):
-        for number, line in enumerate(wrap(text, across * 72 / 16)):
-            lines.append(("" if number else name, line, 16, color, 0.36))
+def _header(look: Look, across: Inches) -> list[Line]:
+    source, target = (wrap(text, across * 72 / 16) for text in (look.source_text, look.target_text))
+    lines = _paragraph("Source", source, 16, INK, 0.36) + _paragraph("Translation", target, 16, ACCENT, 0.36)
     return [*lines, ("Model", look.model, 9, MUTED, 0.36)]
 
 
-def _write_header(canvas: Canvas, lines: list[tuple[str, str, Inches, str, Inches]]):
+def _paragraph(name: str, lines: list[str], *style: str | Inches) -> list[Line]:
+    """Put the name before the first line only."""
+    return [("" if number else name, line, *style) for number, line in enumerate(lines)]
+
+
+def _write_header(canvas: Canvas, lines: list[Line]):
     y = 0.5
     for name, text, size, color, height in lines:
         canvas.text(MARGIN, y, name, 9, MUTED)

@@ -66,12 +66,7 @@ def draw(look: Surprisal, path: Path) -> str:
 def page(look: Surprisal) -> str:
     """One self-contained HTML page."""
     max_bits = _max_bits(look)
-    spans = "".join(
-        f'<span style="background:{_shade(place.bits / max_bits)};color:{"white" if place.bits / max_bits > 0.55 else INK}" '
-        f'title="{place.bits:.1f} bits">{escape(_spaced_label(place.token))}</span>'
-        for place in look.places
-        if place.token is not None
-    )
+    spans = "".join(_span(place, max_bits) for place in look.places if place.token is not None)
     rows = "\n".join(_row(place, max_bits) for place in look.places)
     return f"""<!doctype html>
 <html lang="en">
@@ -125,12 +120,11 @@ def _max_bits(look: Surprisal) -> float:
     return max(1.0, *(place.bits or 0.0 for place in look.places))
 
 
-def _shade(share: float) -> str:
-    return LIGHT_RAMP[min(len(LIGHT_RAMP) - 1, int(share * len(LIGHT_RAMP)))]
-
-
-def _spaced_label(token: str) -> str:
-    return " " + label(token) if token.startswith("▁") else label(token)
+def _span(place: TokenSurprisal, max_bits: float) -> str:
+    share, space = place.bits / max_bits, " " if place.token.startswith("▁") else ""
+    shade = LIGHT_RAMP[min(len(LIGHT_RAMP) - 1, int(share * len(LIGHT_RAMP)))]
+    style = f"background:{shade};color:{'white' if share > 0.55 else INK}"
+    return f'<span style="{style}" title="{place.bits:.1f} bits">{escape(space + label(place.token))}</span>'
 
 
 def _likely(place: TokenSurprisal) -> str:
@@ -141,8 +135,6 @@ def _row(place: TokenSurprisal, max_bits: float) -> str:
     likely = ", ".join(f"{escape(label(token))} {100 * share:.1f}" for token, share in place.likely)
     if place.token is None:
         return f'<tr class="muted"><td>next<td><td><td><td>{likely}</tr>'
+    token, number = escape(label(place.token)), '<td class="number">'
     bar = f'<div class="bar" style="width:{100 * place.bits / max_bits:.1f}%"></div>'
-    number = '<td class="number">'
-    return (
-        f"<tr><td>{escape(label(place.token))}{number}{place.bits:.2f}<td>{bar}{number}{place.rank:,}<td>{likely}</tr>"
-    )
+    return f"<tr><td>{token}{number}{place.bits:.2f}<td>{bar}{number}{place.rank:,}<td>{likely}</tr>"
