@@ -15,7 +15,7 @@ from heed.models.transformer import Transformer, TransformerConfig
 from heed.nn import masks
 from heed.nn.attention import Attention, attend, record
 from heed.nn.local import Convolution, WindowedAttention, windowed_kernel
-from heed.tasks.translation import Translation
+from heed.tasks.sequence_loss import CrossEntropy
 
 SOURCE = [[5, 6, 7], [8], list(range(4, 19)), [], [6, 6]]
 TARGET = [[7, 8], [9, 10, 11, 12], [5], [13, 14, 15], []]
@@ -141,7 +141,7 @@ def test_packed_batches_give_what_padded_batches_give(encoder, slots):
     model, losses, gradients = transformer(encoder), [], []
     for batch in (collate(SOURCE, TARGET), pack(SOURCE, TARGET, slots=slots)):
         model.zero_grad()
-        losses.append(Translation(0.1)(model, batch).total)
+        losses.append(CrossEntropy(0.1)(model, batch).total)
         losses[-1].backward()
         gradients.append([weight.grad.clone() for weight in model.parameters()])
     same(losses[1], losses[0])

@@ -35,7 +35,7 @@ def made(kind, ends=None, **shape):
     shape = {"tied": "none", "norm": "pre", "output_bias": True, **shape} if kind in ("one", "two") else shape
     own = speaking(package(kind, **shape), ENDS[kind] if ends is None else ends)
     own.model.float()
-    return Translator([own.model], own.subwords, decoding=DecodingConfig(beam=4, max_length=16))
+    return Translator([own.model], own.vocabularies, decoding=DecodingConfig(beam=4, max_length=16))
 
 
 @pytest.fixture(scope="module", params=ENDS)
@@ -309,7 +309,10 @@ def test_a_shortlist_of_all_changes_nothing_and_a_short_one_is_kept_to(one, empt
 
 def test_a_shortlist_travels_with_its_model(one, tmp_path):
     own = listed(one, range(300, 340))
-    write_package(Package(own.model, (own.source, own.target), {}, own.shortlist), tmp_path / "model")
+    write_package(
+        Package(own.model, "translation", {"source": own.source, "target": own.target}, {}, own.shortlist),
+        tmp_path / "model",
+    )
     again = heed.load(tmp_path / "model", "cpu", "ctranslate2")
     assert again.shortlist == own.shortlist
     assert {i for t in again.translate(TEXTS[:4]) for i in t.ids} <= {*range(300, 340), one.marks[1].last}
@@ -329,7 +332,7 @@ def test_weights_that_have_changed_are_converted_anew(empty):
 
 def test_two_models_have_two_keys_and_the_same_has_one(one):
     def key(translator, kind="int8"):
-        own = Package(translator.model, (translator.source, translator.target), {})
+        own = Package(translator.model, "translation", {"source": translator.source, "target": translator.target}, {})
         return cache.key(own, kind)
 
     other = made("one")
@@ -414,7 +417,7 @@ def folder(tmp_path_factory):
     own = made("one")
     path = tmp_path_factory.mktemp("models") / "one"
     facts = {"decoding": dataclasses.asdict(own.decoding)}
-    write_package(Package(own.model, (own.source, own.target), facts), path)
+    write_package(Package(own.model, "translation", {"source": own.source, "target": own.target}, facts), path)
     return path
 
 

@@ -11,7 +11,7 @@ SHORT = DecodingConfig(beam=2, max_length=8)
 
 def translator(kind, decoding=SHORT, ends=None, **more):
     own = speaking(package(kind), ENDS[kind] if ends is None else ends)
-    return Translator([own.model], own.subwords, decoding=decoding, **more)
+    return Translator([own.model], own.vocabularies, decoding=decoding, **more)
 
 
 def test_a_language_tag_stands_before_each_part_of_a_text_that_is_cut():

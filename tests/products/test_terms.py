@@ -174,7 +174,7 @@ def test_an_ensemble_says_its_terms_too(make):
 def test_models_of_other_families_say_their_terms_too(kind, force):
     own = speaking(package(kind), ENDS[kind])
     decoding = DecodingConfig(beam=2, max_length=14, force_begin=force)
-    found = Translator([own.model], own.subwords, decoding=decoding).translate(
+    found = Translator([own.model], own.vocabularies, decoding=decoding).translate(
         "나는 책과 우유를 좋아해요.", glossary={"책": "book", "우유": "milk"}
     )
     assert not found.missing

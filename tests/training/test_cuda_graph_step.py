@@ -15,7 +15,7 @@ from heed.data.packing import pack
 from heed.kernels.fused_model import half_precision_copy
 from heed.models.transformer import Transformer, TransformerConfig
 from heed.training.loss import Loss
-from heed.tasks.translation import RDrop, Taught, Translation
+from heed.tasks.sequence_loss import RDrop, Distilled, CrossEntropy
 from heed.training import loop
 from heed.training.accelerated import cuda_graph_step
 from heed.training.config import TrainingConfig, make_optimizer
@@ -35,11 +35,11 @@ def counted(memory, found):
     fill(memory, found)
 cuda_graph_step._fill_buffers = counted
 def twice(model, batch):  # an output layer that is used twice: its gradients are added by autograd
-    first, second = (Translation(0.1)(model, own) for own in (batch, batches[0]))
+    first, second = (CrossEntropy(0.1)(model, own) for own in (batch, batches[0]))
     return Loss(first.total + second.total, first.nll, batch.count)
-for objective, shape, turns in ((Translation(0.1), dict(norm="post", tied="target", output_bias=True), [[0], [0, 1]]),
+for objective, shape, turns in ((CrossEntropy(0.1), dict(norm="post", tied="target", output_bias=True), [[0], [0, 1]]),
                                 (twice, dict(norm="post", tied="all"), [[1]]),
-                                (Taught((small_model(dim=32, heads=2, norm="pre").eval(), small_model(dim=32, heads=2).eval()), 0.1, 0.4), dict(norm="post", tied="all"), [[0]]),
+                                (Distilled((small_model(dim=32, heads=2, norm="pre").eval(), small_model(dim=32, heads=2).eval()), 0.1, 0.4), dict(norm="post", tied="all"), [[0]]),
                                 (RDrop(0.1, 3.0), dict(norm="pre", tied="all"), [[1]])):
     model = small_model(**shape)
     if shape["norm"] == "pre":
@@ -52,7 +52,7 @@ for objective, shape, turns in ((Translation(0.1), dict(norm="post", tied="targe
         for i in chosen: objective(model, batches[i]).total.backward()
         wanted.append([weight.grad for weight in learned.values()])
     model.zero_grad()
-    if isinstance(objective, Taught): objective = replace(objective, teachers=tuple(half_precision_copy(own, torch.float32) for own in objective.teachers))
+    if isinstance(objective, Distilled): objective = replace(objective, teachers=tuple(half_precision_copy(own, torch.float32) for own in objective.teachers))
     passes = CudaGraphStep(model, objective, torch.float32)  # the interpreter's bfloat16 products are wrong
     for chosen, due in zip(turns, wanted, strict=True):  # the second: gradients of two batches add up
         model.zero_grad()
@@ -75,7 +75,7 @@ assert model.encoder.norm.weight.grad is None
 optimizer = make_optimizer(TrainingConfig(), [w for w in model.parameters() if w.requires_grad])
 model.zero_grad()
 losses = []
-passes.objective = Translation(0.1)
+passes.objective = CrossEntropy(0.1)
 loop.train(model, ((i, batches[1]) for i in range(99)), None, optimizer, lambda step: 1e-2, steps=range(1, 4), clip=1.0,
            forward_backward=passes, after_step=[lambda p: losses.append(float(p.nll) / p.count)])
 assert losses[-1] < losses[0] - 0.3, losses  # it sees the weights that the optimizer and `step` have changed
@@ -90,7 +90,7 @@ def counted(*args, **more):
     return randint(*args, **more)
 torch.randint = counted
 model = small_model(dropout=0.2, hidden_dropout=0.1, attention_dropout=0.1, dim=16, heads=1)
-passes, results = CudaGraphStep(model, Translation(0.1), torch.float32), []
+passes, results = CudaGraphStep(model, CrossEntropy(0.1), torch.float32), []
 for seed in (1, 2, 1):
     model.zero_grad()
     calls.clear()
@@ -113,10 +113,10 @@ normed, F_norm = [], F.layer_norm
 for kind, config in ((Bart, BartConfig), (Pegasus, PegasusConfig)):
     torch.manual_seed(0)
     model = kind(config(**sizes, attention_dropout=0.0, hidden_dropout=0.0))
-    Translation(0.1)(model, batches[1]).total.backward()
+    CrossEntropy(0.1)(model, batches[1]).total.backward()
     wanted = {name: weight.grad for name, weight in model.named_parameters()}
     model.zero_grad()
-    passes = CudaGraphStep(model, Translation(0.1), torch.float32)
+    passes = CudaGraphStep(model, CrossEntropy(0.1), torch.float32)
     F.layer_norm = lambda *args, **more: normed.append(args) or F_norm(*args, **more)
     passes(batches[1])
     F.layer_norm = F_norm
@@ -134,7 +134,7 @@ import torch.multiprocessing as mp
 from pathlib import Path
 from heed.data.packing import pack
 from heed.models.transformer import Transformer, TransformerConfig
-from heed.tasks.translation import Translation
+from heed.tasks.sequence_loss import CrossEntropy
 from heed.training import loop
 from heed.training.config import TrainingConfig, make_optimizer
 from heed.training.distributed import SingleProcess, Replicated
@@ -147,7 +147,7 @@ def trained(workers, order, accumulate):
     model = Transformer(TransformerConfig(**SIZES))
     batches = [pack([[5], [8]], [[9], []], slots=1), pack([[10, 11]], [[12, 13]], slots=1)]
     optimizer = make_optimizer(TrainingConfig(), model.parameters())
-    passes = CudaGraphStep(model, Translation(0.1), torch.float32)
+    passes = CudaGraphStep(model, CrossEntropy(0.1), torch.float32)
     given = iter([(None, batches[i]) for i in order])
     loop.train(model, given, None, optimizer, lambda step: 1e-2, steps=[1, 2], accumulate=accumulate, clip=1.0,
                workers=workers, forward_backward=passes)

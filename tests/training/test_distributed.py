@@ -15,7 +15,7 @@ from heed.data.filters import FiltersConfig
 from heed.data.readers import Line
 from heed.models.bart import Bart, BartConfig
 from heed.models.transformer import Transformer, TransformerConfig
-from heed.tasks.translation import RDrop, Translation
+from heed.tasks.sequence_loss import CrossEntropy, RDrop
 from heed.training import checkpoints, torchrun
 from heed.training.average import EMA
 from heed.training.checkpoints import TrainingState
@@ -57,7 +57,7 @@ def fresh(dropout=0.0, kind=Transformer):
 class Session:
     """Training that can be stopped, saved and resumed."""
 
-    def __init__(self, workers, folder: Path, *, objective=Translation(0.1), seed=3, budget=16, **model):  # noqa: B008
+    def __init__(self, workers, folder: Path, *, objective=CrossEntropy(0.1), seed=3, budget=16, **model):  # noqa: B008
         self.workers, self.seed, self.place, self.seen = workers, seed, DataPosition(), []
         self.model = fresh(**model)
         self.objective = workers.wrap_objective(self.model, objective)
@@ -252,7 +252,7 @@ def test_dropout_differs_from_process_to_process():
 
     def objective(model, batch):
         drawn.append(torch.rand(1).item())
-        return Translation()(model, batch)
+        return CrossEntropy()(model, batch)
 
     for rank in (0, 1, 0):
         workers, model = SingleProcess(), fresh()

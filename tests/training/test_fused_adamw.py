@@ -14,7 +14,7 @@ import torch
 from heed.data.packing import pack
 from heed.models.transformer import Transformer, TransformerConfig
 from heed.kernels.multi_tensor import squared_norm
-from heed.tasks.translation import Translation
+from heed.tasks.sequence_loss import CrossEntropy
 from heed.training import loop
 from heed.training.accelerated import cuda_graph_step
 from heed.training.config import TrainingConfig, make_optimizer
@@ -75,9 +75,9 @@ def begun(kind):
     return model, optimizer
 
 def go(model, optimizer, kind, steps, accumulate=1):
-    passes = kind(model, Translation(0.1), torch.float32) if isinstance(kind, type) else kind  # the interpreter's bfloat16 products are wrong
+    passes = kind(model, CrossEntropy(0.1), torch.float32) if isinstance(kind, type) else kind  # the interpreter's bfloat16 products are wrong
     sizes, given = [], ((i, batches[i % 2]) for i in range((steps[0] - 1) * accumulate, 99))
-    loop.train(model, given, Translation(0.1), optimizer, lambda step: 1e-2 / step, steps=steps, clip=0.3, accumulate=accumulate,
+    loop.train(model, given, CrossEntropy(0.1), optimizer, lambda step: 1e-2 / step, steps=steps, clip=0.3, accumulate=accumulate,
                forward_backward=passes, after_step=[lambda p: sizes.append(float(p.gradient_norm))])
     assert all(w.grad is None for w in model.parameters())
     return sizes, passes

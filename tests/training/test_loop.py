@@ -8,7 +8,7 @@ import torch
 
 from heed.data.batching import collate
 from heed.models.transformer import Transformer, TransformerConfig
-from heed.tasks.translation import RDrop, Translation
+from heed.tasks.sequence_loss import CrossEntropy, RDrop
 from heed.training.loop import train
 
 CONFIG = TransformerConfig(vocab_size=19, dim=16, heads=2, hidden=24, encoder_layers=1, decoder_layers=1, dropout=0.0)
@@ -22,7 +22,7 @@ def fresh(config=CONFIG):
     return Transformer(config).double()
 
 
-def run(model, batches, optimizer=torch.optim.SGD, rate=0.1, objective=Translation(0.1), **settings):  # noqa: B008
+def run(model, batches, optimizer=torch.optim.SGD, rate=0.1, objective=CrossEntropy(0.1), **settings):  # noqa: B008
     """Train and return the Progress of each step."""
     seen = []
     hooks = [seen.append, *settings.pop("after_step", [])]
@@ -40,7 +40,7 @@ def near(one, other):
     torch.testing.assert_close(weights(one), weights(other), rtol=0, atol=1e-10)
 
 
-@pytest.mark.parametrize("objective", [Translation(0.1), RDrop(0.1, 5.0)], ids=["plain", "r-drop"])
+@pytest.mark.parametrize("objective", [CrossEntropy(0.1), RDrop(0.1, 5.0)], ids=["plain", "r-drop"])
 def test_half_batches_add_up_to_the_whole(objective):
     whole, parts = fresh(), fresh()
     halves = [collate(SOURCE[:1], TARGET[:1]), collate(SOURCE[1:], TARGET[1:])]  # where a mean of means would be wrong
@@ -56,7 +56,7 @@ def test_half_batches_add_up_to_the_whole(objective):
 def test_a_sentence_is_learned_by_heart():
     batch = collate([[5, 6, 7, 8]], [[9, 5, 9, 11, 12]])
     losses = [p.nll / p.count for p in run(
-        fresh(), itertools.repeat(batch), torch.optim.AdamW, 0.01, Translation(0.0), steps=range(1, 61)
+        fresh(), itertools.repeat(batch), torch.optim.AdamW, 0.01, CrossEntropy(0.0), steps=range(1, 61)
     )]  # fmt: skip
     assert losses[0] > 2.0
     assert losses[-1] < 0.05
@@ -66,7 +66,7 @@ def test_a_step_is_the_gradient_of_the_mean():
     model, by_hand = fresh(), fresh()
     batch = collate(SOURCE, TARGET)
     for progress in run(model, [batch] * 3):
-        loss = Translation(0.1)(by_hand, batch)
+        loss = CrossEntropy(0.1)(by_hand, batch)
         gradients = torch.autograd.grad(loss.total / loss.count, list(by_hand.parameters()))
         with torch.no_grad():
             for weight, gradient in zip(by_hand.parameters(), gradients, strict=True):
@@ -119,7 +119,7 @@ def test_the_rate_is_the_schedules():
     optimizer = torch.optim.SGD([{"params": [p]} for p in model.parameters()], lr=9.0)
     batches = enumerate(itertools.repeat(collate(SOURCE, TARGET)))
     looked = [lambda p: rates.append((p.rate, {group["lr"] for group in optimizer.param_groups})) or None]
-    train(model, batches, Translation(), optimizer, lambda step: step / 8, steps=[5, 6, 9], after_step=looked)
+    train(model, batches, CrossEntropy(), optimizer, lambda step: step / 8, steps=[5, 6, 9], after_step=looked)
     assert rates == [(5 / 8, {5 / 8}), (6 / 8, {6 / 8}), (9 / 8, {9 / 8})]
 
 
@@ -156,7 +156,7 @@ def test_frozen_weights_stay():
     train(
         model,
         enumerate(itertools.repeat(collate(SOURCE, TARGET))),
-        Translation(),
+        CrossEntropy(),
         torch.optim.SGD([p for p in model.parameters() if p.requires_grad]),
         lambda step: 0.1,
         steps=[1, 2],

@@ -44,7 +44,7 @@ class ClassificationLoss:
 class Classification(TextTask):
     name, title, example = "classification", "Classifier", "heed classify {} < text"
     Settings, needs, products = ClassificationSettings, ClassifiesText, (Classifier,)
-    labels, collate = True, staticmethod(collate_labelled)
+    label_target, collate = True, staticmethod(collate_labelled)
     best = "accuracy"
     metrics = (
         Metric("accuracy", "accuracy", True, lambda: "per cent"),

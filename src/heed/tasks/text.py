@@ -23,13 +23,13 @@ WORD_SETTINGS = ("cut", "lower", "least")  # of a vocabulary of whole words
 
 
 class TextTask(Task):
-    """Pairs of lines, or lines `one_sided`; both sides are encoded by vocabularies, unless `labels` are the target."""
+    """Pairs of lines, or lines `one_sided`; both sides are encoded by vocabularies, unless the target is a label (`label_target`)."""
 
     sections: ClassVar[Mapping[str, type]] = {
         "data": DataConfig, "filters": FiltersConfig, "subwords": SubwordsConfig, "vectors": VectorsConfig, "decoding": DecodingConfig,
     }  # fmt: skip
     one_sided: ClassVar[bool] = False
-    labels: ClassVar[bool] = False
+    label_target: ClassVar[bool] = False
     samples_subwords: ClassVar[bool] = False  # whether subword regularization (BPE-dropout) makes sense
 
     # checks
@@ -115,7 +115,7 @@ class TextTask(Task):
         holdout = 0 if valid else files.data.holdout
         filters = self.filters(recipe.filters)
         texts = files.key(filters.duplicates, holdout, self.one_sided)
-        learning = Learning(recipe.subwords, recipe.model.vocabulary, self.one_sided, sources_only=self.labels)
+        learning = Learning(recipe.subwords, recipe.model.vocabulary, self.one_sided, sources_only=self.label_target)
         pair = base.vocabularies if base is not None else learning.pair(files.train, texts, tell)
         processors = self.processors(pair, files, base)
         pair = tuple(processors.values())
@@ -130,7 +130,12 @@ class TextTask(Task):
         valid = corpora.read_held_out(corpus.folder) if holdout else valid
         joint = pair[0].key() == pair[1].key()
         return Prepared(
-            key, corpus, valid, processors, self.sizes(pair, base), {} if joint or self.labels else {"tied": "target"}
+            key,
+            corpus,
+            valid,
+            processors,
+            self.sizes(pair, base),
+            {} if joint or self.label_target else {"tied": "target"},
         )
 
     def processors(self, pair: Pair, files: TextFiles, base: Package | None) -> dict[str, Any]:

@@ -26,7 +26,7 @@ def folder(ko_en, tmp_path_factory):
     """A model that knows its languages."""
     made = tmp_path_factory.mktemp("runs") / "small"
     facts = {"languages": {"source": "ko", "target": "en"}, "max_source": 48, "decoding": {"beam": 3, "max_length": 8}}
-    write_package(Package(ko_en.model, (ko_en.source, ko_en.target), facts), made)
+    write_package(Package(ko_en.model, "translation", {"source": ko_en.source, "target": ko_en.target}, facts), made)
     return made
 
 
