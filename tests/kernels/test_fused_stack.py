@@ -20,7 +20,7 @@ def draw(*shape): return torch.randn(*shape, generator=generator)
 """
 
 LAYERS = """
-from heed.tasks.translation import Translation
+from heed.tasks.sequence_loss import CrossEntropy
 import torch.nn.functional as F
 SIZES = [(3, 5), (1, 1), (16, 17), (2, 31)]
 batch = pack([[9] * (a - 1) for a, _ in SIZES], [[7] * (b - 1) for _, b in SIZES], slots=1)
@@ -35,7 +35,7 @@ for norm, activation in (("post", F.silu), ("pre", F.relu)):
     assert fused_stack.supports(fused)
     named = dict(fused.named_parameters())
     models.use_fused_layers(fused)
-    losses = [Translation(0.1)(model, batch) for model in (plain, fused)]
+    losses = [CrossEntropy(0.1)(model, batch) for model in (plain, fused)]
     torch.testing.assert_close(losses[0].total, losses[1].total, rtol=1e-5, atol=1e-4)
     for loss in losses: loss.total.backward()
     for name, weight in plain.named_parameters():

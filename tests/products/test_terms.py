@@ -301,7 +301,7 @@ def test_a_term_replaces_the_word_that_attended_to_it(translator):
     terms = TermSearch(translator.bundle, translator.term_encoder, attending(at))
     found = terms.replaced_tokens([source], [[*said, target.marks.last]], wanted, 4096)[0]
     first = said[numbers.index(2)]
-    own = [way for way in wanted[0].terms[0] if not (way.inside or way.first)]
+    own = [way for way in wanted[0].terms[0] if not (way.inside or way.initial)]
     assert first in found[own[0].tokens[0]]
     assert all(target.pieces([token])[0].startswith("▁") for token in found[own[0].tokens[0]])
     terms = TermSearch(translator.bundle, translator.term_encoder, attending([len(source)] * len(said)))

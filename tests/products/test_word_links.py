@@ -31,7 +31,9 @@ def test_a_pair_of_the_greatest_length_is_aligned_and_a_longer_one_has_no_links(
 
 def test_special_tokens_before_a_text_leave_it_less_room(translator, subwords, monkeypatch):
     source, target = translator.marks
-    monkeypatch.setattr(translator, "marks", (source, target._replace(before=(5, 6, 7))))
+    longer_marks = source, target._replace(before=(5, 6, 7))
+    monkeypatch.setattr(translator, "marks", longer_marks)
+    monkeypatch.setattr(translator.bundle, "marks", longer_marks)
     longer = of_size(subwords, 9)  # it fits without the three tokens, not with them
     assert word_links(translator, [longer], [longer]) == [[]]
     with pytest.raises(ValueError, match="target 1 has 9 subwords; the model allows 8"):

@@ -35,7 +35,7 @@ for sizes, decay, clip, number in ((even, 0.0, 0.5, 3), (odd, 0.1, 0.0, 3), (odd
         for part in found: part.normal_()
         parts = torch.cat(found).split([own.numel() for own in ours])
         for optimizer, weights in ((one, ours), (two, theirs)):
-            loop.set_rate(optimizer, 1e-2)
+            loop.set_learning_rate(optimizer, 1e-2)
             for weight, part in zip(weights, parts, strict=True): weight.grad = part.view_as(weight).clone()
             if turn == 3: optimizer.state[weights[1]]["step"].fill_(1)  # as if it had come later
         size = loop.average_and_clip([weight.grad for weight in theirs], 7, clip)

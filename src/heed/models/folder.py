@@ -52,26 +52,37 @@ def read_config(folder: Path) -> dict[str, Any]:
 
 def upgraded(facts: dict[str, Any], where: str) -> dict[str, Any]:
     """The facts of a folder that an earlier version wrote, as this version writes them."""
-    model, old = facts.get("model"), facts.get("subwords")
-    if isinstance(model, dict) and model.get("name") in RENAMED:
+    model, old, labels = facts.get("model"), facts.get("subwords"), facts.get("labels")
+    if not isinstance(model, dict) or not isinstance(model.get("name", ""), str):
+        return facts  # which is reported later
+    if model.get("name") in RENAMED:
         facts = {**facts, "model": {**model, "name": RENAMED[model["name"]]}}
-    if not isinstance(model, dict) or not isinstance(old, dict) or "processors" in facts:
+    if old is None or "processors" in facts:
         return facts
-    task = (facts.get("trained") or {}).get("task") or _default_task(facts["model"])
+    _check_earlier(old, labels, where)
+    trained = facts.get("trained")
+    task = (trained.get("task") if isinstance(trained, dict) else None) or _default_task(facts["model"])
+    sides = {side: {"kind": old.get("kind", "sentencepiece")} for side in ("source", "target")}
+    if "kind" not in old:
+        sides = {side: {**own, "file": old[side]} for side, own in sides.items()}
+    if labels is not None:
+        sides = {"text": sides["source"], "labels": {"kind": "labels", "names": labels}}
+    elif task == "language":
+        sides = {"text": sides["source"]}
+    rest = {name: value for name, value in facts.items() if name not in ("subwords", "labels")}
+    return {**rest, "task": {"name": task}, "processors": sides}
+
+
+def _check_earlier(old: Any, labels: Any, where: str) -> None:
+    if not isinstance(old, dict):
+        raise ValueError(f"{where}subwords is {old!r}; it must be a section of names and values")
+    if labels is not None and not (isinstance(labels, list) and all(isinstance(label, str) for label in labels)):
+        raise ValueError(f"{where}labels is {labels!r}; it must be a list of texts")
     for name in ("kind",) if "kind" in old else ("source", "target"):
         if name not in old:
             raise ValueError(f"{where}subwords names no {name}")
         if not isinstance(old[name], str):
             raise ValueError(f"{where}subwords.{name} is {old[name]!r}; it must be {WORDS[str]}")
-    sides = {side: {"kind": old.get("kind", "sentencepiece")} for side in ("source", "target")}
-    if "kind" not in old:
-        sides = {side: {**own, "file": old[side]} for side, own in sides.items()}
-    if facts.get("labels") is not None:
-        sides = {"text": sides["source"], "labels": {"kind": "labels", "names": facts["labels"]}}
-    elif task == "language":
-        sides = {"text": sides["source"]}
-    rest = {name: value for name, value in facts.items() if name not in ("subwords", "labels")}
-    return {**rest, "task": {"name": task}, "processors": sides}
 
 
 def _default_task(model: Mapping[str, Any]) -> str:

@@ -90,7 +90,8 @@ def train(  # noqa: PLR0913 (the parts of a loop, each by its name)
                     loss = forward_backward(batch)
             nll, count = nll + loss.nll, count + loss.count
             for name, part in (loss.parts or {}).items():
-                sums[name] = sums[name][0] + part.total, sums[name][1] + part.count
+                total, number = sums.get(name, (0.0, 0))
+                sums[name] = total + part.total, number + part.count
         nll, count = workers.sum(nll, count)
         gradient_norm = _update(weights, optimizer, count, clip, forward_backward, workers)
         optimizer.zero_grad()
