@@ -34,20 +34,20 @@ def parser() -> argparse.ArgumentParser:
         "--rows", nargs="+", help=f"some alone: {', '.join(r.name for rows in ROWS.values() for r in rows)}"
     )
     top.add_argument("--systems", nargs="+", help="some alone: heed, marian, torch-compiled, ctranslate2-int8, ...")
-    top.add_argument("--rounds", type=int, help="how often each has its turn; 5 unless said")
-    top.add_argument("--steps", type=int, help="of training in a round; 30 unless said, 1 on the CPU")
+    top.add_argument("--rounds", type=int, help="how often each has its turn; 5 by default")
+    top.add_argument("--steps", type=int, help="of training in a round; 30 by default, 1 on the CPU")
     top.add_argument(
         "--warmup",
         type=int,
-        help="steps, or calls, before the first round; 10 steps or 2 calls unless said, 1 or 0 on the CPU",
+        help="steps, or calls, before the first round; 10 steps or 2 calls by default, 1 or 0 on the CPU",
     )
-    top.add_argument("--seconds", type=float, default=2.0, help="a round of translating takes at least; 2 unless said")
-    top.add_argument("--slots", type=int, help="tokens a batch on each side; 25,600 unless said, 1,024 on the CPU")
-    top.add_argument("--threads", type=int, default=2, help="of each process; 2 unless said")
+    top.add_argument("--seconds", type=float, default=2.0, help="a round of translating takes at least; 2 by default")
+    top.add_argument("--slots", type=int, help="tokens a batch on each side; 25,600 by default, 1,024 on the CPU")
+    top.add_argument("--threads", type=int, default=2, help="of each process; 2 by default")
     top.add_argument(
-        "--peak", nargs="+", default=[], metavar="FORMAT=N", help="TFLOP/s, as bfloat16=990; measured unless said"
+        "--peak", nargs="+", default=[], metavar="FORMAT=N", help="TFLOP/s, as bfloat16=990; measured by default"
     )
-    top.add_argument("--bandwidth", type=float, help="GB/s; measured unless said")
+    top.add_argument("--bandwidth", type=float, help="GB/s; measured by default")
     top.add_argument("--joeynmt", metavar="PYTHON", help="the python of a virtual environment with JoeyNMT")
     top.add_argument("--before", type=Path, metavar="FOLDER", help="another checkout of heed, measured as heed-before")
     top.add_argument(

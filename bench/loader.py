@@ -91,13 +91,13 @@ def plans(pairs: int, budget: int) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.loader", description=__doc__)
-    parser.add_argument("--tokens", type=int, default=2_000_000, help="of the corpus; 2,000,000 unless said")
-    parser.add_argument("--length", type=int, default=25, help="the most words of a sentence; 25 unless said")
-    parser.add_argument("--seconds", type=float, default=2.0, help="a round; 2 unless said")
+    parser.add_argument("--tokens", type=int, default=2_000_000, help="of the corpus; 2,000,000 by default")
+    parser.add_argument("--length", type=int, default=25, help="the most words of a sentence; 25 by default")
+    parser.add_argument("--seconds", type=float, default=2.0, help="a round; 2 by default")
     parser.add_argument(
-        "--workers", type=int, nargs="+", default=[1, 2], help="processes that sample; 1 and 2 unless said"
+        "--workers", type=int, nargs="+", default=[1, 2], help="processes that sample; 1 and 2 by default"
     )
-    parser.add_argument("--pairs", type=int, default=2_000_000, help="for the order of an epoch; 2,000,000 unless said")
+    parser.add_argument("--pairs", type=int, default=2_000_000, help="for the order of an epoch; 2,000,000 by default")
     asked = parser.parse_args()
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
