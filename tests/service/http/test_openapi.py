@@ -54,3 +54,6 @@ def test_the_document_has_every_place(client):
     assert "$ref" not in str([one for path, one in paths.items() if "post" in one])
     fields = paths["/translate"]["post"]["requestBody"]["content"]["application/json"]["schema"]["properties"]
     assert fields["source"]["enum"] == ["auto", "ko", "en"] and fields["target"]["enum"] == ["en", "de"]
+    for place, run in (("/v1/runs", lambda answer: answer["runs"][0]), ("/v1/runs/{name}", dict)):
+        answer = paths[place]["get"]["responses"]["200"]["content"]["application/json"]["schema"]["example"]
+        assert run(answer)["metrics"][0].keys() == {"name", "label", "better", "decimals"}

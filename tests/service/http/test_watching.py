@@ -35,3 +35,20 @@ def test_a_list_says_of_a_run_what_following_it_does(tmp_path):
     assert listed == {name: runs.read_run(tmp_path, "one", 0)[name] for name in listed}
     written(tmp_path, "one", [{"kind": "step", "step": 1}])  # begun anew
     assert runs.list_runs(tmp_path)[0]["valid"] is None
+
+
+def test_the_metrics_of_a_run_are_those_of_its_task(tmp_path):
+    written(tmp_path, "one", [{"kind": "step", "step": 1}])
+
+    def metrics(recipe):
+        (tmp_path / "one" / "recipe.toml").write_text(recipe)
+        (listed,) = runs.list_runs(tmp_path)
+        assert listed["metrics"] == runs.read_run(tmp_path, "one", 0)["metrics"]
+        return listed["metrics"]
+
+    accuracy = {"name": "accuracy", "label": "accuracy", "better": "high", "decimals": 2}
+    loss = {"name": "loss", "label": "loss", "better": "low", "decimals": 3}
+    assert metrics('[task]\nname = "classification"\n') == [accuracy, loss]
+    assert metrics('[task]\nname = "language"\n') == [loss]
+    for unknown in ("", "[task]\nname = 'chess'\n", "[task]\nname = [1]\n", "task = 3\n", "half a li"):
+        assert [one["name"] for one in metrics(unknown)] == ["bleu", "chrf", "rouge", "loss", "accuracy"]

@@ -8,11 +8,15 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from heed.tasks import metric_labels
+from heed.tasks import TASKS, metric_labels
 
 MAX_LINES = 2_000
 MAX_SAMPLES = 200
 _STEP = re.compile(r"step-(\d+)\.txt")
+EXAMPLE = {
+    "name": "ko-en", "step": 600, "steps": 600, "finished": True, "updated": 1767225600.0, "seconds_left": None,
+    "valid": {"step": 600, "bleu": 96.8}, "metrics": [{"name": "bleu", "label": "BLEU", "better": "high", "decimals": 2}],
+}  # fmt: skip
 
 
 def list_runs(folder: Path) -> list[dict[str, Any]]:
@@ -21,7 +25,7 @@ def list_runs(folder: Path) -> list[dict[str, Any]]:
     for path in folder.iterdir():
         if (log := path / "log.jsonl").is_file():
             stat = log.stat()
-            summaries.append({**_cached_summary(path, stat.st_mtime_ns, stat.st_size), "steps": _planned_steps(path)})
+            summaries.append({**_cached_summary(path, stat.st_mtime_ns, stat.st_size), **_plan(path)})
     return sorted(summaries, key=lambda run: -run["updated"])
 
 
@@ -42,6 +46,7 @@ def read_run(folder: Path, name: str, after: int) -> dict[str, Any] | None:
     end = min(len(lines), start + MAX_LINES)
     return {
         **_summary(path, lines),
+        **_plan(path),
         "lines": lines[start:end],
         "next": end,
         "more": end < len(lines),
@@ -81,23 +86,26 @@ def _summary(path: Path, lines: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "name": path.name,
         "step": last.get("step", 0),
-        "steps": _planned_steps(path),
         "finished": finished,
         "updated": (path / "log.jsonl").stat().st_mtime,
         "seconds_left": None if finished else step.get("seconds_left"),
-        "valid": None
-        if valid is None
-        else {name: valid[name] for name in ("step", *metric_labels(), "perplexity") if name in valid},
+        "valid": valid and {name: valid[name] for name in ("step", *metric_labels(), "perplexity") if name in valid},
     }
 
 
-def _planned_steps(path: Path) -> int | None:
-    """The number of steps in the recipe."""
+def _plan(path: Path) -> dict[str, Any]:
+    """The number of steps in the recipe, and the metrics of its task; of an unknown task, those of all tasks."""
     try:
-        steps = tomllib.loads((path / "recipe.toml").read_text("utf-8")).get("training", {}).get("steps")
-    except (OSError, ValueError):
-        return None
-    return steps if isinstance(steps, int) else None
+        recipe = tomllib.loads((path / "recipe.toml").read_text("utf-8"))
+        steps, task = recipe.get("training", {}).get("steps"), TASKS.get(recipe.get("task", {}).get("name"))
+    except (OSError, ValueError, AttributeError, TypeError):  # no recipe, or a broken one
+        steps = task = None
+    metrics = task.metrics if task else {m.name: m for each in TASKS.values() for m in each.metrics}.values()
+    told = [
+        {"name": m.name, "label": m.label, "better": "high" if m.higher_is_better else "low", "decimals": m.decimals}
+        for m in metrics
+    ]
+    return {"steps": steps if isinstance(steps, int) else None, "metrics": told}
 
 
 def read_samples(folder: Path, name: str) -> list[dict[str, Any]] | None:

@@ -128,13 +128,13 @@ def _add_runs(routes: APIRouter, service: Service) -> None:
             raise Refusal(404, f"there is no run {name[:60]!r} here")
         return found
 
-    @routes.get("/runs", responses=responses({"runs": []}))
+    @routes.get("/runs", responses=responses({"runs": [runs.EXAMPLE]}))
     async def all_runs(request: Request) -> JSONResponse:
-        """The runs of the folder that is watched."""
+        """The runs of the folder that is watched; `metrics` are those that the task of a run declares."""
         found = await service.run(request, 0, lambda _: runs.list_runs(_runs_folder(service, request)), long=True)
         return JSONResponse({"runs": found})
 
-    @routes.get("/runs/{name}", responses=responses({"name": "ko-en", "lines": [], "next": 0}))
+    @routes.get("/runs/{name}", responses=responses({**runs.EXAMPLE, "lines": [], "next": 0}))
     async def one_run(request: Request, name: str, after: Annotated[int, Query(ge=0, le=10**9)] = 0) -> JSONResponse:
         """What has been logged in a run from line `after` on."""
         return JSONResponse(await read(request, name, runs.read_run, after))
