@@ -31,9 +31,9 @@ def valid(number, bleu):
     }
 
 
-def write_run(folder, lines, said):
+def write_run(folder, lines, said, task="translation"):
     (folder / "samples").mkdir(parents=True)
-    (folder / "recipe.toml").write_text("[training]\nsteps = 600\n", "utf-8")
+    (folder / "recipe.toml").write_text(f'[task]\nname = "{task}"\n\n[training]\nsteps = 600\n', "utf-8")
     (folder / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
     for number, text in said.items():
         block = f"한국어는 쉬웠어요.\n= Korean was easy.\n> {text}\n\n"

@@ -2,7 +2,12 @@
 
 import json
 import shutil
+from types import SimpleNamespace
 
+import pytest
+
+from heed.tasks import TASKS
+from heed.tasks.base import Metric
 from tests.service.page.conftest import step, write_run
 
 
@@ -23,6 +28,7 @@ def test_curves_and_samples_over_time(visit, runs):
     page.keyboard.press("ArrowLeft")
     assert page.text_content(".chart-said >> nth=0") == "step 400: 1.500 ◦\u00a01.000"
     assert page.get_attribute(".run-track", "aria-valuenow") == "67"
+    assert page.text_content(".run-state .row p") == "BLEU 60.00 · chrF 80.00 · loss 1.000"
     assert "step 400 of 600" in page.text_content(".run-state") and "20 s left" in page.text_content(".run-state")
 
 
@@ -40,6 +46,55 @@ def test_two_runs_are_compared(visit):
     page.keyboard.press("ArrowLeft")
     assert page.text_content(".chart-said >> nth=0") == "step 400: first 1.500 ◦\u00a01.000 · second 3.000 ◦\u00a01.000"
     assert page.locator(".chart >> nth=0").bounding_box()["height"] == high, "nothing jumps when something is said"
+
+
+@pytest.fixture
+def of_task(runs):
+    """Writes a run of another task, with these scores at its one validation."""
+    written = []
+
+    def write(task, **scores):
+        written.append(runs / f"a-{task}")
+        line = {"kind": "valid", "step": 200, "epoch": 0, "perplexity": 2.7, **scores}
+        write_run(written[-1], [step(100, 5.0), step(200, 3.0), line], {}, task)
+        return written[-1].name
+
+    yield write
+    for folder in written:
+        shutil.rmtree(folder)
+
+
+def shown(page):
+    page.wait_for_selector(".chart")
+    return texts(page, ".chart h2"), texts(page, ".chart .chart-legend"), texts(page, ".run-state .row p")
+
+
+def test_charts_and_scores_are_those_that_the_task_declares(visit, of_task, monkeypatch):
+    titles, hints, scores = shown(visit(f"#runs?run={of_task('classification', accuracy=91.25, loss=0.5)}"))
+    assert titles == ["Loss", "Perplexity", "Accuracy", "Learning rate", "Tokens per second"]
+    assert scores == ["accuracy 91.25 · loss 0.500"]
+    assert hints == ["trainingvalidation", "trainingvalidation", "higher is better", "", ""]
+    titles, _, scores = shown(visit(f"#runs?run={of_task('language', loss=3.25)}"))
+    assert titles == ["Loss", "Perplexity", "Learning rate", "Tokens per second"] and scores == ["loss 3.250"]
+    metrics = (Metric("hits", "HR@10", True, str, 4), Metric("rank", "mean rank", False, str, 1))
+    monkeypatch.setitem(TASKS, "next-item", SimpleNamespace(metrics=metrics))  # one that the page has never heard of
+    titles, hints, scores = shown(visit(f"#runs?run={of_task('next-item', hits=0.125, rank=17, loss=1.0)}"))
+    assert titles == ["Loss", "Perplexity", "HR@10", "Mean rank", "Learning rate", "Tokens per second"]
+    assert hints[2:4] == ["higher is better", "lower is better"] and scores == ["HR@10 0.1250 · mean rank 17.0"]
+
+
+def test_runs_of_two_tasks_have_the_charts_of_both(visit, of_task):
+    page = visit(f"#runs?run=first&with={of_task('classification', accuracy=91.25, loss=None)}")
+    titles, _, scores = shown(page)
+    assert titles == ["Loss", "Perplexity", "BLEU", "chrF", "Accuracy", "Learning rate", "Tokens per second"]
+    assert scores == ["BLEU 60.00 · chrF 80.00 · loss 1.000", "accuracy 91.25"], "what is not a number is not told"
+    lines = {
+        name: page.locator(f".chart:has-text('{name}') path.line").count() for name in ("Loss", "BLEU", "Accuracy")
+    }
+    assert lines == {"Loss": 3, "BLEU": 1, "Accuracy": 1}
+    page.click("#locale")
+    page.wait_for_selector(".chart h2:has-text('정확도')")
+    assert texts(page, ".run-state .row p") == ["BLEU 60.00 · chrF 80.00 · 손실 1.000", "정확도 91.25"]
 
 
 def test_a_run_is_followed_as_it_goes_on(visit, runs, request):

@@ -52,7 +52,8 @@ export function chart(title, series, options) {
   const names = new Set(series.map((one) => one.name)).size > 1;
   const said = element("p", { class: names ? "chart-said two number-text small" : "chart-said number-text small", role: "status" });
   pointing(frame, cursor, said, series, scale, names);
-  const legend = options.both ? element("span", { class: "chart-legend small muted" }, key("step", t("training")), key("valid", t("validation"))) : null;
+  const both = new Set(series.map((one) => one.kind)).size > 1;
+  const legend = element("span", { class: "chart-legend small muted" }, ...(both ? [key("step", t("training")), key("valid", t("validation"))] : [options.hint]));
   return element("figure", { class: "card chart" }, element("figcaption", { class: "row" }, element("h2", {}, title), legend), frame, said);
 }
 

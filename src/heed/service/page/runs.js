@@ -2,18 +2,13 @@
 import * as api from "./api.js";
 import { chart } from "./charts.js";
 import { byId, element } from "./dom.js";
-import { number, t } from "./speech.js";
+import { number, say, t } from "./speech.js";
 import { writeAddress } from "./store.js";
 
 const EVERY = 3000, QUIET = 300; // milliseconds between looks; seconds without news
-const CHARTS = [
-  ["cLoss", [["step", "loss"], ["valid", "loss"]], {}],
-  ["cPerplexity", [["step", "perplexity"], ["valid", "perplexity"]], { log: true }],
-  ["cBleu", [["valid", "bleu"]], {}],
-  ["cChrf", [["valid", "chrf"]], {}],
-  ["cRate", [["step", "rate"]], {}],
-  ["cSpeed", [["step", "tokens_per_second"]], { zero: true }],
-];
+// What runs of all tasks log: the field, its words, its axis. Between them stand the metrics that the tasks declare.
+const FIRST = [["loss", "cLoss", {}], ["perplexity", "cPerplexity", { log: true }]];
+const LAST = [["rate", "cRate", {}], ["tokens_per_second", "cSpeed", { zero: true }]];
 const state = { served: false, list: [], first: "", second: "", timer: 0, asking: null };
 const kept = new Map(); // name -> {lines, next, samples: Map(step -> of), about}
 let moment = null; // the step whose samples are shown; null: the latest
@@ -51,6 +46,7 @@ function empty(words) {
 }
 
 const chosen = () => [state.first, state.second].filter(Boolean);
+const facts = (name) => kept.get(name)?.about ?? state.list.find((run) => run.name === name);
 
 async function refresh() {
   clearTimeout(state.timer);
@@ -119,7 +115,7 @@ function layOut() {
 function fill() {
   const busy = state.list.filter((run) => chosen().includes(run.name) && !run.finished && !isQuiet(run));
   byId("runs-live").replaceChildren(...(busy.length ? [element("span", { class: "pulse", "aria-hidden": "true" }), t("live")] : []));
-  byId("run-states").replaceChildren(...chosen().map((name, place) => standing(kept.get(name)?.about ?? state.list.find((run) => run.name === name), place)));
+  byId("run-states").replaceChildren(...chosen().map((name, place) => standing(facts(name), place)));
   drawCharts();
   drawSamples();
 }
@@ -137,21 +133,33 @@ function standing(run, place) {
   const bar = element("span", { class: "run-bar-fill" });
   bar.style.width = `${100 * share}%`;
   const where = run.finished ? t("runDone") : isQuiet(run) ? t("runStopped", new Date(1000 * run.updated).toLocaleTimeString()) : run.seconds_left ? t("timeLeft", duration(run.seconds_left)) : "";
-  const scores = run.valid ? ["bleu", "chrf"].filter((name) => run.valid[name] !== undefined)
-    .map((name) => `${t(name === "bleu" ? "cBleu" : "cChrf")} ${number(run.valid[name], 1)}`) : [];
+  const scores = run.metrics.filter(({ name }) => Number.isFinite(run.valid?.[name]))
+    .map(({ name, label, decimals }) => `${say(label)} ${number(run.valid[name], decimals)}`);
   return element("div", { class: `run-state run-${place}` },
     element("div", { class: "row" }, element("h2", {}, element("span", { class: "run-dot", "aria-hidden": "true" }), run.name), element("p", { class: "number-text" }, scores.join(" · "))),
     element("div", { class: "run-track", role: "progressbar", "aria-label": t("progressOf", run.name), "aria-valuenow": Math.round(100 * share), "aria-valuemin": 0, "aria-valuemax": 100 }, bar),
     element("div", { class: "row small muted number-text" }, element("span", {}, run.steps ? t("runStep", number(run.step), number(run.steps)) : ""), element("span", {}, where)));
 }
 
+// Of all chosen runs: by field a title and how it is drawn.
+function fields() {
+  const fixed = (list) => list.map(([field, words, options]) => [field, [t(words), options]]);
+  const metrics = chosen().flatMap((name) => facts(name)?.metrics ?? []).map(({ name, label, better }) =>
+    [name, [titled(say(label)), { hint: t(better === "high" ? "higherBetter" : "lowerBetter") }]]);
+  const own = new Set([...FIRST, ...LAST].map(([field]) => field));
+  return new Map([...fixed(FIRST), ...metrics.filter(([name]) => !own.has(name)), ...fixed(LAST)]);
+}
+
+// "accuracy" begins a title as "Accuracy"; "chrF" is a name and stays.
+const titled = (text) => (text === text.toLowerCase() ? text.charAt(0).toUpperCase() + text.slice(1) : text);
+
 function drawCharts() {
   if (!byId("charts")) return;
-  const figures = CHARTS.map(([words, kinds, options]) => {
-    const series = chosen().flatMap((name, place) => kinds.map(([kind, field]) => ({
+  const figures = [...fields()].map(([field, [title, options]]) => {
+    const series = chosen().flatMap((name, place) => ["step", "valid"].map((kind) => ({
       name, place, kind, points: (kept.get(name)?.lines ?? []).filter((line) => line.kind === kind && Number.isFinite(line[field])).map((line) => [line.step, line[field]]),
     }))).filter((one) => one.points.length);
-    return series.length ? chart(t(words), series, { ...options, both: kinds.length > 1 }) : null;
+    return series.length ? chart(title, series, options) : null;
   });
   byId("charts").replaceChildren(...figures.filter(Boolean));
 }

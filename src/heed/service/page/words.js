@@ -224,10 +224,10 @@ export const WORDS = {
   seconds: ["{0} s", "{0}초"],
   cLoss: ["Loss", "손실"],
   cPerplexity: ["Perplexity", "퍼플렉시티"],
-  cBleu: ["BLEU", "BLEU"],
-  cChrf: ["chrF", "chrF"],
   cRate: ["Learning rate", "학습률"],
   cSpeed: ["Tokens per second", "초당 토큰"],
+  higherBetter: ["higher is better", "높을수록 좋음"],
+  lowerBetter: ["lower is better", "낮을수록 좋음"],
   training: ["training", "학습"],
   validation: ["validation", "검증"],
   chartName: ["{0} by step", "단계별 {0}"],
@@ -240,8 +240,9 @@ export const WORDS = {
   progressOf: ["Progress of {0}", "{0} 진행"],
 };
 
-// Texts of the scripts that are shared with `heed look`, found by their English.
+// Found by their English: texts of the scripts that are shared with `heed look`, and labels of metrics (others stay as declared).
 export const TEXTS = {
+  loss: "손실", accuracy: "정확도",
   "Go to step {0}": "{0}단계로",
   "Candidates of step {0}": "{0}단계의 후보",
   kept: "유지", ended: "끝남", dropped: "버림", chosen: "선택",
