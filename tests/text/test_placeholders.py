@@ -37,6 +37,27 @@ def test_code_in_markdown_may_have_particles_behind_it():
     assert markdown.translate("`f`에서부터 시작", says(answers)) == "start from `f` on"
 
 
+def backwards(texts):
+    words = [text.upper().split()[::-1] for text in texts]
+    return [Translated(" ".join(own), [(i, len(own) - 1 - i) for i in range(len(own))]) for own in words]
+
+
+SPACES = [" ", "\t", "\x1f", "\x85", "\u00a0", "\u2028", "\u3000"]
+
+
+@pytest.mark.parametrize("space", [*SPACES, "\n", "\r\n"])
+@pytest.mark.parametrize("code", ["`가{}`", "`{}가`", "`{}가{}`"])
+def test_white_space_at_the_edges_of_code_does_not_move_the_marks_of_other_words(code, space):
+    code = code.format(space, space)
+    assert markdown.translate(f"c **d** {code}b", backwards) == f"{code}B **D** C"
+
+
+@pytest.mark.parametrize("space", SPACES)
+def test_code_with_white_space_at_its_end_is_opaque_at_the_end_of_a_sentence_too(space):
+    answers = {"start f": ("f에서부터 시작", [(0, 1), (1, 0)])}
+    assert markdown.translate(f"start `f{space}`", says(answers)) == f"`f{space}`에서부터 시작"
+
+
 def test_a_sentence_that_lost_a_span_is_translated_again_with_it_as_code():
     asked = []
 

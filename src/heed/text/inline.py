@@ -143,7 +143,7 @@ class _TreeBuilder:
         else:
             node = self._add_node(Node(token.raw, kind="unpaired" if unpaired else token.kind))
             self.node = node
-            self._add_text(token.text)
+            self._add_text(token.text.strip())  # with a space at an edge, an opaque mark would join words
             self.node, node.end = node.parent, len(self.chars)
             self.closed.append(node)
             self.opaque += [node] if node.kind == "opaque" else []

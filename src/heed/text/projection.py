@@ -85,8 +85,7 @@ class _Projector:
         """The mark of each target word; an unaligned word is in the marks that both its neighbours are in."""
         candidates: list[list[Node]] = [[] for _ in self.target]
         for source, target in sorted(self.words.links):
-            if source < len(self.source_owners) and target < len(candidates):  # a link of a word that is not there
-                candidates[target].append(self.source_owners[source])
+            candidates[target].append(self.source_owners[source])
         for target, word in enumerate(self.target if self.placeholder else ()):
             if parents := [self.words.placeholders[char].parent for char in self.placeholder.findall(word)]:
                 candidates[target] = [reduce(_common_ancestor, parents)]
