@@ -257,7 +257,7 @@ def test_settings_that_a_model_has_already_are_refused(train, pretrained, files,
 def test_a_model_that_cannot_learn_a_task_is_said_before_anything_is_prepared(train, pretrained, files, tmp_path):
     words = ["--source", files / "text", "--from", pretrained["bart"]]
     code, err = train(tmp_path / "run", *words, settings=[*PLAIN, "task.name=gap-sentences"])
-    assert (code, "no mark for a sentence left out, which gap-sentences needs: start from a Pegasus" in err) == (
+    assert (code, "no token for a removed sentence, which gap-sentences needs: start from a Pegasus" in err) == (
         1,
         True,
     )

@@ -13,7 +13,7 @@ from torch import nn
 from heed.cli.main import main
 from heed.data.vectors import read, write
 from heed.runs.vectors import KnownRows, fill, look_up
-from heed.vocabularies.sentencepiece import MARKS
+from heed.vocabularies.sentencepiece import SPECIAL_TOKENS
 from heed.vocabularies.words import NAMES, Words
 
 WHO = [("the Dog", "der Hund"), ("a child", "ein Kind"), ("my sister", "meine Schwester"), ("the man", "der Mann")]
@@ -225,7 +225,7 @@ def test_a_scale_that_is_named_is_what_vectors_are_multiplied_by():
     table = nn.Embedding(6, 2)
     fill(table, [KnownRows(np.array([4, 5]), np.array([[1, 2], [3, 4]], np.float32))], 2.0)
     assert table.weight[4:].tolist() == [[2, 4], [6, 8]]
-    assert MARKS.last == 3
+    assert SPECIAL_TOKENS.last == 3
 
 
 def test_a_file_of_zeros_does_not_divide_by_them():

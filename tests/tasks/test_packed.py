@@ -41,7 +41,7 @@ def model(name="transformer", **shape):
 
 @pytest.mark.parametrize("slots", [1, 2, 16, 64])
 @pytest.mark.parametrize(
-    ("name", "shape", "marks"),
+    ("name", "shape", "special"),
     [
         ("transformer", {"norm": "post", "output_bias": True}, None),
         ("transformer", {"norm": "pre", "positions": "learned", "tied": "none"}, None),
@@ -61,8 +61,8 @@ def model(name="transformer", **shape):
     ],
     ids=["plain", "smoothed", "r-drop", "distilled", "distilled from two"],
 )
-def test_packed_is_padded(name, shape, marks, slots, objective):
-    made, both = model(name, **shape), ((marks, marks),) if marks else ()
+def test_packed_is_padded(name, shape, special, slots, objective):
+    made, both = model(name, **shape), ((special, special),) if special else ()
     padded, packed = collate(SOURCE, TARGET, *both), pack(SOURCE, TARGET, *both, slots=slots)
     assert packed.source.shape[1] % slots == packed.target.shape[1] % slots == 0
     losses, gradients = [], []

@@ -27,7 +27,7 @@ def test_words_are_ordered_by_how_often_they_occur_and_the_rare_are_unknown():
     assert "mat" in learned(least=1).ids
 
 
-def test_marks_in_a_text_are_unknown_words_and_unk_is_the_unknown_word():
+def test_special_tokens_in_a_text_are_unknown_words_and_unk_is_the_unknown_word():
     found = learned()
     assert found.encode(["the <unk> </s> <s> <pad> cat"]) == [[4, 1, 1, 1, 1, 5]]
     assert found.decode([2, 4, 1, 5, 3, 0]) == "the <unk> cat"

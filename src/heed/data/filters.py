@@ -8,7 +8,7 @@ from heed.data.readers import Line
 
 @dataclass(frozen=True)
 class FiltersConfig:
-    max_length: int = 256  # subwords of a side, the end mark included; longer pairs are filtered, and counted
+    max_length: int = 256  # subwords of a side, the end token included; longer pairs are filtered, and counted
     max_ratio: float = 9.0  # how many times longer one side may be than the other; 0 is no limit
     same: bool = True  # filter pairs with the same text on both sides
     duplicates: bool = True  # filter pairs that occurred before

@@ -171,8 +171,8 @@ def student(plan: Plan, own: Path) -> Recipe:
     if plan.distill.soft:
         settings = {"teacher": plan.distill.teacher, "distillation": plan.distill.soft}
         changes["task"] = type(recipe.task)(dataclasses.replace(recipe.task.settings, **settings))
-    if subwords := sorted(own.glob("*.spm")):  # one for both sides, or source.spm and target.spm
-        models = {"source_model": str(subwords[0]), "target_model": str(subwords[-1])}
+    if found := sorted(own.glob("*.spm")):  # one for both sides, or source.spm and target.spm
+        models = {"source_model": str(found[0]), "target_model": str(found[-1])}
         changes["subwords"] = dataclasses.replace(recipe.subwords, **models)
     model = recipe.model
     if model.preset == "auto" and not model.folder:

@@ -41,7 +41,7 @@ def check_positions(model: nn.Module, recipe: Recipe, prepared: Prepared) -> Non
     if recipe.filters is None:
         return
     vocabulary = next(iter(prepared.processors.values()))
-    most = model.config.max_length - len(vocabulary.marks.before)
+    most = model.config.max_length - len(vocabulary.special.before)
     if recipe.filters.max_length > most:
         raise ValueError(
             f"filters.max_length is {recipe.filters.max_length}, but the model has places for {most}: set it no higher"

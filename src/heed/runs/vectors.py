@@ -119,8 +119,8 @@ def look_up(
             f"vectors.{side} is {name}, but the vocabulary is of pieces of words, which have no word vectors: set "
             'subwords.kind to "words"'
         )
-    marks = vocabulary.marks
-    used = [i for i in range(marks.last + 1, len(vocabulary)) if counts[i]]
+    special = vocabulary.special
+    used = [i for i in range(special.last + 1, len(vocabulary)) if counts[i]]
     words = [vocabulary.words[i] for i in used]
     vectors = read(Path(name), AnyCase(words) if lowercase else set(words))
     exact = {word: row for row, word in enumerate(vectors.words)}
@@ -134,7 +134,7 @@ def look_up(
             f"vectors.{side}: not one of the {len(used):,} words of the vocabulary ({', '.join(words[:3])}, …) is in {name}: "
             f"is it of another language, or cut otherwise? Take another file{how}"
         )
-    running, of_running = int(counts[ids].sum()), int(counts[used].sum() + counts[marks.unknown])
+    running, of_running = int(counts[ids].sum()), int(counts[used].sum() + counts[special.unknown])
     coverage = Coverage(side, name, len(ids), len(used), running, of_running, vectors.notes)
     return KnownRows(np.array(ids), vectors.matrix[[rows[i] for i in ids]]), coverage
 
@@ -177,8 +177,8 @@ def embeddings(package: Package, side: str | None) -> Vectors:
     vocabulary: Any = package.vocabularies[0 if source else 1]
     own = getattr(package.model, "source_tokens", None) if source else None
     table = package.model.tokens if own is None else own
-    marks = vocabulary.marks
-    silent = {marks.pad, marks.unknown, marks.first, marks.last, *marks.before, marks.mask, marks.gap}
+    special = vocabulary.special
+    silent = {special.pad, special.unknown, special.first, special.last, *special.before, special.mask, special.gap}
     ids = [i for i in range(len(vocabulary)) if i not in silent]
     words = [vocabulary.words[i] for i in ids] if isinstance(vocabulary, Words) else vocabulary.pieces(ids)
     return Vectors(words, table.weight.detach().cpu()[ids].float().numpy())

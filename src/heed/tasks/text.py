@@ -160,9 +160,9 @@ class TextTask(Task):
             budget=recipe.training.batch_tokens,
             seed=recipe.training.seed,
             sampling=sampling,
-            subwords=pair if sampling else None,
+            vocabularies=pair if sampling else None,
             max_length=plan.longest,
-            marks=tuple(part.marks for part in pair),
+            special=tuple(part.special for part in pair),
             collate=plan.collate,
             noise=noise,
             share=share,
@@ -180,7 +180,7 @@ class TextTask(Task):
         if recipe.subwords.sampling:
             return max_length
         sides = zip((prepared.train.source, prepared.train.target), prepared.processors.values(), strict=True)
-        return max(int(side.lengths.max()) + len(words.marks.before) + 1 for side, words in sides)
+        return max(int(side.lengths.max()) + len(words.special.before) + 1 for side, words in sides)
 
     # what is told and recorded
 
@@ -222,7 +222,7 @@ class TextTask(Task):
 def max_source(prepared: Prepared) -> int:
     """The longest source of training, with its special tokens: a longer one is split, not guessed at."""
     vocabulary = next(iter(prepared.processors.values()))
-    return prepared.train.longest + len(vocabulary.marks.before) + 1
+    return prepared.train.longest + len(vocabulary.special.before) + 1
 
 
 def validation_search(recipe: Any) -> DecodingConfig:

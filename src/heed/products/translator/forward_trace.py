@@ -56,11 +56,11 @@ def trace(
 
     A recurrent model has embeddings and choices only; `look` shows its states.
     """
-    model, marks = bundle.model, bundle.marks
+    model, special = bundle.model, bundle.special
     source, target = bundle.encode_pairs([bundle.source.clean(text)], [given or ""])[0]
     if given is None:  # the very tokens of the search: its text may be tokenized differently
-        target, marks = bundle.strip(search_one(bundle, source, config, []))
-    batch = collate([source], [target], marks).to(bundle.device)
+        target, special = bundle.strip(search_one(bundle, source, config, []))
+    batch = collate([source], [target], special).to(bundle.device)
     with _record(model, _attention(model, query) if query else None) as (calls, kernel_calls):
         said = model.decode(batch.target, model.encode(batch.source), batch.valid)
     result = {
