@@ -99,7 +99,7 @@ def find_model(path: Path) -> Path:
         raise ValueError(f"{path}: no such folder")
     if (path / "recipe.toml").is_file() and not (path / model_folder.CONFIG).is_file():
         if not (path / "model" / model_folder.CONFIG).is_file():
-            raise ValueError(f"{path} has no model yet: its training has not come to its first validation")
+            raise ValueError(f"{path} has no model yet: its training has not reached its first validation")
         return path / "model"
     return path
 

@@ -609,12 +609,15 @@ def test_what_a_text_begins_with_counts_for_them():
 @pytest.mark.parametrize(
     ("theirs", "says"),
     [
-        ({"num_beam_groups": 2}, "num_beam_groups is 2, which heed's search has not: take it out, or set it to 1"),
-        ({"force_words_ids": [[4]]}, "force_words_ids is [[4]], which heed's search has not: take it out"),
-        ({"repetition_penalty": 1.2}, "repetition_penalty is 1.2, which heed's search has not"),
+        (
+            {"num_beam_groups": 2},
+            "num_beam_groups is 2, which heed's search does not have: take it out, or set it to 1",
+        ),
+        ({"force_words_ids": [[4]]}, "force_words_ids is [[4]], which heed's search does not have: take it out"),
+        ({"repetition_penalty": 1.2}, "repetition_penalty is 1.2, which heed's search does not have"),
         ({"suppress_tokens": [3]}, "suppress_tokens is [3], which"),
         ({"do_sample": True, "typical_p": 0.5}, "typical_p is 0.5, which"),
-        ({"do_sample": True, "num_beams": 3}, "do_sample is true and num_beams 3: heed's search draws, or has beams"),
+        ({"do_sample": True, "num_beams": 3}, "do_sample is true and num_beams 3: heed samples or has beams"),
         ({"length_penalty": -1.0}, "length_penalty is -1.0; heed's must not be negative"),
         ({"early_stopping": "soon"}, "early_stopping is 'soon'; it is true, false or 'never'"),
         ({"bad_words_ids": [[9], [7, 8]]}, "bad_words_ids bans [[7, 8]]; heed can ban [9] here"),
@@ -623,7 +626,7 @@ def test_what_a_text_begins_with_counts_for_them():
             {"forced_bos_token_id": 5},
             "forced_bos_token_id is 5, but a text of this vocabulary begins with no special token",
         ),
-        ({"token_healing": True}, "token_healing is True, which heed's search has not"),
+        ({"token_healing": True}, "token_healing is True, which heed's search does not have"),
     ],
 )
 def test_what_heed_cannot_follow_is_refused(theirs, says):

@@ -206,9 +206,7 @@ def test_a_term_the_model_cannot_write_is_refused():
 
 
 def test_a_term_longer_than_a_translation_is_refused(make):
-    with pytest.raises(
-        ValueError, match=r"the term 'xyz.*' has .* subwords, and this model says no more than 15 in all"
-    ):
+    with pytest.raises(ValueError, match=r"the term 'xyz.*' has .* subwords, and this model generates at most 15"):
         make(16, max_length=16).translate("책", glossary={"책": "xyz" * 20})
 
 

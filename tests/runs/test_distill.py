@@ -370,7 +370,7 @@ def test_a_plan_is_read_back_as_it_was_written(plan, tmp_path):
         (["distill.nbest=4"], "distill.nbest is 4, which needs references: name them as data.target"),
         (["distill.mix=true"], "distill.mix is True, which needs references: name them as data.target"),
         (["distill.nearest=ter"], "distill.nearest: 'ter' is none of 'chrf', 'bleu'"),
-        (["task.name=classification"], "task.name is 'classification'; what a teacher says is learned as 'translation'"),
+        (["task.name=classification"], "task.name is 'classification'; a student learns from its teacher by 'translation'"),
         (["data.phrasebook=5", "data.source=[]"], "data.phrasebook: a teacher translates files; heed phrasebook --out"),
         (["model.name=marian"], "model.name is 'marian', which goes with other subwords than the teacher's: set distill."),
         (["subwords.source_model=a.spm"], "subwords.source_model is 'a.spm', which goes with other subwords than the"),

@@ -185,7 +185,7 @@ def test_coverage_counts_words_and_running_words(tmp_path):
     assert found.ids.tolist() == [4, 5]
     np.testing.assert_array_equal(found.matrix, rows[[2, 1]])
     assert coverage[2:6] == (2, 5, 50, 100)
-    assert coverage.says() == (
+    assert coverage.summary() == (
         "vectors.source: 2 of 5 words (50.0 % of the running words) have vectors in "
         f"{tmp_path / 'v.vec'}; the others are drawn around the mean of these."
     )

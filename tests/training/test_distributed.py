@@ -279,9 +279,7 @@ def test_each_process_has_the_gpu_of_its_local_rank(monkeypatch, name, gpu, devi
     assert alone == name
     assert torchrun.local_device(name) == (name if device == "cpu" else device)
     assert not torchrun.is_first()
-    with pytest.raises(
-        ValueError, match=r"training\.device is 'cuda:0', but torchrun gives each process a card of its own"
-    ):
+    with pytest.raises(ValueError, match=r"training\.device is 'cuda:0', but torchrun gives each process its own GPU"):
         torchrun.local_device("cuda:0")
 
 

@@ -198,7 +198,7 @@ def test_a_missing_file_is_named(tmp_path, name):
         ("vocab.json", b'{"</s>": 0, "<unk>": 1}', "vocab.json has no <pad>: it is not the table of a Marian model"),
         ("tokenizer_config.json", b'{"eos_token": "[END]"}', "eos_token is '\\[END]'; heed reads '</s>'"),
         ("tokenizer_config.json", b'{"added_tokens_decoder": {"x": {}}}', "is damaged: its added token 'x' is {}"),
-        ("tokenizer_config.json", b'{"added_tokens_decoder": {"7": {"content": "<a>", "lstrip": true}}}', "<a> takes the text"),
+        ("tokenizer_config.json", b'{"added_tokens_decoder": {"7": {"content": "<a>", "lstrip": true}}}', "<a> absorbs the text"),
         ("tokenizer_config.json", b'{"additional_special_tokens": ["<x>"]}', "vocab.json has no <x>, which tokenizer_config.json"),
         ("added_tokens.json", b'{"<a>": 700, "</s>": 0}', "added_tokens.json adds <a> to the vocabulary"),
     ],

@@ -116,9 +116,9 @@ def _refuse_unsupported(given: Mapping[str, Any], sample: bool) -> None:
         value = given.get(name, neutral)
         if value != neutral and value not in ([], {}):
             remedy = f"take it out, or set it to {neutral}" if neutral is not None else "take it out"
-            raise ValueError(f"{name} is {value}, which heed's search has not: {remedy}")
+            raise ValueError(f"{name} is {value}, which heed's search does not have: {remedy}")
     if sample and given.get("num_beams", 1) > 1:
-        raise ValueError(f"do_sample is true and num_beams {given['num_beams']}: heed's search draws, or has beams")
+        raise ValueError(f"do_sample is true and num_beams {given['num_beams']}: heed samples or has beams")
     if given.get("length_penalty", 0) < 0:
         raise ValueError(f"length_penalty is {given['length_penalty']}; heed's must not be negative")
 
@@ -131,7 +131,7 @@ def _stopping(value: Any) -> str:
 
 
 def _max_length(theirs: Mapping[str, Any]) -> int | None:
-    """None is heed's own default: theirs, 20 tokens, is only meant for trying things out."""
+    """None is heed's own default: theirs, 20 tokens, is only meant for first trials."""
     if theirs["max_new_tokens"] is not None:
         return theirs["max_new_tokens"]
     return None if theirs["max_length"] is None else max(1, theirs["max_length"] - 1)

@@ -18,7 +18,7 @@ class FiltersConfig:
 RULES = {
     "empty": "an empty side",
     "same": "the same text on both sides",
-    "duplicate": "a pair that stood there before",
+    "duplicate": "a duplicate pair",
     "length": "a side longer than filters.max_length",
     "ratio": "sides whose lengths differ by more than filters.max_ratio",
 }

@@ -130,7 +130,7 @@ class Windows:
         indices = (unrotated + self._rotation(position.epoch)) % len(self.ids)
         expected = np.where(present, self.ids[indices].astype(np.int64), IGNORED)
         previous = self.ids[indices - 1].astype(np.int64)
-        tokens = np.where(present & (indices > 0), previous, self.last)  # an end token stands before the stream
+        tokens = np.where(present & (indices > 0), previous, self.last)  # an end token is assumed before the stream
         return Window(torch.from_numpy(tokens), torch.from_numpy(expected), position.index == 0, int(present.sum()))
 
     def _rotation(self, epoch: int) -> int:

@@ -1,4 +1,4 @@
-"""BART (Lewis et al., 2020): a Transformer that learned to repair damaged text; it writes, or it classifies."""
+"""BART (Lewis et al., 2020): a Transformer pre-trained to restore corrupted text; it generates text, or classifies it."""
 
 import math
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ class Bart(EncoderDecoder):
     """Norms after each sublayer and on the embeddings, learned positions on each side, one matrix for all tokens."""
 
     capabilities = ("packed", "fused", "cuda_search", "ctranslate2")
-    HEAD = ("head.", "bias")  # what a task replaces: the head of a classifier, or the bias of what writes
+    HEAD = ("head.", "bias")  # what a task replaces: the head of a classifier, or the output bias of a generator
 
     def __init__(self, config: BartConfig):
         super().__init__(config)

@@ -76,7 +76,7 @@ class Generator(Product):
         """The text of one continuation, piece by piece as it is found: the same that `generate` gives."""
         config, ids = self._config(length, 1, decoding), self.encode(prompt)
         if not config.sample and config.beam > 1:
-            raise ValueError(f"beam is {config.beam}: a beam knows its text at the end; generate gives it whole")
+            raise ValueError(f"beam is {config.beam}: a beam search knows its text only at the end; use generate")
         written, tokens = self._text(ids), list(ids)
         for token in self._stream_tokens(ids, config, one_line):
             tokens.append(token)
@@ -135,7 +135,7 @@ class Generator(Product):
             raise ValueError(f"length is {length} and count is {count}; both must be at least 1")
         values = {"beam": 1, "sample": changes.get("beam", 1) == 1, **changes, "max_length": length, "nbest": count}
         if not values["sample"] and values["beam"] == 1 and count > 1:
-            raise ValueError(f"count is {count}, but the likeliest is one: draw by chance, or set a beam of {count}")
+            raise ValueError(f"count is {count}, but the likeliest is one: sample, or set a beam of {count}")
         return settings.read(DecodingConfig, values)
 
     def _check_length(self, tokens: int, what: str) -> None:

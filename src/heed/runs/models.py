@@ -57,6 +57,6 @@ def _rates(base: Package, chosen: ModelChoice) -> dict[str, Any]:
         if name not in rates and value != getattr(config, name):
             raise ValueError(
                 f"model.{name} is {value!r}, but {chosen.folder} has {getattr(config, name)!r}: "
-                "a model that is there already keeps its shape"
+                "a trained model keeps its shape"
             )
     return {name: value for name, value in settings.items() if name in rates}

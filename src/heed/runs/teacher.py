@@ -37,7 +37,7 @@ def check(model: nn.Module, vocabularies: Pair, name: str, longest: int) -> None
     if room != len(vocabularies[-1]):
         raise ValueError(
             f"task.teacher is {name}, which has room for {room} subwords, but there are {len(vocabularies[-1])}: "
-            "only a teacher without spare room can be listened to"
+            "a teacher must have no unused rows"
         )
     places = model.config.max_length - max(len(part.special.before) for part in vocabularies)
     if longest > places:

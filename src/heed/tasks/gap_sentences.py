@@ -90,6 +90,6 @@ class GapSentences(Restoration):
             )
         if single:
             notes.append(
-                f"About {100 * single / len(some):.0f} % of the texts are one sentence, which has no gap: they are to be said whole."
+                f"About {100 * single / len(some):.0f} % of the texts are one sentence, which has no gap: the target is then the whole text."
             )
         return notes

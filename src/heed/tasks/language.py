@@ -92,9 +92,7 @@ class LanguageModelling(TextTask):
 
     def _check_length(self, recipe: Any) -> None:
         if recipe.filters != FiltersConfig():
-            raise ValueError(
-                "filters are for pairs: the text that a language model learns from is read as it stands, all of it"
-            )
+            raise ValueError("filters are for pairs: a language model reads all of its text, unchanged")
 
     def prepare(self, recipe: Any, base: Package | None, tell: Tell) -> Prepared:
         """One text, line after line. Without another to validate on, its last lines are set aside."""

@@ -83,8 +83,8 @@ class Translation(TextTask):
     def notes(self, recipe: Any, prepared: Prepared, validation: Validation, max_length: int) -> list[str]:
         notes = super().notes(recipe, prepared, validation, max_length)
         if self.teachers:
-            who = "the teacher thinks" if len(self.teachers) == 1 else "the teachers think together"
-            notes.append(f"{self.settings.distillation:.0%} of the loss is about what {who} of each next word.")
+            target = "the teacher's distribution" if len(self.teachers) == 1 else "the teachers' mean distribution"
+            notes.append(f"For {self.settings.distillation:.0%} of the loss, {target} is the target.")
         return notes
 
     def final_files(self, model: nn.Module, prepared: Prepared, validation: "TranslationValidation") -> dict[str, str]:

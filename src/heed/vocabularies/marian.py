@@ -110,7 +110,7 @@ def _added_ids(config: File | None) -> dict[str, int]:
     for token in added.values():
         if any(token.get(flag) for flag in ("lstrip", "rstrip", "single_word")):
             raise ValueError(
-                f"{contents[CONFIG].path}: {token['content']} takes the text beside it along; heed cannot read that"
+                f"{contents[CONFIG].path}: {token['content']} absorbs the text next to it; heed cannot read that"
             )
     return {token["content"]: number for number, token in added.items()}
 

@@ -106,7 +106,7 @@ def load(path: Path) -> Words:
     vocabulary = Words(rows, cut=options["cut"], lower=options["lower"] == "true")
     if len(set(vocabulary.words)) < len(vocabulary):
         word = next(word for word, count in Counter(vocabulary.words).items() if count > 1)
-        raise ValueError(f"{path}: {word!r} stands there twice")
+        raise ValueError(f"{path}: {word!r} occurs twice")
     return vocabulary
 
 

@@ -42,8 +42,8 @@ def trace_pair(model: nn.Module, pair: IdPair, special: tuple[SpecialTokens, Spe
     """The trace of one pair as arrays."""
     trace = trace_batch(model, [pair], special)
     with torch.inference_mode():
-        logp = model.project(trace.said[0]).log_softmax(dim=-1)
-    s, t = len(special[0].before) + len(pair[0]) + 1, trace.said.shape[1]
+        logp = model.project(trace.output[0]).log_softmax(dim=-1)
+    s, t = len(special[0].before) + len(pair[0]) + 1, trace.output.shape[1]
     sizes = {"encoder": (s, s), "decoder": (t, t), "cross": (t, s)}
     maps = {
         name: _array(torch.cat(layers)) if layers else np.zeros((0, 0, *sizes[name]))

@@ -1,4 +1,4 @@
-"""Translations that must contain glossary terms, in the positions of the words that the model would have said for them."""
+"""Translations that must contain glossary terms, in the positions of the words that the model would have used for them."""
 
 import dataclasses
 import math

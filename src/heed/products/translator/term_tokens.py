@@ -21,7 +21,7 @@ CONTEXTS = ("", "a ", "가 ", "(", "-", '"', "/", "。")  # what may stand befor
 
 
 class RequiredTerms(NamedTuple):
-    """The glossary terms in a text, the tokens that each must become, and the span of source tokens where it stands."""
+    """The glossary terms in a text, the tokens that each must become, and its span of source tokens."""
 
     matches: list[Match]
     terms: list[Term]
@@ -96,7 +96,7 @@ class TermEncoder:
                 )
             if min(free) >= self.max_target:
                 raise ValueError(
-                    f"the term {text!r} has {min(free)} subwords, and this model says no more than {self.max_target} in all: leave it "
+                    f"the term {text!r} has {min(free)} subwords, and this model generates at most {self.max_target}: leave it "
                     "out of the glossary, or shorten it"
                 )
             capital = text[0].upper() + text[1:]

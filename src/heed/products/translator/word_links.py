@@ -1,4 +1,4 @@
-"""Word links of sentences and their translations: which pairs can be aligned, and where their words stand."""
+"""Word links of sentences and their translations: which pairs can be aligned, and the positions of their words."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -33,6 +33,6 @@ def word_links(
 
 
 def word_spans(text: str, start: int, end: int, words: int) -> list[tuple[int, int]]:
-    """Where the words of `text[start:end]` stand in the text; none if there are not as many as expected."""
+    """The positions of the words of `text[start:end]` in the text; none if there are not as many as expected."""
     spans = [(start + match.start(), start + match.end()) for match in _WORD.finditer(text[start:end])]
     return spans if len(spans) == words else []

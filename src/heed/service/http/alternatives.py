@@ -71,7 +71,7 @@ def alternatives(
 def _check_cost(length: int, count: int) -> None:
     """Refuse what would keep others waiting: every first token is decoded to the end of the sentence."""
     if length > (most := MAX_DECODED // (CANDIDATES * count)):
-        allowed = f"where count is {count}, one of at most {most} is gone on from"
+        allowed = f"with a count of {count}, at most {most} are allowed"
         raise ValueError(f"the sentence has {length} subwords; {allowed}")
 
 
