@@ -49,8 +49,8 @@ def position_of(state: Mapping[str, Any], order: Sequence[Any]) -> tuple[DataPos
     if before == order or not place.index:
         return place, []
     now, then = (f"{kind}, of {tokens:,} tokens, seed {seed}" for kind, tokens, seed in (order, before))
-    told = f"Batches are now {now} (before: {then}), so epoch {place.epoch + 1} starts again: nothing of it is skipped."
-    return DataPosition(place.epoch, 0), [told]
+    note = f"Batches are now {now} (before: {then}), so epoch {place.epoch + 1} starts again: nothing of it is skipped."
+    return DataPosition(place.epoch, 0), [note]
 
 
 def begin(folder: Path) -> None:
