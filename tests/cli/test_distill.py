@@ -118,7 +118,7 @@ def test_an_ensemble_can_be_heard_too(heed, command, trained, tmp_path):
     [
         (["subwords.size=500", "subwords.source_model=", "subwords.target_model="],
          "which has other subwords than this run: take its own"),
-        (["filters.max_length=2000", "model.max_length=3000"], "has places for"),
+        (["filters.max_length=2000", "model.max_length=3000"], "has positions for"),
         (["task.teacher=/nowhere"], "task.teacher: /nowhere: no such folder"),
         (["task.teacher="], ""),
         (["task.teacher={labels}"], "which does not translate: name a translator"),

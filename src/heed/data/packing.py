@@ -35,7 +35,7 @@ class Packed(NamedTuple):
     source: Tensor
     valid: SequenceOffsets
     target: Tensor
-    borders: SequenceOffsets
+    offsets: SequenceOffsets
     expected: Tensor
     count: int
 
@@ -44,12 +44,12 @@ class Packed(NamedTuple):
     @property
     def shape(self) -> tuple[int, ...]:
         """Batches of equal shape run the same kernels."""
-        lengths = [(len(b.starts), b.longest) for b in (self.valid, self.borders)]
+        lengths = [(len(b.starts), b.longest) for b in (self.valid, self.offsets)]
         return self.source.shape[1], self.target.shape[1], *lengths[0], *lengths[1]
 
     def tensors(self) -> list[Tensor]:
         parts = (self.source, self.target, self.expected)
-        return [*parts, *(part for b in (self.valid, self.borders) for part in (b.starts, b.positions))]
+        return [*parts, *(part for b in (self.valid, self.offsets) for part in (b.starts, b.positions))]
 
     def clone(self) -> "Packed":
         """A copy in new memory."""
@@ -58,7 +58,7 @@ class Packed(NamedTuple):
     def twice(self) -> "Packed":
         """The sequences twice, for two passes in one (R-Drop); `expected` is not repeated."""
         source, target = (part.repeat(1, 2) for part in (self.source, self.target))
-        return Packed(source, self.valid.twice(), target, self.borders.twice(), self.expected, self.count)
+        return Packed(source, self.valid.twice(), target, self.offsets.twice(), self.expected, self.count)
 
 
 def pack(source: Sequence[Ids], target: Sequence[Ids], special: SpecialPair = SPECIAL_PAIR, slots: int = 1) -> Packed:
@@ -75,11 +75,11 @@ def pack(source: Sequence[Ids], target: Sequence[Ids], special: SpecialPair = SP
     longest = [int(side.max()) for side in lengths]
     if slots > 1:
         longest = [int(kernel_lengths(np.array(longest)).max())] * 2
-    borders = [_borders(side, most, slots) for side, most in zip(lengths, longest, strict=True)]
+    offsets = [_offsets(side, most, slots) for side, most in zip(lengths, longest, strict=True)]
     padded = [np.pad(t, (0, int(f.sum())), constant_values=v) for t, f, v in (
         (sources, fillers[0], special[0].pad), (inputs, fillers[1], special[1].pad), (outputs, fillers[1], -1))]  # fmt: skip
     tokens, decoder_inputs, expected = map(torch.from_numpy, padded)
-    return Packed(tokens[None], borders[0], decoder_inputs[None], borders[1], expected, len(outputs))
+    return Packed(tokens[None], offsets[0], decoder_inputs[None], offsets[1], expected, len(outputs))
 
 
 def _concatenate(rows: RaggedRows, special: SpecialTokens) -> tuple[np.ndarray, np.ndarray]:
@@ -108,7 +108,7 @@ def kernel_lengths(lengths: np.ndarray) -> np.ndarray:
     return np.where(lengths <= SHORT, powers, -(-lengths // SHORT) * SHORT)
 
 
-def _borders(lengths: np.ndarray, longest: int, slots: int) -> SequenceOffsets:
+def _offsets(lengths: np.ndarray, longest: int, slots: int) -> SequenceOffsets:
     """The offsets of sequences; with `slots`, of a round number of them, the last ones empty."""
     if slots > 1:
         lengths = np.pad(lengths, (0, -len(lengths) % SEQUENCES))

@@ -66,15 +66,15 @@ class EncoderDecoder(nn.Module):
         memory: Float[Tensor, "b s dim"],
         valid: Bool[Tensor, "b s"] | SequenceOffsets | None = None,
         cache: StackCache | None = None,
-        borders: SequenceOffsets | None = None,
+        offsets: SequenceOffsets | None = None,
     ) -> Float[Tensor, "b t dim"]:
         """The output of the decoder at each target token, which predicts the next one.
 
-        `borders` are the offsets of packed targets; then the sources are packed too.
+        `offsets` are those of packed targets; then the sources are packed too.
         """
-        vectors = self._position_vectors(self.positions, target, cache.length if cache else 0, borders)
+        vectors = self._position_vectors(self.positions, target, cache.length if cache else 0, offsets)
         x = self._embed(self.tokens, target, vectors, self.norm)
-        own, other = masks.key_padding(borders), masks.key_padding(valid, borders)
+        own, other = masks.key_padding(offsets), masks.key_padding(valid, offsets)
         return self.decoder(x, memory, mask=own, causal=True, memory_mask=other, cache=cache)
 
     def project(self, x: Float[Tensor, "*rows dim"]) -> Float[Tensor, "*rows vocab"]:

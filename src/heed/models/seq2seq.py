@@ -121,15 +121,15 @@ class Seq2Seq(nn.Module):
         memory: EncodedSource,
         valid: Bool[Tensor, "b s"] | SequenceOffsets | None = None,
         cache: None = None,
-        borders: SequenceOffsets | None = None,
+        offsets: SequenceOffsets | None = None,
     ) -> Float[Tensor, "b t dim"]:
         """The output of the decoder at each target token, which predicts the next one. The memory has its own mask.
 
-        `borders` are the offsets of packed targets.
+        `offsets` are those of packed targets.
         """
-        if borders is None:
+        if offsets is None:
             return self._run_decoder(target, RecurrentDecoderState(memory, memory.start))[0]
-        rows, _, indices = pad_packed(target, borders)
+        rows, _, indices = pad_packed(target, offsets)
         return self._run_decoder(rows, RecurrentDecoderState(memory, memory.start))[0][indices][None]
 
     def project(self, x: Float[Tensor, "*rows dim"]) -> Float[Tensor, "*rows vocab"]:

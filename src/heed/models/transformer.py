@@ -44,7 +44,7 @@ class TransformerConfig:
         for name in ("window", "kernel"):
             if getattr(self, name) < 1 or getattr(self, name) % 2 == 0:
                 raise ValueError(
-                    f"{name} is {getattr(self, name)}; it must be odd: as many places before one as after it"
+                    f"{name} is {getattr(self, name)}; it must be odd: as many positions before one as after it"
                 )
 
 
@@ -76,8 +76,8 @@ class Transformer(EncoderDecoder):
         self.source_tokens = None if c.tied == "all" else nn.Embedding(sources, c.dim)
         self.output = nn.Linear(c.dim, c.vocab_size, bias=False) if c.tied == "none" else None
         self.bias = nn.Parameter(torch.zeros(c.vocab_size)) if c.output_bias else None
-        places = Sinusoidal if c.positions == "sinusoidal" else Learned
-        self.positions = places(c.max_length, c.dim)
+        positions = Sinusoidal if c.positions == "sinusoidal" else Learned
+        self.positions = positions(c.max_length, c.dim)
         self.source_positions = self.norm = self.source_norm = None  # positions for both sides, embeddings as they are
         self.scale = math.sqrt(c.dim)
         self.dropout = nn.Dropout(c.dropout)

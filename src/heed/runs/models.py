@@ -44,7 +44,7 @@ def check_positions(model: nn.Module, recipe: Recipe, prepared: Prepared) -> Non
     most = model.config.max_length - len(vocabulary.special.before)
     if recipe.filters.max_length > most:
         raise ValueError(
-            f"filters.max_length is {recipe.filters.max_length}, but the model has places for {most}: set it no higher"
+            f"filters.max_length is {recipe.filters.max_length}, but the model has positions for {most}: set it no higher"
         )
 
 

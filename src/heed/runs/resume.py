@@ -45,12 +45,12 @@ def _absolute(value: Any) -> Any:
 
 def position_of(state: Mapping[str, Any], order: Sequence[Any]) -> tuple[DataPosition, list[str]]:
     """The position to continue from, and messages. If the order has changed, the epoch starts again: else texts would be skipped."""
-    place, before = DataPosition(*state["place"]), state.get("order", order)
-    if before == order or not place.index:
-        return place, []
+    position, before = DataPosition(*state["place"]), state.get("order", order)
+    if before == order or not position.index:
+        return position, []
     now, then = (f"{kind}, of {tokens:,} tokens, seed {seed}" for kind, tokens, seed in (order, before))
-    note = f"Batches are now {now} (before: {then}), so epoch {place.epoch + 1} starts again: nothing of it is skipped."
-    return DataPosition(place.epoch, 0), [note]
+    note = f"Batches are now {now} (before: {then}), so epoch {position.epoch + 1} starts again: nothing is skipped."
+    return DataPosition(position.epoch, 0), [note]
 
 
 def begin(folder: Path) -> None:

@@ -39,10 +39,10 @@ def check(model: nn.Module, vocabularies: Pair, name: str, longest: int) -> None
             f"task.teacher is {name}, which has room for {room} subwords, but there are {len(vocabularies[-1])}: "
             "a teacher must have no unused rows"
         )
-    places = model.config.max_length - max(len(part.special.before) for part in vocabularies)
-    if longest > places:
+    positions = model.config.max_length - max(len(part.special.before) for part in vocabularies)
+    if longest > positions:
         raise ValueError(
-            f"filters.max_length is {longest}, but the teacher {name} has places for {places}: set it no higher"
+            f"filters.max_length is {longest}, but the teacher {name} has positions for {positions}: set it no higher"
         )
 
 
