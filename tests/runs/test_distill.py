@@ -162,7 +162,7 @@ class Broken(Exception):
 def breaking(monkeypatch, at: int):
     """A teacher who falls silent before it is asked for the block `at`; those who are asked, and for what."""
     asked: list[list[str]] = []
-    real = distill._said
+    real = distill._targets
 
     def once(teacher, block, how):
         if len(asked) == at:
@@ -170,7 +170,7 @@ def breaking(monkeypatch, at: int):
         asked.append([line.source for line in block])
         return real(teacher, block, how)
 
-    monkeypatch.setattr(distill, "_said", once)
+    monkeypatch.setattr(distill, "_targets", once)
     return asked
 
 

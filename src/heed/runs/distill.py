@@ -242,7 +242,7 @@ def _translate(how: DistillConfig, teacher: Translator, corpus: _Corpus, own: Pa
     check_weights(teacher.models, own / WEIGHTS, begun=done > 0)
     tell("translating", done, corpus.total)
     while block := list(islice(corpus.lines, BLOCK)):
-        columns = ([line.source for line in block], *_said(teacher, block, how), [line.target for line in block])
+        columns = ([line.source for line in block], *_targets(teacher, block, how), [line.target for line in block])
         for name, texts in zip(names, columns, strict=False):
             append(own / name, texts)
         done += len(block)
@@ -255,7 +255,7 @@ def _names(how: DistillConfig) -> list[str]:
     return [SOURCE, TARGET, *further, *([REFERENCE] if how.mix else [])]
 
 
-def _said(teacher: Translator, block: Sequence[Line], how: DistillConfig) -> list[list[str]]:
+def _targets(teacher: Translator, block: Sequence[Line], how: DistillConfig) -> list[list[str]]:
     """The targets that the student learns for each line, `take` of them; the nearest to the reference first."""
     beam = how.beam or max(teacher.decoding.beam, how.nbest)
     found = teacher.translate(

@@ -210,11 +210,11 @@ class Run:
 
     def _restore(self) -> list[str]:
         """Load the newest intact checkpoint; returns messages for the user."""
-        said: list[str] = []
-        kept = checkpoints.read_newest(self.files.checkpoints, said.append) if self.workers.first else None
+        messages: list[str] = []
+        kept = checkpoints.read_newest(self.files.checkpoints, messages.append) if self.workers.first else None
         found = self.workers.broadcast(lambda: kept and (kept.step, kept.state))
         if found is None:
-            return said
+            return messages
         step, state = found
         if state["key"] != self.prepared.key:
             raise ValueError(
@@ -222,12 +222,12 @@ class Run:
                 "version of heed prepares them otherwise; put them back, or start a new run with another --out"
             )
         parts = (kept.model, kept.training) if kept else ({}, {})
-        said += self.state.restore(*map(self.workers.broadcast_tensors, parts), self.files.checkpoints)
+        messages += self.state.restore(*map(self.workers.broadcast_tensors, parts), self.files.checkpoints)
         self.history = ValidationHistory(**state["record"])
         self.history.stopped = 0 < self.recipe.training.patience <= self.history.waited
         self.step = step
         self.position, changed = position_of(state, self.plan.order(self.recipe.training))
-        return [*said, f"Continuing from step {self.step:,}.", *changed]
+        return [*messages, f"Continuing from step {self.step:,}.", *changed]
 
     def _finish(self, model: nn.Module) -> None:
         """Make the final model from the weights that the recipe asks for, and validate it. `model` has the last weights."""
