@@ -1,4 +1,4 @@
-# make demo, make test: each does all its own set-up. CONTRIBUTING.md tells more.
+# make demo, make test: each does all its own set-up. See CONTRIBUTING.md.
 
 PYTHON ?= python3
 VENV := .venv

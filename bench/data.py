@@ -9,7 +9,7 @@ Pair = tuple[np.ndarray, np.ndarray]
 
 
 def sets(row: TrainRow) -> list[list[Pair]]:
-    """Batches of sentences without marks; the first of each batch has full length, so that all batches have one shape."""
+    """Batches of sentences without special tokens; the first of each batch has full length, so that all batches have one shape."""
     return [_batch(row, np.random.default_rng([row.length, row.slots, number])) for number in range(SETS)]
 
 

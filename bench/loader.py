@@ -114,7 +114,7 @@ def main() -> None:
                 rate(lambda own=plain: in_processes(own, DataPosition()), asked.seconds),
             )
         for budget in (4096, 25_600):
-            sampled = Batches(corpus, budget=budget, seed=1, sampling=0.1, subwords=pair)
+            sampled = Batches(corpus, budget=budget, seed=1, sampling=0.1, vocabularies=pair)
             found, count = once(sampled.start(), asked.seconds)
             tell(f"{budget:,} slots, sampled, words not met before", found)
             tell(f"{budget:,} slots, sampled, the same words again", once(sampled.start(), 0, count)[0])

@@ -1,4 +1,4 @@
-"""The road to the Transformer, side by side: recurrent translators with and without attention, and the Transformer.
+"""From RNNs to the Transformer, side by side: recurrent translators with and without attention, and the Transformer.
 
     python -m bench.road --data multi30k --out road --parallel 5
 
@@ -195,7 +195,7 @@ def curves(found: Sequence[dict[str, Any]], path: Path) -> None:
     """BLEU on the validation set as training goes on."""
     from heed.lab import charts
 
-    paper = charts.new_figure("The road to the Transformer", "BLEU on the validation set (greedy) by the steps of training.", height=6.4)  # fmt: skip
+    paper = charts.new_figure("From RNNs to the Transformer", "BLEU on the validation set (greedy) by the steps of training.", height=6.4)  # fmt: skip
     panel = paper.subplots()
     charts.style_axes(panel, "Multi30k, German to English", "steps", "BLEU")
     styles = ("-", (0, (4, 2)))
@@ -250,7 +250,7 @@ def write(args: argparse.Namespace, found: list[dict[str, Any]], sources: list[s
     from heed.lab import bottleneck, charts
 
     systems = {own["title"]: own["said"] for own in found if own["name"] in BOTTLENECK}
-    parts = [f"# The road to the Transformer: Multi30k, German to English, {args.steps:,} steps each\n", table(found)]
+    parts = [f"# From RNNs to the Transformer: Multi30k, German to English, {args.steps:,} steps each\n", table(found)]
     if systems:
         lengths = bottleneck.measure(systems, sources, references)
         charts.save(bottleneck.figure(lengths), args.out / "bottleneck.png")

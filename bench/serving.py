@@ -1,8 +1,8 @@
-"""How fast `heed serve` answers, and what it does with more than it can bear: `python -m bench.serving`.
+"""How fast `heed serve` answers, and what it does under overload: `python -m bench.serving`.
 
-Services of one model, each in a process of its own, and the load in another, over loopback: heed's; heed's without batches; heed's with its own
-search in torch; and a plain FastAPI around transformers' generate. Each answer is compared with the translation of its own text without a
-service. Then heed's is asked for ten times as much as it answered at best: it must answer rightly or refuse at once, and stay as large as it was.
+Services of one model, each in its own process, and the load generator in another, over loopback: heed's; heed's without batches; heed's with its own
+search in torch; and a plain FastAPI around transformers' generate. Each answer is compared with the offline translation of its text.
+Then heed's gets ten times its best load: it must answer correctly or refuse at once, and its memory must not grow.
 """
 
 import argparse
@@ -41,9 +41,9 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     top.add_argument(
-        "--model", metavar="FOLDER", help="unless said, one of 3+3 layers with drawn weights, that says 12 tokens"
+        "--model", metavar="FOLDER", help="default: 3+3 layers with random weights, which generates 12 tokens"
     )
-    top.add_argument("--source", metavar="FILE", help="texts, a line each; unless said, those of the phrasebook")
+    top.add_argument("--source", metavar="FILE", help="texts, one per line (default: those of the phrasebook)")
     top.add_argument("--pair", default="ko-en", help="the languages of the model (default: ko-en)")
     top.add_argument("--texts", type=int, default=200, help="how many different ones are asked for (default: 200)")
     top.add_argument("--seconds", type=float, default=10.0, help="for each row (default: 10)")

@@ -51,12 +51,15 @@ def drawn() -> Any:
 
     torch.manual_seed(1)
     texts = [text for pair in phrasebook.pairs("train", 2000) for text in (pair.source, pair.target)]
-    subwords = learn(texts, SubwordsConfig(), 2000)
+    vocabulary = learn(texts, SubwordsConfig(), 2000)
     sizes = {"dim": 256, "heads": 4, "hidden": 1024, "encoder_layers": 3, "decoder_layers": 3, "max_length": 256}
-    model = Transformer(TransformerConfig(len(subwords), **sizes)).eval().requires_grad_(False)
+    model = Transformer(TransformerConfig(len(vocabulary), **sizes)).eval().requires_grad_(False)
     _enliven(model)
     return Package(
-        model, "translation", dict.fromkeys(("source", "target"), subwords), {"decoding": {"beam": 5, "max_length": 12}}
+        model,
+        "translation",
+        dict.fromkeys(("source", "target"), vocabulary),
+        {"decoding": {"beam": 5, "max_length": 12}},
     )
 
 

@@ -18,7 +18,7 @@ from heed.training.config import TrainingConfig
 
 HEAD = """\
 # Every setting of a run with its default, by section. A recipe names only those that differ; `--set section.name=value`
-# goes over what a recipe says. A setting without a value is chosen by Heed, or off.
+# overrides a recipe. A setting without a value is chosen by Heed, or off.
 # Made from the source by `python recipes/all_settings.py`; do not edit it by hand.
 """
 EXAMPLE = {"data": {"source": ["train.en"], "target": ["train.de"]}}
@@ -52,7 +52,7 @@ def others(section_name: str, kinds: Mapping[str, type], systems: Mapping[str, A
     for name, kind in kinds.items():
         yield f'\n# {section_name}.name = "{name}"'
         if systems:
-            yield f"#   presets: {', '.join(systems[name].presets)}; what is set here goes over them"
+            yield f"#   presets: {', '.join(systems[name].presets)}; a setting here overrides them"
         defaults = systems[name].defaults if systems else {}
         yield from (f"# {one.removeprefix('# ')}" for one in section(kind, defaults))
 

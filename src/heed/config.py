@@ -115,8 +115,8 @@ def _toml(value: Any) -> str:
     if isinstance(value, list):
         return "[" + ", ".join(_toml(item) for item in value) + "]"
     if isinstance(value, float):
-        return repr(value)  # JSON has other words for inf and nan than TOML
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # JSON lets it stand, TOML does not
+        return repr(value)  # JSON writes Infinity and NaN, TOML inf and nan
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # JSON allows it unescaped, TOML does not
 
 
 def typed_value(kind: Any, value: Any, where: str) -> Any:
@@ -131,10 +131,10 @@ def typed_value(kind: Any, value: Any, where: str) -> Any:
         return value
     if get_origin(kind) in (Union, types.UnionType):
         inner = get_args(kind)[0]
-        missing = "none" if "none" in get_args(inner) else None  # where that is a choice, whoever says it means it
+        missing = "none" if "none" in get_args(inner) else None  # if that is a choice, none means it
         return missing if value is None else typed_value(inner, value, where)
     if get_origin(kind) is list:
-        items = [value] if type(value) is get_args(kind)[0] else value  # one file may stand without brackets
+        items = [value] if type(value) is get_args(kind)[0] else value  # a single file needs no brackets
         if type(items) is not list:
             raise ValueError(f"{where}: {value!r} is not {WORDS[list]}")
         return [typed_value(get_args(kind)[0], item, f"{where}[{i}]") for i, item in enumerate(items)]

@@ -99,7 +99,7 @@ def find_model(path: Path) -> Path:
         raise ValueError(f"{path}: no such folder")
     if (path / "recipe.toml").is_file() and not (path / model_folder.CONFIG).is_file():
         if not (path / "model" / model_folder.CONFIG).is_file():
-            raise ValueError(f"{path} has no model yet: its training has not come to its first validation")
+            raise ValueError(f"{path} has no model yet: its training has not reached its first validation")
         return path / "model"
     return path
 
@@ -117,18 +117,18 @@ def _task(folder: Path, facts: dict[str, Any]) -> str:
 
 
 def _processors(folder: Path, facts: dict[str, Any]) -> dict[str, Any]:
-    said, model = facts["processors"], facts.get("model", {})
-    found = processors.read(folder, said)
+    sections, model = facts["processors"], facts.get("model", {})
+    found = processors.read(folder, sections)
     sizes = {"source": model.get("source_vocab_size") or model.get("vocab_size")}
     for name, own in found.items():
-        size = model.get("labels") if said[name]["kind"] == "labels" else sizes.get(name, model.get("vocab_size"))
+        size = model.get("labels") if sections[name]["kind"] == "labels" else sizes.get(name, model.get("vocab_size"))
         if not isinstance(size, int):
             continue  # reading the model reports it
-        exact = said[name]["kind"] in ("sentencepiece", "labels")  # other families round their size up
+        exact = sections[name]["kind"] in ("sentencepiece", "labels")  # other families round their size up
         if len(own) > size or (exact and len(own) < size):
-            what = "labels" if said[name]["kind"] == "labels" else "subwords"
+            what = "labels" if sections[name]["kind"] == "labels" else "subwords"
             raise ValueError(
-                f"{folder / said[name].get('file', said[name]['kind'])} has {len(own)} {what}, but the model was made for "
+                f"{folder / sections[name].get('file', sections[name]['kind'])} has {len(own)} {what}, but the model was made for "
                 f"{size}: it is of another model"
             )
     return found

@@ -47,21 +47,21 @@ def marian(tmp_path, phrases):
     from heed.vocabularies import marian as vocabulary
 
     texts = (phrases / "train.ko").read_text().splitlines() + (phrases / "train.en").read_text().splitlines()
-    subwords = vocabulary.learn(texts, 700)
-    marks, folder = subwords[0].marks, tmp_path / "theirs"
+    vocabularies = vocabulary.learn(texts, 700)
+    special, folder = vocabularies[0].special, tmp_path / "theirs"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import transformers
 
         torch.manual_seed(3)
         config = transformers.MarianConfig(
-            vocab_size=len(subwords[0]), d_model=16, encoder_layers=2, decoder_layers=1, encoder_attention_heads=2,
+            vocab_size=len(vocabularies[0]), d_model=16, encoder_layers=2, decoder_layers=1, encoder_attention_heads=2,
             decoder_attention_heads=2, encoder_ffn_dim=32, decoder_ffn_dim=32, max_position_embeddings=64,
             activation_function="swish", scale_embedding=True, static_position_embeddings=True, init_std=0.3,
-            pad_token_id=marks.pad, eos_token_id=marks.last, decoder_start_token_id=marks.pad, forced_eos_token_id=None,
+            pad_token_id=special.pad, eos_token_id=special.last, decoder_start_token_id=special.pad, forced_eos_token_id=None,
         )  # fmt: skip
         transformers.MarianMTModel(config).save_pretrained(folder)
-    tokenizers.write(subwords, folder, 64)
+    tokenizers.write(vocabularies, folder, 64)
     return folder
 
 
@@ -83,7 +83,7 @@ def test_a_transformer_of_heed_goes_out_and_says_the_same(heed_command, phrases,
     run, out = tmp_path / "run", tmp_path / "out"
     shape = ["subwords.size=700", "model.dim=16", "model.heads=2", "model.hidden=32", "model.norm=post"]
     code, err = heed_command("train", *pair(phrases), "--out", run, *sets([*SHORT, *shape]))
-    assert code == 0 and "A model from ko to en, as the names of the files tell." in " ".join(err.split())
+    assert code == 0 and "A model from ko to en, according to the file names." in " ".join(err.split())
     (served,) = open_models([str(run)], "cpu", "torch")
     assert (served.source, served.target) == ("ko", "en")
     assert heed_command("convert", run, "--out", out)[0] == 0

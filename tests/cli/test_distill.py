@@ -108,7 +108,7 @@ def test_an_ensemble_can_be_heard_too(heed, command, trained, tmp_path):
     shutil.copytree(trained / "model", tmp_path / "second")
     names = [str(trained), str(tmp_path / "second")]
     code, _, err = heed(*command(tmp_path / "run", teacher=",".join(names), settings=["distill.soft=0.7"]))
-    assert code == 0 and "70% of the loss is about what the teachers think together of each next word." in err
+    assert code == 0 and "For 70% of the loss, the teachers' mean distribution is the target." in err
     student = tmp_path / "run" / "distilled" / "student.toml"
     assert tomllib.loads(student.read_text("utf-8"))["task"]["teacher"] == names
 
@@ -118,7 +118,7 @@ def test_an_ensemble_can_be_heard_too(heed, command, trained, tmp_path):
     [
         (["subwords.size=500", "subwords.source_model=", "subwords.target_model="],
          "which has other subwords than this run: take its own"),
-        (["filters.max_length=2000", "model.max_length=3000"], "has places for"),
+        (["filters.max_length=2000", "model.max_length=3000"], "has positions for"),
         (["task.teacher=/nowhere"], "task.teacher: /nowhere: no such folder"),
         (["task.teacher="], ""),
         (["task.teacher={labels}"], "which does not translate: name a translator"),
@@ -127,7 +127,7 @@ def test_an_ensemble_can_be_heard_too(heed, command, trained, tmp_path):
 )  # fmt: skip
 def test_a_teacher_that_cannot_be_heard_is_refused_in_a_sentence(heed, command, trained, tmp_path, settings, says):
     code, _, err = heed(*command(tmp_path / "run", settings=["distill.soft=0.7"]))
-    assert code == 0 and "70% of the loss is about what the teacher thinks of each next word." in err
+    assert code == 0 and "For 70% of the loss, the teacher's distribution is the target." in err
     student = tmp_path / "run" / "distilled" / "student.toml"
     write_package(classifier(), tmp_path / "labels")
     words = load(trained).source
@@ -157,7 +157,7 @@ def test_a_student_that_was_interrupted_is_the_same_in_the_end(heed, command, tm
         silent_after(patch, 2)
         code, _, err = heed(*command(tmp_path / "part"))
     assert code == 130
-    assert f"Interrupted; what is translated is kept. Go on with: heed distill --out {tmp_path}/part --resume" in err
+    assert f"Interrupted; what is translated is kept. Continue with: heed distill --out {tmp_path}/part --resume" in err
     code, _, err = heed("distill", "--out", tmp_path / "part", "--resume", "--set", "training.steps=2")
     assert (code, "step 2" in err) == (0, True)
     assert heed("distill", "--out", tmp_path / "part", "--resume", "--quiet", "--set", "training.steps=4") == (
@@ -234,7 +234,7 @@ def test_a_teacher_of_another_family_teaches_a_student_with_subwords_of_its_own(
             "recipes/distill.toml is a recipe; the teacher comes before it: heed distill TEACHER",
         ),
         ([], "distill.teacher: name the model to learn from"),
-        (["--resume"], "is not a student that could be gone on with: it has no"),
+        (["--resume"], "is not a student that can be resumed: it has no"),
         (["nowhere", "recipes/distill.toml"], "nowhere: no such folder"),
         (
             ["nowhere", "recipes/distill.toml", "--set", "distill.beam=no"],
@@ -250,7 +250,7 @@ def test_what_is_missing_is_named(heed, tmp_path, words, says):
 
 def test_a_run_is_not_overwritten(heed, command, trained):
     code, _, err = heed(*command(trained))
-    assert (code, f"{trained} exists already: go on with --resume, or choose another --out" in err) == (1, True)
+    assert (code, f"{trained} exists already: continue with --resume, or choose another --out" in err) == (1, True)
     code, _, err = heed(*command(trained, "--resume"))
     assert (code, f"{trained} is a run without a teacher: go on with heed train" in err) == (1, True)
 

@@ -98,7 +98,7 @@ def test_a_run_is_not_overwritten(heed, trained):
     before = (trained / "model" / "model.safetensors").read_bytes()
     code, _, err = heed("train", "recipes/phrasebook.toml", "--out", trained, *sets(TINY))
     assert code == 1
-    assert f"{trained} exists already: go on with --resume, or choose another --out" in err
+    assert f"{trained} exists already: continue with --resume, or choose another --out" in err
     assert (trained / "model" / "model.safetensors").read_bytes() == before
 
 
@@ -106,13 +106,13 @@ def test_a_run_that_goes_on_keeps_its_model(heed, trained):
     code, _, err = heed("train", "--out", trained, "--resume", "--set", "model.dim=32")
     assert code == 1
     assert "model.dim was 16 in" in err
-    assert "a run that goes on cannot change it" in err
+    assert "a resumed run cannot change it" in err
 
 
 def test_resume_needs_a_run(heed, tmp_path):
     code, _, err = heed("train", "--out", tmp_path / "none", "--resume")
     assert code == 1
-    assert "is not a run that could go on: it has no recipe.toml" in err
+    assert "is not a run that can be resumed: it has no recipe.toml" in err
 
 
 @pytest.fixture
@@ -277,4 +277,4 @@ def test_going_on_from_nothing_is_told(heed, trained, tmp_path):
     shutil.copytree(trained, tmp_path / "run")
     shutil.rmtree(tmp_path / "run" / "checkpoints")
     code, _, err = heed("train", "--out", tmp_path / "run", "--resume")
-    assert (code, "There is no checkpoint to go on from: it begins with step 1." in err) == (0, True)
+    assert (code, "There is no checkpoint to continue from: the run starts at step 1." in err) == (0, True)

@@ -155,7 +155,7 @@ def test_an_article_is_summarized_whole_and_what_is_not_read_is_said(pretrained,
         (["--target", "labels"], ["task.name=classification"],
          "task.name is 'classification', which transformer cannot learn: set model.name to bart"),
         ([], ["task.name=denoising", "model.name=bart", "subwords.sampling=0.1"],
-         "subwords.sampling is 0.1, but words are cut anew for heed's own vocabulary and for translation alone: set it to 0"),
+         "subwords.sampling is 0.1, but it works only with heed's own vocabulary and for translation: set it to 0"),
         ([], ["task.name=denoising", "model.name=bart", "task.infill=1.5"], "task.infill is 1.5; it must be from 0 to 1"),
         ([], ["task.name=denoising", "model.name=bart", "model.norm=pre"], "model.norm: bart has no such setting; there are dim, heads, hidden, encoder_layers, decoder_layers, max_length, "
          "activation, scaled, dropout, attention_dropout, hidden_dropout, init_std, classifier_dropout"),
@@ -186,7 +186,7 @@ def test_a_model_that_is_there_keeps_its_shape(train, pretrained, files, tmp_pat
     code, err = train(tmp_path / "run", *pair, settings=[*PLAIN, "model.dim=32"])
     assert (code, err) == (
         1,
-        f"heed: model.dim is 32, but {first} has 16: a model that is there already keeps its shape",
+        f"heed: model.dim is 32, but {first} has 16: a trained model keeps its shape",
     )
     assert train(tmp_path / "run", *pair, settings=[*PLAIN, "model.dim=16", "model.dropout=0.0"]) == (0, "")
 
@@ -244,7 +244,7 @@ def test_what_a_model_brings_along_is_kept_unless_the_recipe_says_otherwise(trai
         (["model.name=pegasus"], "model.name is 'pegasus', but the model is that of {}: leave it out"),
         (["subwords.size=99"], "subwords.size is 99, but the vocabulary is that of {}: leave it out"),
         (["subwords.sampling=0.1"],
-         "subwords.sampling is 0.1, but words are cut anew for heed's own vocabulary alone, and {} has another: set it to 0"),
+         "subwords.sampling is 0.1, but it works only with heed's own vocabulary, and {} has another: set it to 0"),
     ],
 )  # fmt: skip
 def test_settings_that_a_model_has_already_are_refused(train, pretrained, files, tmp_path, settings, said):
@@ -257,7 +257,7 @@ def test_settings_that_a_model_has_already_are_refused(train, pretrained, files,
 def test_a_model_that_cannot_learn_a_task_is_said_before_anything_is_prepared(train, pretrained, files, tmp_path):
     words = ["--source", files / "text", "--from", pretrained["bart"]]
     code, err = train(tmp_path / "run", *words, settings=[*PLAIN, "task.name=gap-sentences"])
-    assert (code, "no mark for a sentence left out, which gap-sentences needs: start from a Pegasus" in err) == (
+    assert (code, "no token for a removed sentence, which gap-sentences needs: start from a Pegasus" in err) == (
         1,
         True,
     )

@@ -48,7 +48,7 @@ def test_a_document_is_translated_into_another(heed, trained, tmp_path):
     assert [path.name for path in out.parent.iterdir()] == ["b.md"]
     before = out.read_bytes()
     code, _, err = heed("translate", trained, "--file", source, "--out", out)
-    assert (code, err) == (1, f"heed: --out {out} is there already: give another name, or --force to write over it")
+    assert (code, err) == (1, f"heed: --out {out} exists already: give another name, or --force to overwrite it")
     assert out.read_bytes() == before
     assert heed("translate", trained, "--file", source, "--out", out, "--force")[0] == 0
     assert out.read_bytes() != before
@@ -78,7 +78,7 @@ def test_one_column_and_a_format_that_is_said(heed, trained, tmp_path):
         (["--file", "a.pdf", "--out", "b.pdf"], "a.pdf ends in .pdf; heed translates .txt"),
         (["--file", "a.md", "--out", "b.docx"], "--out ends in .docx, and a.md in .md: a document keeps its format"),
         (["--file", "a.md", "--out", "a.tsv/b.md"], "--out a.tsv/b.md cannot be written:"),
-        (["--file", "none.md", "--out", "a.md"], "--out a.md is there already: give another name, or --force"),
+        (["--file", "none.md", "--out", "a.md"], "--out a.md exists already: give another name, or --force"),
         (["--file", ".", "--format", "md", "--out", "b.md"], ". cannot be read: Is a directory"),
         (["--file", "a.md", "--format", "docx", "--out", "b.md"], "a.md is not a document of Word, or is damaged"),
         (["--glossary", '["a"]', "Hello"], '["a"]: the glossary cannot be read: No such file or directory'),

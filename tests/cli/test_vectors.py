@@ -78,8 +78,8 @@ def test_the_vectors_of_a_model_are_looked_at_and_written(heed, trained, tmp_pat
     assert code == 0
     found = read(tmp_path / "own.vec")
     weights = load_file(trained / "model" / "model.safetensors")["tokens.weight"].numpy()
-    subwords = load(trained / "model" / "subwords.spm")
-    assert found.words == subwords.pieces(range(LAST + 1, len(subwords)))
+    vocabulary = load(trained / "model" / "subwords.spm")
+    assert found.words == vocabulary.pieces(range(LAST + 1, len(vocabulary)))
     np.testing.assert_array_equal(found.matrix, weights[LAST + 1 :])
     word = next(word for word in found.words if word.startswith("▁") and len(word) > 2)
     own = heed("vectors", trained, "--near", word.removeprefix("▁"), "--count", 4)

@@ -128,9 +128,9 @@ def test_what_a_search_is_made_to_say_costs_nothing_when_scored(heed, tmp_path, 
     code, out, err = heed(*words, "--token-scores")
     assert code == 0
     vocabulary = own.vocabularies[0]
-    [read], [said], marks = vocabulary.encode([source]), vocabulary.encode([target]), vocabulary.marks
-    reads, says = [[*marks.before, *ids, marks.last] for ids in (read, said)]
-    logits = own.model(torch.tensor([reads]), torch.tensor([[marks.first, *says[:-1]]]))[0]
+    [read], [said], special = vocabulary.encode([source]), vocabulary.encode([target]), vocabulary.special
+    reads, says = [[*special.before, *ids, special.last] for ids in (read, said)]
+    logits = own.model(torch.tensor([reads]), torch.tensor([[special.first, *says[:-1]]]))[0]
     logp = logits.log_softmax(dim=-1)[range(len(says)), says].tolist()
     if forced:
         says, logp = says[1:], logp[1:]
@@ -160,7 +160,7 @@ def test_a_run_that_goes_on_with_other_batches_says_so(heed, tmp_path):
     code, _, err = heed("train", "--out", tmp_path / "run", "--resume", *sets(more))
     assert code == 0
     told = (
-        "Batches are now padded, of 300 tokens, seed 1 (before: padded, of 200 tokens, seed 1), so epoch 1 begins anew"
+        "Batches are now padded, of 300 tokens, seed 1 (before: padded, of 200 tokens, seed 1), so epoch 1 starts again"
     )
     assert told in err
 

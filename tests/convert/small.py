@@ -77,5 +77,5 @@ def speaking(package, ends=1.0):
     for layer in package.model.decoder.layers:
         for part in (layer.attention.body.out, layer.cross.body.out, layer.mlp.body.down):
             part.weight *= 4
-    package.model.bias[package.vocabularies[1].marks.last] += ends
+    package.model.bias[package.vocabularies[1].special.last] += ends
     return package

@@ -178,7 +178,7 @@ def test_labels_are_counted(settings, labels):
     assert bart.CLASSIFIER_CONFIG_TABLE.to_ours(settings).labels == labels
 
 
-def test_several_end_marks_are_refused():
+def test_several_end_tokens_are_refused():
     with pytest.raises(ValueError, match=r"eos_token_id is \[2, 3\]; it should be a whole number"):
         bart.CLASSIFIER_CONFIG_TABLE.to_ours({"eos_token_id": [2, 3]})
 

@@ -317,7 +317,7 @@ def test_a_setting_that_our_model_has_not(refused, marian):
 
 def test_a_search_that_we_have_not(refused, marian):
     edited(marian, "generation_config.json", num_beam_groups=3)
-    says = f"{marian}/generation_config.json: num_beam_groups is 3, which heed's search has not: take it out, or set it to 1"
+    says = f"{marian}/generation_config.json: num_beam_groups is 3, which heed's search does not have: take it out, or set it to 1"
     assert refused(marian) == says
 
 

@@ -45,12 +45,13 @@ def opened(package, folder, quantization=None):
 
 def logp(package, source, target, banned=()):
     """What heed's model says of each token of a target, its end included; `banned` are out of the question."""
-    marks = package.vocabularies[1].marks
+    special = package.vocabularies[1].special
     logits = package.model(
-        torch.tensor([[*marks.before, *source, marks.last]]), torch.tensor([[marks.first, *marks.before, *target]])
+        torch.tensor([[*special.before, *source, special.last]]),
+        torch.tensor([[special.first, *special.before, *target]]),
     )[0]
     logits[:, list(banned)] = -torch.inf
-    expected = torch.tensor([*marks.before, *target, marks.last])
+    expected = torch.tensor([*special.before, *target, special.last])
     return logits.log_softmax(dim=-1).gather(1, expected[:, None])[:, 0]
 
 
@@ -59,7 +60,7 @@ def scores_agree(package, folder, pairs, banned=()):
     theirs = opened(package, folder)
     sides = [own.encode([pair[i] for pair in pairs]) for i, own in enumerate(package.vocabularies)]
     named = [out.names(own) for own in package.vocabularies]
-    before = package.vocabularies[1].marks.before
+    before = package.vocabularies[1].special.before
     found = theirs.score_batch(
         [[named[0][i] for i in ids] for ids in sides[0]], [[named[1][i] for i in (*before, *ids)] for ids in sides[1]]
     )
@@ -90,7 +91,7 @@ def test_weights_in_float64(tmp_path):
 @pytest.mark.parametrize("shape", [{}, {"activation": "relu"}, {"activation": "gelu", "scaled": False}])
 def test_marian_gives_the_same_scores_but_never_says_the_pad(tmp_path, shape):
     own = package("marian", **shape)
-    scores_agree(own, tmp_path / "out", pairs()[:6], banned=[own.vocabularies[1].marks.pad])
+    scores_agree(own, tmp_path / "out", pairs()[:6], banned=[own.vocabularies[1].special.pad])
 
 
 @pytest.mark.parametrize("kind", ["bart", "pegasus"])
@@ -109,10 +110,16 @@ def test_a_model_with_room_for_more_than_its_vocabulary(tmp_path):
 
 def searched(package, ids, **how):
     """Heed's search on ids, with the part of each rule that CTranslate2 has too."""
-    marks = package.vocabularies[1].marks
+    special = package.vocabularies[1].special
     state, longest = ModelBundle([package.model], package.vocabularies).start(ids), torch.full((len(ids),), MOST)
-    rules = [ban_tokens(marks.never)] if isinstance(package.model, Marian) else []
-    common = {"first": marks.first, "last": marks.last, "rules": rules, "renormalize": True, "penalty": length_power}
+    rules = [ban_tokens(special.never)] if isinstance(package.model, Marian) else []
+    common = {
+        "first": special.first,
+        "last": special.last,
+        "rules": rules,
+        "renormalize": True,
+        "penalty": length_power,
+    }
     return [own[0] for own in beam_search(package.model, state, longest, **common, **how)]
 
 
@@ -137,7 +144,7 @@ def test_a_search_finds_the_same(both, beams, alpha, stop):
         min_decoding_length=0, patience=100 if stop is stop_exact else 1, return_scores=True,
     )  # fmt: skip
     ours = searched(own, ids, beams=beams, alpha=alpha, stop=stop)
-    last = own.vocabularies[1].marks.last
+    last = own.vocabularies[1].special.last
     assert [f.hypotheses[0] for f in found] == [[named[1][i] for i in h.tokens if i != last] for h in ours]
     assert [f.scores[0] for f in found] == pytest.approx([h.score for h in ours], abs=1e-4)
     assert len({tuple(h.tokens) for h in ours}) > 1

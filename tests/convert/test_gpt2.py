@@ -59,7 +59,7 @@ def test_ids_are_those_of_their_tokenizer(package, form, tmp_path):
     clean = [own.clean(line) for line in lines()]
     assert own.encode(clean) == theirs(clean)["input_ids"]
     assert [own.decode(ids) for ids in own.encode(clean)] == clean
-    assert own.marks.last == theirs.eos_token_id and len(own) == len(theirs)
+    assert own.special.last == theirs.eos_token_id and len(own) == len(theirs)
 
 
 def test_a_folder_of_theirs_opens_as_a_generator(package, vocabulary, tmp_path):

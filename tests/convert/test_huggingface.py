@@ -81,8 +81,8 @@ def batch(tokenizer, count=6):
 @torch.no_grad()
 def same_logits(own: Package, model, tokenizer):
     inputs = batch(tokenizer)
-    marks, valid = own.vocabularies[0].marks, inputs["attention_mask"].bool()
-    read = [[*marks.before, *ids, marks.last] for ids in own.vocabularies[0].encode(texts())]
+    special, valid = own.vocabularies[0].special, inputs["attention_mask"].bool()
+    read = [[*special.before, *ids, special.last] for ids in own.vocabularies[0].encode(texts())]
     assert [ids[there].tolist() for ids, there in zip(inputs["input_ids"], valid, strict=True)] == read
     target = torch.randint(own.model.config.vocab_size, (6, 7), generator=torch.Generator().manual_seed(1))
     theirs = model(**inputs, decoder_input_ids=target).logits
@@ -181,7 +181,7 @@ def test_our_transformer_comes_back_as_a_marian_that_computes_the_same(tmp_path,
     back.model.double()
     source, target = torch.randint(5, 300, (2, 9)), torch.randint(5, 300, (2, 6))
     torch.testing.assert_close(back.model(source, target).float(), own.model(source, target).float())
-    assert back.vocabularies[1].marks[:4] == own.vocabularies[1].marks[:4]
+    assert back.vocabularies[1].special[:4] == own.vocabularies[1].special[:4]
     assert [side.encode(texts()) for side in back.vocabularies] == [side.encode(texts()) for side in own.vocabularies]
 
 
@@ -206,7 +206,7 @@ def test_translations_are_the_same(tmp_path, kind):
     inputs, said = batch(tokenizer), set()
     for name, changes in SEARCHES.items():
         decoding = {**SEARCH, **changes}
-        theirs = GenerationConfig(**generation.to_theirs(decoding, own.vocabularies[1].marks, SIZES["max_length"]))
+        theirs = GenerationConfig(**generation.to_theirs(decoding, own.vocabularies[1].special, SIZES["max_length"]))
         if changes:
             model.generation_config = theirs
         found = tokenizer.batch_decode(model.generate(**inputs), skip_special_tokens=True)
@@ -226,13 +226,13 @@ def test_two_hundred_texts_become_the_tokens_of_generate(tmp_path, kind, changes
     own, decoding = made(kind), {**SEARCH, "no_repeat": 2, **changes}
     huggingface.write(own, tmp_path / "out")
     model, _ = opened(tmp_path / "out")
-    marks, chance = own.vocabularies[1].marks, random.Random(1)
-    words = [i for i in range(len(own.vocabularies[0])) if i not in (*marks[:4], *marks.before)]
+    special, chance = own.vocabularies[1].special, random.Random(1)
+    words = [i for i in range(len(own.vocabularies[0])) if i not in (*special[:4], *special.before)]
     ids = [chance.choices(words, k=chance.randint(1, 12)) for _ in range(200)]
-    tokens, valid = (torch.from_numpy(part) for part in pad(ids, marks))
-    theirs = GenerationConfig(**generation.to_theirs(decoding, marks, SIZES["max_length"]))
+    tokens, valid = (torch.from_numpy(part) for part in pad(ids, special))
+    theirs = GenerationConfig(**generation.to_theirs(decoding, special, SIZES["max_length"]))
     found = model.generate(tokens, attention_mask=valid.long(), generation_config=theirs)[:, 1:].tolist()
-    found = [row[: row.index(marks.last) + 1] for row in found]  # what comes after the end is padding, or more ends
+    found = [row[: row.index(special.last) + 1] for row in found]  # what comes after the end is padding, or more ends
     search = settings.read(DecodingConfig, decoding)
     hypotheses = Translator([own.model], own.vocabularies).search_ids(ids, search, [[] for _ in ids])
     assert [best[0].tokens for best in hypotheses] == found
@@ -240,7 +240,7 @@ def test_two_hundred_texts_become_the_tokens_of_generate(tmp_path, kind, changes
 
 
 @torch.no_grad()
-@pytest.mark.parametrize(("bias", "begins"), [(-4.0, {False}), (4.0, {False, True})], ids=["no mark", "some marks"])
+@pytest.mark.parametrize(("bias", "begins"), [(-4.0, {False}), (4.0, {False, True})], ids=["none", "some"])
 @pytest.mark.parametrize("changes", [{"beam": 1}, {"beam": 4}, {"min_length": 6}], ids=["greedy", "beam 4", "long"])
 def test_a_bart_that_is_not_made_to_begin_says_what_it_says_with_transformers(tmp_path, changes, bias, begins):
     """Left to itself, a model begins with its mark only where it finds that likely."""
@@ -301,7 +301,7 @@ def edited(folder, name, **changes):
 def test_an_old_folder_has_its_search_in_config_json(tmp_path):
     huggingface.write(made("marian"), tmp_path / "out")
     (tmp_path / "out" / "generation_config.json").unlink()
-    old = {"num_beams": 6, "max_length": 512, "bad_words_ids": [[vocabularies("marian")[1].marks.pad]]}
+    old = {"num_beams": 6, "max_length": 512, "bad_words_ids": [[vocabularies("marian")[1].special.pad]]}
     edited(tmp_path / "out", "config.json", **old, forced_eos_token_id=0, num_beam_groups=1, prefix=" ")
     facts = huggingface.read(tmp_path / "out").facts
     assert facts["origin"]["left"] == []
@@ -511,16 +511,16 @@ def test_what_transformers_takes_for_granted_is_what_we_think():
 
 
 @pytest.mark.parametrize(
-    ("marks", "begin"), [(MARIAN, {}), (BART, {"force_begin": True}), (BART, {"force_begin": False})]
+    ("special", "begin"), [(MARIAN, {}), (BART, {"force_begin": True}), (BART, {"force_begin": False})]
 )
-def test_settings_of_a_search_there_and_back(marks, begin):
+def test_settings_of_a_search_there_and_back(special, begin):
     ways = itertools.product([1, 4], [0.0, 1.0, 2.0], ["exact", "heuristic", "first"], [0, 3], [8, 40], [True, False])
     for beam, alpha, stopping, shortest, longest, force in ways:
         ours = {
             "beam": beam, "length_penalty": alpha, "penalty": "length", "stopping": stopping, "min_length": shortest,
             "max_length": longest, "no_repeat": 3 if force else 0, "renormalize": not force, "force_end": force, **begin,
         }  # fmt: skip
-        back, left = generation.to_ours(generation.to_theirs(ours, marks, 100), marks)
+        back, left = generation.to_ours(generation.to_theirs(ours, special, 100), special)
         assert back == ours
         assert left == []
 
@@ -556,7 +556,7 @@ def test_each_setting_of_theirs(theirs, ours):
 
 
 @pytest.mark.parametrize(
-    ("marks", "theirs", "ours"),
+    ("special", "theirs", "ours"),
     [
         (  # Helsinki-NLP/opus-mt-en-de
             SpecialTokens(58100, 1, 58100, 0, never=(58100,)),
@@ -581,9 +581,9 @@ def test_each_setting_of_theirs(theirs, ours):
         ),
     ],
 )  # fmt: skip
-def test_what_well_known_models_say(marks, theirs, ours):
-    generation.check_ids(theirs, marks)
-    found, left = generation.to_ours(theirs, marks)
+def test_what_well_known_models_say(special, theirs, ours):
+    generation.check_ids(theirs, special)
+    found, left = generation.to_ours(theirs, special)
     common = {"length_penalty": 1.0, "penalty": "length", "stopping": "heuristic"}
     assert settings.read(DecodingConfig, found) == DecodingConfig(**{**common, **ours})
     assert left == []
@@ -609,18 +609,24 @@ def test_what_a_text_begins_with_counts_for_them():
 @pytest.mark.parametrize(
     ("theirs", "says"),
     [
-        ({"num_beam_groups": 2}, "num_beam_groups is 2, which heed's search has not: take it out, or set it to 1"),
-        ({"force_words_ids": [[4]]}, "force_words_ids is [[4]], which heed's search has not: take it out"),
-        ({"repetition_penalty": 1.2}, "repetition_penalty is 1.2, which heed's search has not"),
+        (
+            {"num_beam_groups": 2},
+            "num_beam_groups is 2, which heed's search does not have: take it out, or set it to 1",
+        ),
+        ({"force_words_ids": [[4]]}, "force_words_ids is [[4]], which heed's search does not have: take it out"),
+        ({"repetition_penalty": 1.2}, "repetition_penalty is 1.2, which heed's search does not have"),
         ({"suppress_tokens": [3]}, "suppress_tokens is [3], which"),
         ({"do_sample": True, "typical_p": 0.5}, "typical_p is 0.5, which"),
-        ({"do_sample": True, "num_beams": 3}, "do_sample is true and num_beams 3: heed's search draws, or has beams"),
+        ({"do_sample": True, "num_beams": 3}, "do_sample is true and num_beams 3: heed samples or has beams"),
         ({"length_penalty": -1.0}, "length_penalty is -1.0; heed's must not be negative"),
         ({"early_stopping": "soon"}, "early_stopping is 'soon'; it is true, false or 'never'"),
-        ({"bad_words_ids": [[9], [7, 8]]}, "bad_words_ids bans [[7, 8]]; heed's search can ban [9] here"),
+        ({"bad_words_ids": [[9], [7, 8]]}, "bad_words_ids bans [[7, 8]]; heed can ban [9] here"),
         ({"forced_eos_token_id": 5}, "forced_eos_token_id is 5; heed can force 0 there, and no other"),
-        ({"forced_bos_token_id": 5}, "forced_bos_token_id is 5, but a text of this vocabulary begins with no mark"),
-        ({"token_healing": True}, "token_healing is True, which heed's search has not"),
+        (
+            {"forced_bos_token_id": 5},
+            "forced_bos_token_id is 5, but a text of this vocabulary begins with no special token",
+        ),
+        ({"token_healing": True}, "token_healing is True, which heed's search does not have"),
     ],
 )
 def test_what_heed_cannot_follow_is_refused(theirs, says):

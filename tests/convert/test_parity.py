@@ -171,7 +171,7 @@ def test_a_classifier_gives_their_scores_and_attentions(name, padding):
 
 
 @torch.no_grad()
-def test_a_classifier_looks_at_the_last_of_several_end_marks():
+def test_a_classifier_looks_at_the_last_of_several_end_tokens():
     theirs, ours = pair("classifier")
     source = torch.tensor([[5, 2, 2, 8, 2, 1], [2, 6, 2, 9, 10, 2]])
     same(ours.classify_text(source), theirs(source).logits)

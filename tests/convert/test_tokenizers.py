@@ -38,7 +38,7 @@ def without_tags(texts: list[str]) -> list[str]:
 def alike(pair, tokenizer, texts: list[str]) -> None:
     for side, written in zip(pair, (tokenizer(texts), tokenizer(text_target=texts)), strict=True):
         ids = side.encode(texts)
-        assert [[*side.marks.before, *one, side.marks.last] for one in ids] == written["input_ids"]
+        assert [[*side.special.before, *one, side.special.last] for one in ids] == written["input_ids"]
     said = ids + mixed.ids(len(pair[1]))
     texts = tokenizer.batch_decode(said, skip_special_tokens=True)
     assert [pair[1].decode(one) for one in said] == texts
@@ -118,7 +118,7 @@ def test_two_vocabularies_go_out_as_two_tables(tmp_path):
     agree(pair, theirs(tmp_path, "marian"), texts)
     again = marian.read(tmp_path)
     assert [side.encode(texts) for side in again] == [side.encode(texts) for side in pair]
-    assert [side.marks[:4] for side in again] == [side.marks[:4] for side in pair]
+    assert [side.special[:4] for side in again] == [side.special[:4] for side in pair]
 
 
 def test_one_vocabulary_loaded_twice_is_one(tmp_path):
@@ -133,7 +133,7 @@ def test_heeds_own_vocabulary_comes_back_as_a_marians_that_begins_as_heeds_does(
     source, target = marian.read(tmp_path)
     texts = without_tags([unicodedata.normalize("NFC", text) for text in lines()])
     assert source.encode(texts) == target.encode(texts) == one.encode(texts)
-    assert source.marks[:4] == one.marks[:4]
+    assert source.special[:4] == one.special[:4]
 
 
 def test_a_model_that_changes_characters_in_its_own_way_is_left_to_it(tmp_path):

@@ -9,7 +9,7 @@ from safetensors.torch import save_file
 
 from heed.convert import generation, transformer
 from heed.models.transformer import Transformer, TransformerConfig
-from heed.vocabularies.sentencepiece import MARKS
+from heed.vocabularies.sentencepiece import SPECIAL_TOKENS
 
 hf = pytest.importorskip("transformers")
 hf.utils.logging.disable_progress_bar()
@@ -42,7 +42,7 @@ def drawn(**changes):
 
 def written(model, folder):
     weights, settings = MARIAN.to_theirs(model)
-    settings |= generation.ids(MARKS) | MARIAN.settings(None)
+    settings |= generation.ids(SPECIAL_TOKENS) | MARIAN.settings(None)
     save_file(weights, folder / "model.safetensors", {"format": "pt"})
     (folder / "config.json").write_text(json.dumps(settings))
     return settings

@@ -14,7 +14,7 @@ ODD = [
     "\r\n", "▁", "▁▁a", "ﬁ ① Å ﷺ", "a\u0300\u0301", "ㅎㅏㄴ", "\ufffd", "\U0010ffff", "漢字かな", "עברית", "  ", " ", "   x   ", "<", ">", "<<", ">>",
     "</", "<mask", "<unk_", "😀😀", "ſ", "İ", "\u0323\u0302",
 ]  # fmt: skip
-MARKS = [
+SPECIAL_TOKENS = [
     "<s>", "</s>", "<pad>", "<unk>", "<mask>", "<mask_1>", "<mask_2>", "<unk_2>", "<unk_102>", "<unk_103>", "<0xEB>", "<n>",
     "[MASK]", "</s></s>", "<<unk>>", "< pad >",
 ]  # fmt: skip
@@ -36,7 +36,14 @@ def training(seed: int = 0, count: int = 1000) -> list[str]:
 def lines(seed: int = 0, count: int = 2000) -> list[str]:
     """The odd strings by themselves, then texts that mix them."""
     draw = random.Random(seed)
-    texts = ["", *ODD, *MARKS, *TAGS, *(f"{tag} the dog" for tag in TAGS), *(f"{mark}{mark} {mark}" for mark in MARKS)]
+    texts = [
+        "",
+        *ODD,
+        *SPECIAL_TOKENS,
+        *TAGS,
+        *(f"{tag} the dog" for tag in TAGS),
+        *(f"{mark}{mark} {mark}" for mark in SPECIAL_TOKENS),
+    ]
     while len(texts) < count:
         parts = [_part(draw) for _ in range(draw.randint(1, 6))]
         text = draw.choice(["", " ", "  "]).join(parts)
@@ -59,7 +66,7 @@ def _part(draw: random.Random) -> str:
     if kind < 0.75:
         return draw.choice(ODD)
     if kind < 0.9:
-        return draw.choice(MARKS + TAGS)
+        return draw.choice(SPECIAL_TOKENS + TAGS)
     most = draw.choice([0x250, 0x3000, 0x11000, 0x110000])
     return "".join(char for char in map(chr, draw.choices(range(most), k=3)) if unicodedata.category(char) != "Cs")
 

@@ -33,7 +33,7 @@ from heed.tasks.classification import ClassificationLoss
 from heed.tasks.gap_sentences import GapSentencesLoss
 from heed.tasks.sequence_loss import CrossEntropy, RDrop
 from heed.vocabularies.ragged import as_ragged
-from heed.vocabularies.sentencepiece import FIRST, LAST, MARKS, PAD
+from heed.vocabularies.sentencepiece import FIRST, LAST, PAD, SPECIAL_TOKENS
 from heed.vocabularies.vocabulary import SpecialTokens
 
 LENGTHS = st.lists(st.tuples(st.integers(1, 60), st.integers(1, 60)), min_size=1, max_size=200)
@@ -51,7 +51,7 @@ def assert_same_batches(one, other):
 
 @pytest.fixture(params=[0.0, 0.2], ids=["plain", "sampled"])
 def batches(request, made, learned):
-    return Batches(made, budget=128, seed=5, sampling=request.param, subwords=(learned, learned))
+    return Batches(made, budget=128, seed=5, sampling=request.param, vocabularies=(learned, learned))
 
 
 @given(LENGTHS, st.integers(1, 300), st.integers(0, 9), st.integers(0, 9))
@@ -139,7 +139,7 @@ def test_what_comes_after_a_position_does_not_depend_on_what_came_before(batches
 
 def test_sampled_subwords_spell_the_same_text_in_another_way_each_time(made, learned):
     plain = Batches(made, budget=128, seed=5)
-    sampled = Batches(made, budget=128, seed=5, sampling=0.2, subwords=(learned, learned))
+    sampled = Batches(made, budget=128, seed=5, sampling=0.2, vocabularies=(learned, learned))
     rows = np.arange(40)
     spelled = [batch.source.tolist() for batch in (sampled.make(rows, (0, i)) for i in range(3))]
     assert spelled[0] != spelled[1] != spelled[2] != spelled[0]
@@ -149,10 +149,10 @@ def test_sampled_subwords_spell_the_same_text_in_another_way_each_time(made, lea
 
 def test_a_sampled_sentence_that_has_become_too_long_is_segmented_as_usual(made, learned):
     longest = int(made.source.lengths.max()) + 1
-    sampled = Batches(made, budget=128, seed=5, sampling=0.9, subwords=(learned, learned), max_length=longest)
+    sampled = Batches(made, budget=128, seed=5, sampling=0.9, vocabularies=(learned, learned), max_length=longest)
     rows = np.arange(len(made))
     assert sampled.make(rows).source.shape[1] <= longest
-    free = Batches(made, budget=128, seed=5, sampling=0.9, subwords=(learned, learned))
+    free = Batches(made, budget=128, seed=5, sampling=0.9, vocabularies=(learned, learned))
     assert free.make(rows).source.shape[1] > longest
 
 
@@ -163,7 +163,7 @@ def test_another_thread_makes_the_same_batches(batches):
 
 
 def test_other_processes_make_the_same_batches_in_the_same_order(made, learned):
-    batches = Batches(made, budget=128, seed=5, sampling=0.2, subwords=(learned, learned))
+    batches = Batches(made, budget=128, seed=5, sampling=0.2, vocabularies=(learned, learned))
     near_the_end = DataPosition(0, len(batches.plan(0)) - 3)
     with closing(in_processes(batches, near_the_end, size=2, workers=2)) as ready:
         assert_same_batches(list(islice(ready, 11)), list(islice(batches.start(near_the_end), 11)))
@@ -272,7 +272,7 @@ def noisy(made, learned, kind, share=(0, 1)):
         budget=300,
         seed=5,
         sampling=sampling,
-        subwords=(learned, learned),
+        vocabularies=(learned, learned),
         noise=noise,
         share=share,
         max_length=33,
@@ -368,7 +368,7 @@ def test_an_empty_share_has_no_gradient(objective, name):
 
 
 def test_an_empty_share_of_labels_has_no_gradient():
-    batch, model = collate_labelled([], [], (MARKS, MARKS)), tiny_model("bart", labels=3)
+    batch, model = collate_labelled([], [], (SPECIAL_TOKENS, SPECIAL_TOKENS)), tiny_model("bart", labels=3)
     assert isinstance(batch, LabelledBatch) and batch.labels.dtype == torch.int64
     loss = ClassificationLoss(0.1)(model.train(), batch)
     loss.total.backward()

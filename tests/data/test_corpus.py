@@ -84,7 +84,7 @@ def test_every_rule_is_counted_and_its_pairs_are_recorded(lines, build, tmp_path
     assert (corpus.report.read, corpus.report.kept) == (len(lines) + 8, len(lines))
     places = [(rule, f"odd.en:{i}") for i, (_, _, rule) in enumerate(ODD)]
     assert sorted(rejected(tmp_path / "corpus")) == sorted([*places, ("duplicate", lines[3].location)])
-    says = "3 for an empty side, 1 for the same text on both sides, 2 for a pair that stood there before, 1 for a side"
+    says = "3 for an empty side, 1 for the same text on both sides, 2 for a duplicate pair, 1 for a side"
     assert corpus.report.describe().startswith(says)
 
 

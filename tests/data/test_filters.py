@@ -33,7 +33,7 @@ def test_the_same_text_on_both_sides_may_be_kept():
 @pytest.mark.parametrize(
     ("source", "target", "rule"),
     [
-        (9, 9, None),  # with its end mark, 10
+        (9, 9, None),  # with its end token, 10
         (10, 9, "length"),
         (9, 10, "length"),
         (9, 3, None),

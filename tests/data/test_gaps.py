@@ -13,7 +13,7 @@ from heed.data.overlap import bag_counts, overlap, overlap_of_counts
 from heed.vocabularies.vocabulary import SpecialTokens
 
 PAD, UNKNOWN, FIRST, LAST, MASK, GAP, STOP, TAG = range(8)
-MARKS = SpecialTokens(pad=PAD, unknown=UNKNOWN, first=FIRST, last=LAST, mask=MASK, gap=GAP)
+SPECIAL_TOKENS = SpecialTokens(pad=PAD, unknown=UNKNOWN, first=FIRST, last=LAST, mask=MASK, gap=GAP)
 SIZE = 200
 ENDS = np.arange(SIZE) == STOP
 WORDS = ~np.isin(np.arange(SIZE), [PAD, FIRST, LAST, MASK, GAP, TAG])
@@ -87,7 +87,7 @@ def test_the_sequential_choice_is_the_best_at_every_step(tokens, seed):
 
 def test_the_sentence_with_the_largest_overlap_is_the_gap():
     tokens = document([20, 21], [30, 31], [20, 30, 40], [40, 41])
-    made = Gaps(MARKS, ENDS, word_share=0.0)(tokens, chance())
+    made = Gaps(SPECIAL_TOKENS, ENDS, word_share=0.0)(tokens, chance())
     assert made.source.tolist() == [20, 21, STOP, 30, 31, STOP, GAP, 40, 41, STOP]
     assert made.target.tolist() == [20, 30, 40, STOP]
     assert made.positions.tolist() == made.expected.tolist() == []
@@ -109,11 +109,11 @@ def test_the_two_ways_to_choose_differ_where_sentences_say_the_same():
 
 def test_lead_takes_the_first_and_random_any():
     tokens = document(*[[i] for i in range(20, 30)])
-    lead = Gaps(MARKS, ENDS, choice="lead", word_share=0.0)(tokens, chance())
+    lead = Gaps(SPECIAL_TOKENS, ENDS, choice="lead", word_share=0.0)(tokens, chance())
     assert lead.source.tolist()[:5] == [GAP, GAP, GAP, 23, STOP]
     assert lead.target.tolist() == [20, STOP, 21, STOP, 22, STOP]
     draws, found = chance(), Counter()
-    drawn = Gaps(MARKS, ENDS, choice="random", word_share=0.0)
+    drawn = Gaps(SPECIAL_TOKENS, ENDS, choice="random", word_share=0.0)
     for _ in range(1_000):
         chosen = [token for token in drawn(tokens, draws).target.tolist() if token != STOP]
         assert chosen == sorted(chosen) and len(chosen) == 3
@@ -127,7 +127,7 @@ def test_lead_takes_the_first_and_random_any():
 @given(tokens=texts, seed=seeds, share=st.sampled_from([0.0, 0.15, 0.3, 0.5, 1.0]))
 def test_source_and_target_together_are_the_text(choice, tokens, seed, share):
     given_array = np.array(tokens, dtype=np.int64)
-    made = Gaps(MARKS, ENDS, (TAG,), choice, share, word_share=0.5)(given_array, chance(seed))
+    made = Gaps(SPECIAL_TOKENS, ENDS, (TAG,), choice, share, word_share=0.5)(given_array, chance(seed))
     source = made.source.copy()
     source[made.positions] = made.expected  # undo the masking
     parts, removed = sentences(tokens, ENDS), iter(sentences(made.target, ENDS))
@@ -150,31 +150,31 @@ def test_source_and_target_together_are_the_text(choice, tokens, seed, share):
 )
 def test_the_share_of_gaps_is_rounded(sentences_of_it, gaps):
     tokens = document(*[[20 + i] for i in range(sentences_of_it)])
-    assert Gaps(MARKS, ENDS)(tokens, chance()).source.tolist().count(GAP) == gaps
+    assert Gaps(SPECIAL_TOKENS, ENDS)(tokens, chance()).source.tolist().count(GAP) == gaps
 
 
 def test_at_least_one_sentence_goes_and_at_least_one_stays():
     tokens = document([20], [21], [22])
-    assert Gaps(MARKS, ENDS, gap_share=0.0, word_share=0.0)(tokens, chance()).source.tolist().count(GAP) == 1
-    assert Gaps(MARKS, ENDS, gap_share=1.0, word_share=0.0)(tokens, chance()).source.tolist().count(GAP) == 2
+    assert Gaps(SPECIAL_TOKENS, ENDS, gap_share=0.0, word_share=0.0)(tokens, chance()).source.tolist().count(GAP) == 1
+    assert Gaps(SPECIAL_TOKENS, ENDS, gap_share=1.0, word_share=0.0)(tokens, chance()).source.tolist().count(GAP) == 2
 
 
 @pytest.mark.parametrize("tokens", [[20], [STOP], [20, 21, 22], [20, 21, STOP], [STOP, STOP]])
 def test_one_sentence_has_no_gap_and_is_the_target(tokens):
-    made = Gaps(MARKS, ENDS, word_share=1.0, masked=1.0, swapped=0.0)(tokens, chance())
+    made = Gaps(SPECIAL_TOKENS, ENDS, word_share=1.0, masked=1.0, swapped=0.0)(tokens, chance())
     assert made.source.tolist() == [MASK] * len(tokens)
     assert made.target.tolist() == made.expected.tolist() == tokens
 
 
 def test_an_empty_text_gives_empty_arrays():
-    made = Gaps(MARKS, ENDS)([], chance())
+    made = Gaps(SPECIAL_TOKENS, ENDS)([], chance())
     assert all(part.shape == (0,) and part.dtype == np.int64 for part in made)
 
 
 def test_a_sentence_with_a_kept_id_is_never_removed():
     tokens = document([TAG, 20, 30], [20, 21], [30, 31])
     for choice in CHOICES:
-        made = Gaps(MARKS, ENDS, (TAG,), choice, 1.0, word_share=0.0)(tokens, chance())
+        made = Gaps(SPECIAL_TOKENS, ENDS, (TAG,), choice, 1.0, word_share=0.0)(tokens, chance())
         assert made.source.tolist() == [TAG, 20, 30, STOP, GAP, GAP]
 
 
@@ -206,7 +206,7 @@ def test_only_words_are_masked(tokens, seed):
 def test_a_gap_is_never_masked():
     tokens = document(*[[i, i + 1] for i in range(20, 40, 2)])
     for seed in range(20):
-        made = Gaps(MARKS, ENDS, word_share=1.0)(tokens, chance(seed))
+        made = Gaps(SPECIAL_TOKENS, ENDS, word_share=1.0)(tokens, chance(seed))
         assert made.source.tolist().count(GAP) == 3
         assert len(made.positions) == len(made.source) - 3
 
@@ -214,13 +214,13 @@ def test_a_gap_is_never_masked():
 @pytest.mark.parametrize("choice", CHOICES)
 def test_a_seed_gives_the_same_and_another_seed_something_else(choice):
     tokens = document(*[[i, i + 1, i + 2] for i in range(20, 120)])
-    once, again, other = (Gaps(MARKS, ENDS, choice=choice)(tokens, chance(seed)) for seed in (1, 1, 2))
+    once, again, other = (Gaps(SPECIAL_TOKENS, ENDS, choice=choice)(tokens, chance(seed)) for seed in (1, 1, 2))
     assert all((a == b).all() for a, b in zip(once, again, strict=True))
     assert once.positions.tolist() != other.positions.tolist()
 
 
 def test_it_can_be_sent_to_another_process():
-    gaps, tokens = Gaps(MARKS, ENDS), document(*[[i, i + 1] for i in range(20, 60)])
+    gaps, tokens = Gaps(SPECIAL_TOKENS, ENDS), document(*[[i, i + 1] for i in range(20, 60)])
     once = gaps(tokens, chance())
     twin = pickle.loads(pickle.dumps(gaps))(tokens, chance())
     assert all((a == b).all() for a, b in zip(once, twin, strict=True))
@@ -233,15 +233,18 @@ def test_it_can_be_sent_to_another_process():
         ({"gap_share": 1.5}, "task.gap_share is 1.5; it must be from 0 to 1"),
         ({"word_share": -0.1}, "task.word_share is -0.1; it must be from 0 to 1"),
         ({"masked": 0.9, "swapped": 0.2}, "task.masked is 0.9, task.swapped is 0.2; together they must be at most 1"),
-        ({"marks": MARKS._replace(gap=None)}, "the vocabulary has no mark for a sentence left out"),
-        ({"marks": MARKS._replace(mask=None)}, "task.word_share is 0.15, but the vocabulary has no mask; it must be 0"),
+        ({"special": SPECIAL_TOKENS._replace(gap=None)}, "the vocabulary has no token for a removed sentence"),
+        (
+            {"special": SPECIAL_TOKENS._replace(mask=None)},
+            "task.word_share is 0.15, but the vocabulary has no mask; it must be 0",
+        ),
     ],
 )
 def test_settings_that_make_no_sense_are_refused_by_name(change, words):
     with pytest.raises(ValueError, match=words):
-        Gaps(**({"marks": MARKS, "ends": ENDS} | change))
+        Gaps(**({"special": SPECIAL_TOKENS, "ends": ENDS} | change))
 
 
 def test_without_a_mask_there_are_still_gaps():
-    gaps = Gaps(MARKS._replace(mask=None), ENDS, word_share=0.0)
+    gaps = Gaps(SPECIAL_TOKENS._replace(mask=None), ENDS, word_share=0.0)
     assert GAP in gaps(document([20], [21]), chance()).source

@@ -20,7 +20,7 @@ from heed.data.noise import (
 from heed.vocabularies.vocabulary import SpecialTokens
 
 PAD, UNKNOWN, FIRST, LAST, MASK, GAP, STOP, TAG = range(8)
-MARKS = SpecialTokens(pad=PAD, unknown=UNKNOWN, first=FIRST, last=LAST, before=(FIRST,), mask=MASK, gap=GAP)
+SPECIAL_TOKENS = SpecialTokens(pad=PAD, unknown=UNKNOWN, first=FIRST, last=LAST, before=(FIRST,), mask=MASK, gap=GAP)
 SIZE = 60
 ENDS = np.arange(SIZE) == STOP
 CORRUPTIONS = {
@@ -29,7 +29,9 @@ CORRUPTIONS = {
     "infill": lambda tokens, generator: infill(tokens, generator, MASK, 0.4, [TAG]),
     "permute": lambda tokens, generator: permute_sentences(tokens, generator, ENDS, [TAG, MASK]),
     "rotate": lambda tokens, generator: rotate(tokens, generator, [TAG, MASK]),
-    "all": lambda tokens, generator: Denoise(MARKS, ENDS, (TAG,), 0.3, 0.2, 0.2, 0.5, 0.5)(tokens, generator)[0],
+    "all": lambda tokens, generator: Denoise(SPECIAL_TOKENS, ENDS, (TAG,), 0.3, 0.2, 0.2, 0.5, 0.5)(tokens, generator)[
+        0
+    ],
 }
 
 texts = st.lists(st.integers(STOP, 12) | st.just(MASK), max_size=30)
@@ -337,7 +339,7 @@ def test_every_token_comes_first_as_often():
 @given(tokens=texts, seed=seeds)
 def test_the_target_is_the_text(tokens, seed):
     given_array = np.array(tokens, dtype=np.int64)
-    source, target = Denoise(MARKS, ENDS, (TAG,), 0.3, 0.2, 0.2, 0.5, 0.5)(given_array, chance(seed))
+    source, target = Denoise(SPECIAL_TOKENS, ENDS, (TAG,), 0.3, 0.2, 0.2, 0.5, 0.5)(given_array, chance(seed))
     assert target.tolist() == tokens
     source += 1
     target += 1
@@ -351,9 +353,9 @@ def test_one_corruption_alone_is_that_corruption(tokens, seed):
     draws = chance(seed)
     draws.random(2)  # whether to permute, whether to rotate
     for made, function in (
-        (Denoise(MARKS, ENDS, **off, mask=0.4), lambda d: mask_tokens(tokens, d, MASK, 0.4)),
-        (Denoise(MARKS, ENDS, **off, delete=0.4), lambda d: delete_tokens(tokens, d, 0.4, [MASK])),
-        (Denoise(MARKS, ENDS, infill=0.4, permute=0.0), lambda d: infill(tokens, d, MASK, 0.4)),
+        (Denoise(SPECIAL_TOKENS, ENDS, **off, mask=0.4), lambda d: mask_tokens(tokens, d, MASK, 0.4)),
+        (Denoise(SPECIAL_TOKENS, ENDS, **off, delete=0.4), lambda d: delete_tokens(tokens, d, 0.4, [MASK])),
+        (Denoise(SPECIAL_TOKENS, ENDS, infill=0.4, permute=0.0), lambda d: infill(tokens, d, MASK, 0.4)),
     ):
         twin = chance(seed)
         twin.bit_generator.state = draws.bit_generator.state
@@ -361,12 +363,12 @@ def test_one_corruption_alone_is_that_corruption(tokens, seed):
 
 
 def test_without_any_corruption_the_source_is_the_target():
-    source, target = Denoise(MARKS, ENDS, infill=0.0, permute=0.0)(np.arange(10, 50), chance())
+    source, target = Denoise(SPECIAL_TOKENS, ENDS, infill=0.0, permute=0.0)(np.arange(10, 50), chance())
     assert source.tolist() == target.tolist() == list(range(10, 50))
 
 
 def test_the_shares_are_of_the_whole_text_even_together():
-    noise = Denoise(MARKS, np.zeros(30_010, bool), infill=0.3, mask=0.2, delete=0.25, permute=0.0)
+    noise = Denoise(SPECIAL_TOKENS, np.zeros(30_010, bool), infill=0.3, mask=0.2, delete=0.25, permute=0.0)
     source, target = noise(np.arange(10, 30_010), chance())
     kept = np.isin(target, source)
     assert near(int(kept.sum()), 30_000, 0.25)
@@ -376,22 +378,22 @@ def test_the_shares_are_of_the_whole_text_even_together():
 
 def test_all_of_a_text_may_go():
     whole = np.arange(10, 40)
-    assert Denoise(MARKS, ENDS, infill=0.0, delete=1.0)(whole, chance())[0].tolist() == []
-    assert set(Denoise(MARKS, ENDS, infill=0.5, mask=0.5)(whole, chance())[0].tolist()) == {MASK}
+    assert Denoise(SPECIAL_TOKENS, ENDS, infill=0.0, delete=1.0)(whole, chance())[0].tolist() == []
+    assert set(Denoise(SPECIAL_TOKENS, ENDS, infill=0.5, mask=0.5)(whole, chance())[0].tolist()) == {MASK}
 
 
 def test_permute_and_rotate_are_probabilities_of_a_text():
     tokens = [*range(10, 20), STOP, *range(20, 30), STOP]
     for setting in ("permute", "rotate"):
-        noise = Denoise(MARKS, ENDS, **({"infill": 0.0, "permute": 0.0} | {setting: 0.5}))
+        noise = Denoise(SPECIAL_TOKENS, ENDS, **({"infill": 0.0, "permute": 0.0} | {setting: 0.5}))
         draws = chance()
         moved = sum(noise(tokens, draws)[0].tolist() != tokens for _ in range(1_000))
         assert near(moved, 1_000, 0.25 if setting == "permute" else 0.5 * 21 / 22)
 
 
-def test_the_marks_of_the_vocabulary_are_never_touched():
+def test_special_tokens_are_never_touched():
     own = [PAD, FIRST, LAST, GAP]
-    noise = Denoise(MARKS, ENDS, infill=0.4, mask=0.3, delete=0.3, rotate=1.0)
+    noise = Denoise(SPECIAL_TOKENS, ENDS, infill=0.4, mask=0.3, delete=0.3, rotate=1.0)
     for seed in range(50):
         made = noise([FIRST, 10, 11, GAP, 12, LAST, PAD], chance(seed))[0].tolist()
         assert [token for token in made if token in own] == [FIRST, GAP, LAST, PAD]
@@ -399,18 +401,18 @@ def test_the_marks_of_the_vocabulary_are_never_touched():
 
 def test_the_words_that_are_unknown_are_words():
     assert mask_tokens([UNKNOWN], chance(), MASK, 1.0).tolist() == [MASK]
-    assert Denoise(MARKS, ENDS, infill=1.0)([UNKNOWN], chance())[0].tolist() == [MASK]
+    assert Denoise(SPECIAL_TOKENS, ENDS, infill=1.0)([UNKNOWN], chance())[0].tolist() == [MASK]
 
 
 def test_it_can_be_sent_to_another_process():
-    noise = Denoise(MARKS, ENDS, rotate=0.5)
+    noise = Denoise(SPECIAL_TOKENS, ENDS, rotate=0.5)
     twin = pickle.loads(pickle.dumps(noise))
     tokens = [*range(10, 20), STOP, *range(20, 30), STOP]
     assert twin(tokens, chance(3))[0].tolist() == noise(tokens, chance(3))[0].tolist()
 
 
 def test_the_defaults_are_those_of_bart():
-    noise = Denoise(MARKS, ENDS)
+    noise = Denoise(SPECIAL_TOKENS, ENDS)
     assert (noise.infill, noise.permute, noise.mask, noise.delete, noise.rotate) == (0.3, 1.0, 0.0, 0.0, 0.0)
 
 
@@ -426,19 +428,22 @@ def test_the_defaults_are_those_of_bart():
             {"infill": 0.5, "mask": 0.4, "delete": 0.2},
             r"task.infill is 0.5, task.mask is 0.4, task.delete is 0.2; together they must be at most 1",
         ),
-        ({"marks": MARKS._replace(mask=None)}, r"task.infill is 0.3 .* the vocabulary has no mask; both must be 0"),
+        (
+            {"special": SPECIAL_TOKENS._replace(mask=None)},
+            r"task.infill is 0.3 .* the vocabulary has no mask; both must be 0",
+        ),
     ],
 )
 def test_settings_that_make_no_sense_are_refused_by_name(change, words):
     with pytest.raises(ValueError, match=words):
-        Denoise(**({"marks": MARKS, "ends": ENDS} | change))
+        Denoise(**({"special": SPECIAL_TOKENS, "ends": ENDS} | change))
 
 
 def test_shares_that_fill_the_whole_are_not_refused_for_their_rounding():
-    noise = Denoise(MARKS, ENDS, infill=0.1, mask=0.7, delete=0.2)
+    noise = Denoise(SPECIAL_TOKENS, ENDS, infill=0.1, mask=0.7, delete=0.2)
     assert set(noise(np.arange(10, 40), chance())[0].tolist()) <= {MASK, *range(10, 40)}
 
 
 def test_without_a_mask_a_text_can_still_be_deleted_and_moved():
-    noise = Denoise(MARKS._replace(mask=None), ENDS, infill=0.0, delete=0.5, rotate=1.0)
+    noise = Denoise(SPECIAL_TOKENS._replace(mask=None), ENDS, infill=0.0, delete=0.5, rotate=1.0)
     assert len(noise(np.arange(10, 40), chance())[0]) < 30

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from heed.data.batching import Batches, DataPosition, plan_packed
 from heed.data.packing import Packed, kernel_lengths, pack
 from heed.data.prefetch import in_processes
-from heed.vocabularies.sentencepiece import MARKS
+from heed.vocabularies.sentencepiece import SPECIAL_TOKENS
 
 LENGTHS = st.lists(st.tuples(st.integers(1, 300), st.integers(1, 300)), min_size=1, max_size=200)
 
@@ -65,7 +65,7 @@ def test_other_processes_make_the_same_batches(made):
 
 
 def test_a_clone_shares_no_memory():
-    one = pack([[5, 6], [7]], [[8], [9, 10]], (MARKS, MARKS), slots=8)
+    one = pack([[5, 6], [7]], [[8], [9, 10]], (SPECIAL_TOKENS, SPECIAL_TOKENS), slots=8)
     other = one.clone()
     assert other.shape == one.shape and all(map(torch.equal, one.tensors(), other.tensors()))
     other.source.zero_()

@@ -19,7 +19,7 @@ WORDS = 60
 class Words:
     """A minimal vocabulary."""
 
-    marks = SpecialTokens(0, 0, 0, 0)
+    special = SpecialTokens(0, 0, 0, 0)
 
     def __init__(self, name, size=WORDS):
         self.name, self.size = name, size

@@ -150,10 +150,10 @@ def test_oddities_are_counted_and_noted(tmp_path):
     found = read(path)
     equal(found, ["a", r"\xff\xfe", r"b\xe2"], rows[[0, 1, 4]])
     assert found.notes == (
-        f"{path} goes on after the 5 words that its first line promises: that is not read.",
-        f"{path} has 1 vectors of words that had one already: the first counts.",
-        f"{path} has 1 vectors without a word: they are left out.",
-        f"{path} has 2 words that are not UTF-8: their bytes stand as \\xNN.",
+        f"{path} continues after the 5 words that its first line promises: that is not read.",
+        f"{path} has 1 vectors of words that already had one: the first counts.",
+        f"{path} has 1 vectors without a word: they are skipped.",
+        f"{path} has 2 words that are not UTF-8: their bytes are shown as \\xNN.",
     )
     path = put(tmp_path / "v.vec", b"7 2\na 1 2\n 3 4\na 5 6\n")
     found = read(path)
@@ -169,7 +169,7 @@ def test_a_word_written_in_two_ways_is_one_word(tmp_path):
     equal(read(path, {"왕"}), ["왕"], ROWS[:1])
 
 
-CUT = "is cut short or damaged: it promises 9 words of 5 numbers in its first line, and number {} is not whole"
+CUT = "is cut short or damaged: it promises 9 words of 5 numbers in its first line, but number {} is not whole"
 JOINED = [word.replace(" ", "_") for word in WORDS]
 
 

@@ -80,8 +80,8 @@ from heed.nn.packing import PackedMask, attend_packed
 from heed.kernels.short_attention import attend_short
 SIZES = [(3, 5), (1, 1), (16, 17), (2, 31)]
 packed = pack([[9] * (a - 1) for a, _ in SIZES], [[9] * (b - 1) for _, b in SIZES], slots=1)
-for queries, keys, causal in ((packed.borders, packed.borders, True), (packed.valid, packed.valid, False),
-                              (packed.borders, packed.valid, False)):
+for queries, keys, causal in ((packed.offsets, packed.offsets, True), (packed.valid, packed.valid, False),
+                              (packed.offsets, packed.valid, False)):
     own = queries is keys
     one = draw(len(queries.positions), 96 if own else 32).requires_grad_()
     other = None if own else draw(len(keys.positions), 64).requires_grad_()

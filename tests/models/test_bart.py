@@ -75,7 +75,7 @@ def test_what_shares_a_batch_with_a_text_does_not_change_its_label():
 
 
 @torch.no_grad()
-def test_texts_with_different_numbers_of_end_marks_share_a_batch():
+def test_texts_with_different_numbers_of_end_tokens_share_a_batch():
     torch.manual_seed(0)
     model = Bart(LABELLED).double().eval()
     source = torch.tensor([[0, 5, 2, 2, 6, 2], [0, 5, 6, 7, 8, 2]])
@@ -96,5 +96,5 @@ def test_an_end_mark_in_the_padding_is_none():
 
 
 def test_a_text_without_an_end_mark_is_told():
-    with pytest.raises(ValueError, match=r"a text has no end mark \(id 2\): the state there is what is classified"):
+    with pytest.raises(ValueError, match=r"a text has no end token \(id 2\): the state there is what is classified"):
         Bart(LABELLED).classify_text(torch.tensor([[0, 5, 2], [0, 5, 6]]))

@@ -84,7 +84,7 @@ def test_a_translator_of_an_earlier_version_is_read(tmp_path, joint):
 
 def test_a_classifier_of_an_earlier_version_is_read(tmp_path):
     text, labels = vocabularies.learn("bart", TEXTS, 500)[0], ["good", "bad"]
-    ends = {"labels": 2, "first": text.marks.first, "last": text.marks.last}
+    ends = {"labels": 2, "first": text.special.first, "last": text.special.last}
     model = Bart(BartConfig(len(text), **SMALL, **ends)).eval()
     package = Package(model, "classification", {"text": text, "labels": Labels(labels)}, {})
     folder = earlier(tmp_path, package, {"kind": "bart"}, labels=labels)

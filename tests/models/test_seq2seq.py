@@ -111,7 +111,7 @@ def test_it_is_its_formulas_and_padding_changes_nothing(kind):
     model, source, target = drawn(**kind), tokens(3, 7), tokens(3, 5)
     found = model(source, target, VALID)
     watched = model.trace(source, target, VALID)
-    same(model.project(watched.said), found)
+    same(model.project(watched.output), found)
     for row, length in enumerate((7, 4, 6)):
         expected, alphas = plainly(model, source[row, :length], target[row])
         same(found[row], expected)

@@ -156,7 +156,7 @@ def test_its_attention_can_be_traced(encoder, layers):
     trace = model.trace(batch.source, batch.target, batch.valid)
     assert [len(trace.maps[part]) for part in ("encoder", "decoder", "cross")] == [layers, 2, 2]
     assert all(one.shape == (5, 2, 5, 16) for one in trace.maps["cross"])
-    same(model.project(trace.said), model(batch.source, batch.target, batch.valid))
+    same(model.project(trace.output), model(batch.source, batch.target, batch.valid))
 
 
 @pytest.mark.parametrize("encoder", ["restricted", "convolution"])
@@ -170,5 +170,5 @@ def test_fast_paths_for_plain_transformers_refuse_it(encoder):
 
 @pytest.mark.parametrize("setting", ["window", "kernel"])
 def test_an_even_neighbourhood_is_refused(setting):
-    with pytest.raises(ValueError, match=f"{setting} is 4; it must be odd: as many places before one as after it"):
+    with pytest.raises(ValueError, match=f"{setting} is 4; it must be odd: as many positions before one as after it"):
         TransformerConfig(vocab_size=20, **{setting: 4})

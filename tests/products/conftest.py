@@ -28,15 +28,15 @@ def pairs():
 
 
 @pytest.fixture(scope="session")
-def subwords(pairs):
+def vocabulary(pairs):
     return learn([text for pair in pairs for text in (pair.source, pair.target)], SubwordsConfig(), 600)
 
 
-def drawn(subwords, seed, max_length=MOST):
+def drawn(vocabulary, seed, max_length=MOST):
     """A model that cares about its past and its source, writes several words, and ends now and then."""
     torch.manual_seed(seed)
     config = TransformerConfig(
-        vocab_size=len(subwords), dim=32, heads=2, hidden=48, encoder_layers=1, decoder_layers=2, max_length=max_length,
+        vocab_size=len(vocabulary), dim=32, heads=2, hidden=48, encoder_layers=1, decoder_layers=2, max_length=max_length,
         norm="pre", tied="none", output_bias=True,
     )  # fmt: skip
     model = Transformer(config).double().eval().requires_grad_(False)
@@ -48,18 +48,18 @@ def drawn(subwords, seed, max_length=MOST):
     for layer in model.decoder.layers:
         layer.attention.body.out.weight *= 2
     model.bias[LAST] += 4
-    model.bias[[i for i, piece in enumerate(subwords.pieces(range(len(subwords)))) if piece.startswith("▁")]] += 1
+    model.bias[[i for i, piece in enumerate(vocabulary.pieces(range(len(vocabulary)))) if piece.startswith("▁")]] += 1
     model.bias[LAST + 1 : LAST + 1 + BYTES] -= 20  # bytes in any order are no text
     return model
 
 
 @pytest.fixture(scope="session")
-def make(subwords):
+def make(vocabulary):
     """Makes translators: the same seed, the same weights."""
 
     def make(*seeds, max_length=MOST, **options):
-        models = [drawn(subwords, seed, max_length) for seed in seeds]
-        return Translator(models, (subwords, subwords), decoding=DecodingConfig(beam=3, max_length=8), **options)
+        models = [drawn(vocabulary, seed, max_length) for seed in seeds]
+        return Translator(models, (vocabulary, vocabulary), decoding=DecodingConfig(beam=3, max_length=8), **options)
 
     return make
 

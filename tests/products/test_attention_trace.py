@@ -112,7 +112,7 @@ def test_the_rows_where_words_choose_each_other_are_found(translator, monkeypatc
     for i in range(4):
         cross[layer][0, :, i + after] = torch.eye(5)[i]
     monkeypatch.setattr(
-        attention_trace, "trace_batch", lambda model, pairs, marks: Trace({"cross": cross}, torch.zeros(1, 5, 2))
+        attention_trace, "trace_batch", lambda model, pairs, special: Trace({"cross": cross}, torch.zeros(1, 5, 2))
     )
     pieces = enumerate(translator.target.pieces(range(len(translator.target))))
     ids = [i for i, piece in pieces if piece.startswith("▁") and piece[1:].isalpha()][:4]

@@ -36,9 +36,9 @@ def test_a_text_that_is_cut_is_read_to_the_limit(folder):
     own, loaded = classifier(), load(folder, "cpu")
     vocabulary = own.processors["text"]
     read = [ids[:7] for ids in vocabulary.encode(TEXTS)]
-    marks = vocabulary.marks
+    special = vocabulary.special
     for ids, found in zip(read, loaded.classify(TEXTS, too_long="cut"), strict=True):
-        logits = own.model.classify_text(torch.tensor([[*marks.before, *ids, marks.last]]))[0]
+        logits = own.model.classify_text(torch.tensor([[*special.before, *ids, special.last]]))[0]
         torch.testing.assert_close(torch.tensor(list(found.probabilities.values())), logits.softmax(dim=0))
         assert found.label == own.processors["labels"].names[int(logits.argmax())]
 

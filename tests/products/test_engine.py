@@ -116,7 +116,7 @@ def test_it_does_not_stop_while_the_likeliest_goes_on(alpha, stopping):
     same = made("one")
     same.model.output.weight.zero_()
     same.model.bias.fill_(-30.0)
-    same.model.bias[[300, 301, same.marks[1].last]] = torch.tensor([0.95, 0.01, 0.04]).log()
+    same.model.bias[[300, 301, same.special[1].last]] = torch.tensor([0.95, 0.01, 0.04]).log()
     config = dataclasses.replace(SAME, nbest=1, penalty="wu", length_penalty=alpha, stopping=stopping)
     found, own, soon = (
         search(engine, how, TEXTS[:1])[0][0].tokens
@@ -140,7 +140,7 @@ def test_each_sentence_has_its_own_longest_length(beam):
 def test_an_end_that_is_forced_costs_nothing(kind):
     long = made(kind, ends=0.0)
     own = agree(long, dataclasses.replace(SAME, max_length=8, force_end=True, nbest=1))
-    last = long.marks[1].last
+    last = long.special[1].last
     assert {h.tokens[-1] for each in own for h in each} == {last} and any(len(each[0].tokens) == 8 for each in own)
 
 
@@ -303,7 +303,7 @@ def test_a_shortlist_of_all_changes_nothing_and_a_short_one_is_kept_to(one, empt
     few = set(range(300, 340))
     found = search(listed(one, few).engines[0], config)
     said = {i for own in found for h in own for i in h.tokens}
-    assert len(said) > 3 and said <= {*few, one.marks[1].last}
+    assert len(said) > 3 and said <= {*few, one.special[1].last}
     assert len(empty) == 3
 
 
@@ -315,7 +315,7 @@ def test_a_shortlist_travels_with_its_model(one, tmp_path):
     )
     again = heed.load(tmp_path / "model", "cpu", "ctranslate2")
     assert again.shortlist == own.shortlist
-    assert {i for t in again.translate(TEXTS[:4]) for i in t.ids} <= {*range(300, 340), one.marks[1].last}
+    assert {i for t in again.translate(TEXTS[:4]) for i in t.ids} <= {*range(300, 340), one.special[1].last}
     out = tmp_path / "out"
     assert main(["convert", str(tmp_path / "model"), "--to", "ctranslate2", "--out", str(out)]) == 0
     assert (out / "vmap.txt").read_text("utf-8") == own.shortlist
@@ -325,7 +325,7 @@ def test_weights_that_have_changed_are_converted_anew(empty):
     own = made("one")
     own.use("ctranslate2")
     before = [t.ids for t in own.translate(TEXTS)]
-    own.model.bias[own.marks[1].last] -= 10
+    own.model.bias[own.special[1].last] -= 10
     after = [t.ids for t in own.translate(TEXTS)]
     assert len(empty) == 2 and sum(map(len, after)) > sum(map(len, before))
 
@@ -388,7 +388,7 @@ def test_all_that_a_translation_tells_is_there(each):
     found = fast.translate([TEXTS[0], long, ""], nbest=3)
     assert [bool(t.parts) for t in found] == [False, True, False] and found[2].token_scores == []
     assert [len(t.nbest) for t in found] == [3, 3, 3]
-    free = len(each.marks[1].before)
+    free = len(each.special[1].before)
     for c in (*found[0].nbest, *(c for part in found[1].parts for c in part.nbest)):
         assert len(c.token_scores) == len(c.tokens) and c.token_scores[:free] == [0.0] * free
         assert c.score == pytest.approx(sum(c.token_scores) / PENALTIES["wu"](len(c.tokens), 0.6), abs=0.1)

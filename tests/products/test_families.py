@@ -1,4 +1,4 @@
-"""Translators of other families: tags, marks at the front, and the last place of a model."""
+"""Translators of other families: language tags, special tokens before a text, and the last position of a model."""
 
 import pytest
 
@@ -39,10 +39,10 @@ def test_a_text_that_fills_all_places_can_be_looked_at(kind):
 
 def test_what_a_bart_begins_with_is_forced_unless_it_is_left_to_the_model():
     bart = translator("bart")
-    assert bart.translate("나는 책을 읽어요.").ids[0] == bart.marks[1].before[0]
+    assert bart.translate("나는 책을 읽어요.").ids[0] == bart.special[1].before[0]
     free = translator("bart", DecodingConfig(beam=2, max_length=8, force_begin=False))
     found = free.translate("나는 책을 읽어요.")
-    assert found.ids[0] != free.marks[1].before[0]
+    assert found.ids[0] != free.special[1].before[0]
     assert found.attentions["cross"].shape[2] == len(found.ids)
     assert [piece for piece in free.look("나는 책을 읽어요.").target if piece != "</s>"] == [
         piece for piece in found.tokens if piece != "</s>"

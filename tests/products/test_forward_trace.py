@@ -63,8 +63,8 @@ def test_a_choice_is_drawn_as_sampling_draws(translator, pair):
     assert drawn["possible"] == 3 and drawn["likely"][3][2] == 0
 
 
-def test_a_recurrent_model_has_embeddings_and_choices_and_no_queries(subwords, texts):
-    translator = recurrent(subwords)
+def test_a_recurrent_model_has_embeddings_and_choices_and_no_queries(vocabulary, texts):
+    translator = recurrent(vocabulary)
     look = translator.look(texts[0], beam=3)
     found = translator.trace(texts[0], beam=3, choice=Choice(1))
     assert found["decoder"]["tokens"] == look.inputs and found["encoder"]["tokens"] == look.source

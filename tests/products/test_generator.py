@@ -57,7 +57,7 @@ def test_the_likeliest_is_that_of_a_plain_loop(generator):
         logits[[0, 1, 2]] = -torch.inf
         ids.append(int(logits.argmax()))
     found = generator.generate("the cat", length=8, sample=False)[0]
-    assert found.tokens == generator.subwords.pieces(ids[2:])
+    assert found.tokens == generator.vocabulary.pieces(ids[2:])
     assert generator.generate("the cat", length=8, beam=1, sample=False)[0] == found
 
 
@@ -68,7 +68,7 @@ def test_a_beam_finds_nothing_worse_than_the_likeliest(generator):
     assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
 
 
-def test_the_unknown_word_and_marks_are_never_said_and_a_line_may_end(generator):
+def test_the_unknown_word_and_special_tokens_are_never_generated_and_a_line_may_end(generator):
     said = " ".join(one.text for one in generator.generate("", length=60, count=5))
     assert "<" not in said
     assert "\n" in said
@@ -87,7 +87,7 @@ def test_scores_are_those_of_the_tokens_after_their_prompt(generator):
 def test_lines_are_scored_each_by_itself_whatever_stands_beside_them(generator):
     together = generator.score([*LINES, ""])
     for line, one in zip([*LINES, ""], together, strict=True):
-        ids = [*generator.subwords.encode([line])[0], 3]
+        ids = [*generator.vocabulary.encode([line])[0], 3]
         logp = generator.model(torch.tensor([[3, *ids]]))[0].log_softmax(dim=-1)
         plain = [logp[i, token].item() for i, token in enumerate(ids)]
         assert one.token_scores == pytest.approx(plain, abs=1e-10)

@@ -124,7 +124,7 @@ def test_a_folder_of_other_things_is_said_so(tmp_path):
 
 def test_a_run_without_a_model_is_said_so(tmp_path):
     (tmp_path / "recipe.toml").touch()
-    assert_refused(tmp_path, "has no model yet: its training has not come to its first validation")
+    assert_refused(tmp_path, "has no model yet: its training has not reached its first validation")
 
 
 def test_broken_json_is_said_so(folder):

@@ -12,18 +12,18 @@ from heed.products.translator.translator import Translator
 
 
 @pytest.fixture(scope="module")
-def recurrent(subwords):
+def recurrent(vocabulary):
     """Makes translators that know nothing."""
 
     def make(attention):
         torch.manual_seed(0)
         sizes = {"dim": 8, "hidden": 12, "decoder_layers": 2, "max_length": 64}
         model = (
-            Seq2Seq(Seq2SeqConfig(len(subwords), attention=attention, **sizes)).double().eval().requires_grad_(False)
+            Seq2Seq(Seq2SeqConfig(len(vocabulary), attention=attention, **sizes)).double().eval().requires_grad_(False)
         )
         for weight in model.parameters():
             nn.init.normal_(weight, std=0.4)
-        return Translator([model], (subwords, subwords), decoding=DecodingConfig(beam=3, max_length=8))
+        return Translator([model], (vocabulary, vocabulary), decoding=DecodingConfig(beam=3, max_length=8))
 
     return make
 

@@ -152,13 +152,13 @@ def test_other_engines_leave_terms_to_heeds_own(spoken, make, texts):
 
 
 @pytest.mark.parametrize("attention", ["additive", "off"])
-def test_a_recurrent_model_says_its_terms_too(subwords, attention):
+def test_a_recurrent_model_says_its_terms_too(vocabulary, attention):
     torch.manual_seed(0)
     sizes = {"dim": 8, "hidden": 12, "decoder_layers": 2, "max_length": 64}
-    model = Seq2Seq(Seq2SeqConfig(len(subwords), attention=attention, **sizes)).double().eval().requires_grad_(False)
+    model = Seq2Seq(Seq2SeqConfig(len(vocabulary), attention=attention, **sizes)).double().eval().requires_grad_(False)
     for weight in model.parameters():
         torch.nn.init.normal_(weight, std=0.4)
-    own = Translator([model], (subwords, subwords), decoding=DecodingConfig(beam=2, max_length=16))
+    own = Translator([model], (vocabulary, vocabulary), decoding=DecodingConfig(beam=2, max_length=16))
     found = own.translate("나는 책과 우유를 좋아해요.", glossary={"책": "milk", "우유": "tea"})
     assert [(term.target, term.met) for term in found.terms] == [("milk", True), ("tea", True)]
     assert all(term in found.text for term in ("milk", "tea"))
@@ -206,15 +206,13 @@ def test_a_term_the_model_cannot_write_is_refused():
 
 
 def test_a_term_longer_than_a_translation_is_refused(make):
-    with pytest.raises(
-        ValueError, match=r"the term 'xyz.*' has .* subwords, and this model says no more than 15 in all"
-    ):
+    with pytest.raises(ValueError, match=r"the term 'xyz.*' has .* subwords, and this model generates at most 15"):
         make(16, max_length=16).translate("책", glossary={"책": "xyz" * 20})
 
 
-def test_terms_are_not_remembered_for_ever(subwords, monkeypatch):
+def test_terms_are_not_remembered_for_ever(vocabulary, monkeypatch):
     monkeypatch.setattr(term_tokens, "MAX_CACHED", 3)
-    own = TermEncoder((subwords, subwords), len(subwords), 100)
+    own = TermEncoder((vocabulary, vocabulary), len(vocabulary), 100)
     for number in range(10):
         assert own.term(f"term {number}") == own.term(f"term {number}")
         assert len(own._cache) <= 3
@@ -227,9 +225,9 @@ def says(encoder, term, sentence, fixed=True):
 
 
 @pytest.fixture(scope="module", params=["own", "marian"])
-def encoder(request, subwords, pairs):
+def encoder(request, vocabulary, pairs):
     if request.param == "own":
-        return TermEncoder((subwords, subwords), len(subwords), 100)
+        return TermEncoder((vocabulary, vocabulary), len(vocabulary), 100)
     vocabulary = marian.learn([text for pair in pairs for text in (pair.source, pair.target)], 700)[1]
     return TermEncoder((vocabulary, vocabulary), len(vocabulary) + 3, 100)
 
@@ -299,7 +297,7 @@ def test_a_term_replaces_the_word_that_attended_to_it(translator):
     assert translator.source.decode(source[:start]) == "우리는"
     at = [{0: 0, 1: len(source), 2: start}[number] for number in numbers]
     terms = TermSearch(translator.bundle, translator.term_encoder, attending(at))
-    found = terms.replaced_tokens([source], [[*said, target.marks.last]], wanted, 4096)[0]
+    found = terms.replaced_tokens([source], [[*said, target.special.last]], wanted, 4096)[0]
     first = said[numbers.index(2)]
     own = [way for way in wanted[0].terms[0] if not (way.inside or way.initial)]
     assert first in found[own[0].tokens[0]]

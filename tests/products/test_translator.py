@@ -128,17 +128,17 @@ def test_limits_hold(translator, texts):
 
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
-def test_marks_that_are_no_text_are_never_said(make, texts, way):
+def test_special_tokens_are_never_in_a_translation(make, texts, way):
     tempted = make(16)
     tempted.model.bias[:LAST] += 30
     for found in tempted.translate(texts, **way):
         assert not {"<pad>", "<unk>", "<s>"} & set(found.tokens)
 
 
-def test_every_text_is_one_line(make, texts, subwords):
+def test_every_text_is_one_line(make, texts, vocabulary):
     """Bytes can spell line breaks."""
     breaking = make(16)
-    newline = subwords.processor.piece_to_id("<0x0A>")
+    newline = vocabulary.processor.piece_to_id("<0x0A>")
     breaking.model.bias[newline] = breaking.model.bias.max() + 30
     found = breaking.translate(texts[0], max_length=6, prefix="a")
     assert "<0x0A>" in found.tokens
@@ -338,8 +338,8 @@ def test_an_ensemble_scores_by_the_mean_of_probabilities(make, pairs):
 
 
 def test_an_ensemble_allows_what_all_of_it_allow(make, texts):
-    models, subwords = [make(16).model, make(131, max_length=20).model], make(16).source
-    found = Translator(models, (subwords, subwords)).translate(texts, min_length=30, beam=2)
+    models, vocabulary = [make(16).model, make(131, max_length=20).model], make(16).source
+    found = Translator(models, (vocabulary, vocabulary)).translate(texts, min_length=30, beam=2)
     assert {len(part.tokens) for t in found for part in t.parts or [t]} == {19}  # and a place for the end
 
 

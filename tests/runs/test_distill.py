@@ -43,22 +43,22 @@ def pairs():
     return list(phrasebook.pairs("train", LINES))
 
 
-def model_folder(folder: Path, subwords, seed: int) -> Path:
+def model_folder(folder: Path, vocabulary, seed: int) -> Path:
     """A model that has learned nothing, but says different things of different texts."""
     facts = {"decoding": {"beam": 3, "max_length": 6}, "max_source": 48}
-    write_package(translation_package(drawn(subwords, seed).float(), (subwords, subwords), facts), folder)
+    write_package(translation_package(drawn(vocabulary, seed).float(), (vocabulary, vocabulary), facts), folder)
     return folder
 
 
 @pytest.fixture(scope="module")
-def subwords(pairs):
+def vocabulary(pairs):
     return learn([text for pair in pairs for text in (pair.source, pair.target)], SubwordsConfig(), 600)
 
 
 @pytest.fixture(scope="module")
-def teachers(tmp_path_factory, subwords):
+def teachers(tmp_path_factory, vocabulary):
     folder = tmp_path_factory.mktemp("teachers")
-    return [model_folder(folder / f"teacher-{seed}", subwords, seed) for seed in (16, 17)]
+    return [model_folder(folder / f"teacher-{seed}", vocabulary, seed) for seed in (16, 17)]
 
 
 @pytest.fixture(scope="module")
@@ -162,7 +162,7 @@ class Broken(Exception):
 def breaking(monkeypatch, at: int):
     """A teacher who falls silent before it is asked for the block `at`; those who are asked, and for what."""
     asked: list[list[str]] = []
-    real = distill._said
+    real = distill._targets
 
     def once(teacher, block, how):
         if len(asked) == at:
@@ -170,7 +170,7 @@ def breaking(monkeypatch, at: int):
         asked.append([line.source for line in block])
         return real(teacher, block, how)
 
-    monkeypatch.setattr(distill, "_said", once)
+    monkeypatch.setattr(distill, "_targets", once)
     return asked
 
 
@@ -190,15 +190,15 @@ def test_what_was_broken_off_goes_on_to_the_same_files(plan, pairs, tmp_path, mo
 
 
 @pytest.mark.parametrize(("at", "refused"), [(0, False), (1, True)])
-def test_a_teacher_that_has_changed_does_not_go_on(plan, teachers, subwords, tmp_path, monkeypatch, at, refused):
+def test_a_teacher_that_has_changed_does_not_go_on(plan, teachers, vocabulary, tmp_path, monkeypatch, at, refused):
     name = f"distill.teacher={tmp_path}/teacher"
-    model_folder(tmp_path / "teacher", subwords, 16)
+    model_folder(tmp_path / "teacher", vocabulary, 16)
     with monkeypatch.context() as patch:
         breaking(patch, at)
         with pytest.raises(Broken):
             distill.make(plan(name), tmp_path / "part")
     shutil.rmtree(tmp_path / "teacher")
-    model_folder(tmp_path / "teacher", subwords, 17)
+    model_folder(tmp_path / "teacher", vocabulary, 17)
     if refused:
         with pytest.raises(ValueError, match="the teacher's weights are others than when this was begun"):
             distill.make(plan(name), tmp_path / "part")
@@ -290,7 +290,7 @@ def test_a_student_may_hear_what_its_teacher_thinks(plan, teachers, tmp_path):
 
 def test_a_teacher_that_cannot_be_heard_is_refused_before_it_translates(plan, tmp_path):
     with pytest.raises(
-        ValueError, match=r"filters.max_length is 2000, but the teacher .* has places for \d+: set it no"
+        ValueError, match=r"filters.max_length is 2000, but the teacher .* has positions for \d+: set it no"
     ):
         distill.make(plan("distill.soft=0.3", "filters.max_length=2000", "model.max_length=3000"), tmp_path)
     assert not (tmp_path / "distilled").exists()
@@ -304,23 +304,23 @@ def test_a_table_is_a_corpus_too(plan, tmp_path, pairs):
     assert recipes.read(path, []).data.tsv == []
 
 
-def test_the_student_has_the_teachers_subwords_unless_it_learns_its_own(plan, subwords, tmp_path):
+def test_the_student_has_the_teachers_subwords_unless_it_learns_its_own(plan, vocabulary, tmp_path):
     student = recipes.read(distill.make(plan(), tmp_path / "same"), [])
     assert student.subwords.source_model == student.subwords.target_model
-    assert Path(student.subwords.source_model).read_bytes() == subwords.model
+    assert Path(student.subwords.source_model).read_bytes() == vocabulary.model
     student = recipes.read(distill.make(plan("distill.vocabulary=own", "subwords.size=400"), tmp_path / "own"), [])
     assert (student.subwords.source_model, student.subwords.size) == (None, 400)
 
 
-def test_two_vocabularies_stay_two(plan, teachers, subwords, pairs, tmp_path):
+def test_two_vocabularies_stay_two(plan, teachers, vocabulary, pairs, tmp_path):
     other = learn([pair.target for pair in pairs], SubwordsConfig(), 350)
     package = load(teachers[0], "cpu")
-    config = dataclasses.replace(package.model.config, source_vocab_size=len(subwords), vocab_size=len(other))
+    config = dataclasses.replace(package.model.config, source_vocab_size=len(vocabulary), vocab_size=len(other))
     facts = {"decoding": {"beam": 1, "max_length": 5}}
-    write_package(translation_package(Transformer(config), (subwords, other), facts), tmp_path / "two")
+    write_package(translation_package(Transformer(config), (vocabulary, other), facts), tmp_path / "two")
     student = recipes.read(distill.make(plan(f"distill.teacher='{tmp_path}/two'"), tmp_path / "run"), []).subwords
     found = Path(student.source_model).read_bytes(), Path(student.target_model).read_bytes()
-    assert found == (subwords.model, other.model)
+    assert found == (vocabulary.model, other.model)
 
 
 @pytest.mark.parametrize(
@@ -370,7 +370,7 @@ def test_a_plan_is_read_back_as_it_was_written(plan, tmp_path):
         (["distill.nbest=4"], "distill.nbest is 4, which needs references: name them as data.target"),
         (["distill.mix=true"], "distill.mix is True, which needs references: name them as data.target"),
         (["distill.nearest=ter"], "distill.nearest: 'ter' is none of 'chrf', 'bleu'"),
-        (["task.name=classification"], "task.name is 'classification'; what a teacher says is learned as 'translation'"),
+        (["task.name=classification"], "task.name is 'classification'; a student learns from its teacher by 'translation'"),
         (["data.phrasebook=5", "data.source=[]"], "data.phrasebook: a teacher translates files; heed phrasebook --out"),
         (["model.name=marian"], "model.name is 'marian', which goes with other subwords than the teacher's: set distill."),
         (["subwords.source_model=a.spm"], "subwords.source_model is 'a.spm', which goes with other subwords than the"),

@@ -68,13 +68,13 @@ def test_a_share_of_a_batch_is_filled_up_by_as_little(world):
 
 
 @pytest.mark.parametrize(("lacks", "says"), [("find_spec", "Triton is not installed"),
-                                             ("gpu_multiplies_bfloat16", "this GPU does not multiply bfloat16")])  # fmt: skip
+                                             ("gpu_multiplies_bfloat16", "this GPU has no bfloat16 matrix products")])  # fmt: skip
 def test_what_the_accelerated_step_lacks_is_told(monkeypatch, lacks, says):
     monkeypatch.setattr(f"heed.runs.execution_plan.{lacks}", lambda *name: None)
     found = plan_for(CUDA, precision="bfloat16")
     assert not found.accelerated and found.grouping is plan
     (told,) = found.notes(CUDA.device)
-    assert told.startswith(f"This run goes the plain way, which is slower: {says}")
+    assert told.startswith(f"This run uses the plain training step, which is slower: {says}")
     assert plan_for(CUDA, precision="float32").notes(CUDA.device) == []
 
 

@@ -18,7 +18,7 @@ def test_in_the_same_order_it_goes_on_where_it_was():
 def test_in_another_order_the_epoch_begins_anew_and_that_is_told(order):
     place, (told,) = position_of({"place": [2, 7], "order": order}, ORDER)
     assert place == DataPosition(2, 0)
-    assert "now packed, of 25,000 tokens, seed 1 (before:" in told and "so epoch 3 begins anew" in told
+    assert "now packed, of 25,000 tokens, seed 1 (before:" in told and "so epoch 3 starts again" in told
     assert position_of({"place": [2, 0], "order": order}, ORDER) == (DataPosition(2, 0), []), "nothing is begun anew"
 
 
@@ -42,7 +42,7 @@ def test_a_run_that_goes_on_may_change_its_loss_and_tells_so(folder):
 @pytest.mark.parametrize(
     ("sections", "says"),
     [
-        ({"model": {"dim": 64}}, r"model\.dim was None in .*recipe\.toml and is now 64: a run that goes on cannot change it"),
+        ({"model": {"dim": 64}}, r"model\.dim was None in .*recipe\.toml and is now 64: a resumed run cannot change it"),
         ({"subwords": {"size": 900}}, r"subwords\.size was None in .* and is now 900"),
         ({"task": {"name": "classification"}, "model": {"name": "bart"}}, r"task\.name was 'translation' in .* and is now"),
     ],

@@ -136,7 +136,7 @@ def test_a_signal_to_one_worker_makes_all_save_and_leave_and_any_number_goes_on(
     for path, number, parallel in ((alone, 1, "ddp"), (three, 3, "fsdp")):
         shutil.copytree(out, path)
         with run(path, number, "--resume", **settings, **{"training.parallel": parallel}) as at_work:
-            assert f"Going on from step {step}." in finish(at_work)
+            assert f"Continuing from step {step}." in finish(at_work)
     losses = [[line["loss"] for line in log(path) if line["kind"] != "start"] for path in (alone, three)]
     assert losses[0] == pytest.approx(losses[1], rel=1e-4)
     one, other = (load_file(path / "model" / "model.safetensors") for path in (alone, three))

@@ -13,7 +13,7 @@ from torch import nn
 from heed.cli.main import main
 from heed.data.vectors import read, write
 from heed.runs.vectors import KnownRows, fill, look_up
-from heed.vocabularies.sentencepiece import MARKS
+from heed.vocabularies.sentencepiece import SPECIAL_TOKENS
 from heed.vocabularies.words import NAMES, Words
 
 WHO = [("the Dog", "der Hund"), ("a child", "ein Kind"), ("my sister", "meine Schwester"), ("the man", "der Mann")]
@@ -185,7 +185,7 @@ def test_coverage_counts_words_and_running_words(tmp_path):
     assert found.ids.tolist() == [4, 5]
     np.testing.assert_array_equal(found.matrix, rows[[2, 1]])
     assert coverage[2:6] == (2, 5, 50, 100)
-    assert coverage.says() == (
+    assert coverage.summary() == (
         "vectors.source: 2 of 5 words (50.0 % of the running words) have vectors in "
         f"{tmp_path / 'v.vec'}; the others are drawn around the mean of these."
     )
@@ -225,7 +225,7 @@ def test_a_scale_that_is_named_is_what_vectors_are_multiplied_by():
     table = nn.Embedding(6, 2)
     fill(table, [KnownRows(np.array([4, 5]), np.array([[1, 2], [3, 4]], np.float32))], 2.0)
     assert table.weight[4:].tolist() == [[2, 4], [6, 8]]
-    assert MARKS.last == 3
+    assert SPECIAL_TOKENS.last == 3
 
 
 def test_a_file_of_zeros_does_not_divide_by_them():

@@ -1,3 +1,3 @@
 """The small translator of the products' tests."""
 
-from tests.products.conftest import make, one_thread, pairs, subwords, texts, translator  # noqa: F401 (fixtures)
+from tests.products.conftest import make, one_thread, pairs, texts, translator, vocabulary  # noqa: F401 (fixtures)

@@ -41,7 +41,7 @@ def model(name="transformer", **shape):
 
 @pytest.mark.parametrize("slots", [1, 2, 16, 64])
 @pytest.mark.parametrize(
-    ("name", "shape", "marks"),
+    ("name", "shape", "special"),
     [
         ("transformer", {"norm": "post", "output_bias": True}, None),
         ("transformer", {"norm": "pre", "positions": "learned", "tied": "none"}, None),
@@ -61,8 +61,8 @@ def model(name="transformer", **shape):
     ],
     ids=["plain", "smoothed", "r-drop", "distilled", "distilled from two"],
 )
-def test_packed_is_padded(name, shape, marks, slots, objective):
-    made, both = model(name, **shape), ((marks, marks),) if marks else ()
+def test_packed_is_padded(name, shape, special, slots, objective):
+    made, both = model(name, **shape), ((special, special),) if special else ()
     padded, packed = collate(SOURCE, TARGET, *both), pack(SOURCE, TARGET, *both, slots=slots)
     assert packed.source.shape[1] % slots == packed.target.shape[1] % slots == 0
     losses, gradients = [], []
@@ -81,7 +81,7 @@ def test_packed_is_padded(name, shape, marks, slots, objective):
 def test_attention_within_borders_is_that_of_each_sequence(causal):
     packed = pack(SOURCE, TARGET, slots=8)
     chance = torch.Generator().manual_seed(1)
-    queries, keys = packed.borders, packed.borders if causal else packed.valid
+    queries, keys = packed.offsets, packed.offsets if causal else packed.valid
     q, k, v = (
         torch.randn(1, 2, len(b.positions), 4, dtype=torch.double, generator=chance) for b in (queries, keys, keys)
     )
@@ -98,16 +98,16 @@ def test_attention_within_borders_is_that_of_each_sequence(causal):
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=12), st.integers(1, 40))
 def test_both_sides_are_filled_up_and_have_as_many_sequences(sizes, slots):
     packed = pack([[5] * a for a, _ in sizes], [[6] * b for _, b in sizes], slots=slots)
-    for tokens, borders, own in ((packed.source, packed.valid, 0), (packed.target, packed.borders, 1)):
-        every = borders.starts.diff().tolist()
+    for tokens, offsets, own in ((packed.source, packed.valid, 0), (packed.target, packed.offsets, 1)):
+        every = offsets.starts.diff().tolist()
         lengths = [length for length in every if length]
         assert every[: len(lengths)] == lengths and (slots == 1 or len(every) % 128 == 0)
         assert lengths[: len(sizes)] == [size[own] + 1 for size in sizes]
-        assert max(lengths) <= borders.longest
-        assert tokens.shape[1] == sum(lengths) == len(borders.positions)
+        assert max(lengths) <= offsets.longest
+        assert tokens.shape[1] == sum(lengths) == len(offsets.positions)
         assert sum(lengths) % slots == 0
-        assert borders.positions.tolist() == [place for length in lengths for place in range(length)]
-    assert len(packed.valid.starts) == len(packed.borders.starts)
+        assert offsets.positions.tolist() == [place for length in lengths for place in range(length)]
+    assert len(packed.valid.starts) == len(packed.offsets.starts)
     assert packed.count == sum(b + 1 for _, b in sizes) == int((packed.expected >= 0).sum())
 
 

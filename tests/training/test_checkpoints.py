@@ -123,7 +123,7 @@ def test_of_a_damaged_checkpoint_one_goes_back_to_the_one_before(tmp_path, name,
     assert step == 200
     assert len(said) == 1
     assert says in said[0]
-    assert said[0].endswith("; going back to the checkpoint before it")
+    assert said[0].endswith("; using the checkpoint before it")
 
 
 def test_where_all_are_damaged_there_is_none(tmp_path):

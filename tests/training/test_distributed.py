@@ -22,7 +22,7 @@ from heed.training.checkpoints import TrainingState
 from heed.training.distributed import Replicated, Sharded, SingleProcess, join
 from heed.training.loop import train
 from heed.training.shards import gather
-from heed.vocabularies.sentencepiece import MARKS
+from heed.vocabularies.sentencepiece import SPECIAL_TOKENS
 from heed.vocabularies.vocabulary import Vocabulary
 
 SIZES = {"vocab_size": 19, "dim": 16, "heads": 2, "hidden": 24, "encoder_layers": 2, "decoder_layers": 1}
@@ -34,7 +34,7 @@ GROUPS = [("ddp", 2), ("ddp", 3), ("fsdp", 2)]
 class Digits(Vocabulary):
     """A vocabulary of ten."""
 
-    marks = MARKS
+    special = SPECIAL_TOKENS
 
     def __len__(self):
         return 19
@@ -279,9 +279,7 @@ def test_each_process_has_the_gpu_of_its_local_rank(monkeypatch, name, gpu, devi
     assert alone == name
     assert torchrun.local_device(name) == (name if device == "cpu" else device)
     assert not torchrun.is_first()
-    with pytest.raises(
-        ValueError, match=r"training\.device is 'cuda:0', but torchrun gives each process a card of its own"
-    ):
+    with pytest.raises(ValueError, match=r"training\.device is 'cuda:0', but torchrun gives each process its own GPU"):
         torchrun.local_device("cuda:0")
 
 

@@ -60,12 +60,12 @@ def test_ids_and_texts_are_those_of_transformers(folder):
     ours, tokenizer, texts = byte_bpe.read(folder)[0], theirs(folder), lines()
     assert len(texts) == 2000
     ids = ours.encode(texts)
-    marks = ours.marks
-    assert [[*marks.before, *own, marks.last] for own in ids] == tokenizer(texts)["input_ids"]
+    special = ours.special
+    assert [[*special.before, *own, special.last] for own in ids] == tokenizer(texts)["input_ids"]
     said = ids + mixed.ids(len(ours))
     assert [ours.decode(own) for own in said] == tokenizer.batch_decode(said, skip_special_tokens=True)
     assert len(ours) == len(tokenizer)
-    assert (marks.pad, marks.unknown, marks.mask) == (
+    assert (special.pad, special.unknown, special.mask) == (
         tokenizer.pad_token_id,
         tokenizer.unk_token_id,
         tokenizer.mask_token_id,
@@ -78,9 +78,9 @@ def test_a_mask_takes_the_space_before_it_along_where_the_folder_says_so(folder)
     assert (together == apart) == (folder.name in ("learned", "whole", "both", "old"))
 
 
-def test_marks_are_where_the_originals_have_them(learned):
+def test_special_tokens_are_where_the_originals_have_them(learned):
     assert isinstance(learned, Vocabulary)
-    assert learned.marks == SpecialTokens(pad=1, unknown=3, first=2, last=2, before=(0,), mask=SIZE - 1)
+    assert learned.special == SpecialTokens(pad=1, unknown=3, first=2, last=2, before=(0,), mask=SIZE - 1)
     assert learned.pieces([0, 1, 2, 3, SIZE - 1]) == ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
     assert learned.decode([2, 0, *learned.encode(["the dog"])[0], 2, 1]) == "the dog"
 
@@ -123,7 +123,7 @@ def test_a_folder_is_written_as_it_was_to_the_byte(folder, tmp_path):
 def test_a_vocabulary_survives_pickling(folder):
     ours = byte_bpe.read(folder)[0]
     again = pickle.loads(pickle.dumps(ours))
-    assert (again.key(), again.marks, len(again)) == (ours.key(), ours.marks, len(ours))
+    assert (again.key(), again.special, len(again)) == (ours.key(), ours.special, len(ours))
     assert again.encode(lines(count=200)) == ours.encode(lines(count=200))
 
 
@@ -185,7 +185,7 @@ def test_a_damaged_file_is_named(tmp_path, learned, name, content, words):
 
 
 @pytest.mark.parametrize("name", ["<pad>", "</s>"])
-def test_a_table_without_the_marks_is_not_a_barts(tmp_path, learned, name):
+def test_a_table_without_the_special_tokens_is_not_a_barts(tmp_path, learned, name):
     byte_bpe.write(tmp_path, (learned, learned))
     ids = json.loads((tmp_path / "vocab.json").read_text())
     (tmp_path / "vocab.json").write_text(json.dumps({piece: i for piece, i in ids.items() if piece != name}))
@@ -195,6 +195,7 @@ def test_a_table_without_the_marks_is_not_a_barts(tmp_path, learned, name):
 
 def test_a_size_that_cannot_be_is_refused():
     with pytest.raises(
-        ValueError, match="a BART vocabulary of 260 could not be learned: the bytes and the marks alone are 261"
+        ValueError,
+        match="a BART vocabulary of 260 could not be learned: the bytes and the special tokens alone are 261",
     ):
         byte_bpe.learn(training(), 260)

@@ -21,7 +21,7 @@ def test_every_text_comes_back(learned, tmp_path):
 
 def test_the_end_of_a_text_is_no_part_of_it(learned):
     end = learned.encode([gpt2.END])[0]
-    assert end == [learned.marks.last] and learned.decode([*learned.encode(["a b"])[0], *end]) == "a b"
+    assert end == [learned.special.last] and learned.decode([*learned.encode(["a b"])[0], *end]) == "a b"
 
 
 def test_what_is_missing_or_damaged_is_named(learned, tmp_path):

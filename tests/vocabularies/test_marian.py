@@ -87,14 +87,14 @@ def test_ids_and_texts_are_those_of_transformers(folder):
     tokenizer, texts = theirs(folder), lines()
     assert len(texts) == 2000
     ids = source.encode(texts), target.encode(texts)
-    assert [[*own, source.marks.last] for own in ids[0]] == tokenizer(texts)["input_ids"]
-    assert [[*own, target.marks.last] for own in ids[1]] == tokenizer(text_target=texts)["input_ids"]
-    assert any(source.marks.unknown in own for own in ids[0])
+    assert [[*own, source.special.last] for own in ids[0]] == tokenizer(texts)["input_ids"]
+    assert [[*own, target.special.last] for own in ids[1]] == tokenizer(text_target=texts)["input_ids"]
+    assert any(source.special.unknown in own for own in ids[0])
     said = ids[1] + mixed.ids(len(target))
     assert [target.decode(own) for own in said] == tokenizer.batch_decode(said, skip_special_tokens=True)
     pieces = [piece for own in ids[1] for piece in target.pieces(own)]
     assert pieces == [token for own in ids[1] for token in tokenizer.convert_ids_to_tokens(own)]
-    assert (source.marks.pad, source.marks.unknown) == (tokenizer.pad_token_id, tokenizer.unk_token_id)
+    assert (source.special.pad, source.special.unknown) == (tokenizer.pad_token_id, tokenizer.unk_token_id)
     assert len(source) == len(tokenizer)
 
 
@@ -103,7 +103,7 @@ def test_a_tag_in_front_is_one_id_and_an_unknown_one_is_unknown(tmp_path):
     source, target = marian.read(tmp_path)
     (text,) = source.encode([" the dog"])
     tag = json.loads((tmp_path / "vocab.json").read_text())[">>fra<<"]
-    assert source.encode([">>fra<< the dog", ">>xyz<< the dog"]) == [[tag, *text], [source.marks.unknown, *text]]
+    assert source.encode([">>fra<< the dog", ">>xyz<< the dog"]) == [[tag, *text], [source.special.unknown, *text]]
     assert tag not in source.encode(["the dog >>fra<<"])[0]
     assert target.decode([tag, *target.encode(["the dog"])[0]]) == ">>fra<< the dog"
 
@@ -111,9 +111,9 @@ def test_a_tag_in_front_is_one_id_and_an_unknown_one_is_unknown(tmp_path):
 def test_a_decoder_begins_with_pad_and_never_says_it(folder):
     for side in marian.read(folder):
         assert isinstance(side, Vocabulary)
-        assert side.pieces([side.marks.pad, side.marks.unknown, side.marks.last]) == ["<pad>", "<unk>", "</s>"]
-        assert side.marks.first == side.marks.pad and side.marks.never == (side.marks.pad,)
-        assert side.marks.last == 0 and side.marks.before == () and side.marks.mask is None
+        assert side.pieces([side.special.pad, side.special.unknown, side.special.last]) == ["<pad>", "<unk>", "</s>"]
+        assert side.special.first == side.special.pad and side.special.never == (side.special.pad,)
+        assert side.special.last == 0 and side.special.before == () and side.special.mask is None
 
 
 def test_a_folder_is_written_as_it_was_to_the_byte(folder, tmp_path):
@@ -130,7 +130,7 @@ def test_a_folder_is_written_as_it_was_to_the_byte(folder, tmp_path):
 def test_a_vocabulary_survives_pickling(folder):
     source, _ = marian.read(folder)
     again = pickle.loads(pickle.dumps(source))
-    assert (again.key(), again.marks, len(again)) == (source.key(), source.marks, len(source))
+    assert (again.key(), again.special, len(again)) == (source.key(), source.special, len(source))
     assert again.encode(lines(count=200)) == source.encode(lines(count=200))
 
 
@@ -147,10 +147,10 @@ def test_what_is_learned_has_the_size_asked_for_and_knows_every_text():
     source, target = marian.learn(training(), SIZE)
     assert source is target and len(source) == SIZE
     assert source.key() == marian.learn(training(), SIZE)[0].key()
-    assert source.marks.pad == SIZE - 1 and source.marks.unknown == 1
+    assert source.special.pad == SIZE - 1 and source.special.unknown == 1
     texts = ["나는 어제 학교에 갔다.", "어떤 낯선 글자 쀍 🙂"]
     assert [source.decode(ids) for ids in source.encode(texts)] == texts
-    assert source.marks.unknown not in source.encode(texts)[1]
+    assert source.special.unknown not in source.encode(texts)[1]
 
 
 def test_a_text_of_few_pieces_gives_as_many_as_there_are():
@@ -171,7 +171,7 @@ def test_ids_that_no_piece_has_are_shown_as_unknown_and_left_out_of_text(folder)
     source, _ = marian.read(folder)
     ids = source.encode(["the dog"])[0]
     assert source.pieces([10**6]) == ["<unk>"]
-    assert source.decode([*ids, 10**6, source.marks.last]) == source.decode(ids) != ""
+    assert source.decode([*ids, 10**6, source.special.last]) == source.decode(ids) != ""
     assert source.decode([]) == ""
 
 
@@ -198,7 +198,7 @@ def test_a_missing_file_is_named(tmp_path, name):
         ("vocab.json", b'{"</s>": 0, "<unk>": 1}', "vocab.json has no <pad>: it is not the table of a Marian model"),
         ("tokenizer_config.json", b'{"eos_token": "[END]"}', "eos_token is '\\[END]'; heed reads '</s>'"),
         ("tokenizer_config.json", b'{"added_tokens_decoder": {"x": {}}}', "is damaged: its added token 'x' is {}"),
-        ("tokenizer_config.json", b'{"added_tokens_decoder": {"7": {"content": "<a>", "lstrip": true}}}', "<a> takes the text"),
+        ("tokenizer_config.json", b'{"added_tokens_decoder": {"7": {"content": "<a>", "lstrip": true}}}', "<a> absorbs the text"),
         ("tokenizer_config.json", b'{"additional_special_tokens": ["<x>"]}', "vocab.json has no <x>, which tokenizer_config.json"),
         ("added_tokens.json", b'{"<a>": 700, "</s>": 0}', "added_tokens.json adds <a> to the vocabulary"),
     ],
@@ -222,7 +222,7 @@ def test_a_decoder_begins_with_the_bos_token_that_the_settings_name(tmp_path):
     (tmp_path / "tokenizer_config.json").write_text(json.dumps({"bos_token": ">>fra<<", "split_special_tokens": True}))
     source, _ = marian.read(tmp_path)
     assert isinstance(source, MarianVocabulary)
-    assert source.pieces([source.marks.first]) == [">>fra<<"]
-    assert sorted(source.pieces(source.marks.never)) == ["<pad>", ">>fra<<"]
+    assert source.pieces([source.special.first]) == [">>fra<<"]
+    assert sorted(source.pieces(source.special.never)) == ["<pad>", ">>fra<<"]
     assert source.encode([]) == [] and source.encode([""]) == [[]]
-    assert source.marks.last not in source.encode(["a </s> b"])[0]
+    assert source.special.last not in source.encode(["a </s> b"])[0]

@@ -58,13 +58,13 @@ def alike(ours: PegasusVocabulary, tokenizer) -> None:
     texts = lines()
     assert len(texts) == 2000
     ids = ours.encode(texts)
-    assert [[*own, ours.marks.last] for own in ids] == tokenizer(texts)["input_ids"]
+    assert [[*own, ours.special.last] for own in ids] == tokenizer(texts)["input_ids"]
     said = ids + mixed.ids(len(ours))
     assert [ours.decode(own) for own in said] == tokenizer.batch_decode(said, skip_special_tokens=True)
     assert [ours.pieces(own) for own in ids] == [tokenizer.convert_ids_to_tokens(own) for own in ids]
-    assert any(ours.marks.unknown in own for own in ids)
+    assert any(ours.special.unknown in own for own in ids)
     assert len(ours) == len(tokenizer)
-    assert (ours.marks.pad, ours.marks.unknown) == (tokenizer.pad_token_id, tokenizer.unk_token_id)
+    assert (ours.special.pad, ours.special.unknown) == (tokenizer.pad_token_id, tokenizer.unk_token_id)
 
 
 def test_ids_and_texts_are_those_of_transformers(tmp_path, model):
@@ -88,10 +88,10 @@ def test_ids_and_texts_are_those_of_transformers_where_it_has_written_the_folder
 
 
 @pytest.mark.parametrize("size", [300, 1000])
-def test_marks_stand_before_the_pieces_whatever_the_size(size):
+def test_special_tokens_come_before_the_pieces_whatever_the_size(size):
     ours = pegasus.learn(training(), size)[0]
     assert isinstance(ours, Vocabulary) and len(ours) == size
-    assert ours.marks == SpecialTokens(pad=0, unknown=105, first=0, last=1, mask=3, gap=2)
+    assert ours.special == SpecialTokens(pad=0, unknown=105, first=0, last=1, mask=3, gap=2)
     assert ours.pieces([0, 1, 2, 3, 4, 104, 105]) == [
         "<pad>",
         "</s>",
@@ -110,10 +110,10 @@ def test_other_names_in_a_folder_do_not_shift_the_pieces(tmp_path, learned):
     assert pegasus.read(tmp_path)[0].encode(lines()) == learned.encode(lines())
 
 
-def test_marks_written_in_a_text_are_marks_and_are_left_out_of_text(learned):
+def test_special_tokens_written_in_a_text_are_encoded_and_not_decoded(learned):
     ids = learned.encode(["the dog<mask_1><mask_2>"])[0]
-    assert ids[-2:] == [learned.marks.gap, learned.marks.mask]
-    assert learned.decode([*ids, learned.marks.last, learned.marks.pad]) == "the dog"
+    assert ids[-2:] == [learned.special.gap, learned.special.mask]
+    assert learned.decode([*ids, learned.special.last, learned.special.pad]) == "the dog"
 
 
 def test_characters_are_written_alike_as_sentencepiece_does_it(model):
@@ -145,7 +145,7 @@ def test_a_folder_is_written_as_it_was_to_the_byte(tmp_path, learned):
 
 def test_a_vocabulary_survives_pickling(learned):
     again = pickle.loads(pickle.dumps(learned))
-    assert (again.key(), again.marks, len(again)) == (learned.key(), learned.marks, len(learned))
+    assert (again.key(), again.special, len(again)) == (learned.key(), learned.special, len(learned))
     assert again.encode(lines(count=200)) == learned.encode(lines(count=200))
 
 
@@ -190,12 +190,14 @@ def test_a_damaged_file_is_named(tmp_path, learned, name, content, words):
         pegasus.read(tmp_path)
 
 
-def test_a_model_with_its_marks_elsewhere_is_not_a_pegasuss():
+def test_a_model_with_its_special_tokens_elsewhere_is_not_a_pegasuss():
     with pytest.raises(ValueError, match=r"folder/spiece\.model has <unk> at 0; the model of a Pegasus has it at 2"):
         PegasusVocabulary({"spiece.model": File("folder/spiece.model", spm(unk_id=0, pad_id=-1, bos_id=1, eos_id=2))})
 
 
-@pytest.mark.parametrize(("size", "words"), [(110, ".*Vocabulary size is smaller"), (106, "the marks alone are 106")])
+@pytest.mark.parametrize(
+    ("size", "words"), [(110, ".*Vocabulary size is smaller"), (106, "the special tokens alone are 106")]
+)
 def test_a_size_that_cannot_be_is_refused(size, words):
     with pytest.raises(ValueError, match=f"a Pegasus vocabulary of {size} could not be learned: {words}"):
         pegasus.learn(training(), size)

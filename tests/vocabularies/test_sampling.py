@@ -16,7 +16,7 @@ ODD = ["한국어", "🙂", "a", "aaaaaaaaaaaa", "<s>", "x" * 40, "Straße,", "\
 
 
 @pytest.fixture(scope="module", params=["bpe", "unigram"])
-def subwords(request, pairs):
+def vocabulary(request, pairs):
     return learn([text for pair in pairs for text in pair], SubwordsConfig(kind=request.param), 350)
 
 
@@ -55,32 +55,32 @@ def segmentations(one, words, seed):
     return [ids.tolist() for ids in one.segment(words, np.random.default_rng(seed).integers(0, DRAWS, len(words)))]
 
 
-def test_the_cache_does_not_matter(subwords, words, monkeypatch):
+def test_the_cache_does_not_matter(vocabulary, words, monkeypatch):
     twice = [*words, *reversed(words)]
-    expected = [segmentations(sentencepiece_sampler(subwords, 0.3), twice, seed) for seed in range(20)]
-    cached = sentencepiece_sampler(subwords, 0.3)
+    expected = [segmentations(sentencepiece_sampler(vocabulary, 0.3), twice, seed) for seed in range(20)]
+    cached = sentencepiece_sampler(vocabulary, 0.3)
     assert [segmentations(cached, twice, seed) for seed in range(20)] == expected
     assert len(cached.numbers) == len(set(words))
     assert [segmentations(cached, twice, seed) for seed in range(20)] == expected
     for limit, most in (("MAX_CACHED_WORDS", 10), ("MAX_CACHED_IDS", 1000)):
-        bounded = sentencepiece_sampler(subwords, 0.3)
+        bounded = sentencepiece_sampler(vocabulary, 0.3)
         with monkeypatch.context() as change:
             change.setattr(sampling, limit, most)
             assert [segmentations(bounded, twice, seed) for seed in range(20)] == expected
         assert bounded.used < cached.used
 
 
-def test_another_process_starts_with_an_empty_cache(subwords, words):
-    one = sentencepiece_sampler(subwords, 0.3)
+def test_another_process_starts_with_an_empty_cache(vocabulary, words):
+    one = sentencepiece_sampler(vocabulary, 0.3)
     expected = segmentations(one, words, 1)
     other = pickle.loads(pickle.dumps(one))
     assert (len(other.numbers), len(other.cached)) == (0, 0)
     assert segmentations(other, words, 1) == expected
 
 
-def test_a_vocabulary_samples_as_its_sampler_does(subwords, pairs):
+def test_a_vocabulary_samples_as_its_sampler_does(vocabulary, pairs):
     texts = [text for pair in pairs[:30] for text in pair]
-    assert subwords.sample(texts, 0.3, seed=4) == sentencepiece_sampler(subwords, 0.3).encode(texts, 4)
+    assert vocabulary.sample(texts, 0.3, seed=4) == sentencepiece_sampler(vocabulary, 0.3).encode(texts, 4)
 
 
 def test_no_words_are_no_ids():

@@ -27,7 +27,7 @@ def test_words_are_ordered_by_how_often_they_occur_and_the_rare_are_unknown():
     assert "mat" in learned(least=1).ids
 
 
-def test_marks_in_a_text_are_unknown_words_and_unk_is_the_unknown_word():
+def test_special_tokens_in_a_text_are_unknown_words_and_unk_is_the_unknown_word():
     found = learned()
     assert found.encode(["the <unk> </s> <s> <pad> cat"]) == [[4, 1, 1, 1, 1, 5]]
     assert found.decode([2, 4, 1, 5, 3, 0]) == "the <unk> cat"
@@ -88,7 +88,7 @@ def test_a_folder_gives_back_what_was_put_into_it(tmp_path, joint):
         ("heed-words\tcut=letters\tlower=true\n", "is not a list of words of heed's"),
         ("heed-words\tcut=spaces\tlower=true\n<pad>\t0\n", "the first words must be <pad>, <unk>, <s>, </s>"),
         ("heed-words\tcut=spaces\tlower=true\n<pad>\t0\n<unk>\t0\n<s>\t0\n</s>\t0\nthe three\n", "line 6, is 'the three'"),
-        ("heed-words\tcut=spaces\tlower=true\n<pad>\t0\n<unk>\t0\n<s>\t0\n</s>\t0\na\t1\na\t1\n", "'a' stands there twice"),
+        ("heed-words\tcut=spaces\tlower=true\n<pad>\t0\n<unk>\t0\n<s>\t0\n</s>\t0\na\t1\na\t1\n", "'a' occurs twice"),
     ],
 )  # fmt: skip
 def test_a_damaged_list_is_refused(tmp_path, content, error):

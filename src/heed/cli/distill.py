@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
         with _progress(console) as tell:
             recipe = distill.make(plan, args.out, tell)
     except KeyboardInterrupt:
-        console.print(f"Interrupted; what is translated is kept. Go on with: heed distill --out {args.out} --resume")
+        console.print(f"Interrupted; what is translated is kept. Continue with: heed distill --out {args.out} --resume")
         return 130
     console.print(f"The corpus of the student is in {recipe.parent}.", highlight=False)
     parser = argparse.ArgumentParser()
@@ -67,8 +67,8 @@ def run(args: argparse.Namespace) -> int:
 def _refuse_torchrun(args: argparse.Namespace) -> None:
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise ValueError(
-            "a teacher translates in one process: start heed distill without torchrun; when it has come to the training, "
-            f"torchrun can go on with: heed train --out {args.out} --resume"
+            "a teacher translates in one process: start heed distill without torchrun; once the training begins, "
+            f"torchrun can continue it with: heed train --out {args.out} --resume"
         )
 
 
@@ -85,7 +85,7 @@ def _plan(args: argparse.Namespace):
         return distill.read(args.recipe, changes)
     path = args.out / distill.FOLDER / distill.PLAN
     if not path.is_file():
-        raise ValueError(f"{args.out} is not a student that could be gone on with: it has no {path}")
+        raise ValueError(f"{args.out} is not a student that can be resumed: it has no {path}")
     return distill.read(path, changes, saved=True)
 
 

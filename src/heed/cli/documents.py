@@ -47,7 +47,7 @@ def _output_path(args: argparse.Namespace) -> Path:
     if out.exists() and Path(args.file).exists() and os.path.samefile(out, args.file):
         raise ValueError(f"--out is the document itself, {out}: give it another name")
     if out.exists() and not args.force:
-        raise ValueError(f"--out {out} is there already: give another name, or --force to write over it")
+        raise ValueError(f"--out {out} exists already: give another name, or --force to overwrite it")
     _check_writable(out)
     _check_format(args, out)
     return out

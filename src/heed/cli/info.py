@@ -56,7 +56,7 @@ def _package(name: str, package) -> dict[str, dict]:
     from heed.models import name_of
     from heed.vocabularies.folder import kind_of
 
-    said, weights = package.facts, package.model.state_dict().values()
+    config, weights = package.facts, package.model.state_dict().values()
     facts: dict[str, dict] = {}
     facts["model"] = {
         "folder": str(find_model(Path(name))) if Path(name).is_dir() else name,
@@ -66,16 +66,16 @@ def _package(name: str, package) -> dict[str, dict]:
         "megabytes": round(sum(weight.numel() * weight.element_size() for weight in weights) / 1e6, 1),
     }
     facts["text"] = {
-        "languages": said.get("languages"),
+        "languages": config.get("languages"),
         "vocabulary": kind_of(package.vocabularies[0]),
         "pieces": {side: len(part) for side, part in zip(("source", "target"), package.vocabularies, strict=True)},
-        "longest": said.get("max_source"),
+        "longest": config.get("max_source"),
     }
     if "labels" in package.processors:
         facts["text"]["labels"] = package.processors["labels"].names
     else:
-        facts["search"] = said.get("decoding", {})
-    return facts | {name: said[name] for name in ("origin", "trained") if name in said}
+        facts["search"] = config.get("decoding", {})
+    return facts | {name: config[name] for name in ("origin", "trained") if name in config}
 
 
 def _run(folder: Path) -> dict:

@@ -21,7 +21,7 @@ def evaluate(args: argparse.Namespace) -> int:
     lines, console, results = read_lines(args.text), Console(), {}
     for system in systems:
         generator = open_product(args, "generate", [system])
-        results[system] = measure_perplexity(generator.model, generator.subwords, lines, args.rows)
+        results[system] = measure_perplexity(generator.model, generator.vocabulary, lines, args.rows)
         _show(console, system if args.against else "", results[system])
     first = results[args.system]
     counts = f"{first.lines:,} lines, {first.words:,} words with the ends of lines, {first.bytes:,} bytes"

@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     if len(sources) != len(targets):
         raise ValueError(f"{args.source} has {len(sources):,} lines and {args.target} has {len(targets):,}")
     translator = open_product(args, "translate")
-    forced = len(forced_start(translator.decoding, translator.marks[1]))
+    forced = len(forced_start(translator.decoding, translator.special[1]))
     write_scores(args, [_without_first(score, forced) for score in translator.score(sources, targets)], "pairs")
     return 0
 

@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
 
         outcome = train(recipe, args.out, resume=args.resume, report=report, say=say, tell=tell)
     if outcome.how == "interrupted":
-        say(f"Interrupted at step {outcome.step:,} and saved. Go on with: heed train --out {args.out} --resume")
+        say(f"Interrupted at step {outcome.step:,} and saved. Continue with: heed train --out {args.out} --resume")
         return 130
     say(f"Done ({outcome.how}, step {outcome.step:,}). Try it: {recipe.task.example.format(args.out)}")
     return 0
@@ -113,5 +113,5 @@ def _recipe(args: argparse.Namespace):
         return recipe.read(args.recipe, changes)
     path = args.out / "recipe.toml"
     if not path.is_file():
-        raise ValueError(f"{args.out} is not a run that could go on: it has no recipe.toml")
+        raise ValueError(f"{args.out} is not a run that can be resumed: it has no recipe.toml")
     return recipe.read(path, changes, saved=True)

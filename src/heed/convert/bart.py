@@ -54,7 +54,7 @@ HEAD_ROWS = (
 
 
 def legacy_settings(pre_norm: bool, embedding_norm: bool, sinusoids: bool) -> dict[str, bool]:
-    """What config.json said of an architecture when one class of transformers had several."""
+    """How older config.json files tell several architectures of one class apart."""
     norms = {"normalize_before": pre_norm, "normalize_embedding": embedding_norm, "add_final_layer_norm": pre_norm}
     return {**norms, "static_position_embeddings": sinusoids}
 

@@ -103,7 +103,7 @@ def _spec(package: Package, specs: Any) -> Any:
     _fill_stack(encoder, model.encoder)
     _fill_embeddings(decoder, decoder.embeddings, model, model.tokens, model.positions, model.norm)
     _fill_stack(decoder, model.decoder)
-    _fill_output(decoder.projection, model, target.marks.never if type(model) is Marian else ())
+    _fill_output(decoder.projection, model, target.special.never if type(model) is Marian else ())
     spec.register_source_vocabulary(names(source, tokens.num_embeddings))
     spec.register_target_vocabulary(names(target, model.tokens.num_embeddings))
     _fill_config(spec.config, target, layer.mlp.norm.eps)
@@ -162,13 +162,13 @@ def _fill_norm(spec: Any, norm: nn.LayerNorm) -> None:
 
 def _fill_config(config: Any, vocabulary: Vocabulary, eps: float) -> None:
     """CTranslate2 itself puts the special tokens around a source: it takes the tokens of the text alone."""
-    marks, tokens = vocabulary.marks, names(vocabulary)
-    if len(marks.before) > 1:
-        raise ValueError(f"a text begins with {len(marks.before)} marks; CTranslate2 can put one there")
-    config.unk_token, config.eos_token = tokens[marks.unknown], tokens[marks.last]
-    config.decoder_start_token = tokens[marks.first]
-    config.bos_token = tokens[marks.before[0] if marks.before else marks.first]
-    config.add_source_bos, config.add_source_eos = bool(marks.before), True
+    special, tokens = vocabulary.special, names(vocabulary)
+    if len(special.before) > 1:
+        raise ValueError(f"a text begins with {len(special.before)} special tokens; CTranslate2 can put one there")
+    config.unk_token, config.eos_token = tokens[special.unknown], tokens[special.last]
+    config.decoder_start_token = tokens[special.first]
+    config.bos_token = tokens[special.before[0] if special.before else special.first]
+    config.add_source_bos, config.add_source_eos = bool(special.before), True
     config.layer_norm_epsilon = eps
 
 

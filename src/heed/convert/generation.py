@@ -44,7 +44,7 @@ IDS = ("pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id")
 STOPPING = {"first": True, "heuristic": False, "exact": "never"}
 
 
-def to_ours(given: Mapping[str, Any], marks: SpecialTokens) -> tuple[dict[str, Any], list[str]]:
+def to_ours(given: Mapping[str, Any], special: SpecialTokens) -> tuple[dict[str, Any], list[str]]:
     """Settings of a DecodingConfig, and the names of those that are ignored. What changes the output is refused."""
     given = {name: value for name, value in given.items() if value is not None}
     theirs = {**THEIR_DEFAULTS, **given}
@@ -55,26 +55,26 @@ def to_ours(given: Mapping[str, Any], marks: SpecialTokens) -> tuple[dict[str, A
         "length_penalty": float(theirs["length_penalty"]),
         "penalty": "length",
         "stopping": _stopping(theirs["early_stopping"]),
-        "min_length": max(0, min_length - len(marks.before)),
+        "min_length": max(0, min_length - len(special.before)),
         "no_repeat": theirs["no_repeat_ngram_size"],
         "renormalize": theirs["renormalize_logits"],
-        "force_end": _forced("forced_eos_token_id", theirs, marks.last),
+        "force_end": _forced("forced_eos_token_id", theirs, special.last),
     }
-    if marks.before:
-        ours["force_begin"] = _forced("forced_bos_token_id", theirs, marks.before[0])
+    if special.before:
+        ours["force_begin"] = _forced("forced_bos_token_id", theirs, special.before[0])
     elif theirs["forced_bos_token_id"] is not None:
         raise ValueError(
-            f"forced_bos_token_id is {theirs['forced_bos_token_id']}, but a text of this vocabulary begins with no mark: "
+            f"forced_bos_token_id is {theirs['forced_bos_token_id']}, but a text of this vocabulary begins with no special token: "
             "heed can force none there"
         )
     if (max_length := _max_length(theirs)) is not None:
         ours["max_length"] = max_length
     if theirs["do_sample"]:
         ours |= {"sample": True, **{name: theirs[name] for name in SAMPLING}}
-    return ours, _ignored(given, marks)
+    return ours, _ignored(given, special)
 
 
-def to_theirs(decoding: Mapping[str, Any], marks: SpecialTokens, max_length: int) -> dict[str, Any]:
+def to_theirs(decoding: Mapping[str, Any], special: SpecialTokens, max_length: int) -> dict[str, Any]:
     """The generation_config.json of a model with `max_length` positions."""
     ours = {**OUR_DEFAULTS, **decoding}
     theirs = {
@@ -82,29 +82,30 @@ def to_theirs(decoding: Mapping[str, Any], marks: SpecialTokens, max_length: int
         "length_penalty": ours["length_penalty"],
         "early_stopping": STOPPING[ours["stopping"]],
         "max_length": min(max_length, (ours["max_length"] or max_length) + 1),
-        "min_length": ours["min_length"] + len(marks.before) + 1 if ours["min_length"] else 0,
+        "min_length": ours["min_length"] + len(special.before) + 1 if ours["min_length"] else 0,
         "no_repeat_ngram_size": ours["no_repeat"],
         "renormalize_logits": ours["renormalize"],
-        "bad_words_ids": [[token] for token in marks.never] or None,
-        "forced_bos_token_id": marks.before[0] if marks.before and ours["force_begin"] else None,
-        "forced_eos_token_id": marks.last if ours["force_end"] else None,
+        "bad_words_ids": [[token] for token in special.never] or None,
+        "forced_bos_token_id": special.before[0] if special.before and ours["force_begin"] else None,
+        "forced_eos_token_id": special.last if ours["force_end"] else None,
     }
     if ours["sample"]:
         theirs |= {"num_beams": 1, "do_sample": True, **{name: ours[name] for name in SAMPLING}}
     if ours["nbest"] > 1:
         theirs["num_return_sequences"] = ours["nbest"]
-    return {name: value for name, value in theirs.items() if value is not None} | ids(marks)
+    return {name: value for name, value in theirs.items() if value is not None} | ids(special)
 
 
-def ids(marks: SpecialTokens) -> dict[str, Any]:
+def ids(special: SpecialTokens) -> dict[str, Any]:
     """The special tokens as config.json and generation_config.json name them."""
-    begins = marks.before[0] if marks.before else None if marks.first in (marks.pad, marks.last) else marks.first
-    return dict(zip(IDS, (marks.pad, begins, marks.last, marks.first), strict=True))
+    first = None if special.first in (special.pad, special.last) else special.first
+    begins = special.before[0] if special.before else first
+    return dict(zip(IDS, (special.pad, begins, special.last, special.first), strict=True))
 
 
-def check_ids(settings: Mapping[str, Any], marks: SpecialTokens) -> None:
+def check_ids(settings: Mapping[str, Any], special: SpecialTokens) -> None:
     """Refuse special tokens that have other ids in the vocabulary."""
-    for name, expected in ids(marks).items():
+    for name, expected in ids(special).items():
         value = settings.get(name)
         if name != "bos_token_id" and value not in (None, expected, [expected]):
             raise ValueError(f"{name} is {value}, but in this vocabulary it is {expected}: they do not go together")
@@ -115,9 +116,9 @@ def _refuse_unsupported(given: Mapping[str, Any], sample: bool) -> None:
         value = given.get(name, neutral)
         if value != neutral and value not in ([], {}):
             remedy = f"take it out, or set it to {neutral}" if neutral is not None else "take it out"
-            raise ValueError(f"{name} is {value}, which heed's search has not: {remedy}")
+            raise ValueError(f"{name} is {value}, which heed's search does not have: {remedy}")
     if sample and given.get("num_beams", 1) > 1:
-        raise ValueError(f"do_sample is true and num_beams {given['num_beams']}: heed's search draws, or has beams")
+        raise ValueError(f"do_sample is true and num_beams {given['num_beams']}: heed samples or has beams")
     if given.get("length_penalty", 0) < 0:
         raise ValueError(f"length_penalty is {given['length_penalty']}; heed's must not be negative")
 
@@ -130,7 +131,7 @@ def _stopping(value: Any) -> str:
 
 
 def _max_length(theirs: Mapping[str, Any]) -> int | None:
-    """None is heed's own default: theirs, 20 tokens, is only meant for trying things out."""
+    """None is heed's own default: theirs, 20 tokens, is only meant for first trials."""
     if theirs["max_new_tokens"] is not None:
         return theirs["max_new_tokens"]
     return None if theirs["max_length"] is None else max(1, theirs["max_length"] - 1)
@@ -143,14 +144,14 @@ def _forced(name: str, theirs: Mapping[str, Any], token: int) -> bool:
     return value is not None
 
 
-def _ignored(given: Mapping[str, Any], marks: SpecialTokens) -> list[str]:
+def _ignored(given: Mapping[str, Any], special: SpecialTokens) -> list[str]:
     """The settings that heed does not follow. It bans the tokens that its special tokens say, and no others."""
     known = {*THEIR_DEFAULTS, *UNSUPPORTED, *UNSUPPORTED_SAMPLING, *NO_EFFECT, *IDS}
     rest = {name: value for name, value in given.items() if name not in known}
     ignored = {name for name, value in rest.items() if (name, value) != ("num_return_sequences", 1)}
-    banned, ours = {tuple(words) for words in given.get("bad_words_ids", ())}, {(i,) for i in marks.never}
-    if new := banned - ours - {(marks.unknown,)}:
-        raise ValueError(f"bad_words_ids bans {sorted(map(list, new))}; heed's search can ban {list(marks.never)} here")
+    banned, ours = {tuple(words) for words in given.get("bad_words_ids", ())}, {(i,) for i in special.never}
+    if new := banned - ours - {(special.unknown,)}:
+        raise ValueError(f"bad_words_ids bans {sorted(map(list, new))}; heed can ban {list(special.never)} here")
     if banned and banned != ours:
         ignored.add("bad_words_ids")
     return sorted(ignored)

@@ -28,7 +28,7 @@ def read(folder: Path) -> Package:
     model = _about(folder / CONFIG, lambda: architecture.model(architecture.config_table.to_ours(settings)))
     config = model.config
     _refuse_other_vocabulary(folder, config, vocabularies)
-    _about(folder / CONFIG, lambda: generation.check_ids(settings, vocabularies[1].marks))
+    _about(folder / CONFIG, lambda: generation.check_ids(settings, vocabularies[1].special))
     theirs = weights.read(folder)
     ours = _about(folder, lambda: architecture.weight_table(config).to_ours(theirs, model.state_dict().keys()))
     put(model, ours, folder)
@@ -47,13 +47,13 @@ def task_of(folder: Path, settings: dict[str, Any]) -> str:
 def write(package: Package, folder: Path) -> Architecture:
     """A folder that transformers' Auto classes open. Heed's own Transformer is written as a Marian."""
     model, vocabularies = package.model, package.vocabularies
-    architecture, marks, max_length = _architecture_of(model), vocabularies[1].marks, model.config.max_length
+    architecture, special, max_length = _architecture_of(model), vocabularies[1].special, model.config.max_length
     theirs, settings = architecture.to_theirs(model)
-    settings |= {**generation.ids(marks), **architecture.settings(package)}
+    settings |= {**generation.ids(special), **architecture.settings(package)}
     settings["dtype"] = str(next(model.parameters()).dtype).removeprefix("torch.")
     with atomic_folder(folder) as part:
         if architecture.generates:
-            write_json(part / GENERATION, generation.to_theirs(package.facts.get("decoding", {}), marks, max_length))
+            write_json(part / GENERATION, generation.to_theirs(package.facts.get("decoding", {}), special, max_length))
         write_json(part / CONFIG, settings)
         theirs = {name: weight.detach().cpu().contiguous() for name, weight in theirs.items()}
         save_weights(theirs, part / weights.SAFE, metadata={"format": "pt"})
@@ -93,17 +93,17 @@ def _refuse_other_vocabulary(folder: Path, config: Any, vocabularies: Pair) -> N
 
 def _decoding(folder: Path, settings: dict[str, Any], vocabularies: Pair) -> tuple[dict[str, Any], list[str]]:
     """The search settings of generation_config.json or, in older folders, of config.json; and those that are ignored."""
-    marks, path = vocabularies[1].marks, folder / GENERATION
+    special, path = vocabularies[1].special, folder / GENERATION
     if path.is_file():
         search = _json(path)
     else:
         path = folder / CONFIG
         known = {*generation.THEIR_DEFAULTS, *generation.UNSUPPORTED, *generation.UNSUPPORTED_SAMPLING}
-        search = {"forced_eos_token_id": marks.last} | {name: settings[name] for name in settings if name in known}
+        search = {"forced_eos_token_id": special.last} | {name: settings[name] for name in settings if name in known}
         if settings.get("force_bos_token_to_be_generated"):
             search["forced_bos_token_id"] = settings.get("bos_token_id")
-    _about(path, lambda: generation.check_ids(search, marks))
-    return _about(path, lambda: generation.to_ours(search, marks))
+    _about(path, lambda: generation.check_ids(search, special))
+    return _about(path, lambda: generation.to_ours(search, special))
 
 
 def _origin(folder: Path, settings: dict[str, Any], architecture: str) -> dict[str, Any]:

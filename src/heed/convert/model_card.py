@@ -146,7 +146,7 @@ Written by heed, with weights in {quantization or "float32"}. `pip install ctran
 ```python
 {code}```
 
-CTranslate2 itself puts the marks around the source. It divides the log probability of n tokens by n^length_penalty.
+CTranslate2 itself adds the special tokens of the source. It divides the log probability of n tokens by n^length_penalty.
 {origin(package.facts)}"""
 
 
@@ -185,6 +185,6 @@ def _options(package: Package) -> str:
         "no_repeat_ngram_size": "no_repeat", "min_decoding_length": "min_length", "max_decoding_length": "max_length",
     }  # fmt: skip
     options |= {theirs: decoding[ours] for theirs, ours in names.items() if decoding[ours]}
-    if target.marks.before and decoding["force_begin"]:
-        options["target_prefix"] = [target.pieces(target.marks.before)]
+    if target.special.before and decoding["force_begin"]:
+        options["target_prefix"] = [target.pieces(target.special.before)]
     return ", ".join(f"{name}={value!r}" for name, value in options.items())

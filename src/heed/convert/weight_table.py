@@ -114,17 +114,15 @@ class WeightTable:
                 _check_computed(given, tensor, self.computed[name])
                 continue
             row, numbers, ending = _find(name, self.by_theirs) or (None, [], "")
-            places = [_in_model(part + ending, numbers, names) for part in row.ours] if row else []
-            if not places or not all(places):
+            targets = [_in_model(part + ending, numbers, names) for part in row.ours] if row else []
+            if not targets or not all(targets):
                 extra.append(given)
                 continue
-            for part, ours in zip(row.split(given, tensor), places, strict=True):
-                for place in ours:
-                    if place in result and not torch.equal(part, result[place]):
-                        raise ValueError(
-                            f"{given} and {origin[place]} differ; in this model they are one matrix in two places"
-                        )
-                    result[place], origin[place] = part.contiguous(), given
+            for part, ours in zip(row.split(given, tensor), targets, strict=True):
+                for name in ours:
+                    if name in result and not torch.equal(part, result[name]):
+                        raise ValueError(f"{given} and {origin[name]} differ; in this model they are one matrix")
+                    result[name], origin[name] = part.contiguous(), given
         if extra:
             raise ValueError(f"the weights hold {some(extra)}, which this model does not have: is it of another model?")
         return self._complete(result, names)

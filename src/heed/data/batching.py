@@ -16,10 +16,10 @@ from heed.data.corpus import Corpus
 from heed.data.packing import kernel_lengths, to_device
 from heed.vocabularies.ragged import Ids, RaggedRows, as_ragged
 from heed.vocabularies.sampling import DRAWS, Sampler, sentencepiece_sampler
-from heed.vocabularies.sentencepiece import MARKS, PAIR_MARKS
-from heed.vocabularies.vocabulary import Pair, PairMarks, SpecialTokens
+from heed.vocabularies.sentencepiece import SPECIAL_PAIR, SPECIAL_TOKENS
+from heed.vocabularies.vocabulary import Pair, SpecialPair, SpecialTokens
 
-Collate = Callable[[Sequence[Ids], Sequence[Ids], PairMarks], Any]
+Collate = Callable[[Sequence[Ids], Sequence[Ids], SpecialPair], Any]
 # returns (source, target), or (source, target, masked positions, tokens masked there)
 Noise = Callable[[np.ndarray, np.random.Generator], tuple]
 
@@ -107,53 +107,55 @@ def shard_mask(tokens: np.ndarray, rank: int, world: int) -> np.ndarray:
     return mine
 
 
-def collate(source: Sequence[Ids], target: Sequence[Ids], marks: PairMarks = PAIR_MARKS) -> Batch:
-    """A padded batch: the source with its end mark, the target shifted by one. Of no rows, one row without a loss."""
-    (sources, valid), (outputs, target_valid) = pad(source, marks[0]), pad(target, marks[1])
+def collate(source: Sequence[Ids], target: Sequence[Ids], special: SpecialPair = SPECIAL_PAIR) -> Batch:
+    """A padded batch: the source with its end token, the target shifted by one. Of no rows, one row without a loss."""
+    (sources, valid), (outputs, target_valid) = pad(source, special[0]), pad(target, special[1])
     if not len(sources):
-        return _empty_batch(marks)
+        return _empty_batch(special)
     inputs = np.empty_like(outputs)
-    inputs[:, 0], inputs[:, 1:] = marks[1].first, outputs[:, :-1]
-    inputs[~target_valid] = marks[1].pad
+    inputs[:, 0], inputs[:, 1:] = special[1].first, outputs[:, :-1]
+    inputs[~target_valid] = special[1].pad
     positions = np.flatnonzero(target_valid)
     parts = (sources, valid, inputs, positions, outputs.reshape(-1)[positions])
     return Batch(*map(torch.from_numpy, parts))
 
 
-def _empty_batch(marks: PairMarks) -> Batch:
+def _empty_batch(special: SpecialPair) -> Batch:
     """One row of padding. Its source is valid, because attention over no keys is undefined."""
-    source, target = (torch.full((1, 1), side.pad) for side in marks)
+    source, target = (torch.full((1, 1), side.pad) for side in special)
     none = torch.zeros(0, dtype=torch.int64)
     return Batch(source, torch.ones_like(source, dtype=torch.bool), target, none, none)
 
 
-def collate_labelled(source: Sequence[Ids], target: Sequence[Ids], marks: PairMarks = PAIR_MARKS) -> LabelledBatch:
+def collate_labelled(
+    source: Sequence[Ids], target: Sequence[Ids], special: SpecialPair = SPECIAL_PAIR
+) -> LabelledBatch:
     """A padded batch of texts; each target is one number, the index of its label."""
-    sources, valid = map(torch.from_numpy, pad(source, marks[0]))
+    sources, valid = map(torch.from_numpy, pad(source, special[0]))
     return LabelledBatch(sources, valid, torch.tensor([int(label) for (label,) in target], dtype=torch.int64))
 
 
-def collate_masked(examples: Sequence[tuple], marks: PairMarks) -> Batch:
+def collate_masked(examples: Sequence[tuple], special: SpecialPair) -> Batch:
     """A padded batch of examples made by noise, with the masked words where the noise returns them."""
-    batch = collate([example[0] for example in examples], [example[1] for example in examples], marks)
+    batch = collate([example[0] for example in examples], [example[1] for example in examples], special)
     if not examples or len(examples[0]) == 2:
         return batch
-    row_starts = batch.valid.shape[1] * np.arange(len(examples)) + len(marks[0].before)
+    row_starts = batch.valid.shape[1] * np.arange(len(examples)) + len(special[0].before)
     positions = np.concatenate([example[2] + start for example, start in zip(examples, row_starts, strict=True)])
     tokens = np.concatenate([example[3] for example in examples]).astype(np.int64)
     return batch._replace(masked_positions=torch.from_numpy(positions), masked_tokens=torch.from_numpy(tokens))
 
 
-def pad(rows: Sequence[Ids], marks: SpecialTokens = MARKS) -> tuple[np.ndarray, np.ndarray]:
+def pad(rows: Sequence[Ids], special: SpecialTokens = SPECIAL_TOKENS) -> tuple[np.ndarray, np.ndarray]:
     """Rows of ids within their special tokens as one padded array, and where it is not padding."""
-    ragged, first = as_ragged(rows), len(marks.before)
+    ragged, first = as_ragged(rows), len(special.before)
     position = np.arange(ragged.lengths.max(initial=0) + 1)
-    array = np.full((len(ragged), first + len(position)), marks.pad, dtype=np.int64)
+    array = np.full((len(ragged), first + len(position)), special.pad, dtype=np.int64)
     valid = np.ones_like(array, dtype=bool)
     valid[:, first:] = position <= ragged.lengths[:, None]
-    array[:, :first] = marks.before
+    array[:, :first] = special.before
     array[:, first:][position < ragged.lengths[:, None]] = ragged.ids
-    array[np.arange(len(ragged)), first + ragged.lengths] = marks.last
+    array[np.arange(len(ragged)), first + ragged.lengths] = special.last
     return array, valid
 
 
@@ -167,9 +169,9 @@ class Batches:
         budget: int,
         seed: int,
         sampling: float = 0.0,
-        subwords: Pair | None = None,
+        vocabularies: Pair | None = None,
         max_length: int = 1024,
-        marks: PairMarks = PAIR_MARKS,
+        special: SpecialPair = SPECIAL_PAIR,
         collate: Collate = collate,
         noise: Noise | None = None,
         share: tuple[int, int] = (0, 1),
@@ -184,8 +186,8 @@ class Batches:
                 f"share is {share}; it must be a rank from 0 on, and of how many, which is more than the rank"
             )
         self.corpus, self.budget, self.seed, self.share, self.planner = corpus, budget, seed, share, plan
-        self.sampling, self.subwords, self.max_length = sampling, subwords, max_length
-        self.marks, self.collate, self.noise = marks, collate, noise
+        self.sampling, self.vocabularies, self.max_length = sampling, vocabularies, max_length
+        self.special, self.collate, self.noise = special, collate, noise
 
     def plan(self, epoch: int) -> list[np.ndarray]:
         source, target = self.corpus.source.lengths + 1, self.corpus.target.lengths + 1
@@ -214,12 +216,12 @@ class Batches:
         mine = shard_mask(self.corpus.source.lengths[rows] + self.corpus.target.lengths[rows], *self.share)
         source = self._ids(0, rows, mine, position)
         if self.noise is None:
-            return self.collate(source, self._ids(1, rows, mine, position), self.marks)
+            return self.collate(source, self._ids(1, rows, mine, position), self.special)
         generators = (np.random.default_rng([self.seed, position[0], row]) for row in rows[mine].tolist())
         examples = [self.noise(ids, generator) for ids, generator in zip(source, generators, strict=True)]
         if self.collate is collate:
-            return collate_masked(examples, self.marks)
-        return self.collate([example[0] for example in examples], [example[1] for example in examples], self.marks)
+            return collate_masked(examples, self.special)
+        return self.collate([example[0] for example in examples], [example[1] for example in examples], self.special)
 
     def _ids(self, side: int, rows: np.ndarray, mine: np.ndarray, position: tuple[int, int]) -> RaggedRows:
         sentences = (self.corpus.source, self.corpus.target)[side]
@@ -241,7 +243,7 @@ class Batches:
 
     @cached_property
     def _samplers(self) -> tuple[Sampler, Sampler]:
-        source, target = self.subwords
+        source, target = self.vocabularies
         first = sentencepiece_sampler(source, self.sampling)
         return first, first if target is source else sentencepiece_sampler(target, self.sampling)
 

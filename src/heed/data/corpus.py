@@ -94,7 +94,7 @@ class Corpus:
 def build(
     folder: Path,
     lines: Callable[[], Iterable[Line]],
-    subwords: Pair,
+    vocabularies: Pair,
     config: FiltersConfig,
     *,
     skip: np.ndarray,
@@ -106,7 +106,7 @@ def build(
 
     Text without translations has one of the `sides`, and its lines hold it twice. The folder appears only when complete.
     """
-    dtype = np.uint16 if max(map(len, subwords)) <= 2**16 else np.uint32
+    dtype = np.uint16 if max(map(len, vocabularies)) <= 2**16 else np.uint32
     report = FilterReport()
     with atomic_folder(folder, "keep") as unfinished:
         with ExitStack() as files, open(unfinished / HELD_OUT, "w", encoding="utf-8") as held:
@@ -116,8 +116,8 @@ def build(
             texts = [_Writer(path, path.with_suffix(".text.offsets"), files) for path in texts]
             rest = iter(lines())
             while chunk := list(islice(rest, CHUNK)):
-                held.writelines(_held_out_rows(chunk, skip, report.read, subwords))
-                for line, encoded in _kept(chunk, subwords, config, skip, report, rejected):
+                held.writelines(_held_out_rows(chunk, skip, report.read, vocabularies))
+                for line, encoded in _kept(chunk, vocabularies, config, skip, report, rejected):
                     for writer, row in zip(ids, encoded, strict=False):
                         writer.append(np.asarray(row, dtype=dtype).tobytes(), len(row))
                     for writer, row in zip(texts, map(str.encode, line[:2]), strict=False):
@@ -158,10 +158,10 @@ def _kept(
             out.write(rule, line)
 
 
-def _held_out_rows(chunk: Sequence[Line], skip: np.ndarray, start: int, subwords: Pair) -> Iterator[str]:
+def _held_out_rows(chunk: Sequence[Line], skip: np.ndarray, start: int, vocabularies: Pair) -> Iterator[str]:
     for number, line in enumerate(chunk, start):
         if SKIP_REASONS[skip[number]] == "held out":
-            sides = zip((line.source, line.target), subwords, strict=True)
+            sides = zip((line.source, line.target), vocabularies, strict=True)
             yield "\t".join(vocabulary.clean(text).replace("\t", " ") for text, vocabulary in sides) + "\n"
 
 

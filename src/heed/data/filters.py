@@ -8,7 +8,7 @@ from heed.data.readers import Line
 
 @dataclass(frozen=True)
 class FiltersConfig:
-    max_length: int = 256  # subwords of a side, the end mark included; longer pairs are filtered, and counted
+    max_length: int = 256  # subwords of a side, the end token included; longer pairs are filtered, and counted
     max_ratio: float = 9.0  # how many times longer one side may be than the other; 0 is no limit
     same: bool = True  # filter pairs with the same text on both sides
     duplicates: bool = True  # filter pairs that occurred before
@@ -18,7 +18,7 @@ class FiltersConfig:
 RULES = {
     "empty": "an empty side",
     "same": "the same text on both sides",
-    "duplicate": "a pair that stood there before",
+    "duplicate": "a duplicate pair",
     "length": "a side longer than filters.max_length",
     "ratio": "sides whose lengths differ by more than filters.max_ratio",
 }

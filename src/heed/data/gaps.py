@@ -84,7 +84,7 @@ class Gaps:
     its target is the whole text. The encoder alone predicts the masked words. `ends` tells which ids end a sentence.
     """
 
-    marks: SpecialTokens
+    special: SpecialTokens
     ends: np.ndarray
     keep: tuple[int, ...] = ()
     choice: str = "principal"
@@ -99,12 +99,12 @@ class Gaps:
         for name in ("gap_share", "word_share", "masked", "swapped"):
             check_share(name, getattr(self, name))
         check_total({"masked": self.masked, "swapped": self.swapped})
-        if self.marks.gap is None:
+        if self.special.gap is None:
             raise ValueError(
-                "task.name is 'gap-sentences', but the vocabulary has no mark for a sentence left out; "
-                "it must be one with such a mark, as Pegasus has"
+                "task.name is 'gap-sentences', but the vocabulary has no token for a removed sentence; "
+                "it must be one with such a token, as Pegasus has"
             )
-        if self.marks.mask is None and self.word_share * self.masked:
+        if self.special.mask is None and self.word_share * self.masked:
             raise ValueError(
                 f"task.word_share is {self.word_share}, but the vocabulary has no mask; "
                 "it must be 0, or the vocabulary one with a mask, as Pegasus has"
@@ -113,15 +113,15 @@ class Gaps:
     @cached_property
     def protected(self) -> np.ndarray:
         """Which ids are never touched."""
-        return np.isin(np.arange(len(self.ends)), protected_ids(self.marks, self.keep))
+        return np.isin(np.arange(len(self.ends)), protected_ids(self.special, self.keep))
 
     def __call__(self, tokens: Ids, generator: Generator) -> GapExample:
         """Remove sentences, then mask words in what is left."""
         parts = sentences(tokens, self.ends)
         removed = self.choose(parts, generator)
-        left = [copy_ids([self.marks.gap]) if i in removed else part for i, part in enumerate(parts)]
+        left = _concatenate([copy_ids([self.special.gap]) if i in removed else part for i, part in enumerate(parts)])
         rates = (self.word_share, self.masked, self.swapped)
-        source, positions, expected = mask_words(_concatenate(left), generator, self.marks.mask, ~self.protected, rates)
+        source, positions, expected = mask_words(left, generator, self.special.mask, ~self.protected, rates)
         return GapExample(source, _concatenate([parts[i] for i in removed] or parts), positions, expected)
 
     def choose(self, parts: Sequence[np.ndarray], generator: Generator) -> list[int]:

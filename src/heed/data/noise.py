@@ -91,7 +91,7 @@ class Denoise:
     `ends` tells which ids end a sentence. The defaults are BART's.
     """
 
-    marks: SpecialTokens
+    special: SpecialTokens
     ends: np.ndarray
     keep: tuple[int, ...] = ()
     infill: float = 0.3
@@ -104,7 +104,7 @@ class Denoise:
         for name in ("infill", "mask", "delete", "permute", "rotate"):
             check_share(name, getattr(self, name))
         check_total({name: getattr(self, name) for name in ("infill", "mask", "delete")})
-        if self.marks.mask is None and (self.infill or self.mask):
+        if self.special.mask is None and (self.infill or self.mask):
             raise ValueError(
                 f"task.infill is {self.infill} and task.mask is {self.mask}, but the vocabulary has no mask; "
                 "both must be 0, or the vocabulary one with a mask, such as BART's"
@@ -112,7 +112,7 @@ class Denoise:
 
     def __call__(self, tokens: Ids, generator: Generator) -> tuple[Int[np.ndarray, " s"], Int[np.ndarray, " t"]]:
         """The source and the target."""
-        source, keep = copy_ids(tokens), protected_ids(self.marks, self.keep)
+        source, keep = copy_ids(tokens), protected_ids(self.special, self.keep)
         if generator.random() < self.permute:
             source = permute_sentences(source, generator, self.ends, keep)
         if generator.random() < self.rotate:
@@ -120,10 +120,10 @@ class Denoise:
         if self.delete:
             source = delete_tokens(source, generator, self.delete, keep)
         if self.infill:
-            source = infill(source, generator, self.marks.mask, _share_of_rest(self.infill, self.delete), keep)
+            source = infill(source, generator, self.special.mask, _share_of_rest(self.infill, self.delete), keep)
         if self.mask:
             share = _share_of_rest(self.mask, self.delete + self.infill)
-            source = mask_tokens(source, generator, self.marks.mask, share, keep)
+            source = mask_tokens(source, generator, self.special.mask, share, keep)
         return source, copy_ids(tokens)
 
 
@@ -132,9 +132,10 @@ def copy_ids(tokens: Ids) -> Tokens:
     return np.array(tokens, dtype=np.int64)
 
 
-def protected_ids(marks: SpecialTokens, keep: Ids = ()) -> list[int]:
+def protected_ids(special: SpecialTokens, keep: Ids = ()) -> list[int]:
     """The ids that no corruption may touch: special tokens, and `keep`."""
-    return sorted({marks.pad, marks.first, marks.last, marks.mask, marks.gap, *marks.before, *keep} - {None})
+    ids = {special.pad, special.first, special.last, special.mask, special.gap, *special.before, *keep}
+    return sorted(ids - {None})
 
 
 def check_share(name: str, value: float) -> None:

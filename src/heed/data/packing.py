@@ -9,8 +9,8 @@ from torch import Tensor
 
 from heed.nn.packing import SHORT, SequenceOffsets
 from heed.vocabularies.ragged import Ids, RaggedRows, as_ragged, slice_indices
-from heed.vocabularies.sentencepiece import PAIR_MARKS
-from heed.vocabularies.vocabulary import PairMarks, SpecialTokens
+from heed.vocabularies.sentencepiece import SPECIAL_PAIR
+from heed.vocabularies.vocabulary import SpecialPair, SpecialTokens
 
 SEQUENCES = 128  # the number of sequences is rounded up to a multiple of this, so that batches can share a CUDA graph
 
@@ -35,7 +35,7 @@ class Packed(NamedTuple):
     source: Tensor
     valid: SequenceOffsets
     target: Tensor
-    borders: SequenceOffsets
+    offsets: SequenceOffsets
     expected: Tensor
     count: int
 
@@ -44,12 +44,12 @@ class Packed(NamedTuple):
     @property
     def shape(self) -> tuple[int, ...]:
         """Batches of equal shape run the same kernels."""
-        lengths = [(len(b.starts), b.longest) for b in (self.valid, self.borders)]
+        lengths = [(len(b.starts), b.longest) for b in (self.valid, self.offsets)]
         return self.source.shape[1], self.target.shape[1], *lengths[0], *lengths[1]
 
     def tensors(self) -> list[Tensor]:
         parts = (self.source, self.target, self.expected)
-        return [*parts, *(part for b in (self.valid, self.borders) for part in (b.starts, b.positions))]
+        return [*parts, *(part for b in (self.valid, self.offsets) for part in (b.starts, b.positions))]
 
     def clone(self) -> "Packed":
         """A copy in new memory."""
@@ -58,39 +58,39 @@ class Packed(NamedTuple):
     def twice(self) -> "Packed":
         """The sequences twice, for two passes in one (R-Drop); `expected` is not repeated."""
         source, target = (part.repeat(1, 2) for part in (self.source, self.target))
-        return Packed(source, self.valid.twice(), target, self.borders.twice(), self.expected, self.count)
+        return Packed(source, self.valid.twice(), target, self.offsets.twice(), self.expected, self.count)
 
 
-def pack(source: Sequence[Ids], target: Sequence[Ids], marks: PairMarks = PAIR_MARKS, slots: int = 1) -> Packed:
+def pack(source: Sequence[Ids], target: Sequence[Ids], special: SpecialPair = SPECIAL_PAIR, slots: int = 1) -> Packed:
     """Pack sentences. Both sides are filled up to a multiple of `slots` with equally many sequences of padding."""
     if not len(source):  # a process without a share of a batch: nothing to predict
-        empty = pack([[]], [[]], marks, slots)
+        empty = pack([[]], [[]], special, slots)
         return empty._replace(expected=torch.full_like(empty.expected, -1), count=0)
-    sources, source_lengths = _concatenate(as_ragged(source), marks[0])
-    outputs, target_lengths = _concatenate(as_ragged(target), marks[1])
-    inputs = np.concatenate([[marks[1].first], outputs[:-1]])
-    inputs[target_lengths.cumsum()[:-1]] = marks[1].first
+    sources, source_lengths = _concatenate(as_ragged(source), special[0])
+    outputs, target_lengths = _concatenate(as_ragged(target), special[1])
+    inputs = np.concatenate([[special[1].first], outputs[:-1]])
+    inputs[target_lengths.cumsum()[:-1]] = special[1].first
     fillers = _filler_lengths((source_lengths, target_lengths), slots)
     lengths = [np.concatenate(pair) for pair in zip((source_lengths, target_lengths), fillers, strict=True)]
     longest = [int(side.max()) for side in lengths]
     if slots > 1:
         longest = [int(kernel_lengths(np.array(longest)).max())] * 2
-    borders = [_borders(side, most, slots) for side, most in zip(lengths, longest, strict=True)]
+    offsets = [_offsets(side, most, slots) for side, most in zip(lengths, longest, strict=True)]
     padded = [np.pad(t, (0, int(f.sum())), constant_values=v) for t, f, v in (
-        (sources, fillers[0], marks[0].pad), (inputs, fillers[1], marks[1].pad), (outputs, fillers[1], -1))]  # fmt: skip
+        (sources, fillers[0], special[0].pad), (inputs, fillers[1], special[1].pad), (outputs, fillers[1], -1))]  # fmt: skip
     tokens, decoder_inputs, expected = map(torch.from_numpy, padded)
-    return Packed(tokens[None], borders[0], decoder_inputs[None], borders[1], expected, len(outputs))
+    return Packed(tokens[None], offsets[0], decoder_inputs[None], offsets[1], expected, len(outputs))
 
 
-def _concatenate(rows: RaggedRows, marks: SpecialTokens) -> tuple[np.ndarray, np.ndarray]:
+def _concatenate(rows: RaggedRows, special: SpecialTokens) -> tuple[np.ndarray, np.ndarray]:
     """All rows within their special tokens in one array, and their lengths with these."""
-    lengths = len(marks.before) + rows.lengths + 1
+    lengths = len(special.before) + rows.lengths + 1
     ends = lengths.cumsum()
     array = np.empty(ends[-1], dtype=np.int64)
-    for i, mark in enumerate(marks.before):
+    for i, mark in enumerate(special.before):
         array[ends - lengths + i] = mark
     array[slice_indices(ends - 1 - rows.lengths, rows.lengths)] = rows.ids
-    array[ends - 1] = marks.last
+    array[ends - 1] = special.last
     return array, lengths
 
 
@@ -108,7 +108,7 @@ def kernel_lengths(lengths: np.ndarray) -> np.ndarray:
     return np.where(lengths <= SHORT, powers, -(-lengths // SHORT) * SHORT)
 
 
-def _borders(lengths: np.ndarray, longest: int, slots: int) -> SequenceOffsets:
+def _offsets(lengths: np.ndarray, longest: int, slots: int) -> SequenceOffsets:
     """The offsets of sequences; with `slots`, of a round number of them, the last ones empty."""
     if slots > 1:
         lengths = np.pad(lengths, (0, -len(lengths) % SEQUENCES))

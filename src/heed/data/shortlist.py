@@ -62,9 +62,9 @@ class TranslationTable(NamedTuple):
         return Shortlist(np.sort(always), {i: np.unique(targets) for i, targets in by_source.items()})
 
 
-def learn(corpus: Corpus, subwords: Pair) -> TranslationTable:
+def learn(corpus: Corpus, vocabularies: Pair) -> TranslationTable:
     """Translation counts from as much of a corpus as is needed to see every subword."""
-    sizes = len(subwords[0]), len(subwords[1])
+    sizes = len(vocabularies[0]), len(vocabularies[1])
     codes, counts = np.zeros(0, np.int64), np.zeros(0)
     for rows in _blocks(corpus, sizes):
         more = _expected_counts(corpus, rows, sizes)
@@ -72,7 +72,7 @@ def learn(corpus: Corpus, subwords: Pair) -> TranslationTable:
         counts = np.bincount(inverse, np.concatenate([counts, more[1]]))
     source, target = codes // sizes[1], codes % sizes[1]
     known = source < sizes[0]  # without the empty source
-    same = subwords[0].key() == subwords[1].key()
+    same = vocabularies[0].key() == vocabularies[1].key()
     return TranslationTable(source[known], target[known], counts[known], sizes[0] if same else 0)
 
 

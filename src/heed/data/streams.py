@@ -1,6 +1,6 @@
 """One text as a stream of tokens for language models, read in several rows at once, window after window.
 
-Every line is followed by the end mark, and the whole stream is read as if an end mark stood before it. So each token
+Every line is followed by the end token, and the whole stream is read as if an end token stood before it. So each token
 is predicted once in every epoch, and none is dropped.
 """
 
@@ -37,7 +37,7 @@ class Window(NamedTuple):
 
 
 class Stream:
-    """A prepared text, opened from its folder: the concatenated ids of all its lines, each with its end mark."""
+    """A prepared text, opened from its folder: the concatenated ids of all its lines, each with its end token."""
 
     def __init__(self, folder: Path):
         self.folder = folder
@@ -60,30 +60,30 @@ class Stream:
 
 
 def build(
-    folder: Path, lines: Iterable[str], subwords: Vocabulary, held_out: int = 0, progress: Progress = lambda count: None
+    folder: Path, lines: Iterable[str], vocabulary: Vocabulary, held_out: int = 0, progress: Progress = lambda n: None
 ) -> Stream:
     """Encode lines into `folder`, which appears only when complete; `held_out` more lines were removed before."""
-    dtype = np.uint16 if len(subwords) <= 2**16 else np.uint32
+    dtype, special = np.uint16 if len(vocabulary) <= 2**16 else np.uint32, vocabulary.special
     read = unknown = longest = 0
     rest = iter(lines)
     with atomic_folder(folder, "keep") as unfinished:
         with open(unfinished / "stream.ids", "wb") as file:
             while chunk := list(islice(rest, CHUNK)):
-                encoded = [np.asarray([*ids, subwords.marks.last], dtype=dtype) for ids in subwords.encode(chunk)]
+                encoded = [np.asarray([*ids, special.last], dtype=dtype) for ids in vocabulary.encode(chunk)]
                 file.writelines(ids.tobytes() for ids in encoded)
                 read, longest = read + len(chunk), max(longest, *(len(ids) - 1 for ids in encoded))
-                unknown += sum(int(np.count_nonzero(ids == subwords.marks.unknown)) for ids in encoded)
+                unknown += sum(int(np.count_nonzero(ids == special.unknown)) for ids in encoded)
                 progress(read)
         if not longest:
             raise ValueError(f"data.source has {read:,} lines and not one word: there is nothing to learn")
         report = {"read": read + held_out, "kept": read, "taken": {}}
-        metadata = {"dtype": np.dtype(dtype).name, "last": subwords.marks.last, "unknown": unknown, "longest": longest}
+        metadata = {"dtype": np.dtype(dtype).name, "last": special.last, "unknown": unknown, "longest": longest}
         (unfinished / "stream.json").write_text(json.dumps({**metadata, "report": report}, indent=2))
     return Stream(folder)
 
 
 def join_lines(lines: Iterable[Sequence[int]], last: int) -> np.ndarray:
-    """The ids of lines as one stream, each line followed by its end mark."""
+    """The ids of lines as one stream, each line followed by its end token."""
     return np.array([i for ids in lines for i in (*ids, last)], dtype=np.int64)
 
 
@@ -130,7 +130,7 @@ class Windows:
         indices = (unrotated + self._rotation(position.epoch)) % len(self.ids)
         expected = np.where(present, self.ids[indices].astype(np.int64), IGNORED)
         previous = self.ids[indices - 1].astype(np.int64)
-        tokens = np.where(present & (indices > 0), previous, self.last)  # an end mark stands before the stream
+        tokens = np.where(present & (indices > 0), previous, self.last)  # an end token is assumed before the stream
         return Window(torch.from_numpy(tokens), torch.from_numpy(expected), position.index == 0, int(present.sum()))
 
     def _rotation(self, epoch: int) -> int:

@@ -16,11 +16,11 @@ class DecodingConfig:
     length_penalty: float = 0.6  # alpha, the exponent of the penalty that log-probabilities are divided by
     penalty: Literal["wu", "length"] = "wu"  # "wu" is ((5 + length) / 6)^alpha, "length" length^alpha
     stopping: Literal["exact", "heuristic", "first"] = "exact"  # "exact": nothing unfinished can win
-    min_length: int = 0  # tokens before the end mark
-    max_length: int | None = None  # tokens with the end mark; max_growth decides by default
+    min_length: int = 0  # tokens before the end token
+    max_length: int | None = None  # tokens with the end token; max_growth decides by default
     max_growth: float = 2.0  # at most this many times the source's subwords, and 20 more
     force_begin: bool = True  # the special tokens that start a text (BART's <s>) are not left to the model
-    force_end: bool = False  # the last position is for the end mark; else a text may be truncated there
+    force_end: bool = False  # the last position is for the end token; else a text may be truncated there
     no_repeat: int = 0  # no n-gram of this length twice; 0 is off
     renormalize: bool = False  # share the probability of banned tokens among the allowed ones
     sample: bool = False  # draw tokens at random instead of searching

@@ -23,7 +23,7 @@ Replaced = Mapping[int, frozenset[int]]  # by the first token of a term: the tok
 class Constraints:
     """The terms of each sentence of a batch, for a beam search; terms that do not fit into `longest` tokens are dropped.
 
-    `forced[i]` is the forced prefix of sentence i; `force_end` reserves the last position for the end mark. `replaced[i]`
+    `forced[i]` is the forced prefix of sentence i; `force_end` reserves the last position for the end token. `replaced[i]`
     names the tokens that a term of sentence i replaces: the term is as likely as they are, they are banned before it, and
     the rest of the term costs nothing. So a term comes where it belongs, not where a model that never expects it objects
     least.

@@ -66,7 +66,7 @@ def allow_only(allowed: Bool[Tensor, "b vocab"]) -> Rule:
 
 
 def min_length(length: int, last: int) -> Rule:
-    """Ban the end mark before `length` tokens."""
+    """Ban the end token before `length` tokens."""
 
     def rule(banned: Bool[Tensor, "r vocab"], tokens: Int[Tensor, "r t"], sentence: Int[Tensor, " r"]) -> None:
         if tokens.shape[1] < length:

@@ -17,7 +17,7 @@ def wu_penalty(length: int, alpha: float) -> float:
 
 
 def length_power(length: int, alpha: float) -> float:
-    """length^alpha; the length includes the end mark, but not the decoder's first input."""
+    """length^alpha; the length includes the end token, but not the decoder's first input."""
     return length**alpha
 
 

@@ -21,7 +21,7 @@ class StepModel(Protocol):
 
 
 class Hypothesis(NamedTuple):
-    """Tokens, with the end mark if it was reached; `scores` are their log-probabilities, None if they were not kept."""
+    """Tokens, with the end token if it was reached; `scores` are their log-probabilities, None if they were not kept."""
 
     tokens: list[int]
     score: float

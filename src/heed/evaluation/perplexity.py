@@ -58,27 +58,27 @@ def _exp(loss: float) -> float:
     return math.exp(loss) if loss < 700 else math.inf
 
 
-def measure_perplexity(model: nn.Module, subwords: Vocabulary, lines: Sequence[str], rows: int = 1) -> Perplexity:
+def measure_perplexity(model: nn.Module, vocabulary: Vocabulary, lines: Sequence[str], rows: int = 1) -> Perplexity:
     """The perplexity of a text read from start to end; with more `rows`, it is cut into that many parts, read in parallel.
 
     Each part but the first starts from the token before it and an empty state, so the result is then a little higher.
     """
-    ids = join_lines(subwords.encode(lines), subwords.marks.last)
+    ids = join_lines(vocabulary.encode(lines), vocabulary.special.last)
     if not len(ids):
         raise ValueError("the text has no lines: there is nothing to measure")
     if rows < 1:
         raise ValueError(f"rows is {rows}; it must be at least 1")
     rows = min(rows, len(ids))
     length = min(max(1, WINDOW * 4 // rows) if rows > 4 else WINDOW, model.config.max_length)
-    windows = Windows(ids, subwords.marks.last, rows=rows, length=length)
+    windows = Windows(ids, vocabulary.special.last, rows=rows, length=length)
     return Perplexity(
         nll=total_nll(model, windows),
         tokens=len(ids),
         words=sum(len(line.split()) + 1 for line in lines),
         bytes=sum(len(line.encode()) + 1 for line in lines),
         lines=len(lines),
-        unknown=int((ids == subwords.marks.unknown).sum()),
-        unit="words" if isinstance(subwords, Words) else "subwords",
+        unknown=int((ids == vocabulary.special.unknown).sum()),
+        unit="words" if isinstance(vocabulary, Words) else "subwords",
         rows=rows,
     )
 

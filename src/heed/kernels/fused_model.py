@@ -31,7 +31,7 @@ def use_fused_layers(model: nn.Module) -> None:
     fused_stack.use_fused_layers(model)
     positions = {type(part) for part in (model.positions, model.source_positions) if part is not None}
     if positions <= {Sinusoidal, SinusoidalHalves} and model.norm is None and model.source_norm is None:
-        model._places, model._embed = _positions, partial(_embed_fused, model)
+        model._position_vectors, model._embed = _positions, partial(_embed_fused, model)
     else:
         model._embed = partial(_embed, model)
 

@@ -1,1 +1,1 @@
-"""What is to be looked at."""
+"""Attention, hidden states and measurements, as data, pictures and pages."""

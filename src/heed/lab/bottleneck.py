@@ -95,7 +95,7 @@ def tables(result: Bottleneck) -> list[Table]:
     bleu = [[*row, f"{result.whole[row[0]]:.2f}"] for row in charts.table_rows(result.bleu, ".1f")]
     return [
         Table("BLEU by the length of the source", [*columns, "all"], [sizes, *bleu]),
-        Table("Words said for each word of the reference", columns, charts.table_rows(result.share, ".2f")),
+        Table("Output words per word of the reference", columns, charts.table_rows(result.share, ".2f")),
     ]
 
 

@@ -77,7 +77,7 @@ def layers_until_connected(build: Callable[[], nn.Module], n: int, d: int, most:
         x = forward(build().double(), x)
         if torch.autograd.grad(x[0, -1].sum(), first, retain_graph=True)[0][0, 0].abs().max() > 0:
             return depth
-    raise ValueError(f"after {most} layers the last of {n} places has not heard of the first")
+    raise ValueError(f"after {most} layers the last of {n} positions does not depend on the first")
 
 
 def saved_bytes(layer: nn.Module, x: Tensor, full_weights: bool = False) -> int:

@@ -22,7 +22,7 @@ class EncodesAndDecodes(HasVocabularyOutput, Protocol):
     def encode(self, source: Tensor, valid: Any = None) -> Any:
         """(b, s) token ids to the memory that the decoder attends to."""
 
-    def decode(self, target: Tensor, memory: Any, valid: Any = None, cache: Any = None, borders: Any = None) -> Tensor:
+    def decode(self, target: Tensor, memory: Any, valid: Any = None, cache: Any = None, offsets: Any = None) -> Tensor:
         """(b, t) token ids to hidden states (b, t, dim)."""
 
     def project(self, x: Tensor) -> Tensor:

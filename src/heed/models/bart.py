@@ -1,4 +1,4 @@
-"""BART (Lewis et al., 2020): a Transformer that learned to repair damaged text; it writes, or it classifies."""
+"""BART (Lewis et al., 2020): a Transformer pre-trained to restore corrupted text; it generates text, or classifies it."""
 
 import math
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ class Bart(EncoderDecoder):
     """Norms after each sublayer and on the embeddings, learned positions on each side, one matrix for all tokens."""
 
     capabilities = ("packed", "fused", "cuda_search", "ctranslate2")
-    HEAD = ("head.", "bias")  # what a task replaces: the head of a classifier, or the bias of what writes
+    HEAD = ("head.", "bias")  # what a task replaces: the head of a classifier, or the output bias of a generator
 
     def __init__(self, config: BartConfig):
         super().__init__(config)
@@ -76,7 +76,7 @@ class Bart(EncoderDecoder):
         states = self.decode(torch.cat([first, tokens[:, :-1]], dim=1), self.encode(tokens, valid), valid)
         ends = tokens == self.config.last if valid is None else (tokens == self.config.last) & valid
         if not ends.any(dim=1).all():
-            raise ValueError(f"a text has no end mark (id {self.config.last}): the state there is what is classified")
+            raise ValueError(f"a text has no end token (id {self.config.last}): the state there is what is classified")
         end = ends.long().cumsum(dim=1).argmax(dim=1)  # of the last one
         return self.head(states[torch.arange(len(tokens), device=tokens.device), end])
 

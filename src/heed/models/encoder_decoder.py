@@ -1,6 +1,6 @@
-"""The road that all encoder-decoders share: embed, encode, read the target, project.
+"""The forward pass that all encoder-decoders share: embed, encode, decode, project.
 
-A model file sets the parts, and thereby says what the model is made of.
+A model file sets the parts, and so shows what the model is made of.
 """
 
 from collections.abc import Callable
@@ -23,21 +23,21 @@ ACTIVATIONS: dict[str, Activation] = {"relu": F.relu, "gelu": F.gelu, "swish": F
 
 
 class Trace(NamedTuple):
-    """A model as it reads and writes: the attentions of its `encoder`, its `decoder` and `cross`, one (b, heads, q, k) a
-    layer, none where it has none; what its decoder says, (b, t, dim); of a recurrent one the states, by part (b, t, hidden).
+    """`maps` are the attentions of "encoder", "decoder" and "cross", one (b, heads, q, k) per layer, empty if a model has
+    none; `output` is that of the decoder, (b, t, dim); `states` of a recurrent model, by part, are (b, t, hidden).
     """
 
     maps: dict[str, list[Tensor]]
-    said: Tensor
+    output: Tensor
     states: dict[str, Tensor] | None = None
 
 
 class EncoderDecoder(nn.Module):
-    """Source and target tokens in, the scores of each next target token out.
+    """Source and target tokens in, the logits of each next target token out.
 
-    The parts: `tokens`, `positions` and `norm` (None: no norm of embeddings) serve the target, and the source too where
-    `source_tokens`, `source_positions`, `source_norm` are None; `scale` multiplies embeddings; then `dropout`,
-    `encoder`, `decoder`; `output` (None: the matrix of `tokens`) and `bias` or None tell the next token.
+    The parts: `tokens`, `positions` and `norm` (None: no norm of embeddings) are for the target, and for the source too
+    if `source_tokens`, `source_positions`, `source_norm` are None; `scale` multiplies embeddings; then come `dropout`,
+    `encoder` and `decoder`; `output` (None: the matrix of `tokens`) and `bias` (or None) compute the logits.
     """
 
     def __init__(self, config: Any):
@@ -55,9 +55,9 @@ class EncoderDecoder(nn.Module):
     def encode(
         self, source: Int[Tensor, "b s"], valid: Bool[Tensor, "b s"] | SequenceOffsets | None = None
     ) -> Float[Tensor, "b s dim"]:
-        """The memory: what the encoder makes of the source. Sources end to end are one row, and `valid` their borders."""
-        places = self._places(self.source_positions or self.positions, source, 0, valid)
-        x = self._embed(self.source_tokens or self.tokens, source, places, self.source_norm or self.norm)
+        """The memory that the decoder attends to. Packed sources are one row, and `valid` their offsets."""
+        vectors = self._position_vectors(self.source_positions or self.positions, source, 0, valid)
+        x = self._embed(self.source_tokens or self.tokens, source, vectors, self.source_norm or self.norm)
         return self.encoder(x, mask=masks.key_padding(valid))
 
     def decode(
@@ -66,22 +66,22 @@ class EncoderDecoder(nn.Module):
         memory: Float[Tensor, "b s dim"],
         valid: Bool[Tensor, "b s"] | SequenceOffsets | None = None,
         cache: StackCache | None = None,
-        borders: SequenceOffsets | None = None,
+        offsets: SequenceOffsets | None = None,
     ) -> Float[Tensor, "b t dim"]:
-        """The last layer of the decoder at each target token, from which the next is told.
+        """The output of the decoder at each target token, which predicts the next one.
 
-        `borders` are those of the targets, where they and the sources are end to end.
+        `offsets` are those of packed targets; then the sources are packed too.
         """
-        places = self._places(self.positions, target, cache.length if cache else 0, borders)
-        x = self._embed(self.tokens, target, places, self.norm)
-        own, other = masks.key_padding(borders), masks.key_padding(valid, borders)
+        vectors = self._position_vectors(self.positions, target, cache.length if cache else 0, offsets)
+        x = self._embed(self.tokens, target, vectors, self.norm)
+        own, other = masks.key_padding(offsets), masks.key_padding(valid, offsets)
         return self.decoder(x, memory, mask=own, causal=True, memory_mask=other, cache=cache)
 
     def project(self, x: Float[Tensor, "*rows dim"]) -> Float[Tensor, "*rows vocab"]:
         return F.linear(x, *self.output_weights())
 
     def output_weights(self) -> tuple[Tensor, Tensor | None]:
-        """The matrix and the bias that make scores of the decoder's last layer."""
+        """The matrix and the bias that turn the output of the decoder into logits."""
         return (self.tokens if self.output is None else self.output).weight, self.bias
 
     def start(self, source: Int[Tensor, "b s"], valid: Bool[Tensor, "b s"] | None = None) -> DecoderState:
@@ -93,23 +93,23 @@ class EncoderDecoder(nn.Module):
     def trace(
         self, source: Int[Tensor, "b s"], target: Int[Tensor, "b t"], valid: Bool[Tensor, "b s"] | None = None
     ) -> Trace:
-        """What there is to see of it as it reads the source and writes the target."""
+        """The attentions and the decoder's output for given sources and targets."""
         with record(self) as maps:
             memory = self.encode(source, valid)
-            first = len(maps)  # an encoder need not attend
-            said = self.decode(target, memory, valid)
-        return Trace({"encoder": maps[:first], "decoder": maps[first::2], "cross": maps[first + 1 :: 2]}, said)
+            first = len(maps)  # an encoder may have no attention
+            output = self.decode(target, memory, valid)
+        return Trace({"encoder": maps[:first], "decoder": maps[first::2], "cross": maps[first + 1 :: 2]}, output)
 
-    def _places(self, positions: nn.Module, tokens: Tensor, start: int, valid: Any) -> Float[Tensor, "t dim"]:
+    def _position_vectors(self, positions: nn.Module, tokens: Tensor, start: int, valid: Any) -> Float[Tensor, "t dim"]:
         return (
             positions.at(valid.positions) if isinstance(valid, SequenceOffsets) else positions(start, tokens.shape[1])
         )
 
     def _embed(
-        self, table: nn.Embedding, tokens: Int[Tensor, "b t"], places: Float[Tensor, "t dim"], norm: nn.Module | None
+        self, table: nn.Embedding, tokens: Int[Tensor, "b t"], vectors: Float[Tensor, "t dim"], norm: nn.Module | None
     ) -> Float[Tensor, "b t dim"]:
-        """What the first layer is given."""
-        x = table(tokens) * self.scale + places
+        """The input of the first layer."""
+        x = table(tokens) * self.scale + vectors
         return self.dropout(x if norm is None else norm(x))
 
 
@@ -122,7 +122,7 @@ def layer(
     norm_eps: float = 1e-5,
     own: nn.Module | None = None,
 ) -> Layer:
-    """One layer by the sizes and rates of a config, each of its parts within `around`; `own` instead of self-attention."""
+    """One layer with the sizes and dropout rates of a config, each part wrapped in `around`; `own` replaces self-attention."""
 
     def within(body: nn.Module) -> nn.Module:
         return around(body, nn.LayerNorm(c.dim, eps=norm_eps), c.dropout)
@@ -148,7 +148,7 @@ def check(config: Any) -> None:
 
 
 def source_size(config: Any) -> int:
-    """How many subwords the source has, of a config with `tied` and perhaps a `source_vocab_size` of its own."""
+    """The vocabulary size of the source, for a config with `tied` and an optional `source_vocab_size`."""
     sources = config.source_vocab_size or config.vocab_size
     if config.tied == "all" and sources != config.vocab_size:
         raise ValueError(

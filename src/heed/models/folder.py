@@ -91,7 +91,7 @@ def _default_task(model: Mapping[str, Any]) -> str:
 
 
 def check(facts: Mapping[str, Any], where: str) -> None:
-    """Whether what all of heed's folders have is of the kind that it should be; what is within is read by whom it concerns."""
+    """Check the types of the sections that all of heed's folders share; their contents are checked where they are used."""
 
     def must(name: str, value: Any, right: bool, what: str) -> None:
         if not right:
@@ -120,7 +120,7 @@ def _whole(value: Any, least: int) -> bool:
 
 
 def read_json(path: Path, what: str) -> dict[str, Any]:
-    """A file of a model folder that holds names and values; `what` says what one with anything else lacks."""
+    """The JSON object in a file of a model folder; `what` is what the error says is missing if it holds anything else."""
     if not path.is_file():
         raise ValueError(f"{path.parent} is not a model folder: it has no {path.name}")
     try:
@@ -163,7 +163,7 @@ def write_weights(path: Path, weights: Mapping[str, Tensor]) -> None:
 
 
 def save_weights(weights: Mapping[str, Tensor], path: Path, metadata: dict[str, str] | None = None) -> None:
-    """A file of weights that may be read by whom other files may be: safetensors (0.8) keeps its own for the owner alone."""
+    """Write weights with the permissions of other files: safetensors (0.8) makes them readable for the owner only."""
     path.unlink(missing_ok=True)
     path.touch()
     mode = path.stat().st_mode

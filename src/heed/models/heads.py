@@ -1,4 +1,4 @@
-"""What stands on top of a model when it is not to write text."""
+"""Heads of models that do not generate text."""
 
 import torch
 from jaxtyping import Float
@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 
 class Classification(nn.Module):
-    """One vector of a text in, the scores of its labels out."""
+    """The vector of a text in, the logits of its labels out."""
 
     def __init__(self, dim: int, labels: int, dropout: float = 0.0):
         super().__init__()

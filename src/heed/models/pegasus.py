@@ -1,4 +1,4 @@
-"""Pegasus (Zhang et al., 2020): the Transformer that learned to summarise by writing sentences left out."""
+"""Pegasus (Zhang et al., 2020): a Transformer pre-trained to generate the sentences removed from a text, for summarization."""
 
 import math
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The recurrent language model: a network reads one word after another and says what comes next.
+"""The recurrent language model: a network reads one word after another and predicts the next.
 
 With `cell` "rnn" it is the one of the lecture notes, h(t) = tanh(W_h h(t-1) + W_e e(t) + b_1) and ŷ(t) = softmax(U h(t) + b_2)
 (Mikolov et al., 2010); with "lstm", tied and with its dropouts that of Zaremba et al. (2014), Press and Wolf (2017) and
@@ -51,12 +51,12 @@ class RNNLanguageModelConfig:
 
     @property
     def max_length(self) -> int:
-        """It has no places to run out of."""
+        """Unlimited: there are no positions."""
         return sys.maxsize
 
 
 class RNNLanguageModel(nn.Module):
-    """Tokens in, the scores of each next token out."""
+    """Tokens in, the logits of each next token out."""
 
     def __init__(self, config: RNNLanguageModelConfig):
         super().__init__()
@@ -78,7 +78,7 @@ class RNNLanguageModel(nn.Module):
         return self.project(self.hidden_states(tokens, state))
 
     def hidden_states(self, tokens: Int[Tensor, "b t"], state: State | None = None) -> Float[Tensor, "b t width"]:
-        """What is known after each token, from which the next is told; `state` then remembers these tokens too."""
+        """The hidden state after each token, which predicts the next one; `state` then covers these tokens too."""
         c, x = self.config, self.tokens(tokens)
         if self.training and c.word_dropout:
             x = x * word_dropout(tokens, c.vocab_size, c.word_dropout)
@@ -92,15 +92,15 @@ class RNNLanguageModel(nn.Module):
         return F.linear(x, *self.output_weights())
 
     def output_weights(self) -> tuple[Tensor, Tensor | None]:
-        """The matrix and the bias that make scores of what is read."""
+        """The matrix and the bias that turn hidden states into logits."""
         return (self.tokens if self.output is None else self.output).weight, self.bias
 
     def start(self, rows: int) -> State:
-        """Nothing read yet, for so many rows."""
+        """The state before any token is read, for this many rows."""
         return self.net.zero_state(rows)
 
     def step(self, tokens: Int[Tensor, " b"], state: State) -> Float[Tensor, "b vocab"]:
-        """The scores of what follows one more token in each row."""
+        """The logits of the next token after one more token in each row."""
         x, after = self.net.step(self.tokens(tokens), state)
         state.layers = after.layers
         return self.project(self._last(x))

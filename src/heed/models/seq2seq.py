@@ -1,8 +1,8 @@
 """Sequence to sequence by recurrent networks: from one fixed vector (Sutskever et al., 2014), or with attention.
 
 The recurrent ancestors of the Transformer in the lecture notes: an encoder reads the source into states h_j, a decoder
-writes the target from their last (`attention = "off"`), or looks at all of them with each word it writes (Bahdanau et
-al., 2015; Luong et al., 2015). docs/road.md has the equations and where each of them is.
+generates the target from the last one (`attention = "off"`), or attends to all of them at each step (Bahdanau et
+al., 2015; Luong et al., 2015). docs/road.md lists the equations with the code of each.
 """
 
 import math
@@ -78,7 +78,7 @@ PRESETS = {
 
 
 class Seq2Seq(nn.Module):
-    """Source and target tokens in, the scores of each next target token out."""
+    """Source and target tokens in, the logits of each next target token out."""
 
     def __init__(self, config: Seq2SeqConfig):
         super().__init__()
@@ -106,7 +106,7 @@ class Seq2Seq(nn.Module):
     def encode(
         self, source: Int[Tensor, "b s"], valid: Bool[Tensor, "b s"] | SequenceOffsets | None = None
     ) -> EncodedSource:
-        """What the decoder is given of the source. Sources end to end are one row, and `valid` their borders."""
+        """What the decoder gets from the source. Packed sources are one row, and `valid` their offsets."""
         if isinstance(valid, SequenceOffsets):
             source, valid, _ = pad_packed(source, valid)
         states, last = self._states(source, valid)
@@ -121,22 +121,22 @@ class Seq2Seq(nn.Module):
         memory: EncodedSource,
         valid: Bool[Tensor, "b s"] | SequenceOffsets | None = None,
         cache: None = None,
-        borders: SequenceOffsets | None = None,
+        offsets: SequenceOffsets | None = None,
     ) -> Float[Tensor, "b t dim"]:
-        """What the decoder says at each target token, from which the next is told. The memory knows what is `valid`.
+        """The output of the decoder at each target token, which predicts the next one. The memory has its own mask.
 
-        `borders` are those of the targets, where they are end to end.
+        `offsets` are those of packed targets.
         """
-        if borders is None:
-            return self._write(target, RecurrentDecoderState(memory, memory.start))[0]
-        rows, _, places = pad_packed(target, borders)
-        return self._write(rows, RecurrentDecoderState(memory, memory.start))[0][places][None]
+        if offsets is None:
+            return self._run_decoder(target, RecurrentDecoderState(memory, memory.start))[0]
+        rows, _, indices = pad_packed(target, offsets)
+        return self._run_decoder(rows, RecurrentDecoderState(memory, memory.start))[0][indices][None]
 
     def project(self, x: Float[Tensor, "*rows dim"]) -> Float[Tensor, "*rows vocab"]:
         return F.linear(x, *self.output_weights())
 
     def output_weights(self) -> tuple[Tensor, Tensor]:
-        """The matrix and the bias that make scores of what the decoder says."""
+        """The matrix and the bias that turn hidden states into logits."""
         return (self.tokens if self.output is None else self.output).weight, self.bias
 
     def start(self, source: Int[Tensor, "b s"], valid: Bool[Tensor, "b s"] | None = None) -> RecurrentDecoderState:
@@ -144,42 +144,42 @@ class Seq2Seq(nn.Module):
         return RecurrentDecoderState(memory, memory.start)
 
     def step(self, tokens: Int[Tensor, " b"], state: RecurrentDecoderState) -> Float[Tensor, "b vocab"]:
-        return self.project(self._write(tokens[:, None], state)[0][:, 0])
+        return self.project(self._run_decoder(tokens[:, None], state)[0][:, 0])
 
     def trace(
         self, source: Int[Tensor, "b s"], target: Int[Tensor, "b t"], valid: Bool[Tensor, "b s"] | None = None
     ) -> Trace:
-        """What there is to see of it as it reads the source and writes the target."""
+        """The attentions and hidden states for given sources and targets."""
         memory = self.encode(source, valid)
-        said, seen = self._write(target, RecurrentDecoderState(memory, memory.start))
-        cross = [] if seen.weights is None else [seen.weights[:, None]]  # one head
-        states = {"encoder": self._states(source, valid)[0], "decoder": seen.states}
-        return Trace({"encoder": [], "decoder": [], "cross": cross}, said, states)
+        output, trace = self._run_decoder(target, RecurrentDecoderState(memory, memory.start))
+        cross = [] if trace.weights is None else [trace.weights[:, None]]  # one head
+        states = {"encoder": self._states(source, valid)[0], "decoder": trace.states}
+        return Trace({"encoder": [], "decoder": [], "cross": cross}, output, states)
 
     def _states(self, source: Tensor, valid: Tensor | None) -> tuple[Float[Tensor, "b s hidden"], State]:
-        """The states h_j in the order of the source, and what the encoder remembers at its end."""
+        """The states h_j in the order of the source, and the state at the end of the encoder."""
         x = self._embed(self.source_tokens or self.tokens, source)
         if not self.config.reverse_source:
             return self.encoder(x, valid=valid)
         states, last = self.encoder(reverse_sequences(x, valid), valid=valid)
         return reverse_sequences(states, valid), last
 
-    def _write(
-        self, target: Int[Tensor, "b t"], writing: RecurrentDecoderState
+    def _run_decoder(
+        self, target: Int[Tensor, "b t"], state: RecurrentDecoderState
     ) -> tuple[Float[Tensor, "b t dim"], DecoderTrace]:
-        said, seen = self.decoder(self._embed(self.tokens, target), writing)
-        return self.dropout(said), seen
+        output, trace = self.decoder(self._embed(self.tokens, target), state)
+        return self.dropout(output), trace
 
     def _embed(self, table: nn.Embedding, tokens: Int[Tensor, "b t"]) -> Float[Tensor, "b t dim"]:
         return self.dropout(table(tokens) * self.scale)
 
 
 def _decoder(c: Seq2SeqConfig) -> nn.Module:
-    """The decoder, with the score it looks by."""
-    looks = c.attention != "off"
-    more = c.hidden if looks and c.order == "bahdanau" else c.dim if c.feeding else 0  # beside the last token
+    """The decoder, with the score function of its attention."""
+    attends = c.attention != "off"
+    more = c.hidden if attends and c.order == "bahdanau" else c.dim if c.feeding else 0  # inputs besides the last token
     rnn = CELLS[c.cell](c.dim + more, c.hidden, c.decoder_layers, dropout=c.dropout)
-    if not looks:
+    if not attends:
         return FixedVectorDecoder(rnn, c.dim)
     order = BahdanauDecoder if c.order == "bahdanau" else InputFeedingDecoder if c.feeding else LuongDecoder
     return order(rnn, c.dim, SCORES[c.attention](c.hidden))

@@ -9,10 +9,10 @@ from torch import nn
 
 @dataclass(frozen=True)
 class System:
-    """A model class, which takes its config and nothing else; its config; sizes by name.
+    """A model class, which takes its config and nothing else; its config; presets of sizes by name.
 
-    `title` is for people. `vocabulary`: the kind that is learned with it (None: heed's own). `task`: what it learns by default. `defaults`:
-    where a recipe differs from the config's. `growth`: up to how many examples each preset is chosen by itself.
+    `title` is for people. `vocabulary`: the kind learned with it (None: heed's own). `task`: the default task. `defaults`: settings
+    whose default in a recipe is not that of the config. `growth`: the number of examples below which each preset is the default.
     """
 
     model: type[nn.Module]
@@ -25,5 +25,5 @@ class System:
     growth: tuple[tuple[int, str], ...] = ((100_000, "tiny"), (1_000_000, "small"))
 
     def preset_for(self, examples: int) -> str:
-        """The size that this much data can train."""
+        """The preset that suits this much data."""
         return next((name for limit, name in self.growth if examples < limit), "base")

@@ -44,7 +44,7 @@ class TransformerConfig:
         for name in ("window", "kernel"):
             if getattr(self, name) < 1 or getattr(self, name) % 2 == 0:
                 raise ValueError(
-                    f"{name} is {getattr(self, name)}; it must be odd: as many places before one as after it"
+                    f"{name} is {getattr(self, name)}; it must be odd: as many positions before one as after it"
                 )
 
 
@@ -53,7 +53,7 @@ PRESETS = {
     "small": {"dim": 256, "heads": 4, "hidden": 1024, "encoder_layers": 6, "decoder_layers": 6, "dropout": 0.2},
     "base": {"dim": 512, "heads": 8, "hidden": 2048, "encoder_layers": 6, "decoder_layers": 6, "dropout": 0.1},
     "big": {"dim": 1024, "heads": 16, "hidden": 4096, "encoder_layers": 6, "decoder_layers": 6, "dropout": 0.3},
-    # for students (heed distill): reading is done once and in parallel, writing step by step, so layers are cheaper there
+    # for students (heed distill): the encoder runs once and in parallel, the decoder step by step, so encoder layers are cheaper
     "tiny-6-2": {"dim": 128, "heads": 4, "hidden": 512, "encoder_layers": 6, "decoder_layers": 2, "dropout": 0.3},
     "tiny-12-1": {"dim": 128, "heads": 4, "hidden": 512, "encoder_layers": 12, "decoder_layers": 1, "dropout": 0.3},
     "small-6-2": {"dim": 256, "heads": 4, "hidden": 1024, "encoder_layers": 6, "decoder_layers": 2, "dropout": 0.2},
@@ -64,7 +64,7 @@ PRESETS = {
 
 
 class Transformer(EncoderDecoder):
-    """Source and target tokens in, the scores of each next target token out."""
+    """Source and target tokens in, the logits of each next target token out."""
 
     capabilities = ("packed", "fused", "cuda_search", "ctranslate2")
 
@@ -76,8 +76,8 @@ class Transformer(EncoderDecoder):
         self.source_tokens = None if c.tied == "all" else nn.Embedding(sources, c.dim)
         self.output = nn.Linear(c.dim, c.vocab_size, bias=False) if c.tied == "none" else None
         self.bias = nn.Parameter(torch.zeros(c.vocab_size)) if c.output_bias else None
-        places = Sinusoidal if c.positions == "sinusoidal" else Learned
-        self.positions = places(c.max_length, c.dim)
+        positions = Sinusoidal if c.positions == "sinusoidal" else Learned
+        self.positions = positions(c.max_length, c.dim)
         self.source_positions = self.norm = self.source_norm = None  # positions for both sides, embeddings as they are
         self.scale = math.sqrt(c.dim)
         self.dropout = nn.Dropout(c.dropout)
@@ -92,16 +92,16 @@ def _layer(c: TransformerConfig, cross: bool = False, own: nn.Module | None = No
 
 
 def _neighbours(c: TransformerConfig) -> nn.Module | None:
-    """What an encoder has instead of self-attention over the whole source, if it has."""
+    """The local layer of an encoder that does not attend to the whole source; None if it does."""
     if c.encoder == "restricted":
         return WindowedAttention(c.dim, c.heads, c.window, dropout=c.attention_dropout)
     return Convolution(c.dim, c.kernel) if c.encoder == "convolution" else None
 
 
 def _last_norm(c: TransformerConfig) -> nn.LayerNorm | None:
-    """With the norms inside the residuals nothing has normed the sum: one more at the end."""
+    """With pre-norm the residual sum itself is never normed, so the stack has a final norm."""
     return nn.LayerNorm(c.dim, eps=c.norm_eps) if c.norm == "pre" else None
 
 
-# norms before the sublayers by default: then it learns whatever the schedule
+# pre-norm by default: it learns with any schedule
 SYSTEM = System(Transformer, TransformerConfig, PRESETS, "Transformer", defaults={"norm": "pre"})

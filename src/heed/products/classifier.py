@@ -27,8 +27,8 @@ class Classifier(Product):
 
     noun, verbs = "a classifier", ("classify",)
 
-    def __init__(self, model: nn.Module, subwords: Vocabulary, labels: Sequence[str], max_source: int | None = None):
-        self.model, self.subwords, self.labels = model, subwords, list(labels)
+    def __init__(self, model: nn.Module, vocabulary: Vocabulary, labels: Sequence[str], max_source: int | None = None):
+        self.model, self.vocabulary, self.labels = model, vocabulary, list(labels)
         self.most = min(max_source or model.config.max_length, model.config.max_length)
 
     @classmethod
@@ -38,8 +38,8 @@ class Classifier(Product):
 
     def classify(self, texts: Sequence[str], *, batch_tokens: int = 4096, too_long: str = "refuse") -> list[Label]:
         """A label for each text. One longer than the model allows is refused, or with too_long="cut", cut."""
-        room = self.most - len(self.subwords.marks.before) - 1
-        ids = self.subwords.encode(texts)
+        room = self.most - len(self.vocabulary.special.before) - 1
+        ids = self.vocabulary.encode(texts)
         for number, own in enumerate(ids, 1):
             if len(own) > room and too_long != "cut":
                 raise ValueError(
@@ -53,6 +53,6 @@ class Classifier(Product):
     @torch.inference_mode()
     def _probabilities(self, ids: list[list[int]]) -> list[dict[str, float]]:
         device = next(self.model.parameters()).device
-        tokens, valid = (torch.from_numpy(part).to(device) for part in pad(ids, self.subwords.marks))
+        tokens, valid = (torch.from_numpy(part).to(device) for part in pad(ids, self.vocabulary.special))
         rows = self.model.classify_text(tokens, valid).double().softmax(dim=-1).tolist()
         return [dict(zip(self.labels, row, strict=True)) for row in rows]

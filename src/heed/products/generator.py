@@ -42,9 +42,9 @@ class Generator(Product):
 
     noun, verbs = "a language model", ("generate", "evaluate", "score", "look")
 
-    def __init__(self, model: nn.Module, subwords: Vocabulary, facts: dict[str, Any] | None = None):
-        self.model, self.subwords, self.facts = model.eval(), subwords, facts or {}
-        self.marks = subwords.marks
+    def __init__(self, model: nn.Module, vocabulary: Vocabulary, facts: dict[str, Any] | None = None):
+        self.model, self.vocabulary, self.facts = model.eval(), vocabulary, facts or {}
+        self.special = vocabulary.special
 
     @classmethod
     def open(cls, packages: Sequence[Package], names: Sequence[str], **options: Any) -> Any:
@@ -76,7 +76,7 @@ class Generator(Product):
         """The text of one continuation, piece by piece as it is found: the same that `generate` gives."""
         config, ids = self._config(length, 1, decoding), self.encode(prompt)
         if not config.sample and config.beam > 1:
-            raise ValueError(f"beam is {config.beam}: a beam knows its text at the end; generate gives it whole")
+            raise ValueError(f"beam is {config.beam}: a beam search knows its text only at the end; use generate")
         written, tokens = self._text(ids), list(ids)
         for token in self._stream_tokens(ids, config, one_line):
             tokens.append(token)
@@ -89,10 +89,10 @@ class Generator(Product):
 
     def score(self, texts: Sequence[str], batch_tokens: int = 4096) -> list[Score]:
         """How likely each text is as one line, its end included."""
-        lines = [[*ids, self.marks.last] for ids in self.subwords.encode(texts)]
+        lines = [[*ids, self.special.last] for ids in self.vocabulary.encode(texts)]
         scores = in_batches(self._token_logprobs, lines, list(map(len, lines)), batch_tokens)
         rows = zip(texts, lines, scores, strict=True)
-        return [Score("", text, sum(own), self.subwords.pieces(line), own) for text, line, own in rows]
+        return [Score("", text, sum(own), self.vocabulary.pieces(line), own) for text, line, own in rows]
 
     @torch.inference_mode()
     def look(self, text: str, likely: int = 8, name: str = "") -> Surprisal:
@@ -101,32 +101,32 @@ class Generator(Product):
         if not ids:
             raise ValueError("the text is empty: there is nothing to look at")
         self._check_length(len(ids) + 1, "the text and the end before it")
-        tokens = torch.tensor([[self.marks.last, *ids]], device=self.device)
+        tokens = torch.tensor([[self.special.last, *ids]], device=self.device)
         logits = self.model.project(self.model.hidden_states(tokens, self.model.start(1)))[0]
         logp = logits.double().log_softmax(dim=-1).cpu()
         best, which = logp.exp().topk(min(likely, logp.shape[-1]))
         positions = []
         for i, (candidates, odds) in enumerate(zip(which.tolist(), best.tolist(), strict=True)):
-            candidates = [(self.subwords.pieces([k])[0], p) for k, p in zip(candidates, odds, strict=True)]
+            candidates = [(self.vocabulary.pieces([k])[0], p) for k, p in zip(candidates, odds, strict=True)]
             if i == len(ids):  # after the last token
                 positions.append(TokenSurprisal(None, None, None, candidates))
                 continue
             bits, rank = -logp[i, ids[i]].item() / math.log(2), int((logp[i] > logp[i, ids[i]]).sum()) + 1
-            positions.append(TokenSurprisal(self.subwords.pieces(ids)[i], bits, rank, candidates))
+            positions.append(TokenSurprisal(self.vocabulary.pieces(ids)[i], bits, rank, candidates))
         return Surprisal(name, text, positions)
 
     def unknown(self, text: str) -> list[str]:
         """The words of a text that are not in a vocabulary of words."""
-        if not isinstance(self.subwords, Words):
+        if not isinstance(self.vocabulary, Words):
             return []
-        return [word for word in self.subwords.split(text) if word not in self.subwords.ids]
+        return [word for word in self.vocabulary.split(text) if word not in self.vocabulary.ids]
 
     def encode(self, prompt: str) -> list[int]:
         """A text as ids; each of its lines but the last has an end."""
-        lines = self.subwords.encode(prompt.split("\n"))
-        ids = [i for line in lines[:-1] for i in (*line, self.marks.last)] + lines[-1]
-        words = [i for i in ids if i != self.marks.last]
-        if words and all(i == self.marks.unknown for i in words):
+        lines = self.vocabulary.encode(prompt.split("\n"))
+        ids = [i for line in lines[:-1] for i in (*line, self.special.last)] + lines[-1]
+        words = [i for i in ids if i != self.special.last]
+        if words and all(i == self.special.unknown for i in words):
             raise ValueError(f"the model knows no word of {prompt!r}: begin with words of the text it has learned from")
         return ids
 
@@ -135,7 +135,7 @@ class Generator(Product):
             raise ValueError(f"length is {length} and count is {count}; both must be at least 1")
         values = {"beam": 1, "sample": changes.get("beam", 1) == 1, **changes, "max_length": length, "nbest": count}
         if not values["sample"] and values["beam"] == 1 and count > 1:
-            raise ValueError(f"count is {count}, but the likeliest is one: draw by chance, or set a beam of {count}")
+            raise ValueError(f"count is {count}, but the likeliest is one: sample, or set a beam of {count}")
         return settings.read(DecodingConfig, values)
 
     def _check_length(self, tokens: int, what: str) -> None:
@@ -146,7 +146,7 @@ class Generator(Product):
     @torch.inference_mode()
     def _start(self, ids: list[int], length: int) -> tuple[Any, int]:
         """The state after all but the last token of a text, and that token."""
-        *before, last = [self.marks.last, *ids]
+        *before, last = [self.special.last, *ids]
         self._check_length(len(ids) + 1 + length, f"the prompt and {length} more tokens")
         state = self.model.start(1)
         if before:
@@ -155,24 +155,24 @@ class Generator(Product):
 
     def _plan(self, config: DecodingConfig, one_line: bool) -> tuple[DecodingConfig, SpecialTokens, list[Rule]]:
         """Settings, special tokens and rules of a search. A line end is banned by min_length, but ends it only with `one_line`."""
-        rules = [limits.min_length(config.min_length, self.marks.last)] if config.min_length else []
-        marks = self.marks._replace(last=self.marks.last if one_line else NO_END, before=())
-        return replace(config, min_length=0, force_end=False), marks, rules
+        rules = [limits.min_length(config.min_length, self.special.last)] if config.min_length else []
+        special = self.special._replace(last=self.special.last if one_line else NO_END, before=())
+        return replace(config, min_length=0, force_end=False), special, rules
 
     def _search(self, ids: list[int], config: DecodingConfig, one_line: bool) -> list[Hypothesis]:
         state, first = self._start(ids, config.max_length)
-        config, marks, rules = self._plan(config, one_line)
-        marks, limit = marks._replace(first=first), torch.tensor([config.max_length], device=self.device)
-        return search(self.model, state, config, marks, limit, rules=rules, keys=[(ids,)])[0]
+        config, special, rules = self._plan(config, one_line)
+        special, limit = special._replace(first=first), torch.tensor([config.max_length], device=self.device)
+        return search(self.model, state, config, special, limit, rules=rules, keys=[(ids,)])[0]
 
     def _stream_tokens(self, ids: list[int], config: DecodingConfig, one_line: bool) -> Iterator[int]:
         """One token after another, as `search` chooses them."""
         state, token = self._start(ids, config.max_length)
-        config, marks, rules = self._plan(config, one_line)
+        config, special, rules = self._plan(config, one_line)
         row = torch.zeros(1, dtype=torch.long, device=self.device)
-        choose, rules = chooser(config, [(ids,)]), search_rules(config, marks, row + config.max_length, [], rules)
+        choose, rules = chooser(config, [(ids,)]), search_rules(config, special, row + config.max_length, [], rules)
         tokens = torch.zeros(1, 0, dtype=torch.long, device=self.device)
-        while tokens.shape[1] < config.max_length and not (tokens.shape[1] and token == marks.last):
+        while tokens.shape[1] < config.max_length and not (tokens.shape[1] and token == special.last):
             with torch.inference_mode():
                 logits = self.model.step(torch.tensor([token], device=self.device), state)
                 chosen = choose(apply_rules(logits, tokens, row, rules, config.renormalize), row)
@@ -181,12 +181,12 @@ class Generator(Product):
 
     def _text(self, ids: Sequence[int]) -> str:
         """Text with a line break for each end."""
-        ends = [-1, *(i for i, token in enumerate(ids) if token == self.marks.last), len(ids)]
-        return "\n".join(self.subwords.decode(ids[start + 1 : end]) for start, end in pairwise(ends))
+        ends = [-1, *(i for i, token in enumerate(ids) if token == self.special.last), len(ids)]
+        return "\n".join(self.vocabulary.decode(ids[start + 1 : end]) for start, end in pairwise(ends))
 
     def _continuation(self, ids: list[int], found: Hypothesis) -> Continuation:
         text = self._text([*ids, *found.tokens])[len(self._text(ids)) :]
-        return Continuation(text, sum(found.scores), self.subwords.pieces(found.tokens), found.scores)
+        return Continuation(text, sum(found.scores), self.vocabulary.pieces(found.tokens), found.scores)
 
     @torch.inference_mode()
     def _token_logprobs(self, lines: list[list[int]]) -> list[list[float]]:
@@ -194,8 +194,8 @@ class Generator(Product):
         width = max(map(len, lines))
         self._check_length(width, "a line and its end")
         expected = torch.tensor([line + [IGNORED] * (width - len(line)) for line in lines], device=self.device)
-        tokens = torch.full_like(expected, self.marks.last)
-        tokens[:, 1:] = expected[:, :-1].masked_fill(expected[:, :-1] == IGNORED, self.marks.pad)
+        tokens = torch.full_like(expected, self.special.last)
+        tokens[:, 1:] = expected[:, :-1].masked_fill(expected[:, :-1] == IGNORED, self.special.pad)
         states = self.model.hidden_states(tokens, self.model.start(len(lines)))
         nll = token_nll(self.model, states, expected).tolist()
         return [[-value for value in row[: len(line)]] for row, line in zip(nll, lines, strict=True)]

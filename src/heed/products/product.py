@@ -22,7 +22,7 @@ class Product:
 
     @classmethod
     def refusal(cls, name: str, verb: str) -> str:
-        """The sentence for a verb that this product does not have."""
+        """The error message for a verb that this product does not have."""
         *most, last = cls.verbs
         able = f"{', '.join(most)} or {last}" if most else last
         return f"{name} is {cls.noun}: it cannot {verb}; use heed {able}"

@@ -21,7 +21,7 @@ def search(  # noqa: PLR0913 (the parts of a search, each by its name)
     model: StepModel,
     state: State,
     config: DecodingConfig,
-    marks: SpecialTokens,
+    special: SpecialTokens,
     max_lengths: Tensor,
     *,
     prefixes: Sequence[list[int]] = (),
@@ -40,8 +40,8 @@ def search(  # noqa: PLR0913 (the parts of a search, each by its name)
         state.reorder(torch.arange(len(max_lengths), device=max_lengths.device).repeat_interleave(draws))
         max_lengths = max_lengths.repeat_interleave(draws)
         prefixes = [prefix for prefix in prefixes for _ in range(draws)]
-    rules = search_rules(config, marks, max_lengths, prefixes, rules)
-    options = {"first": marks.first, "last": marks.last, "rules": rules, "renormalize": config.renormalize}
+    rules = search_rules(config, special, max_lengths, prefixes, rules)
+    options = {"first": special.first, "last": special.last, "rules": rules, "renormalize": config.renormalize}
     options |= {"alpha": config.length_penalty, "penalty": PENALTIES[config.penalty]}
     if config.sample or (config.beam == 1 and on_step is None):
         each = stepwise_search(model, state, max_lengths, chooser(config, keys), **options)
@@ -61,23 +61,23 @@ def chooser(config: DecodingConfig, keys: Sequence[tuple]) -> Choose:
     return random_sampling(seeds, temperature=config.temperature, top_k=config.top_k, top_p=config.top_p)
 
 
-def forced_start(config: DecodingConfig, marks: SpecialTokens) -> tuple[int, ...]:
+def forced_start(config: DecodingConfig, special: SpecialTokens) -> tuple[int, ...]:
     """The tokens that every text is made to begin with."""
-    return marks.before if config.force_begin else ()
+    return special.before if config.force_begin else ()
 
 
 def search_rules(
     config: DecodingConfig,
-    marks: SpecialTokens,
+    special: SpecialTokens,
     max_lengths: Tensor,
     prefixes: Sequence[list[int]],
     extra: Sequence[Rule],
 ) -> list[Rule]:
     """The rules of a search; `extra` ones come before those on how a text begins and ends, which overrule them."""
-    start = forced_start(config, marks)
-    rules = [limits.ban_tokens(marks.never)] if marks.never else []
+    start = forced_start(config, special)
+    rules = [limits.ban_tokens(special.never)] if special.never else []
     if config.min_length:
-        rules.append(limits.min_length(len(marks.before) + config.min_length, marks.last))
+        rules.append(limits.min_length(len(special.before) + config.min_length, special.last))
     if config.no_repeat:
         rules.append(limits.no_repeat_ngram(config.no_repeat))
     rules += extra
@@ -86,5 +86,5 @@ def search_rules(
     if start:
         rules.append(limits.force_begin(start))
     if config.force_end:
-        rules.append(limits.force_end(max_lengths, marks.last))
+        rules.append(limits.force_end(max_lengths, special.last))
     return rules

@@ -1,4 +1,4 @@
-"""A student's corpus: what its teacher says of it (sequence-level distillation: Kim and Rush, 2016), written block by block."""
+"""A student's corpus: the translations of its teacher (sequence-level distillation: Kim and Rush, 2016), written in blocks."""
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,9 +28,9 @@ from heed.vocabularies.sentencepiece import Subwords
 FOLDER, PLAN, STUDENT = "distilled", "plan.toml", "student.toml"
 SOURCE, TARGET, REFERENCE = "source.txt", "target.txt", "reference.txt"
 VALID = ("valid.source.txt", "valid.target.txt")
-BLOCK = 2000  # sentences that are translated together, and written down together
+BLOCK = 2000  # sentences that are translated and written together
 
-Tell = Callable[[str, int, int], None]  # what is done, how much of it, of how much (0: not known yet)
+Tell = Callable[[str, int, int], None]  # what is being done, how much of it is done, and the total (0: not known yet)
 
 
 @dataclass(frozen=True)
@@ -76,9 +76,7 @@ class Plan:
         if task.teachers:
             raise ValueError(f"task.teacher is {', '.join(task.teachers)!r}, which heed distill sets: use distill.soft")
         if soft and folder:
-            raise ValueError(
-                f"distill.soft is {soft} and model.folder {folder}: such a student has subwords of its own"
-            )
+            raise ValueError(f"distill.soft is {soft} and model.folder {folder}: such a student has its own subwords")
         if soft and task.settings.r_drop:
             drop = task.settings.r_drop
             raise ValueError(f"distill.soft is {soft} and task.r_drop is {drop}: a student has one or the other")
@@ -86,10 +84,10 @@ class Plan:
 
 def _check_task(name: str) -> None:
     if name != "translation":
-        raise ValueError(f"task.name is {name!r}; what a teacher says is learned as 'translation'")
+        raise ValueError(f"task.name is {name!r}; a student learns from its teacher by 'translation'")
 
 
-FIXED = {  # what a student that is gone on with may not change: what has been translated depends on it
+FIXED = {  # what a resumed run may not change: the translations depend on it
     "data": ("source", "target", "tsv", "columns", "holdout"),
     "distill": ("teacher", "beam", "nbest", "take", "nearest", "mix", "vocabulary"),
 }
@@ -106,21 +104,21 @@ def read(path: Path | None, changes: list[tuple[str, Any]], *, saved: bool = Fal
         distill = config.read(DistillConfig, values.pop("distill", {}), "distill.")
         data = config.read(DataConfig, values.get("data", {}), "data.")
         if isinstance(task := values.get("task"), Mapping):
-            _check_task(task.get("name") or "translation")  # before the model is told to fit it
-        referenced = {**values.get("data", {}), "target": data.target or data.source}  # as the student will have them
+            _check_task(task.get("name") or "translation")  # first: its error is the clearest
+        referenced = {**values.get("data", {}), "target": data.target or data.source}  # as the student will see them
         return Plan(parse({**values, "data": referenced}), data, distill)
     except ValueError as error:
         raise ValueError(f"{path}: {error}" if path is not None else str(error)) from error
 
 
 def check_folder(plan: Plan, folder: Path, resume: bool) -> None:
-    """See that a student may be made, or gone on with, in this folder."""
+    """Check that a student may be started, or resumed, in this folder."""
     if folder.exists() and any(folder.iterdir()) and not resume:
-        raise ValueError(f"{folder} exists already: go on with --resume, or choose another --out")
+        raise ValueError(f"{folder} exists already: continue with --resume, or choose another --out")
     path = folder / FOLDER / PLAN
     if not path.is_file():
         if (folder / "recipe.toml").is_file():
-            raise ValueError(f"{folder} is a run without a teacher: go on with heed train, or choose another --out")
+            raise ValueError(f"{folder} is a run without a teacher: continue with heed train, or choose another --out")
         return
     before = read(path, [], saved=True)
     for section, names in FIXED.items():
@@ -128,14 +126,13 @@ def check_folder(plan: Plan, folder: Path, resume: bool) -> None:
             old, new = (getattr(getattr(one, section), name) for one in (before, plan))
             if old != new:
                 raise ValueError(
-                    f"{section}.{name} was {old!r} in {path} and is now {new!r}: a student that is gone on with cannot "
-                    "change it"
+                    f"{section}.{name} was {old!r} in {path} and is now {new!r}: a resumed run cannot change it"
                 )
 
 
 def make(plan: Plan, folder: Path, tell: Tell = lambda what, done, total: None) -> Path:
-    """Have the teacher translate the corpus, or what is left of it; the recipe by which its student is to be trained."""
-    own = (folder / FOLDER).resolve()  # the student is trained on these files, wherever that is asked for
+    """Let the teacher translate the corpus, or what is left of it; returns the path of the student's recipe."""
+    own = (folder / FOLDER).resolve()  # absolute, because the student may be trained from another working directory
     if not (own / STUDENT).is_file():
         teacher = load(plan.distill.teacher, plan.recipe.training.device, verb="translate")
         plan = _of_languages(plan, teacher.facts.get("languages") or {})
@@ -145,7 +142,7 @@ def make(plan: Plan, folder: Path, tell: Tell = lambda what, done, total: None) 
             for model, name in zip(teacher.models, plan.distill.teacher, strict=True):
                 check_teacher(model, own_words, name, plan.recipe.filters.max_length)
         tell("reading", 0, 0)
-        corpus = _read(plan)  # whatever is wrong with the files is said before anything is written
+        corpus = _read(plan)  # errors in the files are reported before anything is written
         own.mkdir(parents=True, exist_ok=True)
         write_text(own / PLAN, plan.to_toml())
         if plan.distill.vocabulary == "teacher" and not plan.recipe.model.folder:
@@ -171,8 +168,8 @@ def student(plan: Plan, own: Path) -> Recipe:
     if plan.distill.soft:
         settings = {"teacher": plan.distill.teacher, "distillation": plan.distill.soft}
         changes["task"] = type(recipe.task)(dataclasses.replace(recipe.task.settings, **settings))
-    if subwords := sorted(own.glob("*.spm")):  # one for both sides, or source.spm and target.spm
-        models = {"source_model": str(subwords[0]), "target_model": str(subwords[-1])}
+    if found := sorted(own.glob("*.spm")):  # one for both sides, or source.spm and target.spm
+        models = {"source_model": str(found[0]), "target_model": str(found[-1])}
         changes["subwords"] = dataclasses.replace(recipe.subwords, **models)
     model = recipe.model
     if model.preset == "auto" and not model.folder:
@@ -202,7 +199,7 @@ def _check_vocabulary(plan: Plan, teacher: Translator) -> None:
 
 
 class _Corpus(NamedTuple):
-    """What is to be translated, how many lines that are, and the pairs that are set aside for validation."""
+    """The lines to translate, their number, and the pairs held out for validation."""
 
     lines: Iterator[Line]
     total: int
@@ -212,7 +209,7 @@ class _Corpus(NamedTuple):
 def _read(plan: Plan) -> _Corpus:
     data = plan.data
     for _ in _lines(data.valid_source, data.valid_target, data.valid_tsv, data.columns):
-        pass  # only to see that they can be read: they are needed when all is translated
+        pass  # only to check that they can be read: they are needed after the translation
 
     def lines() -> Iterator[Line]:
         return _lines(data.source, data.target, data.tsv, data.columns, alone=not data.target)
@@ -231,21 +228,21 @@ def _read(plan: Plan) -> _Corpus:
 def _lines(
     source: Sequence[str], target: Sequence[str], tsv: Sequence[str], columns: Sequence[int], alone: bool = False
 ) -> Iterator[Line]:
-    """Pairs of files; where the source stands `alone`, it stands on both sides."""
+    """The lines of all files; with `alone`, the source is also the target."""
     sources = [Path(f) for f in source]
     first = readers.texts(sources) if alone else readers.pairs(sources, [Path(f) for f in target])
     return chain(first, *(readers.table(Path(f), columns) for f in tsv))
 
 
 def _translate(how: DistillConfig, teacher: Translator, corpus: _Corpus, own: Path, tell: Tell) -> None:
-    """Go on with the files where they end."""
+    """Continue the files where they end."""
     names = _names(how)
     done = whole_blocks([own / name for name in names], corpus.total, BLOCK)
     check_same(corpus.lines, own / SOURCE, done)
     check_weights(teacher.models, own / WEIGHTS, begun=done > 0)
     tell("translating", done, corpus.total)
     while block := list(islice(corpus.lines, BLOCK)):
-        columns = ([line.source for line in block], *_said(teacher, block, how), [line.target for line in block])
+        columns = ([line.source for line in block], *_targets(teacher, block, how), [line.target for line in block])
         for name, texts in zip(names, columns, strict=False):
             append(own / name, texts)
         done += len(block)
@@ -253,13 +250,13 @@ def _translate(how: DistillConfig, teacher: Translator, corpus: _Corpus, own: Pa
 
 
 def _names(how: DistillConfig) -> list[str]:
-    """The files, line by line of the same text: the source, and all that is learned of it."""
+    """The names of the parallel files: the source, and all targets that the student learns."""
     further = [f"target.{number}.txt" for number in range(2, how.take + 1)]
     return [SOURCE, TARGET, *further, *([REFERENCE] if how.mix else [])]
 
 
-def _said(teacher: Translator, block: Sequence[Line], how: DistillConfig) -> list[list[str]]:
-    """What the student is to say of each line, as often as it `take`s; the nearest to the reference first."""
+def _targets(teacher: Translator, block: Sequence[Line], how: DistillConfig) -> list[list[str]]:
+    """The targets that the student learns for each line, `take` of them; the nearest to the reference first."""
     beam = how.beam or max(teacher.decoding.beam, how.nbest)
     found = teacher.translate(
         [line.source for line in block], batch_tokens=how.batch_tokens, beam=beam, nbest=how.nbest, sample=False
@@ -269,4 +266,4 @@ def _said(teacher: Translator, block: Sequence[Line], how: DistillConfig) -> lis
         metric = dict(zip(("bleu", "chrf"), metrics(False, "13a", sentences=True), strict=False))[how.nearest]
         for own, line in zip(texts, block, strict=True):
             own.sort(key=lambda text: -metric.sentence_score(text, [line.target]).score)
-    return [[own[number % len(own)] for own in texts] for number in range(how.take)]  # of too few, the nearest again
+    return [[own[number % len(own)] for own in texts] for number in range(how.take)]  # if too few, repeated

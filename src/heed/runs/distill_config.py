@@ -1,4 +1,4 @@
-"""What can be said of how a student is taught: the section [distill] of a recipe."""
+"""The [distill] section of a recipe: how a student learns from its teacher."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -6,10 +6,10 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class DistillConfig:
-    """`beam` None: the teacher's own. Of `nbest` translations the student is given the `take` ones `nearest` to the reference.
+    """`beam` None: the teacher's own. Of `nbest` translations the student learns the `take` ones `nearest` to the reference.
 
-    `teacher`: several are an ensemble. `mix`: the references are learned too. `vocabulary`: the teacher's, or one learned anew.
-    `soft`: so much of the student's loss is about what its teacher thinks of each next word, an ensemble together.
+    `teacher`: several are an ensemble. `mix`: the references are learned too. `vocabulary`: the teacher's, or a new one.
+    `soft`: the weight in the student's loss of the teacher's (or the ensemble's mean) probabilities of each next token.
     """
 
     teacher: list[str] = field(default_factory=list)

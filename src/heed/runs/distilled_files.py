@@ -9,13 +9,13 @@ from heed.data.readers import Line
 
 
 def whole_blocks(paths: Sequence[Path], total: int, block: int) -> int:
-    """How many lines stand in all of these files, in whole blocks; what is after them is cut off."""
+    """The number of lines that all of these files have, in whole blocks; the rest is cut off."""
     counts = {path: count_lines(path) for path in paths}
     for path, count in counts.items():
         if count > total:
             raise ValueError(
                 f"{path} has {count:,} lines, but there are {total:,} to translate: the text has changed since; put it "
-                "back, or start anew with another --out"
+                "back, or start again with another --out"
             )
     done = min(counts.values())
     if done < total:
@@ -29,7 +29,7 @@ def whole_blocks(paths: Sequence[Path], total: int, block: int) -> int:
 
 
 def count_lines(path: Path) -> int:
-    """How many lines have their end."""
+    """The number of complete lines."""
     if not path.is_file():
         return 0
     with open(path, "rb") as file:
@@ -37,18 +37,18 @@ def count_lines(path: Path) -> int:
 
 
 def check_same(lines: Iterator[Line], path: Path, done: int) -> None:
-    """Pass over what is translated, and see that it is of this text."""
+    """Skip the translated lines, and check that they belong to this text."""
     with open(path, "rb") as file:
         for number, (raw, line) in enumerate(zip(file, islice(lines, done), strict=True), 1):
             if raw != f"{line.source}\n".encode():
                 raise ValueError(
                     f"{path}, line {number} is not {line.location}: the text has changed since it was translated; put it back, "
-                    "or start anew with another --out"
+                    "or start again with another --out"
                 )
 
 
 def append(path: Path, texts: Iterable[str]) -> None:
-    """On the disk before anything else is done."""
+    """Append texts, and wait until they are on the disk."""
     with open(path, "ab") as file:
         file.write("".join(f"{text}\n" for text in texts).encode())
         file.flush()

@@ -34,29 +34,29 @@ class ExecutionPlan(NamedTuple):
     missing: str = ""
 
     def order(self, t: TrainingConfig) -> list[Any]:
-        """What decides which texts share a batch, and when: a position in the data means nothing in another order."""
+        """What decides which texts share a batch, and in which order: a position is meaningless in another order."""
         return ["packed" if self.grouping is plan_packed else "padded", t.batch_tokens, t.seed]
 
     def notes(self, device: torch.device) -> list[str]:
-        """What the user should know of it."""
+        """What the user should know about it."""
         if self.missing:
-            return [f"This run goes the plain way, which is slower: {self.missing}."]
+            return [f"This run uses the plain training step, which is slower: {self.missing}."]
         if self.precision != "bfloat16" or device.type != "cpu" or _cpu_multiplies_bfloat16():
             return []
-        warnings.filterwarnings("ignore", "mkldnn_matmul failed")  # which says the same in a hundred lines
+        warnings.filterwarnings("ignore", "mkldnn_matmul failed")  # the same warning in a hundred lines
         return [
-            "training.precision is bfloat16, which this CPU does not multiply: it takes many times as long as float32; "
+            "training.precision is bfloat16, which this CPU does not support: it is many times slower than float32; "
             'use training.precision = "auto"'
         ]
 
     def context(self, device: torch.device) -> AbstractContextManager:
-        """Around what the model computes, where it is not accelerated."""
+        """The context in which the model computes if the step is not accelerated."""
         torch.set_float32_matmul_precision("high" if self.precision == "tf32" else "highest")
         half = self.precision == "bfloat16"
         return torch.autocast(device.type, dtype=torch.bfloat16) if half else nullcontext()
 
     def passes(self, model: nn.Module, objective: Objective) -> Callable[[Any], Any] | None:
-        """What runs the forward and the backward pass instead of the objective, if anything does."""
+        """What computes the forward and backward pass instead of the objective; None if nothing does."""
         if not self.accelerated:
             return None
         from heed.training.accelerated.cuda_graph_step import CudaGraphStep
@@ -76,7 +76,7 @@ def _cpu_multiplies_bfloat16() -> bool:
 def plan_execution(
     t: TrainingConfig, model: nn.Module, task: Task, objective: Objective, workers: SingleProcess, most: int = 0
 ) -> ExecutionPlan:
-    """The fastest way that the settings, the model, the task and the device allow; no text has more than `most` tokens."""
+    """The fastest plan that the settings, the model, the task and the device allow; no text has more than `most` tokens."""
     cuda = workers.device.type == "cuda"
     precision = t.precision
     if precision == "auto":
@@ -86,7 +86,7 @@ def plan_execution(
     longest = min(one.config.max_length for one in models)
     if t.packed and not packable:
         raise ValueError(
-            "training.packed is true, but this task or this model cannot take sentences end to end: leave the setting out"
+            "training.packed is true, but this task or this model cannot be trained on packed sentences: remove the setting"
         )
     accelerated = (
         packable
@@ -111,14 +111,14 @@ def gpu_multiplies_bfloat16() -> bool:
 
 
 def _missing(model: nn.Module, most: int) -> str:
-    """What else the accelerated step needs, if it is not there."""
+    """What the accelerated step needs and does not have; empty if nothing is missing."""
     if find_spec("triton") is None:
-        return "Triton is not installed, in which the kernels of the swift one are written"
+        return "the accelerated step needs Triton, which is not installed"
     if not gpu_multiplies_bfloat16():
-        return "this GPU does not multiply bfloat16"
+        return "this GPU has no bfloat16 matrix products"
     drops = any(part.dropout for part in model.modules() if isinstance(part, Attention))
-    if drops and most > SHORT:  # there each would be padded to the longest, and more
-        return f"attention is dropped, and texts have up to {most} tokens, of which the swift one is for {SHORT}"
+    if drops and most > SHORT:  # torch's kernel would need padding to the longest text there
+        return f"with attention dropout the accelerated step takes texts of up to {SHORT} tokens, but there are some of {most}"
     return ""
 
 

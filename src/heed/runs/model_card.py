@@ -44,7 +44,7 @@ def _shape(model: dict[str, Any]) -> str:
     if "cell" in model and "layers" in model:
         layers, words = "{layers} layers of {hidden}", "{vocab_size} words or subwords"
         return f"{{name}} ({{cell}}), {layers}, embeddings of {{dim}}, {words}".format(**model)
-    parts = {  # what is said of a model that has this setting
+    parts = {  # how the card describes a model that has this setting
         "encoder_layers": "{encoder_layers}+{decoder_layers} layers", "layers": "{layers} layers", "dim": "width {dim}",
         "heads": "{heads} heads", "cell": "{cell}, attention {attention}", "vocab_size": "{vocab_size} subwords",
     }  # fmt: skip

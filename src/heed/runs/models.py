@@ -41,10 +41,10 @@ def check_positions(model: nn.Module, recipe: Recipe, prepared: Prepared) -> Non
     if recipe.filters is None:
         return
     vocabulary = next(iter(prepared.processors.values()))
-    most = model.config.max_length - len(vocabulary.marks.before)
+    most = model.config.max_length - len(vocabulary.special.before)
     if recipe.filters.max_length > most:
         raise ValueError(
-            f"filters.max_length is {recipe.filters.max_length}, but the model has places for {most}: set it no higher"
+            f"filters.max_length is {recipe.filters.max_length}, but the model has positions for {most}: set it no higher"
         )
 
 
@@ -57,6 +57,6 @@ def _rates(base: Package, chosen: ModelChoice) -> dict[str, Any]:
         if name not in rates and value != getattr(config, name):
             raise ValueError(
                 f"model.{name} is {value!r}, but {chosen.folder} has {getattr(config, name)!r}: "
-                "a model that is there already keeps its shape"
+                "a trained model keeps its shape"
             )
     return {name: value for name, value in settings.items() if name in rates}

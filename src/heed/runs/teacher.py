@@ -29,20 +29,20 @@ def _opened(name: str, longest: int) -> Package:
     return package
 
 
-def check(model: nn.Module, subwords: Pair, name: str, longest: int) -> None:
+def check(model: nn.Module, vocabularies: Pair, name: str, longest: int) -> None:
     """Refuse a teacher that cannot predict targets of up to `longest` subwords."""
     room = model.config.vocab_size
     if not isinstance(model, EncodesAndDecodes) or getattr(model.config, "labels", 0):
         raise ValueError(f"task.teacher is {name}, which does not translate: name a translator")
-    if room != len(subwords[-1]):
+    if room != len(vocabularies[-1]):
         raise ValueError(
-            f"task.teacher is {name}, which has room for {room} subwords, but there are {len(subwords[-1])}: "
-            "only a teacher without spare room can be listened to"
+            f"task.teacher is {name}, which has room for {room} subwords, but there are {len(vocabularies[-1])}: "
+            "a teacher must have no unused rows"
         )
-    places = model.config.max_length - max(len(part.marks.before) for part in subwords)
-    if longest > places:
+    positions = model.config.max_length - max(len(part.special.before) for part in vocabularies)
+    if longest > positions:
         raise ValueError(
-            f"filters.max_length is {longest}, but the teacher {name} has places for {places}: set it no higher"
+            f"filters.max_length is {longest}, but the teacher {name} has positions for {positions}: set it no higher"
         )
 
 

@@ -48,7 +48,7 @@ class Outcome:
 
 
 class Run:
-    """A run at work: its parts, and what happens after each step. Of several processes, the first writes."""
+    """A run in progress: its parts, and what happens after each step. Of several processes, the first one writes."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class Run:
         self.history = ValidationHistory()
         self.position, self.step = DataPosition(), 0
         self.files = RunFolder(folder, recipe, prepared, self.validation, base)
-        notes = [*vectors.says(begun), *task.notes(recipe, prepared, self.validation, max_length)]
+        notes = [*vectors.summaries(begun), *task.notes(recipe, prepared, self.validation, max_length)]
         notes += [*self.plan.notes(self.workers.device), *self._restore()]
         self.report = report(self.step)
         for sentence in notes:
@@ -128,7 +128,7 @@ class Run:
         return Outcome("stopped early" if self.history.stopped else "finished", self.step, self.folder)
 
     def interrupt(self, number: int, frame: Any) -> None:
-        """Ask the loop to save and leave after the step it is in."""
+        """Ask the loop to save and exit after the current step."""
         self.workers.request_stop()
 
     def close(self) -> None:
@@ -164,7 +164,7 @@ class Run:
         self.meter.pause(time.monotonic() - began)
 
     def _save(self, progress: loop.Progress) -> bool:
-        """Write a checkpoint where one is due; say whether the run is over."""
+        """Write a checkpoint if one is due; returns whether the run is over."""
         t = self.recipe.training
         every = t.checkpoint_every or t.valid_every
         regular = progress.step % every == 0 or progress.step == t.steps
@@ -178,7 +178,7 @@ class Run:
         return leave
 
     def _look(self, model: nn.Module, progress: loop.Progress) -> ValidationHistory:
-        """Validate, and record what was found."""
+        """Validate, and record the results."""
         began = time.monotonic()
         found = self._validate(model)
         facts = {
@@ -195,7 +195,7 @@ class Run:
         return self.history
 
     def _validated_weights(self) -> dict[str, torch.Tensor] | None:
-        """The weights to look at: the running average where that will be the model, or else (None) the model's own."""
+        """The weights to validate: the moving average if it will be the model, else None for the model's own."""
         return self.state.ema.weights if self.recipe.training.final == "ema" else None
 
     def _validate(self, model: nn.Module) -> ValidationResult:
@@ -209,12 +209,12 @@ class Run:
         self.workers.broadcast(lambda: self.files.write_checkpoint(self.step, *parts, state))
 
     def _restore(self) -> list[str]:
-        """Go back to the newest checkpoint that is whole; what to say about it."""
-        said: list[str] = []
-        kept = checkpoints.read_newest(self.files.checkpoints, said.append) if self.workers.first else None
+        """Load the newest intact checkpoint; returns messages for the user."""
+        messages: list[str] = []
+        kept = checkpoints.read_newest(self.files.checkpoints, messages.append) if self.workers.first else None
         found = self.workers.broadcast(lambda: kept and (kept.step, kept.state))
         if found is None:
-            return said
+            return messages
         step, state = found
         if state["key"] != self.prepared.key:
             raise ValueError(
@@ -222,18 +222,18 @@ class Run:
                 "version of heed prepares them otherwise; put them back, or start a new run with another --out"
             )
         parts = (kept.model, kept.training) if kept else ({}, {})
-        said += self.state.restore(*map(self.workers.broadcast_tensors, parts), self.files.checkpoints)
+        messages += self.state.restore(*map(self.workers.broadcast_tensors, parts), self.files.checkpoints)
         self.history = ValidationHistory(**state["record"])
         self.history.stopped = 0 < self.recipe.training.patience <= self.history.waited
         self.step = step
         self.position, changed = position_of(state, self.plan.order(self.recipe.training))
-        return [*said, f"Going on from step {self.step:,}.", *changed]
+        return [*messages, f"Continuing from step {self.step:,}.", *changed]
 
     def _finish(self, model: nn.Module) -> None:
-        """Make the final model of the weights that were asked for, and measure it. `model` has the last ones."""
+        """Make the final model from the weights that the recipe asks for, and validate it. `model` has the last weights."""
         kept = self.files.kept(self.history)
         if len(kept) < len(self.files.needed(self.history)):
-            self.report.say("Some checkpoints for the mean are gone: training.final or average was changed on the way.")
+            self.report.say("Some checkpoints for the mean are missing: training.final or average has changed.")
         steps = ", ".join(f"{step:,}" for step in kept)
         last = "moving average at step" if self.recipe.training.final == "ema" else "step"
         made_of = f"step {steps}" if len(kept) == 1 else f"mean of steps {steps}" if kept else f"{last} {self.step:,}"
@@ -241,7 +241,7 @@ class Run:
             found = self._validate(model)
             self.files.write_model(model, found, made_of, final=True)
         self.log.write("end", step=self.step, weights=made_of, **found.scores)
-        self.report.say(f"The model is of {made_of}: validation {self.task.describe(found.scores)}.")
+        self.report.say(f"The model has the weights of {made_of}: validation {self.task.describe(found.scores)}.")
 
 
 def run(
@@ -253,7 +253,7 @@ def run(
     say: Callable[[str], None] = lambda sentence: None,
     tell: Callable[[str, int], None] = lambda what, done: None,
 ) -> Outcome:
-    """Train by a recipe into a folder; together with the others, where torchrun has started this process."""
+    """Train a recipe in a folder; together with other processes if torchrun has started this one."""
     if recipe.training.threads:
         torch.set_num_threads(recipe.training.threads)
     device = choose_device(torchrun.local_device(recipe.training.device))
@@ -274,7 +274,7 @@ def run(
         with workers.errors_from_first():
             at_work = Run(recipe, folder, prepared, report, base, workers, teachers)
         if again and not at_work.step:
-            at_work.report.say("There is no checkpoint to go on from: it begins with step 1.")
+            at_work.report.say("There is no checkpoint to continue from: the run starts at step 1.")
         workers.broadcast(lambda: write_text(folder / "recipe.toml", recipe.to_toml()))
         outcome = _to_the_end(at_work)
     except RuntimeError as error:
@@ -288,7 +288,7 @@ def run(
 
 def _to_the_end(run: Run) -> Outcome:
     signals = [signal.SIGINT, signal.SIGTERM]
-    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # which nohup asks for
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup ignores SIGHUP
         signals.append(signal.SIGHUP)
     before = {number: signal.signal(number, run.interrupt) for number in signals}
     try:

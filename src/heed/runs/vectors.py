@@ -1,4 +1,4 @@
-"""A model that begins with word vectors, and the vectors of a model that has learned its own."""
+"""Models initialized with word vectors, and the vectors that a model has learned."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,7 +24,7 @@ CHUNK = 1 << 22  # ids that are counted at once
 
 
 class Coverage(NamedTuple):
-    """How many of the words of one side have vectors, and of all its running words how many they are."""
+    """How many words of one side have vectors, and how many of its running words these are."""
 
     side: str
     file: str
@@ -34,7 +34,7 @@ class Coverage(NamedTuple):
     of_running: int
     notes: tuple[str, ...] = ()
 
-    def says(self) -> str:
+    def summary(self) -> str:
         share = 100 * self.running / max(1, self.of_running)
         how = f"{self.words:,} of {self.of:,} words ({share:.1f} % of the running words) have vectors"
         drawn = "; the others are drawn around the mean of these" if self.words < self.of else ""
@@ -42,14 +42,14 @@ class Coverage(NamedTuple):
 
 
 class KnownRows(NamedTuple):
-    """Which rows of a table are known, and what they are."""
+    """The rows of an embedding table for which there are vectors, and the vectors."""
 
     ids: Int64[np.ndarray, " known"]
     matrix: Float32[np.ndarray, "known dim"]
 
 
 class AnyCase:
-    """Words, and whatever is one of them in small letters."""
+    """Words, and all that differ from one of them only in case."""
 
     def __init__(self, words: Sequence[str]):
         self.words, self.small = set(words), {word.lower() for word in words}
@@ -59,9 +59,9 @@ class AnyCase:
 
 
 def begin(model: nn.Module, recipe: Recipe, prepared: Prepared, folder: Path, workers: SingleProcess) -> list[Coverage]:
-    """Put the vectors that a recipe names into a new model, and freeze them where they should stay as they are.
+    """Put the vectors that a recipe names into a new model, and freeze them if the recipe says so.
 
-    Of a run that goes on, the checkpoint has them: nothing is read.
+    A resumed run has them in its checkpoint: nothing is read.
     """
     if recipe.vectors is None or not recipe.vectors.files:
         return []
@@ -77,9 +77,9 @@ def begin(model: nn.Module, recipe: Recipe, prepared: Prepared, folder: Path, wo
     return [coverage for _, coverage in found.values()]
 
 
-def says(found: Sequence[Coverage]) -> list[str]:
-    """What a user should know of it."""
-    return [sentence for one in found for sentence in (*one.notes, one.says())]
+def summaries(found: Sequence[Coverage]) -> list[str]:
+    """The messages for the user."""
+    return [sentence for one in found for sentence in (*one.notes, one.summary())]
 
 
 def _table(model: nn.Module, side: str, frozen: bool) -> nn.Embedding:
@@ -113,14 +113,14 @@ def _find(
 def look_up(
     side: str, name: str, vocabulary: Vocabulary, counts: Int64[np.ndarray, " vocab"], lowercase: bool
 ) -> tuple[KnownRows, Coverage]:
-    """The rows of the words of a vocabulary that a file has. `counts` says how often each occurs."""
+    """The vectors that a file has for the words of a vocabulary. `counts` is how often each word occurs."""
     if not isinstance(vocabulary, Words):
         raise ValueError(
             f"vectors.{side} is {name}, but the vocabulary is of pieces of words, which have no word vectors: set "
             'subwords.kind to "words"'
         )
-    marks = vocabulary.marks
-    used = [i for i in range(marks.last + 1, len(vocabulary)) if counts[i]]
+    special = vocabulary.special
+    used = [i for i in range(special.last + 1, len(vocabulary)) if counts[i]]
     words = [vocabulary.words[i] for i in used]
     vectors = read(Path(name), AnyCase(words) if lowercase else set(words))
     exact = {word: row for row, word in enumerate(vectors.words)}
@@ -132,15 +132,15 @@ def look_up(
         how = "" if lowercase else ", or try vectors.lowercase = true"
         raise ValueError(
             f"vectors.{side}: not one of the {len(used):,} words of the vocabulary ({', '.join(words[:3])}, …) is in {name}: "
-            f"is it of another language, or cut otherwise? Take another file{how}"
+            f"is it of another language, or split into words differently? Use another file{how}"
         )
-    running, of_running = int(counts[ids].sum()), int(counts[used].sum() + counts[marks.unknown])
+    running, of_running = int(counts[ids].sum()), int(counts[used].sum() + counts[special.unknown])
     coverage = Coverage(side, name, len(ids), len(used), running, of_running, vectors.notes)
     return KnownRows(np.array(ids), vectors.matrix[[rows[i] for i in ids]]), coverage
 
 
 def _counts(prepared: Prepared, side: str, size: int) -> Int64[np.ndarray, " vocab"]:
-    """How often each token occurs in what is trained on."""
+    """How often each token occurs in the training data."""
     corpus = prepared.train
     part = corpus if isinstance(corpus, Stream) else corpus.target if side == "target" else corpus.source
     counts = np.zeros(size, np.int64)
@@ -151,10 +151,10 @@ def _counts(prepared: Prepared, side: str, size: int) -> Int64[np.ndarray, " voc
 
 @torch.no_grad()
 def fill(table: nn.Embedding, sides: Sequence[KnownRows], scale: float | None) -> None:
-    """Put vectors into a table; of a word that both sides have, the first side's.
+    """Put vectors into a table; for a word of both sides, that of the first side.
 
-    Without a `scale` they are made as large as what the model drew for itself: models count on that size, those that
-    multiply embeddings by √dim above all. Rows without a vector are drawn around the mean of the others, as far from it.
+    Without a `scale` they get the standard deviation of the model's own initial weights: models rely on it, above all
+    those that multiply embeddings by √dim. Rows without a vector are drawn around the mean of the others, with their deviation.
     """
     weight, drawn = table.weight, float(table.weight.std())
     known = torch.zeros(len(weight), dtype=torch.bool)
@@ -172,13 +172,13 @@ def fill(table: nn.Embedding, sides: Sequence[KnownRows], scale: float | None) -
 def embeddings(package: Package, side: str | None) -> Vectors:
     """The vectors of a model: of its words, or of its pieces, which begin with "▁" where they begin a word."""
     if side is None and getattr(package.model, "source_tokens", None) is not None:
-        raise ValueError("this model has vectors of source words and others of target words: say whose with --side")
+        raise ValueError("this model has vectors of source words and others of target words: choose with --side")
     source = side != "target" or "labels" in package.processors
     vocabulary: Any = package.vocabularies[0 if source else 1]
     own = getattr(package.model, "source_tokens", None) if source else None
     table = package.model.tokens if own is None else own
-    marks = vocabulary.marks
-    silent = {marks.pad, marks.unknown, marks.first, marks.last, *marks.before, marks.mask, marks.gap}
+    special = vocabulary.special
+    silent = {special.pad, special.unknown, special.first, special.last, *special.before, special.mask, special.gap}
     ids = [i for i in range(len(vocabulary)) if i not in silent]
     words = [vocabulary.words[i] for i in ids] if isinstance(vocabulary, Words) else vocabulary.pieces(ids)
     return Vectors(words, table.weight.detach().cpu()[ids].float().numpy())

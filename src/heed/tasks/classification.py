@@ -67,7 +67,7 @@ class Classification(TextTask):
 
     def sizes(self, pair: Pair, base: Package | None) -> dict[str, int | None]:
         text, labels = pair
-        ends = {"labels": len(labels), "first": text.marks.first, "last": text.marks.last}
+        ends = {"labels": len(labels), "first": text.special.first, "last": text.special.last}
         if base is not None and base.model.config.labels:
             return {}  # as it was trained
         return ends if base is not None else {"vocab_size": len(text), **ends}
@@ -99,14 +99,14 @@ class ClassificationValidation:
 
     def run(self, model: nn.Module) -> ValidationResult:
         model.eval()
-        marks = self.text.marks, self.labels.marks
-        most = model.config.max_length - len(marks[0].before)
+        special = self.text.special, self.labels.special
+        most = model.config.max_length - len(special[0].before)
         pairs = [(ids[: most - 1], label) for ids, label in zip(*self.ids, strict=True)]
         loss = mean_nll(
             model,
             ClassificationLoss(0.0),
             pairs,
-            lambda own: collate_labelled(*zip(*own, strict=True), marks),
+            lambda own: collate_labelled(*zip(*own, strict=True), special),
             self.budget,
         )
         found = Classifier(model, self.text, self.labels.names).classify(self.texts, too_long="cut")

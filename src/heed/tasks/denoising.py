@@ -64,7 +64,7 @@ class Denoising(Restoration):
 
     def check_base(self, recipe: Any, base: Package) -> None:
         super().check_base(recipe, base)
-        if base.vocabularies[0].marks.mask is None and (self.settings.infill or self.settings.mask):
+        if base.vocabularies[0].special.mask is None and (self.settings.infill or self.settings.mask):
             raise ValueError(
                 f"{recipe.model.folder} has a vocabulary without a mask, which {self.name} needs: start from a BART or a "
                 "Pegasus"
@@ -74,7 +74,7 @@ class Denoising(Restoration):
         vocabulary, s = next(iter(prepared.processors.values())), self.settings
         ends, keep = sentence_tokens(vocabulary)
         rates = {"infill": s.infill, "mask": s.mask, "delete": s.delete, "permute": s.permute, "rotate": s.rotate}
-        return Denoise(vocabulary.marks, ends, keep, **rates)
+        return Denoise(vocabulary.special, ends, keep, **rates)
 
 
 def sentence_tokens(vocabulary: Vocabulary) -> tuple[Any, tuple[int, ...]]:
@@ -105,10 +105,10 @@ class RestorationValidation:
 
     def run(self, model: nn.Module) -> ValidationResult:
         model.eval()
-        marks = self.vocabularies[0].marks, self.vocabularies[1].marks
-        most = model.config.max_length - len(marks[0].before)
+        special = self.vocabularies[0].special, self.vocabularies[1].special
+        most = model.config.max_length - len(special[0].before)
         examples = short_enough(self.examples, most)
-        loss = mean_nll(model, CrossEntropy(0.0), examples, lambda own: collate_masked(own, marks), self.budget)
+        loss = mean_nll(model, CrossEntropy(0.0), examples, lambda own: collate_masked(own, special), self.budget)
         return ValidationResult({"loss": loss}, self._samples(model, most))
 
     def facts(self, model: nn.Module) -> dict[str, Any]:

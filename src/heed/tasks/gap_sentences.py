@@ -62,9 +62,9 @@ class GapSentences(Restoration):
 
     def check_base(self, recipe: Any, base: Package) -> None:
         super().check_base(recipe, base)
-        if base.vocabularies[0].marks.gap is None:
+        if base.vocabularies[0].special.gap is None:
             raise ValueError(
-                f"{recipe.model.folder} has no mark for a sentence left out, which {self.name} needs: start from a Pegasus"
+                f"{recipe.model.folder} has no token for a removed sentence, which {self.name} needs: start from a Pegasus"
             )
 
     def objective(self, prepared: Prepared, teachers: Sequence[nn.Module] = ()) -> Objective:
@@ -74,7 +74,7 @@ class GapSentences(Restoration):
         vocabulary, s = next(iter(prepared.processors.values())), self.settings
         ends, keep = sentence_tokens(vocabulary)
         shares = {"gap_share": s.gap_share, "word_share": s.word_share, "masked": s.masked, "swapped": s.swapped}
-        return Gaps(vocabulary.marks, ends, keep, choice=s.choice, **shares)
+        return Gaps(vocabulary.special, ends, keep, choice=s.choice, **shares)
 
     def notes(self, recipe: Any, prepared: Prepared, validation: Validation, max_length: int) -> list[str]:
         notes, corpus, ends = (
@@ -90,6 +90,6 @@ class GapSentences(Restoration):
             )
         if single:
             notes.append(
-                f"About {100 * single / len(some):.0f} % of the texts are one sentence, which has no gap: they are to be said whole."
+                f"About {100 * single / len(some):.0f} % of the texts are one sentence, which has no gap: the target is then the whole text."
             )
         return notes

@@ -92,9 +92,7 @@ class LanguageModelling(TextTask):
 
     def _check_length(self, recipe: Any) -> None:
         if recipe.filters != FiltersConfig():
-            raise ValueError(
-                "filters are for pairs: the text that a language model learns from is read as it stands, all of it"
-            )
+            raise ValueError("filters are for pairs: a language model reads all of its text, unchanged")
 
     def prepare(self, recipe: Any, base: Package | None, tell: Tell) -> Prepared:
         """One text, line after line. Without another to validate on, its last lines are set aside."""
@@ -155,12 +153,12 @@ class LanguageValidation:
         ids = vocabulary.encode([line.source for line in lines])
         long = [line for line in ids if len(line) > PROMPT]
         self.shown = [long[i] for i in sample_rows(len(long), samples)]
-        self.stream, self.budget = join_lines(ids, vocabulary.marks.last), budget
+        self.stream, self.budget = join_lines(ids, vocabulary.special.last), budget
 
     def run(self, model: nn.Module) -> ValidationResult:
         rows = max(1, min(ROWS, len(self.stream) // LEAST))
         length = min(max(1, self.budget // rows), model.config.max_length)
-        windows = Windows(self.stream, self.vocabulary.marks.last, rows=rows, length=length)
+        windows = Windows(self.stream, self.vocabulary.special.last, rows=rows, length=length)
         return ValidationResult({"loss": total_nll(model, windows) / len(self.stream)}, self._samples(model))
 
     def facts(self, model: nn.Module) -> dict[str, Any]:

@@ -112,10 +112,10 @@ def _logits(model: EncodesAndDecodes, batch: Batch) -> torch.Tensor:
 
 
 def _states(model: EncodesAndDecodes, batch: Packed) -> torch.Tensor:
-    return model.decode(batch.target, model.encode(batch.source, batch.valid), batch.valid, borders=batch.borders)
+    return model.decode(batch.target, model.encode(batch.source, batch.valid), batch.valid, offsets=batch.offsets)
 
 
 def _twice(batch: Batch) -> Batch:
     source, valid, target = (part.repeat(2, 1) for part in (batch.source, batch.valid, batch.target))
-    places = torch.cat([batch.positions, batch.positions + batch.target.numel()])
-    return Batch(source, valid, target, places, batch.expected)
+    positions = torch.cat([batch.positions, batch.positions + batch.target.numel()])
+    return Batch(source, valid, target, positions, batch.expected)

@@ -18,17 +18,17 @@ LOST = 0.1  # points of BLEU, and of chrF, at most
 
 
 def choose(
-    model: nn.Module, subwords: Pair, table: TranslationTable, pairs: Sequence[tuple[str, str]], batch_tokens: int
+    model: nn.Module, vocabularies: Pair, table: TranslationTable, pairs: Sequence[tuple[str, str]], batch_tokens: int
 ) -> Shortlist | None:
     """None where no list is short enough to be worth having, or each one loses quality. `pairs` are texts and references."""
-    bundle = ModelBundle([model.eval()], subwords)
-    sources = subwords[0].encode([source for source, _ in pairs[:CHECKED]])
+    bundle = ModelBundle([model.eval()], vocabularies)
+    sources = vocabularies[0].encode([source for source, _ in pairs[:CHECKED]])
     kept = [i for i, ids in enumerate(sources) if 0 < len(ids) < bundle.max_length]
     sources, references = [sources[i] for i in kept], [pairs[i][1] for i in kept]
     if not sources:
         return None
     best = _scores(bundle, sources, references, None, batch_tokens)
-    for shortlist in by_size(table, sources, len(subwords[1])):
+    for shortlist in by_size(table, sources, len(vocabularies[1])):
         scores = _scores(bundle, sources, references, shortlist, batch_tokens)
         if all(new >= old - LOST for new, old in zip(scores, best, strict=True)):
             return shortlist
@@ -49,8 +49,8 @@ def _scores(
 
 
 def _only_listed(shortlist: Shortlist, sources: Sentences, bundle: ModelBundle) -> Rule:
-    marks = bundle.marks[1]
+    special = bundle.special[1]
     allowed = torch.zeros(len(sources), bundle.model.config.vocab_size, dtype=torch.bool)
     for row, source in enumerate(sources):
-        allowed[row, [*shortlist.candidates(source), marks.last, *marks.before]] = True
+        allowed[row, [*shortlist.candidates(source), special.last, *special.before]] = True
     return allow_only(allowed.to(bundle.device))

@@ -53,8 +53,8 @@ class TextTask(Task):
         c, plain, kind = recipe.subwords, SubwordsConfig(), recipe.model.vocabulary
         if c.sampling and (kind or c.kind == "words" or not self.samples_subwords):
             raise ValueError(
-                f"subwords.sampling is {c.sampling}, but words are cut anew for heed's own vocabulary and "
-                "for translation alone: set it to 0"
+                f"subwords.sampling is {c.sampling}, but it works only with heed's own vocabulary and "
+                "for translation: set it to 0"
             )
         for name in ("coverage",) if c.kind == "words" else WORD_SETTINGS:
             if getattr(c, name) != getattr(plain, name):
@@ -94,7 +94,7 @@ class TextTask(Task):
         source, target = base.vocabularies
         if recipe.subwords.sampling and not hasattr(source, "sample"):
             raise ValueError(
-                f"subwords.sampling is {recipe.subwords.sampling}, but words are cut anew for heed's own vocabulary alone, "
+                f"subwords.sampling is {recipe.subwords.sampling}, but it works only with heed's own vocabulary, "
                 f"and {recipe.model.folder} has another: set it to 0"
             )
         if self.one_sided and source.key() != target.key():
@@ -160,9 +160,9 @@ class TextTask(Task):
             budget=recipe.training.batch_tokens,
             seed=recipe.training.seed,
             sampling=sampling,
-            subwords=pair if sampling else None,
+            vocabularies=pair if sampling else None,
             max_length=plan.longest,
-            marks=tuple(part.marks for part in pair),
+            special=tuple(part.special for part in pair),
             collate=plan.collate,
             noise=noise,
             share=share,
@@ -180,9 +180,9 @@ class TextTask(Task):
         if recipe.subwords.sampling:
             return max_length
         sides = zip((prepared.train.source, prepared.train.target), prepared.processors.values(), strict=True)
-        return max(int(side.lengths.max()) + len(words.marks.before) + 1 for side, words in sides)
+        return max(int(side.lengths.max()) + len(words.special.before) + 1 for side, words in sides)
 
-    # what is told and recorded
+    # reports and records
 
     def data_summary(self, prepared: Prepared) -> str:
         r = prepared.train.report
@@ -194,7 +194,7 @@ class TextTask(Task):
         source, target = data.languages({}).values()
         named = source and target and not (data.source_language and data.target_language)
         if named and not recipe.model.folder:
-            notes.append(f"A model from {source} to {target}, as the names of the files tell.")
+            notes.append(f"A model from {source} to {target}, according to the file names.")
         if long := validation.too_long(max_length):
             notes.append(
                 f"{long:,} of {validation.size:,} validation texts are too long for the model: they do not count in the loss."
@@ -222,7 +222,7 @@ class TextTask(Task):
 def max_source(prepared: Prepared) -> int:
     """The longest source of training, with its special tokens: a longer one is split, not guessed at."""
     vocabulary = next(iter(prepared.processors.values()))
-    return prepared.train.longest + len(vocabulary.marks.before) + 1
+    return prepared.train.longest + len(vocabulary.special.before) + 1
 
 
 def validation_search(recipe: Any) -> DecodingConfig:

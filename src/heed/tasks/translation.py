@@ -83,8 +83,8 @@ class Translation(TextTask):
     def notes(self, recipe: Any, prepared: Prepared, validation: Validation, max_length: int) -> list[str]:
         notes = super().notes(recipe, prepared, validation, max_length)
         if self.teachers:
-            who = "the teacher thinks" if len(self.teachers) == 1 else "the teachers think together"
-            notes.append(f"{self.settings.distillation:.0%} of the loss is about what {who} of each next word.")
+            target = "the teacher's distribution" if len(self.teachers) == 1 else "the teachers' mean distribution"
+            notes.append(f"For {self.settings.distillation:.0%} of the loss, {target} is the target.")
         return notes
 
     def final_files(self, model: nn.Module, prepared: Prepared, validation: "TranslationValidation") -> dict[str, str]:
@@ -140,7 +140,7 @@ class TranslationValidation:
 
     def alignment_rows(self, model: nn.Module) -> AlignmentRows:
         """Where this model's word alignments are read."""
-        most = min(60, model.config.max_length - max(len(v.marks.before) for v in self.vocabularies))
+        most = min(60, model.config.max_length - max(len(v.special.before) for v in self.vocabularies))
         pairs = [pair for pair in zip(*self.ids, strict=True) if all(0 < len(side) < most for side in pair)][:200]
         if not pairs:
             return AlignmentRows(model.config.decoder_layers - 1, after=False)
@@ -148,10 +148,10 @@ class TranslationValidation:
 
     def loss(self, model: nn.Module) -> float:
         """The mean nll of a reference token. Pairs longer than the model allows do not count."""
-        marks = self.vocabularies[0].marks, self.vocabularies[1].marks
+        special = self.vocabularies[0].special, self.vocabularies[1].special
         pairs = short_enough(
-            list(zip(*self.ids, strict=True)), model.config.max_length - max(len(m.before) for m in marks)
+            list(zip(*self.ids, strict=True)), model.config.max_length - max(len(m.before) for m in special)
         )
         return mean_nll(
-            model, CrossEntropy(0.0), pairs, lambda own: collate(*zip(*own, strict=True), marks), self.budget
+            model, CrossEntropy(0.0), pairs, lambda own: collate(*zip(*own, strict=True), special), self.budget
         )

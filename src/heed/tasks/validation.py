@@ -34,7 +34,7 @@ def short_enough(examples: Sequence[tuple], max_length: int) -> list[tuple]:
     short = [example for example in examples if max(len(example[0]), len(example[1])) < max_length]
     if examples and not short:
         raise ValueError(
-            f"all {len(examples):,} validation texts are longer than the model's {max_length} places: name others, or shorter ones"
+            f"all {len(examples):,} validation texts are longer than the model's {max_length} positions: use others, or shorter ones"
         )
     return short
 

@@ -66,7 +66,7 @@ def read_newest(folder: Path, warn: Callable[[str], None]) -> Checkpoint | None:
         try:
             return read(path)
         except ValueError as error:
-            warn(f"{error}; going back to the checkpoint before it")
+            warn(f"{error}; using the checkpoint before it")
     return None
 
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-# Okabe and Ito's colours, told apart by all eyes.
+# Okabe and Ito's colours, which colour-blind readers can tell apart.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#222222")
 _INK, _SOFT, _LINE = "#1d2126", "#626a73", "#e4e2dd"
 _WINDOW = 25
-# of the scores, in turn; the loss has a panel of its own
+# of the scores, in turn; the loss has its own panel
 _STYLES = (("-", "o"), ((0, (4, 2)), "s"), ((0, (1, 1.5)), "^"), ("-", "D"))
 
 

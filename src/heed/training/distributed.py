@@ -196,8 +196,8 @@ class MultiProcess(SingleProcess):
             raise SystemExit(1) from error
         raise ValueError(
             f"another process of this run has died, or cannot be reached any more (process {self.rank} of {self.world} "
-            f"noticed it: {str(error).strip().splitlines()[0]}); go on from the last checkpoint with --resume, or let "
-            "torchrun do so by itself with --max-restarts"
+            f"noticed it: {str(error).strip().splitlines()[0]}); continue from the last checkpoint with --resume, or let "
+            "torchrun do so with --max-restarts"
         ) from error
 
     def close(self) -> None:

@@ -12,7 +12,7 @@ from heed.kernels.gradient_buffers import claim_buffer
 
 
 class Part(NamedTuple):
-    """One term of a loss, with a count of its own: a sum over what it counts."""
+    """One term of a loss, a sum with its own count."""
 
     total: Float[Tensor, ""]
     count: int

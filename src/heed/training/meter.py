@@ -51,5 +51,5 @@ class Meter:
             what = "loss" if wrong[0] == "nll" else "gradient"
             raise ValueError(
                 f"the {what} is not a number any more at step {progress.step:,}: lower training.rate, lengthen "
-                "training.warmup, or set training.clip; --resume goes on from the last checkpoint"
+                "training.warmup, or set training.clip; --resume continues from the last checkpoint"
             )

@@ -1,4 +1,4 @@
-"""What a run tells while it works: a bar and tables for people, log.jsonl for programs, TensorBoard where it is installed."""
+"""The output of a run: a bar and tables for people, log.jsonl for programs, TensorBoard files if it is installed."""
 
 import importlib.util
 import json
@@ -13,11 +13,11 @@ from rich.table import Table
 
 from heed.files import write_bytes
 
-WIDE = 110  # columns: with fewer the bar tells less, rather than not how much is left
+WIDE = 110  # columns: in a narrower terminal the bar shows less
 
 
 class Log:
-    """`log.jsonl`, a line for each thing that happened, and TensorBoard's files beside it."""
+    """`log.jsonl`, one line per event, and TensorBoard's files next to it."""
 
     def __init__(self, folder: Path, after: int):
         self.path = folder / "log.jsonl"
@@ -43,21 +43,21 @@ class Log:
             self.board.close()
 
     def _forget(self, after: int) -> None:
-        """Drop what was logged after the step from which the run goes on: it is done again."""
+        """Drop what was logged after the step from which the run is resumed: it is done again."""
         if not self.path.is_file():
             return
         kept = []
-        for line in self.path.read_bytes().splitlines():  # of bytes: a text may hold other ends of lines
+        for line in self.path.read_bytes().splitlines():  # in bytes: a text may contain other line ends
             try:
                 if json.loads(line).get("step", 0) <= after:
                     kept.append(line + b"\n")
             except ValueError:
-                continue  # the half line of a run that was killed
+                continue  # the incomplete line of a killed run
         write_bytes(self.path, b"".join(kept))
 
 
 class Report:
-    """The terminal: a bar where there is one, else a line now and then."""
+    """The terminal: a bar if there is one, else a line now and then."""
 
     def __init__(self, console: Console, steps: int, start: int = 0, quiet: bool = False):
         self.console, self.steps, self.quiet = console, steps, quiet
@@ -125,7 +125,7 @@ class Report:
 
 
 def _plain(text: str) -> str:
-    """Text in which a bracket is a bracket."""
+    """Text in which a bracket is not markup."""
     from rich.markup import escape
 
     return escape(text)

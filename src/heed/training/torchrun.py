@@ -29,7 +29,7 @@ def local_device(name: str) -> str:
         return name
     if name not in ("auto", "cuda"):
         raise ValueError(
-            f"training.device is {name!r}, but torchrun gives each process a card of its own: set it to auto, cuda or cpu"
+            f"training.device is {name!r}, but torchrun gives each process its own GPU: set it to auto, cuda or cpu"
         )
     return f"cuda:{os.environ.get('LOCAL_RANK', '0')}"
 

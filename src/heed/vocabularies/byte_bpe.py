@@ -37,7 +37,7 @@ class ByteBPE(FastTokenizer):
         files.refuse_other_names(contents, NAMES)
         super().__init__(contents, _build_tokenizer(contents))
         begin, end, unknown, _, pad, _, mask = map(self.tokenizer.token_to_id, NAMES.values())
-        self.marks = SpecialTokens(pad, unknown, first=end, last=end, before=(begin,), mask=mask)
+        self.special = SpecialTokens(pad, unknown, first=end, last=end, before=(begin,), mask=mask)
         self._size = max(self.tokenizer.get_vocab().values()) + 1
         self._added = {i: token.content for i, token in self.tokenizer.get_added_tokens_decoder().items()}
 
@@ -156,16 +156,16 @@ def learn(texts: Iterable[str], size: int) -> tuple[ByteBPE, ByteBPE]:
     """<s>, <pad>, </s>, <unk>, the 256 bytes, their merges, and <mask>, which absorbs the space before it."""
     from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
-    marks = ["<s>", "<pad>", "</s>", "<unk>"]
-    minimum = len(marks) + len(BYTES) + 1
+    special = ["<s>", "<pad>", "</s>", "<unk>"]
+    minimum = len(special) + len(BYTES) + 1
     if size < minimum:
         raise ValueError(
-            f"a BART vocabulary of {size} could not be learned: the bytes and the marks alone are {minimum}"
+            f"a BART vocabulary of {size} could not be learned: the bytes and the special tokens alone are {minimum}"
         )
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     trainer = trainers.BpeTrainer(
-        vocab_size=size - 1, special_tokens=marks, initial_alphabet=sorted(BYTES), show_progress=False
+        vocab_size=size - 1, special_tokens=special, initial_alphabet=sorted(BYTES), show_progress=False
     )
     tokenizer.train_from_iterator(iter(texts), trainer)
     model = json.loads(tokenizer.to_str())["model"]

@@ -41,7 +41,7 @@ def kind_of(vocabulary: Vocabulary) -> str:
 
 
 def special_tokens(kind: str | None) -> set[str]:
-    """The special tokens, beyond those that all have, of a kind of vocabulary that is learned; None is heed's own."""
+    """The special tokens of a learned vocabulary of this kind, beyond those that all have; None is heed's own kind."""
     return set(getattr(KINDS[kind], "SPECIAL_TOKENS", ())) if kind else set()
 
 

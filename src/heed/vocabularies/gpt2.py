@@ -27,7 +27,7 @@ class GPT2Vocabulary(ByteBPE):
         files.refuse_other_names(contents, NAMES)
         FastTokenizer.__init__(self, contents, _build_tokenizer(contents))
         end = self.tokenizer.token_to_id(END)
-        self.marks = SpecialTokens(pad=end, unknown=-1, first=end, last=end)
+        self.special = SpecialTokens(pad=end, unknown=-1, first=end, last=end)
         self._size = max(self.tokenizer.get_vocab().values()) + 1
         self._added = {i: token.content for i, token in self.tokenizer.get_added_tokens_decoder().items()}
 

@@ -10,7 +10,7 @@ from heed.vocabularies.vocabulary import SpecialTokens, Vocabulary
 class Labels(Vocabulary):
     """The names of labels; a label's id is its index."""
 
-    marks = SpecialTokens(-1, -1, -1, -1)  # labels are not text: no special tokens
+    special = SpecialTokens(-1, -1, -1, -1)  # labels are not text: no special tokens
 
     def __init__(self, names: Sequence[str]):
         self.names = list(names)

@@ -47,7 +47,7 @@ class MarianVocabulary(Vocabulary):
         self._size = max(self._ids.values()) + 1
         pad, unknown, last = (self._ids[name] for name in ("<pad>", "<unk>", "</s>"))
         first = self._ids.get(files.token_text(settings.get("bos_token")), pad)
-        self.marks = SpecialTokens(pad, unknown, first, last, never=tuple(sorted({pad, first})))
+        self.special = SpecialTokens(pad, unknown, first, last, never=tuple(sorted({pad, first})))
 
     def __len__(self) -> int:
         return self._size
@@ -68,7 +68,7 @@ class MarianVocabulary(Vocabulary):
         to_split = [part for row in parts for single, part in row if not single]
         split = iter(encode_all(self.processor, to_split, out_type=str))
         pieces = [[piece for single, part in row for piece in ([part] if single else next(split))] for row in parts]
-        return [[self._ids.get(piece, self.marks.unknown) for piece in row] for row in pieces]
+        return [[self._ids.get(piece, self.special.unknown) for piece in row] for row in pieces]
 
     def _parts(self, text: str) -> list[tuple[bool, str]]:
         """The parts of a text that are a single token (True), and those that SentencePiece splits further."""
@@ -98,7 +98,7 @@ class MarianVocabulary(Vocabulary):
         return {number: piece for piece, number in self._ids.items()}
 
     def key(self) -> str:
-        facts = [sorted(self._ids.items()), sorted(self._skipped), sorted(self._unsplit), self.marks]
+        facts = [sorted(self._ids.items()), sorted(self._skipped), sorted(self._unsplit), self.special]
         return hashlib.sha256(b"marian" + self.spm.content + json.dumps(facts).encode()).hexdigest()
 
 
@@ -110,7 +110,7 @@ def _added_ids(config: File | None) -> dict[str, int]:
     for token in added.values():
         if any(token.get(flag) for flag in ("lstrip", "rstrip", "single_word")):
             raise ValueError(
-                f"{contents[CONFIG].path}: {token['content']} takes the text beside it along; heed cannot read that"
+                f"{contents[CONFIG].path}: {token['content']} absorbs the text next to it; heed cannot read that"
             )
     return {token["content"]: number for number, token in added.items()}
 

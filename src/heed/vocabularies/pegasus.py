@@ -38,7 +38,7 @@ class PegasusVocabulary(FastTokenizer):
             raise ValueError(f"{contents[CONFIG].path}: offset is {offset!r}; heed reads vocabularies with {OFFSET}")
         super().__init__(contents, _build_tokenizer(contents))
         last, unknown, pad, mask, gap = map(self.tokenizer.token_to_id, NAMES.values())
-        self.marks = SpecialTokens(pad, unknown, first=pad, last=last, mask=mask, gap=gap)
+        self.special = SpecialTokens(pad, unknown, first=pad, last=last, mask=mask, gap=gap)
 
     def __len__(self) -> int:
         return self.tokenizer.get_vocab_size()
@@ -95,8 +95,9 @@ def _from_spm(file: File) -> tuple[ScoredPieces, bytes | None, str]:
             f"{file.path} has <unk> at {processor.unk_id()}; the model of a Pegasus has it at 2, after <pad> and </s>"
         )
     pieces = [(processor.id_to_piece(i), processor.get_score(i)) for i in range(2, processor.vocab_size())]
-    marks = [(name, 0.0) for name in ("<pad>", "</s>", "<mask_1>", "<mask_2>")] + [(name, -100.0) for name in RESERVED]
-    return [*marks, *pieces], files.charsmap(file.content) or None, file.path
+    special = [(name, 0.0) for name in ("<pad>", "</s>", "<mask_1>", "<mask_2>")]
+    reserved = [(name, -100.0) for name in RESERVED]
+    return [*special, *reserved, *pieces], files.charsmap(file.content) or None, file.path
 
 
 def read(folder: Path) -> tuple[PegasusVocabulary, PegasusVocabulary]:
@@ -119,7 +120,7 @@ def learn(texts: Iterable[str], size: int) -> tuple[PegasusVocabulary, PegasusVo
     """A vocabulary of `size`, special tokens included."""
     minimum = len(NAMES) + len(RESERVED)
     if size <= minimum:
-        raise ValueError(f"a Pegasus vocabulary of {size} could not be learned: the marks alone are {minimum}")
+        raise ValueError(f"a Pegasus vocabulary of {size} could not be learned: the special tokens alone are {minimum}")
     options = {"model_type": "unigram", "vocab_size": size - OFFSET, "character_coverage": 0.9999}
     options |= {"pad_id": 0, "eos_id": 1, "unk_id": 2, "bos_id": -1}
     model = train(texts, options, f"a Pegasus vocabulary of {size}")

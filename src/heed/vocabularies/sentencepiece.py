@@ -16,8 +16,8 @@ from heed.vocabularies.vocabulary import SpecialTokens, Vocabulary
 PAD, UNKNOWN, FIRST, LAST = 0, 1, 2, 3  # the same in every SentencePiece vocabulary of heed
 BYTES = 256
 THREADED_FROM = 64  # texts: with fewer, SentencePiece's threads take longer to start than they save
-MARKS = SpecialTokens(PAD, UNKNOWN, FIRST, LAST, never=(PAD, UNKNOWN, FIRST))
-PAIR_MARKS = (MARKS, MARKS)
+SPECIAL_TOKENS = SpecialTokens(PAD, UNKNOWN, FIRST, LAST, never=(PAD, UNKNOWN, FIRST))
+SPECIAL_PAIR = (SPECIAL_TOKENS, SPECIAL_TOKENS)
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def encode_all(processor: Any, texts: Sequence[str], **options: Any) -> list[lis
 class Subwords(Vocabulary):
     """A SentencePiece model with heed's four special tokens, and bytes for unknown characters."""
 
-    marks, clean = MARKS, staticmethod(clean)
+    special, clean = SPECIAL_TOKENS, staticmethod(clean)
 
     def __init__(self, model: bytes, name: str = "the subword model"):
         import sentencepiece

@@ -25,7 +25,7 @@ class SpecialTokens(NamedTuple):
 class Vocabulary(Protocol):
     """Converts text to ids and back."""
 
-    marks: SpecialTokens
+    special: SpecialTokens
 
     def __len__(self) -> int: ...
 
@@ -50,4 +50,4 @@ class Vocabulary(Protocol):
 
 
 Pair = tuple[Vocabulary, Vocabulary]
-PairMarks = tuple[SpecialTokens, SpecialTokens]
+SpecialPair = tuple[SpecialTokens, SpecialTokens]

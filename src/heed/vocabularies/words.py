@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Literal
 
-from heed.vocabularies.sentencepiece import FIRST, LAST, MARKS, PAD, UNKNOWN, SubwordsConfig
+from heed.vocabularies.sentencepiece import FIRST, LAST, PAD, SPECIAL_TOKENS, UNKNOWN, SubwordsConfig
 from heed.vocabularies.vocabulary import Pair, Vocabulary
 
 NAMES = ("<pad>", "<unk>", "<s>", "</s>")  # of the ids 0 to 3; only <unk> can be written in a text
@@ -27,7 +27,7 @@ class Words(Vocabulary):
     by rule.
     """
 
-    kind, marks = "words", MARKS
+    kind, special = "words", SPECIAL_TOKENS
 
     def __init__(self, counts: Sequence[tuple[str, int]], *, cut: Cut = "spaces", lower: bool = False):
         self.cut, self.lower = cut, lower
@@ -102,11 +102,11 @@ def load(path: Path) -> Words:
         raise ValueError(f"{path} is not a list of words of heed's: its first line is {head[:60]!r}")
     rows = [_row(line, path, number) for number, line in enumerate(lines, 2)]
     if tuple(word for word, _ in rows[: len(NAMES)]) != NAMES:
-        raise ValueError(f"{path}: the first words must be {', '.join(NAMES)}, the marks")
+        raise ValueError(f"{path}: the first words must be {', '.join(NAMES)}, the special tokens")
     vocabulary = Words(rows, cut=options["cut"], lower=options["lower"] == "true")
     if len(set(vocabulary.words)) < len(vocabulary):
         word = next(word for word, count in Counter(vocabulary.words).items() if count > 1)
-        raise ValueError(f"{path}: {word!r} stands there twice")
+        raise ValueError(f"{path}: {word!r} occurs twice")
     return vocabulary
 
 
@@ -123,7 +123,7 @@ def learn(texts: Iterable[str], config: SubwordsConfig) -> Words:
         raise ValueError(f"subwords.least is {config.least}; it must be at least 1")
     if config.size is not None and config.size <= len(NAMES):
         raise ValueError(
-            f"subwords.size is {config.size}; {len(NAMES)} are marks, so it must be at least {len(NAMES) + 1}"
+            f"subwords.size is {config.size}; {len(NAMES)} are special tokens, so it must be at least {len(NAMES) + 1}"
         )
     splitter = Words([(name, 0) for name in NAMES], cut=config.cut, lower=config.lower)
     counts, lines = Counter[str](), 0
@@ -140,8 +140,8 @@ def learn(texts: Iterable[str], config: SubwordsConfig) -> Words:
             f"no word occurs {config.least} times in the text: set subwords.least lower, or give more text"
         )
     unknown = total - sum(count for _, count in kept)
-    marks = [("<pad>", 0), ("<unk>", unknown), ("<s>", 0), ("</s>", lines)]
-    return Words([*marks, *kept], cut=config.cut, lower=config.lower)
+    special = [("<pad>", 0), ("<unk>", unknown), ("<s>", 0), ("</s>", lines)]
+    return Words([*special, *kept], cut=config.cut, lower=config.lower)
 
 
 def read(folder: Path) -> Pair:

@@ -51,13 +51,13 @@ def test_many_alternatives_are_found_for_an_ordinary_sentence_only(single_model,
     assert said.status_code == 200, said.text
     said = client.post("/v1/alternatives", json=long | {"count": 20})
     assert said.status_code == 400
-    sentence = "the sentence has 45 subwords; where count is 20, one of at most 20 is gone on from"
+    sentence = "the sentence has 45 subwords; with a count of 20, at most 20 are allowed"
     assert said.json()["error"] == sentence
 
 
 def test_a_sentence_of_sixty_subwords_may_have_twenty_alternatives():
     alternatives._check_cost(60, 20)
-    with pytest.raises(ValueError, match="the sentence has 67 subwords; where count is 20, one of at most 66"):
+    with pytest.raises(ValueError, match="the sentence has 67 subwords; with a count of 20, at most 66"):
         alternatives._check_cost(67, 20)
 
 
@@ -124,7 +124,7 @@ def test_bodies_that_arrive_share_the_memory_limit(start, bodies_started, monkey
         wait_until(lambda: sent() == 503)
         late.sendall(b"x" * 15_000)
         said = late.recv(2000)
-        assert said.startswith(b"HTTP/1.1 503 ") and b"too much is being sent at once: come back later" in said
+        assert said.startswith(b"HTTP/1.1 503 ") and b"too much is being sent at once: try again later" in said
         assert translated(client) == 200  # a short one fits
         for connection in held:
             connection.close()

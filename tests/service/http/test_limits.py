@@ -66,7 +66,7 @@ def test_a_full_queue_refuses_at_once_and_says_when_to_come_back(start_with_clie
         time.sleep(0.005)
     refused = translate(client)
     assert refused.status_code == 503 and int(refused.headers["retry-after"]) >= 1
-    assert "come back later" in refused.json()["error"]
+    assert "try again later" in refused.json()["error"]
     assert client.get("/health").status_code == 200  # the loop is free while the model works
     assert translate(client, q=12).status_code == 503  # nothing of it is even read
     free.set()
@@ -194,7 +194,7 @@ def test_every_key_is_compared_in_constant_time(tmp_path, monkeypatch):
     ("text", "sentence"),
     [
         ("", "has no keys"),
-        ("a\na\n", "line 2: this key stands there twice"),
+        ("a\na\n", "line 2: this key occurs twice"),
         ("a b\n", "line 1: a line is a key"),
         ("a 0", "line 1"),
     ],
@@ -241,7 +241,7 @@ def test_all_threads_are_started_in_advance(start):
 def test_half_of_the_room_is_left_for_short_ones():
     gate = Gate(Limits(requests=4))
     first, _ = gate.enter(2001), gate.enter(2001)
-    with pytest.raises(Refusal, match="come back later"):
+    with pytest.raises(Refusal, match="try again later"):
         gate.enter(2001)
     gate.enter(2000)
     gate.leave(first)

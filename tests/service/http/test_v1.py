@@ -135,7 +135,7 @@ def test_facts_of_models(client):
         ("translate", {"text": HELLO, "target": "de", "source": "ko", "glossary": {"a": "b"}}, "goes through en"),
         ("alternatives", {"text": HELLO, "target": "en", "translation": "a b", "word": 7}, "word is 7; the translation has 2 words"),
         ("look", {"text": HELLO, "source": "ko", "target": "de"}, "no one model translates ko to de"),
-        ("look", {"text": "한국어는 " * 300, "source": "ko", "target": "en"}, "one sentence is looked into"),
+        ("look", {"text": "한국어는 " * 300, "source": "ko", "target": "en"}, "a sentence that is inspected has at most"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said(client, place, fields, sentence):

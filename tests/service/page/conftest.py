@@ -50,13 +50,13 @@ def runs(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def service(make, subwords, runs):
+def service(make, vocabulary, runs):
     """Korean to English and back, and recurrent ones to German and back; they say different things, and know nothing."""
     models = [
         ServedModel("ko-en", "ko", "en", make(16, max_source=48)),
         ServedModel("en-ko", "en", "ko", make(17, max_source=48)),
-        ServedModel("en-de", "en", "de", recurrent(subwords)),
-        ServedModel("de-en", "de", "en", recurrent(subwords, "off")),
+        ServedModel("en-de", "en", "de", recurrent(vocabulary)),
+        ServedModel("de-en", "de", "en", recurrent(vocabulary, "off")),
     ]
     running = RunningService(Service(models, Settings(runs=runs)))
     yield running

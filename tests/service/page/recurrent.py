@@ -9,13 +9,13 @@ from heed.products.translator.translator import Translator
 from heed.vocabularies.sentencepiece import BYTES, LAST
 
 
-def recurrent(subwords, attention="additive"):
+def recurrent(vocabulary, attention="additive"):
     torch.manual_seed(3)
-    config = Seq2SeqConfig(len(subwords), attention=attention, dim=8, hidden=12, max_length=64)
+    config = Seq2SeqConfig(len(vocabulary), attention=attention, dim=8, hidden=12, max_length=64)
     model = Seq2Seq(config).double().eval().requires_grad_(False)
     for weight in model.parameters():
         nn.init.normal_(weight, std=0.8)
     model.bias[LAST] += 1
-    model.bias[[i for i, piece in enumerate(subwords.pieces(range(len(subwords)))) if piece.startswith("▁")]] += 1
+    model.bias[[i for i, piece in enumerate(vocabulary.pieces(range(len(vocabulary)))) if piece.startswith("▁")]] += 1
     model.bias[LAST + 1 : LAST + 1 + BYTES] -= 20  # bytes in any order are no text
-    return Translator([model], (subwords, subwords), decoding=DecodingConfig(beam=3, max_length=8), max_source=48)
+    return Translator([model], (vocabulary, vocabulary), decoding=DecodingConfig(beam=3, max_length=8), max_source=48)

@@ -52,14 +52,14 @@ class Tally:
             notes.append(f"{path} promises {layout.count:,} words in its first line and has {self.read:,}.")
         if self.longer:
             notes.append(
-                f"{path} goes on after the {layout.count:,} words that its first line promises: that is not read."
+                f"{path} continues after the {layout.count:,} words that its first line promises: that is not read."
             )
         if self.repeated:
-            notes.append(f"{path} has {self.repeated:,} vectors of words that had one already: the first counts.")
+            notes.append(f"{path} has {self.repeated:,} vectors of words that already had one: the first counts.")
         if self.nameless:
-            notes.append(f"{path} has {self.nameless:,} vectors without a word: they are left out.")
+            notes.append(f"{path} has {self.nameless:,} vectors without a word: they are skipped.")
         if self.odd:
-            notes.append(f"{path} has {self.odd:,} words that are not UTF-8: their bytes stand as \\xNN.")
+            notes.append(f"{path} has {self.odd:,} words that are not UTF-8: their bytes are shown as \\xNN.")
         return tuple(notes)
 
 
@@ -149,7 +149,7 @@ def _binary(file: BufferedIOBase, path: Path, layout: Layout, tally: Tally) -> I
             if not more or (space < 0 and len(buffer) - start > CHUNK):
                 raise ValueError(
                     f"{path} is cut short or damaged: it promises {layout.count:,} words of {layout.dim} numbers in its "
-                    f"first line, and number {number:,} is not whole: copy it again"
+                    f"first line, but number {number:,} is not whole: copy it again"
                 )
             buffer, start = buffer[start:] + more, 0
         name, start = buffer[start:space].lstrip(b"\r\n"), space + 1 + size

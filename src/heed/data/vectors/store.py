@@ -13,7 +13,7 @@ from heed.data.vectors.reading import Vectors
 from heed.data.vectors.similarity import Neighbours
 
 SPELLING_CANDIDATES = 200_000  # a misspelled word is looked for among this many, the most frequent
-WORD_START = "▁"  # how subwords begin that begin a word
+WORD_START = "▁"  # the prefix of subwords that begin a word
 
 
 class Store(NamedTuple):

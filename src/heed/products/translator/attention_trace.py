@@ -22,9 +22,9 @@ LIKELY = 8  # tokens that are shown for each step
 
 
 @torch.inference_mode()
-def trace_batch(model: nn.Module, pairs: Sequence[IdPair], marks: tuple[SpecialTokens, SpecialTokens]) -> Trace:
+def trace_batch(model: nn.Module, pairs: Sequence[IdPair], special: tuple[SpecialTokens, SpecialTokens]) -> Trace:
     """The attentions and states of a model over a batch of pairs."""
-    batch = collate([s for s, _ in pairs], [t for _, t in pairs], marks).to(next(model.parameters()).device)
+    batch = collate([s for s, _ in pairs], [t for _, t in pairs], special).to(next(model.parameters()).device)
     return model.trace(batch.source, batch.target, batch.valid)
 
 
@@ -38,12 +38,12 @@ class PairTrace(NamedTuple):
     states: dict[str, np.ndarray] | None
 
 
-def trace_pair(model: nn.Module, pair: IdPair, marks: tuple[SpecialTokens, SpecialTokens]) -> PairTrace:
+def trace_pair(model: nn.Module, pair: IdPair, special: tuple[SpecialTokens, SpecialTokens]) -> PairTrace:
     """The trace of one pair as arrays."""
-    trace = trace_batch(model, [pair], marks)
+    trace = trace_batch(model, [pair], special)
     with torch.inference_mode():
-        logp = model.project(trace.said[0]).log_softmax(dim=-1)
-    s, t = len(marks[0].before) + len(pair[0]) + 1, trace.said.shape[1]
+        logp = model.project(trace.output[0]).log_softmax(dim=-1)
+    s, t = len(special[0].before) + len(pair[0]) + 1, trace.output.shape[1]
     sizes = {"encoder": (s, s), "decoder": (t, t), "cross": (t, s)}
     maps = {
         name: _array(torch.cat(layers)) if layers else np.zeros((0, 0, *sizes[name]))
@@ -71,31 +71,31 @@ class AlignmentRows(NamedTuple):
         return weights[:, 1:] if self.after else weights[:, :-1]
 
 
-def align_batch(model: nn.Module, pairs: Sequence[IdPair], subwords: Pair, rows: AlignmentRows) -> list[Links]:
+def align_batch(model: nn.Module, pairs: Sequence[IdPair], vocabularies: Pair, rows: AlignmentRows) -> list[Links]:
     """Word alignments of a batch of pairs."""
-    cross = trace_batch(model, pairs, (subwords[0].marks, subwords[1].marks)).maps["cross"]
+    cross = trace_batch(model, pairs, (vocabularies[0].special, vocabularies[1].special)).maps["cross"]
     if not cross:
         raise ValueError(
             "the model has no attention to its source (model.attention is 'off'), so it cannot align words"
         )
-    return [links(table) for table in _word_tables(rows.of(cross), pairs, subwords)]
+    return [links(table) for table in _word_tables(rows.of(cross), pairs, vocabularies)]
 
 
-def choose_rows(model: nn.Module, pairs: Sequence[IdPair], subwords: Pair) -> AlignmentRows:
+def choose_rows(model: nn.Module, pairs: Sequence[IdPair], vocabularies: Pair) -> AlignmentRows:
     """The rows in which source and target words agree on each other most often, which needs no gold alignments."""
-    cross = trace_batch(model, pairs, (subwords[0].marks, subwords[1].marks)).maps["cross"]
+    cross = trace_batch(model, pairs, (vocabularies[0].special, vocabularies[1].special)).maps["cross"]
     if not cross:
         return AlignmentRows(0, after=False)
     every = [AlignmentRows(layer, after) for layer in reversed(range(len(cross))) for after in (False, True)]
-    return max(every, key=lambda rows: np.mean([agreement(t) for t in _word_tables(rows.of(cross), pairs, subwords)]))
+    return max(every, key=lambda rows: np.mean([*map(agreement, _word_tables(rows.of(cross), pairs, vocabularies))]))
 
 
-def _word_tables(weights: np.ndarray, pairs: Sequence[IdPair], subwords: Pair) -> list[np.ndarray]:
+def _word_tables(weights: np.ndarray, pairs: Sequence[IdPair], vocabularies: Pair) -> list[np.ndarray]:
     """(target words, source words) of each pair, without special tokens."""
-    left, top = (len(vocabulary.marks.before) for vocabulary in subwords)
+    left, top = (len(vocabulary.special.before) for vocabulary in vocabularies)
     tables = []
     for row, (source, target) in enumerate(pairs):
-        pieces = subwords[0].pieces(source), subwords[1].pieces(target)
+        pieces = vocabularies[0].pieces(source), vocabularies[1].pieces(target)
         own = weights[row, top : top + len(target), left : left + len(source)]
         tables.append(word_attention(own, *pieces))
     return tables
@@ -107,11 +107,11 @@ def look(
     """Everything about one translation, the model's own or a given one."""
     text = bundle.source.clean(text)
     source, ids = bundle.encode_pairs([text], [target or ""])[0]
-    marks, steps = bundle.marks, []
+    special, steps = bundle.special, []
     if target is None:
-        ids, marks = bundle.strip(search_one(bundle, source, config, steps))
-    first, last, before = marks[1].first, marks[1].last, marks[1].before
-    maps, logp, states = trace_pair(bundle.model, (source, ids), marks)
+        ids, special = bundle.strip(search_one(bundle, source, config, steps))
+    first, last, before = special[1].first, special[1].last, special[1].before
+    maps, logp, states = trace_pair(bundle.model, (source, ids), special)
     pieces = bundle.target.pieces
     can_align = ids and source and maps["cross"].size
     top = logp.exp().topk(min(LIKELY, logp.shape[-1]))
@@ -128,7 +128,7 @@ def look(
             for tokens, probabilities in zip(top.indices.tolist(), top.values.tolist(), strict=True)
         ],
         search=_candidates(steps, config.beam, pieces),
-        alignment=align_batch(bundle.model, [(source, ids)], bundle.subwords, rows)[0] if can_align else [],
+        alignment=align_batch(bundle.model, [(source, ids)], bundle.vocabularies, rows)[0] if can_align else [],
         model=name,
         states=states,
     )

@@ -56,13 +56,13 @@ def trace(
 
     A recurrent model has embeddings and choices only; `look` shows its states.
     """
-    model, marks = bundle.model, bundle.marks
+    model, special = bundle.model, bundle.special
     source, target = bundle.encode_pairs([bundle.source.clean(text)], [given or ""])[0]
     if given is None:  # the very tokens of the search: its text may be tokenized differently
-        target, marks = bundle.strip(search_one(bundle, source, config, []))
-    batch = collate([source], [target], marks).to(bundle.device)
+        target, special = bundle.strip(search_one(bundle, source, config, []))
+    batch = collate([source], [target], special).to(bundle.device)
     with _record(model, _attention(model, query) if query else None) as (calls, kernel_calls):
-        said = model.decode(batch.target, model.encode(batch.source), batch.valid)
+        output = model.decode(batch.target, model.encode(batch.source), batch.valid)
     result = {
         "encoder": _side(model, calls, bundle.source, batch.source[0].tolist(), first=True),
         "decoder": _side(model, calls, bundle.target, batch.target[0].tolist(), first=False),
@@ -72,7 +72,7 @@ def trace(
     if query:
         result["query"] = _query(*kernel_calls[0], query)
     if choice:
-        result["choice"] = _choice(bundle.target, model.project(said[0]), choice)
+        result["choice"] = _choice(bundle.target, model.project(output[0]), choice)
     return result
 
 

@@ -22,7 +22,7 @@ class LazyScores:
             sizes = [len(source) + len(target) + 1 for source, target in self.pairs]
             rows = next(rows for rows in by_length(sizes, max(1, self.batch_tokens)) if number in rows)
             batch = [(source, self.bundle.strip(target)[0]) for source, target in (self.pairs[row] for row in rows)]
-            forced = len(self.bundle.marks[1].before)
+            forced = len(self.bundle.special[1].before)
             for row, scores in zip(rows, self.bundle.token_logprobs(batch), strict=True):
                 self.computed[row] = [0.0] * forced + scores[forced : len(self.pairs[row][1])]
         return self.computed[number]

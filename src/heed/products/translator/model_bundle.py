@@ -23,12 +23,12 @@ Hypotheses = list[list[Hypothesis]]  # for each source, best first
 class ModelBundle:
     """Models that share a pair of vocabularies; several search as an ensemble, and the first one is traced."""
 
-    def __init__(self, models: Sequence[nn.Module], subwords: Pair, shortlist: str | None = None):
-        self.models, self.subwords, self.shortlist = list(models), subwords, shortlist
+    def __init__(self, models: Sequence[nn.Module], vocabularies: Pair, shortlist: str | None = None):
+        self.models, self.vocabularies, self.shortlist = list(models), vocabularies, shortlist
         self.model = self.models[0]
         self.search_model = self.model if len(self.models) == 1 else Ensemble(self.models)
-        self.source, self.target = subwords
-        self.marks: tuple[SpecialTokens, SpecialTokens] = self.source.marks, self.target.marks
+        self.source, self.target = vocabularies
+        self.special: tuple[SpecialTokens, SpecialTokens] = self.source.special, self.target.special
         self.max_length = min(model.config.max_length for model in self.models)  # positions, special tokens included
         self.max_target = self.max_length - 1  # the end token needs a position too
 
@@ -39,7 +39,7 @@ class ModelBundle:
     @torch.inference_mode()
     def start(self, sources: Sentences) -> State:
         """The state of a search after reading the sources."""
-        tokens, valid = (torch.from_numpy(part).to(self.device) for part in pad(sources, self.marks[0]))
+        tokens, valid = (torch.from_numpy(part).to(self.device) for part in pad(sources, self.special[0]))
         return self.search_model.start(tokens, valid)
 
     def search(
@@ -57,12 +57,12 @@ class ModelBundle:
         prefixes = prefixes or [[] for _ in sources]
         max_lengths = torch.tensor(self.max_lengths(sources, config, prefixes), device=self.device)
         options = {"prefixes": prefixes, "rules": rules, "keys": keys, "pick": pick, "on_step": on_step}
-        return search(self.search_model, self.start(sources), config, self.marks[1], max_lengths, **options)
+        return search(self.search_model, self.start(sources), config, self.special[1], max_lengths, **options)
 
     def max_lengths(self, sources: Sentences, config: DecodingConfig, prefixes: Sentences) -> list[int]:
         """How many tokens each translation may have; there is always room for its prefix and the end."""
         limits = [max_output_length(config, len(source) + 1, self.max_target) for source in sources]
-        start = len(forced_start(config, self.marks[1]))
+        start = len(forced_start(config, self.special[1]))
         return [max(limit, start + len(prefix) + 1) for limit, prefix in zip(limits, prefixes, strict=True)]
 
     def encode_pairs(self, sources: Sequence[str], targets: Sequence[str]) -> list[IdPair]:
@@ -70,12 +70,12 @@ class ModelBundle:
         if len(sources) != len(targets):
             raise ValueError(f"{len(sources):,} sources and {len(targets):,} targets: they go in pairs")
         ids = self.source.encode(sources), self.target.encode(targets)
-        self.check_lengths("source", ids[0], self.marks[0])
-        self.check_lengths("target", ids[1], self.marks[1])
+        self.check_lengths("source", ids[0], self.special[0])
+        self.check_lengths("target", ids[1], self.special[1])
         return list(zip(*ids, strict=True))
 
-    def check_lengths(self, name: str, sentences: Sentences, marks: SpecialTokens) -> None:
-        allowed = self.max_length - len(marks.before) - 1
+    def check_lengths(self, name: str, sentences: Sentences, special: SpecialTokens) -> None:
+        allowed = self.max_length - len(special.before) - 1
         for number, ids in enumerate(sentences, 1):
             if len(ids) > allowed:
                 raise ValueError(f"{name} {number} has {len(ids)} subwords; the model allows {allowed}")
@@ -83,19 +83,19 @@ class ModelBundle:
     @torch.inference_mode()
     def token_logprobs(self, pairs: Sequence[IdPair]) -> list[list[float]]:
         """The log-probability of each token of given targets, special tokens included."""
-        batch = collate([s for s, _ in pairs], [t for _, t in pairs], self.marks).to(self.device)
+        batch = collate([s for s, _ in pairs], [t for _, t in pairs], self.special).to(self.device)
         each = [model(batch.source, batch.target, batch.valid).log_softmax(dim=-1) for model in self.models]
         logp = (torch.stack(each).logsumexp(dim=0) - math.log(len(each))).flatten(0, 1)[batch.positions]
         scores = logp.gather(1, batch.expected[:, None])[:, 0].cpu()
-        return [part.tolist() for part in scores.split([len(self.marks[1].before) + len(t) + 1 for _, t in pairs])]
+        return [part.tolist() for part in scores.split([len(self.special[1].before) + len(t) + 1 for _, t in pairs])]
 
     def strip(self, ids: list[int]) -> tuple[list[int], tuple[SpecialTokens, SpecialTokens]]:
         """A translation without its special tokens, and those that it had: it may lack the usual beginning."""
-        source, target = self.marks
+        source, target = self.special
         if tuple(ids[: len(target.before)]) != target.before:
             target = target._replace(before=())
         return [i for i in ids[len(target.before) :] if i != target.last], (source, target)
 
     def source_pieces(self, ids: list[int]) -> list[str]:
         """A source as the model reads it, special tokens included."""
-        return self.source.pieces([*self.marks[0].before, *ids, self.marks[0].last])
+        return self.source.pieces([*self.special[0].before, *ids, self.special[0].last])

@@ -1,4 +1,4 @@
-"""Translations that must contain glossary terms, in the positions of the words that the model would have said for them."""
+"""Translations that must contain glossary terms, in the positions of the words that the model would have used for them."""
 
 import dataclasses
 import math
@@ -55,10 +55,10 @@ class TermSearch:
 
     def _search(self, config: DecodingConfig, jobs: list[Job]) -> Hypotheses:
         sources, prefixes, terms, replaced = map(list, zip(*jobs, strict=True))
-        marks, max_lengths = self.bundle.marks[1], self.bundle.max_lengths(sources, config, prefixes)
-        start = forced_start(config, marks)
+        special, max_lengths = self.bundle.special[1], self.bundle.max_lengths(sources, config, prefixes)
+        start = forced_start(config, special)
         constraints = Constraints(
-            terms, self.encoder.letters, max_lengths, marks.last, silent=marks.before,
+            terms, self.encoder.letters, max_lengths, special.last, silent=special.before,
             forced=[[*start, *prefix] for prefix in prefixes], force_end=config.force_end, replaced=replaced,
         )  # fmt: skip
         config = dataclasses.replace(config, beam=max(config.beam, MIN_BEAMS))
@@ -78,7 +78,7 @@ class TermSearch:
         sizes = [len(pairs[row][0]) + len(pairs[row][1]) + 1 for row in nonempty]
         for rows in by_length(sizes, max(1, batch_tokens)):
             batch = [nonempty[row] for row in rows]
-            trace = trace_batch(self.bundle.model, [pairs[row] for row in batch], self.bundle.marks)
+            trace = trace_batch(self.bundle.model, [pairs[row] for row in batch], self.bundle.special)
             if not trace.maps["cross"]:
                 return replaced
             for row, weights in zip(batch, self.rows.of(trace.maps["cross"]), strict=True):
@@ -86,7 +86,7 @@ class TermSearch:
         return replaced
 
     def _replaced(self, ids: list[int], weights: np.ndarray, required: RequiredTerms) -> Replaced:
-        vocabulary, (left, top) = self.bundle.target, (len(marks.before) for marks in self.bundle.marks)
+        vocabulary, (left, top) = self.bundle.target, (len(special.before) for special in self.bundle.special)
         words = np.array(words_of(vocabulary.pieces(ids)))
         texts = [_letters(vocabulary, ids, words, word) for word in range(words[-1] + 1)]
         rows = weights[top : top + len(ids), left:]

@@ -21,7 +21,7 @@ CONTEXTS = ("", "a ", "가 ", "(", "-", '"', "/", "。")  # what may stand befor
 
 
 class RequiredTerms(NamedTuple):
-    """The glossary terms in a text, the tokens that each must become, and the span of source tokens where it stands."""
+    """The glossary terms in a text, the tokens that each must become, and its span of source tokens."""
 
     matches: list[Match]
     terms: list[Term]
@@ -31,8 +31,8 @@ class RequiredTerms(NamedTuple):
 class TermEncoder:
     """Encodes terms with a target vocabulary, for a model whose translations have at most `max_target` tokens."""
 
-    def __init__(self, subwords: Pair, vocab_size: int, max_target: int):
-        self.source, self.vocabulary = subwords
+    def __init__(self, vocabularies: Pair, vocab_size: int, max_target: int):
+        self.source, self.vocabulary = vocabularies
         self.vocab_size, self.max_target = vocab_size, max_target
         self._cache: dict[tuple[str, bool], Term] = {}
 
@@ -72,7 +72,7 @@ class TermEncoder:
     def missing(self, terms: Sequence[Term], tokens: Sequence[int]) -> Counter[Term]:
         """The terms that a translation lacks."""
         return (
-            Automaton(terms, self.letters, self.vocabulary.marks.before).missing_terms(tokens) if terms else Counter()
+            Automaton(terms, self.letters, self.vocabulary.special.before).missing_terms(tokens) if terms else Counter()
         )
 
     def uses(self, required: RequiredTerms, tokens: Sequence[int]) -> list[TermUse]:
@@ -96,7 +96,7 @@ class TermEncoder:
                 )
             if min(free) >= self.max_target:
                 raise ValueError(
-                    f"the term {text!r} has {min(free)} subwords, and this model says no more than {self.max_target} in all: leave it "
+                    f"the term {text!r} has {min(free)} subwords, and this model generates at most {self.max_target}: leave it "
                     "out of the glossary, or shorten it"
                 )
             capital = text[0].upper() + text[1:]
@@ -109,8 +109,8 @@ class TermEncoder:
 
     def _ways(self, text: str) -> Iterator[Variant]:
         """The tokens of a term in different contexts, where they decode to exactly the term."""
-        encode, decode, marks = self.vocabulary.encode, self.vocabulary.decode, self.vocabulary.marks
-        banned = {marks.unknown, marks.last, marks.pad, *marks.never}
+        encode, decode, special = self.vocabulary.encode, self.vocabulary.decode, self.vocabulary.special
+        banned = {special.unknown, special.last, special.pad, *special.never}
         for before in CONTEXTS:
             start, whole = encode([before.strip(), before + text])
             own = tuple(whole[len(start) :])

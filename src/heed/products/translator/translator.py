@@ -39,21 +39,21 @@ class Translator(Product):
     def __init__(
         self,
         models: Sequence[nn.Module],
-        subwords: Pair,
+        vocabularies: Pair,
         *,
         decoding: DecodingConfig | None = None,
         max_source: int | None = None,
         facts: dict[str, Any] | None = None,
         shortlist: str | None = None,
     ):
-        self.bundle = ModelBundle(list(models), subwords, shortlist)
+        self.bundle = ModelBundle(list(models), vocabularies, shortlist)
         self.models, self.model = self.bundle.models, self.bundle.model
-        self.source, self.target = subwords
-        self.marks, self.shortlist = self.bundle.marks, shortlist
+        self.source, self.target = vocabularies
+        self.special, self.shortlist = self.bundle.special, shortlist
         self.decoding, self.facts = decoding or DecodingConfig(), facts or {}
         self.max_length = self.bundle.max_length
         self.max_source = min(max_source or self.max_length, self.max_length)
-        self.term_encoder = TermEncoder(subwords, self.model.config.vocab_size, self.bundle.max_target)
+        self.term_encoder = TermEncoder(vocabularies, self.model.config.vocab_size, self.bundle.max_target)
         last = attention_trace.AlignmentRows(self.model.config.decoder_layers - 1, after=False)
         self.alignment_rows = attention_trace.AlignmentRows(**self.facts.get("alignment", last._asdict()))
         self.engines: list[Engine] = [TorchEngine(self.bundle)]  # asked in this order; the last takes every search
@@ -136,9 +136,9 @@ class Translator(Product):
     def score(self, sources: Sequence[str], targets: Sequence[str], batch_tokens: int = 4096) -> list[Score]:
         """How likely each target is, given its source."""
         self._refuse_long(sources, "it cannot be scored as one; leave it out, or cut it")
-        ids, marks = self.encode_pairs(sources, targets), self.marks[1]
+        ids, special = self.encode_pairs(sources, targets), self.special[1]
         each = in_batches(self.bundle.token_logprobs, ids, [len(s) + len(t) for s, t in ids], batch_tokens)
-        tokens = [self.target.pieces([*marks.before, *target, marks.last]) for _, target in ids]
+        tokens = [self.target.pieces([*special.before, *target, special.last]) for _, target in ids]
         return [
             Score(s, t, sum(own), *rest, own) for s, t, *rest, own in zip(sources, targets, tokens, each, strict=True)
         ]
@@ -164,21 +164,21 @@ class Translator(Product):
         ids = self.encode_pairs(sources, targets)
         pairs = [(source, target) for source, target in ids if source and target]
         align = partial(
-            attention_trace.align_batch, self.model, subwords=self.bundle.subwords, rows=self.alignment_rows
+            attention_trace.align_batch, self.model, vocabularies=self.bundle.vocabularies, rows=self.alignment_rows
         )
         found = iter(in_batches(align, pairs, [len(s) + len(t) for s, t in pairs], batch_tokens))
         return [next(found) if source and target else [] for source, target in ids]
 
     def attentions(self, source: str, target: str) -> dict[str, np.ndarray]:
         """All attention weights of the (first) model for a source and a given target."""
-        return attention_trace.trace_pair(self.model, self.encode_pairs([source], [target])[0], self.marks).maps
+        return attention_trace.trace_pair(self.model, self.encode_pairs([source], [target])[0], self.special).maps
 
     def attentions_of(self, translation: Translation) -> dict[str, np.ndarray]:
         """All attention weights of the (first) model for a translation: one row for each of its tokens."""
         if count := len(translation.parts):
             raise ValueError(f"the text was translated in {count} parts: ask each of them for its attentions")
-        rows, (ids, marks) = len(translation.ids), self.bundle.strip(translation.ids)
-        maps = attention_trace.trace_pair(self.model, (self.source.encode([translation.source])[0], ids), marks).maps
+        rows, (ids, special) = len(translation.ids), self.bundle.strip(translation.ids)
+        maps = attention_trace.trace_pair(self.model, (self.source.encode([translation.source])[0], ids), special).maps
         return maps | {"decoder": maps["decoder"][:, :, :rows, :rows], "cross": maps["cross"][:, :, :rows]}
 
     def look(self, text: str, target: str | None = None, name: str = "", **decoding: Any) -> Look:
@@ -248,7 +248,7 @@ class Translator(Product):
         return parts, owners
 
     def _size(self, text: str) -> int:
-        return len(self.marks[0].before) + len(self.source.encode([text])[0]) + 1
+        return len(self.special[0].before) + len(self.source.encode([text])[0]) + 1
 
     def _refuse_long(self, texts: Sequence[str], advice: str) -> None:
         for number, text in enumerate(texts, 1):
@@ -263,7 +263,7 @@ class Translator(Product):
         if len(each) != texts:
             raise ValueError(f"{len(each):,} prefixes for {texts:,} texts: give one for each, or one for all")
         ids = self.target.encode(each)
-        self.bundle.check_lengths("prefix", ids, self.marks[1])
+        self.bundle.check_lengths("prefix", ids, self.special[1])
         return [ids[i] if part == 0 or owners[part - 1] != i else [] for part, i in enumerate(owners)]
 
     def _text(self, tokens: list[int]) -> str:

@@ -1,4 +1,4 @@
-"""Word links of sentences and their translations: which pairs can be aligned, and where their words stand."""
+"""Word links of sentences and their translations: which pairs can be aligned, and the positions of their words."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ def word_links(
         return links
     ids = translator.source.encode(list(sources)), translator.target.encode(list(targets))
     # the bound of Translator.encode_pairs: a longer pair would raise there, and every shorter one can be aligned
-    longest = [translator.max_length - len(marks.before) - 1 for marks in translator.marks]
+    longest = [translator.max_length - len(special.before) - 1 for special in translator.special]
     pairs = enumerate(zip(*ids, strict=True))
     sizes = {i: len(s) + len(t) for i, (s, t) in pairs if 0 < len(s) <= longest[0] and 0 < len(t) <= longest[1]}
     alignable = [sources[i] for i in sizes], [targets[i] for i in sizes]
@@ -33,6 +33,6 @@ def word_links(
 
 
 def word_spans(text: str, start: int, end: int, words: int) -> list[tuple[int, int]]:
-    """Where the words of `text[start:end]` stand in the text; none if there are not as many as expected."""
+    """The positions of the words of `text[start:end]` in the text; none if there are not as many as expected."""
     spans = [(start + match.start(), start + match.end()) for match in _WORD.finditer(text[start:end])]
     return spans if len(spans) == words else []

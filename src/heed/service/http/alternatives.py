@@ -58,7 +58,7 @@ def alternatives(
         probability = math.exp(sum(scores[len(prefix_ids) : end]))
         if new not in found or found[new].probability < probability:
             found[new] = Alternative(new, probability, sentence, hypothesis.score, False)
-    end_prob = float(probs[translator.marks[1].last])
+    end_prob = float(probs[translator.special[1].last])
     if not current or (word and end_prob > 0.01):
         found[""] = Alternative("", end_prob, prefix, math.log(max(end_prob, 1e-30)), not current)
     if current:
@@ -71,7 +71,7 @@ def alternatives(
 def _check_cost(length: int, count: int) -> None:
     """Refuse what would keep others waiting: every first token is decoded to the end of the sentence."""
     if length > (most := MAX_DECODED // (CANDIDATES * count)):
-        allowed = f"where count is {count}, one of at most {most} is gone on from"
+        allowed = f"with a count of {count}, at most {most} are allowed"
         raise ValueError(f"the sentence has {length} subwords; {allowed}")
 
 
@@ -79,8 +79,8 @@ def _current(
     translator: Translator, source: list[int], target: list[int], word: int, shown: tuple[str, str]
 ) -> Alternative:
     """The word of the translation itself, with its sentence; both are given as they are shown."""
-    marks = len(translator.marks[1].before)
-    scores = translator.bundle.token_logprobs([(source, target)])[0][marks:]
+    forced = len(translator.special[1].before)
+    scores = translator.bundle.token_logprobs([(source, target)])[0][forced:]
     numbers = words_of(translator.target.pieces(target))
     word_scores = [score for score, number in zip(scores, numbers, strict=False) if number == word]
     config = translator.decoding
@@ -89,19 +89,19 @@ def _current(
 
 
 def _next_token_probs(translator: Translator, source: list[int], prefix: list[int]) -> Tensor:
-    marks = translator.marks
-    logp = attention_trace.trace_pair(translator.model, (source, prefix), marks).logp
-    return logp[len(marks[1].before) + len(prefix)].exp()
+    special = translator.special
+    logp = attention_trace.trace_pair(translator.model, (source, prefix), special).logp
+    return logp[len(special[1].before) + len(prefix)].exp()
 
 
 def _first_tokens(translator: Translator, probs: Tensor, prefix: list[int], count: int) -> list[int]:
     """The likeliest tokens that begin a new word."""
     tokens = probs.topk(min(probs.shape[-1], 4 * count)).indices.tolist()
-    own = translator.marks[1]
-    marks = {own.pad, own.unknown, own.first, own.last, *own.before, *own.never}
+    own = translator.special[1]
+    special = {own.pad, own.unknown, own.first, own.last, *own.before, *own.never}
     pieces = translator.target.pieces(tokens)
     both = zip(tokens, pieces, strict=True)
-    return [t for t, piece in both if t not in marks and (not prefix or piece.startswith(WORD_STARTS))][:count]
+    return [t for t, piece in both if t not in special and (not prefix or piece.startswith(WORD_STARTS))][:count]
 
 
 def _decode(
@@ -115,7 +115,7 @@ def _decode(
     sources = [source] * len(starts)
     found = translator.search_ids(sources, config, starts, required=[wanted] * len(starts))
     scores = lazy_scores.token_scores(translator.bundle, sources, found, 4096)
-    before = translator.marks[1].before
+    before = translator.special[1].before
     decoded = []
     for (best, *_), (score, *_) in zip(found, scores, strict=True):
         values = score() if callable(score) else score
@@ -128,6 +128,6 @@ def _word_end(translator: Translator, tokens: list[int], start: int) -> int:
     """The position after the last token of the word that begins at `start`."""
     pieces = translator.target.pieces(tokens)
     for position in range(start + 1, len(tokens)):
-        if pieces[position].startswith(WORD_STARTS) or tokens[position] == translator.marks[1].last:
+        if pieces[position].startswith(WORD_STARTS) or tokens[position] == translator.special[1].last:
             return position
     return len(tokens)

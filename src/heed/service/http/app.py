@@ -32,9 +32,9 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 DRAIN_SECONDS, DRAIN_IDLE_SECONDS = 30.0, 1.0  # for the rest of a refused body, and between two chunks of it
-INTERNAL_ERROR = "something went wrong here, which is not your fault"
+INTERNAL_ERROR = "an internal error; the request is not to blame"
 ROUTING_ERRORS = {
-    404: "there is nothing at this address; /docs tells what there is",
+    404: "there is nothing at this address; /docs lists what there is",
     405: "this address does not take this method",
 }
 log = logging.getLogger("heed.service")
@@ -103,7 +103,7 @@ class TooManyBytes(Refusal):
     """The bodies of all requests take up the memory that they may."""
 
     def __init__(self):
-        super().__init__(503, "too much is being sent at once: come back later", 1)
+        super().__init__(503, "too much is being sent at once: try again later", 1)
 
 
 def error_response(error: Refusal) -> JSONResponse:

@@ -47,7 +47,7 @@ async def read_fields(request: Request, max_bytes: int, *, forms: bool = True) -
 
 
 def validate(model: type[Body], values: dict[str, Any]) -> Body:
-    """The fields as a model; the first error is told in a sentence."""
+    """The fields as a model; the first error is reported in a sentence."""
     try:
         return model.model_validate(values)
     except ValidationError as error:

@@ -30,28 +30,28 @@ class TranslateRequest(BaseModel, json_schema_extra={"example": EXAMPLE}):
 
     q: str | list[str] = Field(description="a text, or a list of texts")
     source: LanguageCode = Field(description="the code of its language, or auto")
-    target: LanguageCode = Field(description="the code of the language it is to be in")
-    format: Literal["text", "html"] = Field("text", description="what it is written in")
-    alternatives: int = Field(0, ge=0, le=MAX_NBEST - 1, description="how many other translations are wanted")
+    target: LanguageCode = Field(description="the code of the target language")
+    format: Literal["text", "html"] = Field("text", description="the format of the text")
+    alternatives: int = Field(0, ge=0, le=MAX_NBEST - 1, description="how many other translations to return")
     api_key: str | None = None
-    glossary: Terms | None = Field(None, description="terms and their translations, or lines of both with a tab")
-    keep: Names | None = Field(None, description="names that stay as they are")
+    glossary: Terms | None = Field(None, description="terms and translations, or lines of both separated by a tab")
+    keep: Names | None = Field(None, description="names that stay unchanged")
 
 
 class DetectRequest(BaseModel, json_schema_extra={"example": {"q": EXAMPLE["q"]}}):
-    """A text whose language is asked for."""
+    """A text, to detect its language."""
 
     q: str
     api_key: str | None = None
 
 
 class FileRequest(BaseModel, arbitrary_types_allowed=True):
-    """A document; only in a form of parts."""
+    """A document; only as multipart/form-data."""
 
     file: Annotated[Any, Field(description="the file", json_schema_extra={"type": "string", "format": "binary"})]
     source: LanguageCode
     target: LanguageCode
-    column: int | None = Field(None, description="of a .tsv, from 1")
+    column: int | None = Field(None, description="column of a .tsv, from 1")
     api_key: str | None = None
     glossary: str | None = None
     keep: Names | None = None
@@ -67,7 +67,7 @@ def router(service: Service) -> APIRouter:
 
     @routes.post("/detect", **operation(DetectRequest, [{"language": "ko", "confidence": 98.0}], codes, FORMS))
     async def detect(request: Request) -> JSONResponse:
-        """Tell the language of a text, with a confidence from 0 to 100 for each that is served."""
+        """Detect the language of a text, with a confidence from 0 to 100 for each served language."""
         fields = await read_fields(request, service.limits.text_bytes)
         body = validate(DetectRequest, fields)
         service.check_key(request, fields, service.limits.check([body.q]))
@@ -75,12 +75,12 @@ def router(service: Service) -> APIRouter:
 
     @routes.get("/languages", responses=responses([{"code": "ko", "name": "Korean", "targets": ["en"]}]))
     async def languages() -> JSONResponse:
-        """The languages that are served, and what each can become."""
+        """The served languages, and the targets of each."""
         return JSONResponse(service.catalogue.languages)
 
     @routes.post("/translate_file", **operation(FileRequest, {"translatedFileUrl": "http://…"}, codes, FORMS[2:]))
     async def translate_file(request: Request) -> JSONResponse:
-        """Translate a document; the answer says where it can be fetched, for ten minutes."""
+        """Translate a document; the answer has the URL of the translation, valid for ten minutes."""
         token, name = await _translate_file(service, request)
         asyncio.get_running_loop().call_later(KEEP_SECONDS + 1, service.files.remove_expired)
         return JSONResponse({"translatedFileUrl": f"{_base_url(request)}/download_file/{token}/{quote(name)}"})
@@ -114,7 +114,7 @@ def router(service: Service) -> APIRouter:
 
     @routes.get("/health", responses=responses({"status": "ok"}))
     async def health() -> JSONResponse:
-        """Whether the service is there."""
+        """Whether the service is running."""
         if service.gate.closing:
             raise Refusal(503, "the service is closing", 5)
         return JSONResponse({"status": "ok"})

@@ -77,13 +77,13 @@ class Gate:
     def check(self, characters: int = 0) -> None:
         """Refuse a request that there is no room for."""
         if self.closing:
-            raise Refusal(503, "the service is closing: come back when it is there again", 5)
+            raise Refusal(503, "the service is closing: try again when it is back", 5)
         full = self.active and self.characters + characters > self.limits.waiting
         most = self.limits.requests
         if characters > LONG_REQUEST:  # half of the room is left for short ones
             full = full or sum(size > LONG_REQUEST for size in self.active.values()) >= max(1, most // 2)
         if len(self.active) >= most or full:
-            raise Refusal(503, "more is waiting than the service can take: come back later", self._retry_after())
+            raise Refusal(503, "more is waiting than the service can take: try again later", self._retry_after())
 
     def enter(self, characters: int, long: bool = False) -> Ticket:
         """Admit a request, or refuse it; `long` ones never take the slots of short ones."""
@@ -122,9 +122,9 @@ class ApiKey:
             self.recent.popleft()
         retry = max(1, math.ceil(self.recent[0][0] + 60 - now)) if self.recent else 1
         if self.requests is not None and len(self.recent) >= self.requests:
-            raise Refusal(429, f"this key may ask {self.requests:,} times a minute: come back later", retry)
+            raise Refusal(429, f"this key may ask {self.requests:,} times a minute: try again later", retry)
         if self.characters is not None and sum(size for _, size in self.recent) + characters > self.characters:
-            raise Refusal(429, f"this key may send {self.characters:,} characters a minute: come back later", retry)
+            raise Refusal(429, f"this key may send {self.characters:,} characters a minute: try again later", retry)
         if self.requests is not None or self.characters is not None:
             self.recent.append((now, characters))
 
@@ -167,7 +167,7 @@ def read_keys(path: Path) -> ApiKeys:
             )
         key = ApiKey(_digest(words[0]), *[*quotas, None, None][:2])
         if key.digest in seen:
-            raise ValueError(f"{path}, line {number}: this key stands there twice")
+            raise ValueError(f"{path}, line {number}: this key occurs twice")
         seen.add(key.digest)
         keys.append(key)
     if not keys:

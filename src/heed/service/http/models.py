@@ -82,7 +82,7 @@ class ServedModel:
         for name, vocabulary, sentence in sides:
             size = len(vocabulary.encode([sentence])[0])
             if size > most or (name == "text" and not size):
-                raise ValueError(f"the {name} has {size} subwords; one sentence is looked into, of at most {most}")
+                raise ValueError(f"the {name} has {size} subwords; a sentence that is inspected has at most {most}")
 
     def facts(self) -> dict[str, Any]:
         """What /v1/models says of it."""

@@ -15,12 +15,12 @@ ERROR = {
 }
 ERROR_STATUSES = {
     400: "something is missing or wrong",
-    403: "a key is needed, or not known",
-    404: "there is no such thing",
+    403: "a key is missing or unknown",
+    404: "not found",
     408: "the body came too slowly",
     413: "the body is too large",
-    415: "the body is of a kind that is not read",
-    429: "the key has spent its minute",
+    415: "the body has an unsupported content type",
+    429: "the quota of the key is used up",
     503: "the queue is full, the time is up, or the service is closing",
 }
 

@@ -35,7 +35,7 @@ def _section(path: str, method: str, operation: dict[str, Any]) -> str:
         ]
         text += f"<p>A body of {escape(' or '.join(content))}:</p>"
     if rows:
-        text += "<table><tr><th>field<th>what<th>unless said</tr>" + "".join(map(_row, rows)) + "</table>"
+        text += "<table><tr><th>field<th>what<th>default</tr>" + "".join(map(_row, rows)) + "</table>"
     if content and "example" in schema:
         text += f"<p>For example:</p><pre><code>{escape(json.dumps(schema['example'], ensure_ascii=False, indent=1))}</code></pre>"
     answer = next(iter(operation["responses"].get("200", {}).get("content", {}).values()), {}).get("schema", {})

@@ -1,4 +1,4 @@
-"""The translations of one request, in a thread of its own; the models run in theirs, and it waits for them."""
+"""The translations of one request. It runs in its own thread and waits for the models, which run in theirs."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

@@ -27,7 +27,7 @@ Answers = dict[ModelQuery, Any]
 
 
 class Passage(NamedTuple):
-    """A sentence and its translation, and where each stands in its whole text."""
+    """A sentence and its translation, and the position of each in its whole text."""
 
     source: str
     source_start: int
@@ -108,7 +108,7 @@ def _plain(lookup: Lookup, text: str, task: TextTask) -> str:
 
 
 def _passages(lookup: Lookup, text: str, task: TextTask) -> tuple[str, list[Passage]]:
-    """A text in its layout, and where each sentence stands before and after."""
+    """A text in its layout, and the position of each sentence before and after."""
     skeleton = layout.take_apart(text, task.language)
     first = skeleton.texts[:1] if task.has_prefix else []  # not protected, since its beginning is given
     rest = skeleton.texts[len(first) :]
@@ -196,7 +196,7 @@ def _answer_step(stream: BinaryIO, task: TextTask, answers: Answers) -> None:
     except ValueError as error:
         send(stream, {"error": str(error)})
     except (MemoryError, RecursionError):
-        send(stream, {"error": "this has too much within it to be read"})
+        send(stream, {"error": "this is too deeply nested to be read"})
     except Exception as error:  # only its type: the message may contain texts
         send(stream, {"broken": type(error).__name__})
     else:

@@ -118,7 +118,7 @@ class Service:
         if disconnect.done() and not disconnect.cancelled():
             self.metrics.disconnects.add()
             raise ClientDisconnected
-        message = f"this was not done within {self.limits.seconds:g} seconds: send less at once, or come back later"
+        message = f"this was not done within {self.limits.seconds:g} seconds: send less at once, or try again later"
         raise Refusal(503, message, 5)
 
     def detect_language(self, text: str, target: str | None = None) -> list[Detection]:
@@ -142,7 +142,7 @@ def _result(task: asyncio.Future) -> Any:
     try:
         return task.result()
     except Cancelled:
-        raise Refusal(503, "the service is closing: come back when it is there again", 5) from None
+        raise Refusal(503, "the service is closing: try again when it is back", 5) from None
     except ValueError as error:
         raise Refusal(400, " ".join(str(error).split())) from None
 

@@ -26,7 +26,7 @@ class Query(BaseModel, extra="forbid"):
 
 
 class Choice(BaseModel, extra="forbid"):
-    """One step of writing, and how chance would draw there."""
+    """One decoding step, and the sampling settings to apply there."""
 
     step: int = Field(0, ge=0)
     temperature: float = Field(1.0, ge=1e-6, le=100)
@@ -40,7 +40,7 @@ class TraceRequest(BaseModel, extra="forbid", json_schema_extra={"example": SENT
     text: str = Field(min_length=1, max_length=MAX_SENTENCE)
     source: str = Field("auto", max_length=40)
     target: str | None = Field(None, max_length=40)
-    translation: str | None = Field(None, max_length=MAX_SENTENCE, description="walked with instead of the model's own")
+    translation: str | None = Field(None, max_length=MAX_SENTENCE, description="trace this instead of the model's own")
     beam: int | None = Field(None, ge=1, le=MAX_BEAM)
     query: Query | None = None
     choice: Choice | None = None

@@ -32,11 +32,11 @@ TRANSLATED = {**SENTENCE, "translation": "I am a student.", "word": 2}
 
 
 class TranslateRequest(BaseModel, extra="forbid", json_schema_extra={"example": SENTENCE}):
-    """A text, or several, and how they are to be translated."""
+    """A text, or several, and the settings of their translation."""
 
     text: str | list[str] = Field(description="a text, or a list of texts")
     source: LanguageCode = Field("auto", description="the code of its language, or auto")
-    target: LanguageCode | None = Field(None, description="may be left out where there is one only")
+    target: LanguageCode | None = Field(None, description="may be omitted if there is only one")
     beam: Beam | None = None
     nbest: int = Field(1, ge=1, le=MAX_NBEST)
     length_penalty: float | None = Field(None, ge=0, le=5)
@@ -49,13 +49,13 @@ class TranslateRequest(BaseModel, extra="forbid", json_schema_extra={"example": 
 
 
 class AlternativesRequest(BaseModel, extra="forbid", json_schema_extra={"example": TRANSLATED}):
-    """A sentence, its translation, and the place of a word in that."""
+    """A sentence, its translation, and the number of a word in that."""
 
     text: str = Field(min_length=1, max_length=MAX_SENTENCE)
     source: LanguageCode = "auto"
     target: LanguageCode | None = None
     translation: str = Field(max_length=MAX_SENTENCE)
-    word: int = Field(ge=0, le=MAX_SENTENCE, description="its number, from 0")
+    word: int = Field(ge=0, le=MAX_SENTENCE, description="the number of the word, from 0")
     count: int = Field(8, ge=1, le=20)
     glossary: dict[str, str] | str | None = None
     keep: list[str] | str | None = None
@@ -63,12 +63,12 @@ class AlternativesRequest(BaseModel, extra="forbid", json_schema_extra={"example
 
 
 class LookRequest(BaseModel, extra="forbid", json_schema_extra={"example": SENTENCE}):
-    """A sentence that is looked into."""
+    """A sentence to inspect."""
 
     text: str = Field(min_length=1, max_length=MAX_SENTENCE)
     source: LanguageCode = "auto"
     target: LanguageCode | None = None
-    translation: str | None = Field(None, max_length=MAX_SENTENCE, description="looked at instead of the model's own")
+    translation: str | None = Field(None, max_length=MAX_SENTENCE, description="inspect this, not the model's own")
     beam: Beam | None = None
     api_key: str | None = None
 
@@ -88,7 +88,7 @@ def router(service: Service) -> APIRouter:
         "/alternatives", **operation(AlternativesRequest, {"prefix": "I am", "word": "a", "alternatives": []}, codes)
     )
     async def other_words(request: Request) -> JSONResponse:
-        """Other words at one place of a translation, each with the sentence as it goes on from there."""
+        """Alternatives for one word of a translation, each with the sentence decoded again from there."""
         body = await service.read_sentence(request, AlternativesRequest)
         terms = await read_glossary(service.glossary_pool, body.glossary, body.keep)
 
@@ -130,18 +130,18 @@ def _add_runs(routes: APIRouter, service: Service) -> None:
 
     @routes.get("/runs", responses=responses({"runs": [runs.EXAMPLE]}))
     async def all_runs(request: Request) -> JSONResponse:
-        """The runs of the folder that is watched; `metrics` are those that the task of a run declares."""
+        """The runs in the folder of --runs; `metrics` are those that the task of a run declares."""
         found = await service.run(request, 0, lambda _: runs.list_runs(_runs_folder(service, request)), long=True)
         return JSONResponse({"runs": found})
 
     @routes.get("/runs/{name}", responses=responses({**runs.EXAMPLE, "lines": [], "next": 0}))
     async def one_run(request: Request, name: str, after: Annotated[int, Query(ge=0, le=10**9)] = 0) -> JSONResponse:
-        """What has been logged in a run from line `after` on."""
+        """The log of a run from line `after` on."""
         return JSONResponse(await read(request, name, runs.read_run, after))
 
     @routes.get("/runs/{name}/samples", responses=responses({"samples": [{"step": 150, "of": []}]}))
     async def samples(request: Request, name: str) -> JSONResponse:
-        """The fixed samples of a run as they were at each validation."""
+        """The fixed samples of a run at each validation."""
         return JSONResponse({"samples": await read(request, name, runs.read_samples)})
 
 

@@ -43,9 +43,9 @@ def key(package: Package, kind: str) -> str:
     """A hash of the weights and settings."""
     model, digest = package.model, hashlib.sha256()
     settings = {**dataclasses.asdict(model.config), "model": type(model).__name__}
-    marks = [part.marks for part in package.vocabularies]
+    special = [part.special for part in package.vocabularies]
     digest.update((package.shortlist or "").encode())
-    digest.update(json.dumps([FORMAT, kind, settings, marks, [part.key() for part in package.vocabularies]]).encode())
+    digest.update(json.dumps([FORMAT, kind, settings, special, [part.key() for part in package.vocabularies]]).encode())
     for name, weight in model.state_dict().items():
         digest.update(name.encode())
         digest.update(weight.detach().to("cpu", torch.float32).contiguous().numpy())

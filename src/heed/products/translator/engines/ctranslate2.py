@@ -122,7 +122,7 @@ class CTranslate2:
     def takes(self, config: DecodingConfig, prefixes: Sentences) -> bool:
         if self.broken or self.bundle.model.training or config.sample or any(prefixes) or beam_options(config) is None:
             return False
-        if forced_start(config, self.bundle.marks[1]) != self.bundle.marks[1].before:
+        if forced_start(config, self.bundle.special[1]) != self.bundle.special[1].before:
             return False
         return all(p.dtype == torch.float32 and p.device.type == "cpu" for p in self._weights())
 
@@ -174,7 +174,7 @@ class CTranslate2:
 
     def _open(self, workers: int, threads: int) -> Any:
         translator, own = ctranslate2_import.ctranslate2().Translator, self.bundle
-        processors = dict(zip(("source", "target"), own.subwords, strict=True))
+        processors = dict(zip(("source", "target"), own.vocabularies, strict=True))
         package = Package(own.model, "translation", processors, {}, own.shortlist)
         options = {"device": "cpu", "compute_type": self.kind, "inter_threads": workers, "intra_threads": threads}
         return cache.with_folder(package, self.kind, lambda folder: translator(str(folder), **options))
@@ -188,9 +188,9 @@ class CTranslate2:
     def _translate(self, pool: Any, jobs: Iterable[Job], sources: Sentences, config: DecodingConfig) -> Found:
         """All jobs are submitted at once, so that no worker waits for another's batch."""
         source, target, ids_by_name = self.names
-        marks, options, penalty = self.bundle.marks[1], beam_options(config), PENALTIES[config.penalty]
-        start = [target[i] for i in forced_start(config, marks)]
-        min_length = len(marks.before) + config.min_length if config.min_length else 0
+        special, options, penalty = self.bundle.special[1], beam_options(config), PENALTIES[config.penalty]
+        start = [target[i] for i in forced_start(config, special)]
+        min_length = len(special.before) + config.min_length if config.min_length else 0
         submitted = []
         for rows, limit in jobs:
             futures = pool.translate_batch(
@@ -198,7 +198,7 @@ class CTranslate2:
                 beam_size=config.beam, length_penalty=options.alpha, num_hypotheses=options.hypotheses,
                 patience=options.patience, min_decoding_length=min(min_length, limit), max_decoding_length=limit,
                 max_input_length=0, no_repeat_ngram_size=config.no_repeat,
-                suppress_sequences=[[target[i]] for i in marks.never], return_scores=True, return_end_token=True,
+                suppress_sequences=[[target[i]] for i in special.never], return_scores=True, return_end_token=True,
                 asynchronous=True, use_vmap=bool(self.bundle.shortlist),
             )  # fmt: skip
             submitted += zip(rows, futures, strict=True)

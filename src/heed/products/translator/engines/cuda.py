@@ -58,8 +58,8 @@ class CudaEngine:
     def search(self, sources: Sentences, config: DecodingConfig, prefixes: Sentences, batch_tokens: int) -> Hypotheses:
         found: Hypotheses = [[] for _ in sources]
         limits = self.bundle.max_lengths(sources, config, prefixes)
-        marks, rules = self.bundle.marks[0], device_rules(config, self.bundle.marks[1])
-        sources = [[*marks.before, *source, marks.last] for source in sources]
+        special, rules = self.bundle.special[0], device_rules(config, self.bundle.special[1])
+        sources = [[*special.before, *source, special.last] for source in sources]
         with self.lock, _current_device(self.bundle.device):
             machine = self.machine or self._updated_machine()
             assert machine is not None, "a search that was not taken"
@@ -150,11 +150,11 @@ def _version(weight: torch.Tensor) -> int:
     return 0 if weight.is_inference() else weight._version
 
 
-def device_rules(config: DecodingConfig, marks: SpecialTokens) -> SearchRules:
+def device_rules(config: DecodingConfig, special: SpecialTokens) -> SearchRules:
     """The settings of a search in the form that the device takes."""
-    least = len(marks.before) + config.min_length if config.min_length else 0
+    least = len(special.before) + config.min_length if config.min_length else 0
     return SearchRules(
-        first=marks.first, last=marks.last, never=tuple(marks.never), prefix=forced_start(config, marks), min_length=least,
+        first=special.first, last=special.last, never=tuple(special.never), prefix=forced_start(config, special), min_length=least,
         force_end=config.force_end, renormalize=config.renormalize, beams=config.beam, nbest=config.nbest,
         alpha=config.length_penalty, penalty=PENALTIES[config.penalty],
         stop=config.stopping if config.beam > 1 else "first",
