@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
+from shutil import which
 from typing import Any
 
 from rich.console import Console
@@ -22,6 +23,7 @@ from bench import arithmetic, machine, report, turns
 from bench.arithmetic import Peaks
 from bench.rows import CUDA_ONLY, ROWS, Row, System, packed, quick, systems
 from bench.turns import Plan, Turns, Worker
+from heed.device import choose_device
 
 LOADER_QUICK = ["--tokens", "60000", "--seconds", "0.1", "--pairs", "20000", "--workers", "1"]
 
@@ -59,7 +61,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def check(args: argparse.Namespace) -> None:
-    """Refuse names of rows and systems that there are none of."""
+    """Refuse rows, systems, a device and a python that are not there."""
     known = {
         "rows": {row.name for rows in ROWS.values() for row in rows},
         "systems": {system.name for kind in ROWS for system in systems(kind, args.device)},
@@ -67,6 +69,12 @@ def check(args: argparse.Namespace) -> None:
     for option, names in known.items():
         if unknown := sorted(set(getattr(args, option) or ()) - names):
             parser().error(f"--{option} has {', '.join(unknown)}; there are {', '.join(sorted(names))}")
+    try:
+        choose_device(args.device)
+    except ValueError as error:
+        parser().error(str(error))
+    if args.joeynmt and not which(args.joeynmt):
+        parser().error(f"--joeynmt is {args.joeynmt}, and no such program is there: name the python of its environment")
 
 
 def plan(args: argparse.Namespace, kind: str) -> Plan:

@@ -258,6 +258,20 @@ def test_names_that_there_are_not_are_refused(capsys):
         assert f"--{option} has fairseq; there are" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("option", "value", "said"),
+    [
+        ("--device", "cuda", "device is 'cuda', but torch sees no GPU here; use --device cpu"),
+        ("--joeynmt", "joey/python", "--joeynmt is joey/python, and no such program is there: name the python of its"),
+    ],
+)
+def test_a_gpu_or_a_python_that_is_not_there_is_said_in_a_sentence(monkeypatch, capsys, option, value, said):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(SystemExit):
+        command.main(["train", "--quick", "--systems", "heed", "--rows", "base-32", option, value])
+    assert said in capsys.readouterr().err
+
+
 def test_who_is_not_installed_is_left_out_with_a_line(monkeypatch):
     monkeypatch.setattr(command, "find_spec", lambda name: None if name == "ctranslate2" else object())
     monkeypatch.setattr(command.machine, "has_bf16", lambda: False)
