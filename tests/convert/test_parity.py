@@ -10,9 +10,11 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from heed.convert import bart, marian, pegasus
+from heed.convert import bart, m2m100, marian, mbart, pegasus
 from heed.models.bart import Bart
+from heed.models.m2m100 import M2M100
 from heed.models.marian import Marian
+from heed.models.mbart import MBart
 from heed.models.pegasus import Pegasus
 from heed.nn.attention import record
 
@@ -42,6 +44,8 @@ TWO = {"decoder_vocab_size": 71, "share_encoder_decoder_embeddings": False}
 MARIAN = (hf.MarianMTModel, hf.MarianConfig, Marian, marian.CONFIG_TABLE, marian.weight_table)
 BART = (hf.BartForConditionalGeneration, hf.BartConfig, Bart, bart.CONFIG_TABLE, bart.weight_table)
 PEGASUS = (hf.PegasusForConditionalGeneration, hf.PegasusConfig, Pegasus, pegasus.CONFIG_TABLE, pegasus.weight_table)
+MBART = (hf.MBartForConditionalGeneration, hf.MBartConfig, MBart, mbart.CONFIG_TABLE, mbart.weight_table)
+M2M = (hf.M2M100ForConditionalGeneration, hf.M2M100Config, M2M100, m2m100.CONFIG_TABLE, m2m100.weight_table)
 CLASSIFIER = (
     hf.BartForSequenceClassification, hf.BartConfig, Bart, bart.CLASSIFIER_CONFIG_TABLE, bart.classifier_weight_table,
 )  # fmt: skip
@@ -54,6 +58,10 @@ WRITERS = {
     "bart of another shape": (BART, OTHER | {"activation_function": "relu", "scale_embedding": True}),
     "pegasus": (PEGASUS, {"activation_function": "relu", "scale_embedding": True, "init_std": 0.03}),
     "pegasus of another shape": (PEGASUS, OTHER | {"activation_function": "gelu"}),
+    "mbart": (MBART, {"scale_embedding": True, "activation_dropout": 0.1}),
+    "mbart of another shape": (MBART, OTHER | {"activation_function": "relu"}),
+    "m2m100": (M2M, {"dropout": 0.2}),
+    "m2m100 of another shape": (M2M, OTHER | {"activation_function": "gelu", "scale_embedding": False}),
 }
 LABELLED = {
     "classifier": (CLASSIFIER, {"num_labels": 5, "classifier_dropout": 0.2, "decoder_start_token_id": 3}),

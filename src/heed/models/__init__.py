@@ -5,7 +5,7 @@ from typing import Any
 from torch import nn
 
 from heed.config import data_fields
-from heed.models import bart, gpt2, marian, pegasus, rnn_lm, seq2seq, transformer
+from heed.models import bart, gpt2, m2m100, marian, mbart, pegasus, rnn_lm, seq2seq, transformer
 from heed.models.system import System
 
 MODELS: dict[str, System] = {
@@ -13,6 +13,8 @@ MODELS: dict[str, System] = {
     "marian": marian.SYSTEM,
     "bart": bart.SYSTEM,
     "pegasus": pegasus.SYSTEM,
+    "mbart": mbart.SYSTEM,
+    "m2m100": m2m100.SYSTEM,
     "seq2seq": seq2seq.SYSTEM,
     "rnn-lm": rnn_lm.SYSTEM,
     "gpt2": gpt2.SYSTEM,

@@ -1,6 +1,9 @@
 """Position encodings, which are added to the embeddings of tokens."""
 
+import math
+
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
@@ -17,6 +20,14 @@ def sinusoids_in_halves(length: int, dim: int) -> Float[Tensor, "length dim"]:
     period = torch.tensor([10000.0 ** (i / dim) for i in range(0, dim, 2)], dtype=torch.float64)
     angle = torch.arange(length)[:, None] / period
     return torch.cat([angle.sin(), angle.cos()], dim=1)[:, :dim].float()
+
+
+def sinusoids_of_fairseq(length: int, dim: int, offset: int = 2) -> Float[Tensor, "length dim"]:
+    """Positions from `offset` on, and periods up to 10000 itself: bit for bit those of Hugging Face's M2M100, in float32 as there."""
+    half = dim // 2
+    rate = torch.exp(torch.arange(half).float() * -(math.log(10000) / max(half - 1, 1)))
+    angle = torch.arange(offset, offset + length).float()[:, None] * rate
+    return F.pad(torch.cat([angle.sin(), angle.cos()], dim=1), (0, dim % 2))
 
 
 class Sinusoidal(nn.Module):
@@ -39,6 +50,14 @@ class SinusoidalHalves(Sinusoidal):
     def __init__(self, length: int, dim: int):
         super().__init__(length, dim)
         self.waves = sinusoids_in_halves(length, dim)
+
+
+class SinusoidalFairseq(Sinusoidal):
+    """Fixed sinusoids in halves that begin at position 2, as in fairseq (M2M-100, NLLB)."""
+
+    def __init__(self, length: int, dim: int):
+        super().__init__(length, dim)
+        self.waves = sinusoids_of_fairseq(length, dim)
 
 
 class Learned(nn.Module):
