@@ -151,9 +151,9 @@ def test_what_shares_a_batch_does_not_matter(one):
     torch.set_num_threads(2)
     try:
         two = search(engine, config, TEXTS[::-1])[::-1]
-        assert set(engine.pools) == {(1, 1), (2, 1)}
+        assert set(engine.shared.pools) == {(1, 1), (2, 1)}
         alone = [search(engine, config, [text])[0] for text in TEXTS[:3]]
-        assert set(engine.pools) == {(1, 1), (2, 1), (1, 2)}
+        assert set(engine.shared.pools) == {(1, 1), (2, 1), (1, 2)}
     finally:
         torch.set_num_threads(1)
     for found in (two, alone):

@@ -31,7 +31,7 @@ def test_a_child_of_a_process_that_has_translated_translates_and_ends(one, trans
     def child():
         for _ in range(2):
             theirs.send([h[0].tokens for h in search(fast, GREEDY, SOME)] if translates else before)
-        fast.pools = {}  # as at the end of a program
+        fast.shared.pools = {}  # as at the end of a program
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons warn of forks beside threads

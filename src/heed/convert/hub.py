@@ -7,7 +7,7 @@ from pathlib import Path
 TEXT_FILES = [
     "config.json", "generation_config.json", "tokenizer_config.json", "tokenizer.json", "special_tokens_map.json",
     "added_tokens.json", "vocab.json", "target_vocab.json", "merges.txt", "source.spm", "target.spm", "spiece.model",
-    "README.md",
+    "sentencepiece.bpe.model", "README.md",
 ]  # fmt: skip
 SAFETENSORS = ["model.safetensors", "model.safetensors.index.json", "model-*-of-*.safetensors"]
 PICKLES = ["pytorch_model.bin", "pytorch_model.bin.index.json", "pytorch_model-*-of-*.bin"]

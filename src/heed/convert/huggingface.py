@@ -7,15 +7,31 @@ from typing import Any
 
 from torch import nn
 
-from heed.convert import bart, generation, gpt2, hub, marian, model_card, pegasus, tokenizers, transformer, weights
+from heed.convert import (
+    bart,
+    generation,
+    gpt2,
+    hub,
+    m2m100,
+    marian,
+    mbart,
+    model_card,
+    multilingual,
+    pegasus,
+    tokenizers,
+    transformer,
+    weights,
+)
 from heed.convert.architecture import Architecture
 from heed.files import atomic_folder, write_json, write_text
 from heed.models.folder import put, read_json, save_weights
 from heed.models.package import Package
 from heed.vocabularies import folder as vocabulary_folder
+from heed.vocabularies.multilingual import languages_of
 from heed.vocabularies.vocabulary import Pair
 
-ARCHITECTURES = [each for system in (marian, bart, pegasus, transformer, gpt2) for each in system.ARCHITECTURES]
+SYSTEMS = (marian, bart, pegasus, mbart, m2m100, transformer, gpt2)
+ARCHITECTURES = [each for system in SYSTEMS for each in system.ARCHITECTURES]
 READABLE = {name: each for each in ARCHITECTURES if each.readable for name in (each.name, *each.aliases)}
 CONFIG, GENERATION, TOKENIZER = "config.json", "generation_config.json", "tokenizer_config.json"
 
@@ -35,7 +51,11 @@ def read(folder: Path) -> Package:
     origin = _origin(folder, settings, architecture.name)
     facts = {"languages": _languages(folder, origin["name"]), "max_source": config.max_length, "origin": origin}
     if architecture.generates:
-        facts["decoding"], origin["left"] = _decoding(folder, settings, vocabularies)
+        search, path = _search_settings(folder, settings, vocabularies)
+        search, forced = _about(path, lambda: multilingual.search_settings(search, vocabularies))
+        facts["decoding"], origin["left"] = _decoding(search, path, vocabularies)
+        if languages_of(vocabularies[1]):
+            facts["languages"] = multilingual.default_direction(_tokenizer_settings(folder), vocabularies, forced)
     return Package(model.eval(), architecture.task, architecture.processors(vocabularies, settings), facts)
 
 
@@ -46,19 +66,21 @@ def task_of(folder: Path, settings: dict[str, Any]) -> str:
 
 def write(package: Package, folder: Path) -> Architecture:
     """A folder that transformers' Auto classes open. Heed's own Transformer is written as a Marian."""
-    model, vocabularies = package.model, package.vocabularies
-    architecture, special, max_length = _architecture_of(model), vocabularies[1].special, model.config.max_length
+    model, languages = package.model, package.facts.get("languages") or {}
+    vocabularies = multilingual.choose(package.vocabularies, languages)
+    architecture, max_length = _architecture_of(model), model.config.max_length
     theirs, settings = architecture.to_theirs(model)
-    settings |= {**generation.ids(special), **architecture.settings(package)}
+    settings |= {**multilingual.settings_of(vocabularies), **architecture.settings(package)}
     settings["dtype"] = str(next(model.parameters()).dtype).removeprefix("torch.")
     with atomic_folder(folder) as part:
         if architecture.generates:
-            write_json(part / GENERATION, generation.to_theirs(package.facts.get("decoding", {}), special, max_length))
+            decoding = package.facts.get("decoding", {})
+            write_json(part / GENERATION, multilingual.generation_settings(decoding, vocabularies, max_length))
         write_json(part / CONFIG, settings)
         theirs = {name: weight.detach().cpu().contiguous() for name, weight in theirs.items()}
         save_weights(theirs, part / weights.SAFE, metadata={"format": "pt"})
         tokenizers.write(vocabularies, part, max_length)
-        _write_languages(part / TOKENIZER, package.facts.get("languages", {}))
+        _write_languages(part / TOKENIZER, languages)
         write_text(part / "README.md", model_card.huggingface(package, architecture))
     return architecture
 
@@ -91,17 +113,22 @@ def _refuse_other_vocabulary(folder: Path, config: Any, vocabularies: Pair) -> N
             )
 
 
-def _decoding(folder: Path, settings: dict[str, Any], vocabularies: Pair) -> tuple[dict[str, Any], list[str]]:
-    """The search settings of generation_config.json or, in older folders, of config.json; and those that are ignored."""
-    special, path = vocabularies[1].special, folder / GENERATION
+def _search_settings(folder: Path, settings: dict[str, Any], vocabularies: Pair) -> tuple[dict[str, Any], Path]:
+    """generation_config.json or, in older folders, what config.json says of the search; and which of the two it is."""
+    path = folder / GENERATION
     if path.is_file():
-        search = _json(path)
-    else:
-        path = folder / CONFIG
-        known = {*generation.THEIR_DEFAULTS, *generation.UNSUPPORTED, *generation.UNSUPPORTED_SAMPLING}
-        search = {"forced_eos_token_id": special.last} | {name: settings[name] for name in settings if name in known}
-        if settings.get("force_bos_token_to_be_generated"):
-            search["forced_bos_token_id"] = settings.get("bos_token_id")
+        return _json(path), path
+    known = {*generation.THEIR_DEFAULTS, *generation.UNSUPPORTED, *generation.UNSUPPORTED_SAMPLING}
+    last = vocabularies[1].special.last
+    search = {"forced_eos_token_id": last} | {name: settings[name] for name in settings if name in known}
+    if settings.get("force_bos_token_to_be_generated"):
+        search["forced_bos_token_id"] = settings.get("bos_token_id")
+    return search, folder / CONFIG
+
+
+def _decoding(search: dict[str, Any], path: Path, vocabularies: Pair) -> tuple[dict[str, Any], list[str]]:
+    """Our search settings, and the names of those that are ignored."""
+    special = multilingual.special_tokens(vocabularies)
     _about(path, lambda: generation.check_ids(search, special))
     return _about(path, lambda: generation.to_ours(search, special))
 
@@ -114,8 +141,12 @@ def _origin(folder: Path, settings: dict[str, Any], architecture: str) -> dict[s
     return {"name": name, "revision": revision, "architecture": architecture, "licence": model_card.licence(folder)}
 
 
+def _tokenizer_settings(folder: Path) -> dict[str, Any]:
+    return _json(folder / TOKENIZER) if (folder / TOKENIZER).is_file() else {}
+
+
 def _languages(folder: Path, name: str) -> dict[str, str | None]:
-    settings = _json(folder / TOKENIZER) if (folder / TOKENIZER).is_file() else {}
+    settings = _tokenizer_settings(folder)
     if settings.get("source_lang") and settings.get("target_lang"):
         return {"source": settings["source_lang"], "target": settings["target_lang"]}
     match = re.search(r"opus-mt(?:-[a-z]+)*?-([A-Za-z_]{2,7})-([A-Za-z_]{2,7})$", name)

@@ -20,7 +20,12 @@ CONFIG_TABLE = ConfigTable(
 
 def weight_table(config: M2M100Config) -> WeightTable:
     return WeightTable(
-        TIED_TOKENS, *NORMS, *LAYERS, prefix="model.", legacy=_sinusoids(config), ignore=("*.embed_positions._float_tensor",)
+        TIED_TOKENS,
+        *NORMS,
+        *LAYERS,
+        prefix="model.",
+        legacy=_sinusoids(config),
+        ignore=("*.embed_positions._float_tensor",),
     )
 
 

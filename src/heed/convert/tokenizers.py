@@ -7,11 +7,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from heed.vocabularies import byte_bpe, files, marian, pegasus
+from heed.vocabularies import byte_bpe, files, m2m100, marian, mbart50, pegasus
 from heed.vocabularies.byte_bpe import ByteBPE
 from heed.vocabularies.files import CONFIG, TOKENIZER, File
 from heed.vocabularies.gpt2 import GPT2Vocabulary
+from heed.vocabularies.m2m100 import M2M100Vocabulary
 from heed.vocabularies.marian import MarianVocabulary
+from heed.vocabularies.mbart50 import MBart50Vocabulary
+from heed.vocabularies.nllb import NllbVocabulary
 from heed.vocabularies.pegasus import PegasusVocabulary
 from heed.vocabularies.sentencepiece import Subwords
 from heed.vocabularies.vocabulary import Pair, Vocabulary
@@ -62,12 +65,39 @@ def _pegasus(pair: Pair, folder: Path, max_length: int) -> None:
     _write_settings(folder, shared.files.get(CONFIG), "PegasusTokenizer", model_max_length=max_length)
 
 
+def _mbart50(pair: Pair, folder: Path, max_length: int) -> None:
+    """With a tokenizer.json, as a Pegasus."""
+    mbart50.write(folder, pair)
+    if TOKENIZER not in pair[0].files:
+        (folder / TOKENIZER).write_text(pair[0].tokenizer.to_str(pretty=True), "utf-8")
+    _write_settings(folder, pair[0].files.get(CONFIG), "MBart50Tokenizer", model_max_length=max_length, **_chosen(pair))
+
+
+def _m2m100(pair: Pair, folder: Path, max_length: int) -> None:
+    m2m100.write(folder, pair)
+    _write_settings(folder, pair[0].files.get(CONFIG), "M2M100Tokenizer", model_max_length=max_length, **_chosen(pair))
+
+
+def _nllb(pair: Pair, folder: Path, max_length: int) -> None:
+    m2m100.write(folder, pair)
+    _write_settings(folder, pair[0].files.get(CONFIG), "NllbTokenizer", model_max_length=max_length, **_chosen(pair))
+
+
+def _chosen(pair: Pair) -> dict[str, str]:
+    """The direction that a tokenizer has from the start, if there is one."""
+    chosen = zip(("src_lang", "tgt_lang"), (vocabulary.language for vocabulary in pair), strict=True)
+    return {name: code for name, code in chosen if code is not None}
+
+
 WRITERS = {
     Subwords: _sentencepiece,
     MarianVocabulary: _marian,
     ByteBPE: _byte_bpe,
     GPT2Vocabulary: _byte_bpe,
     PegasusVocabulary: _pegasus,
+    MBart50Vocabulary: _mbart50,
+    M2M100Vocabulary: _m2m100,
+    NllbVocabulary: _nllb,
 }
 
 

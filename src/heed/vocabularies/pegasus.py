@@ -50,7 +50,7 @@ class PegasusVocabulary(FastTokenizer):
 def _build_tokenizer(contents: Mapping[str, File]) -> "Tokenizer":
     from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
-    vocab, charsmap, name = _from_json(contents[TOKENIZER]) if TOKENIZER in contents else _from_spm(contents[MODEL])
+    vocab, charsmap, name = from_json(contents[TOKENIZER]) if TOKENIZER in contents else _from_spm(contents[MODEL])
     pieces = [piece for piece, _ in vocab]
     for token in {*NAMES.values(), *RESERVED}.difference(pieces):
         raise ValueError(f"{name} has no {token}: it is not the vocabulary of a Pegasus")
@@ -71,13 +71,13 @@ def _build_tokenizer(contents: Mapping[str, File]) -> "Tokenizer":
     return tokenizer
 
 
-def _from_json(file: File) -> tuple[ScoredPieces, bytes | None, str]:
+def from_json(file: File) -> tuple[ScoredPieces, bytes | None, str]:
     """The pieces of a tokenizer.json, and its character normalization."""
     settings = files.parse_json(file)
     model, normalizer = settings.get("model") or {}, settings.get("normalizer") or {}
     vocab = model.get("vocab")
     if not isinstance(vocab, list) or "unk_id" not in model:
-        raise ValueError(f"{file.path} is not a unigram model, the vocabulary of a Pegasus: heed cannot read it")
+        raise ValueError(f"{file.path} is not a unigram model: heed cannot read it")
     steps = normalizer.get("normalizers", [normalizer])
     maps = [step["precompiled_charsmap"] for step in steps if step.get("type") == "Precompiled"]
     try:

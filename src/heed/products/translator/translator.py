@@ -17,12 +17,13 @@ from heed.models.package import Package
 from heed.products.product import Product, in_batches
 from heed.products.translator import attention_trace, forward_trace
 from heed.products.translator.alignment import Links, first_words
+from heed.products.translator.directions import Direction, Directions
 from heed.products.translator.engines import ctranslate2
 from heed.products.translator.engines.cuda import CudaEngine
 from heed.products.translator.engines.engine import ENGINES, Engine, TorchEngine
 from heed.products.translator.forward_trace import Choice, Query
 from heed.products.translator.lazy_scores import Scores, token_scores
-from heed.products.translator.model_bundle import Hypotheses, IdPair, ModelBundle, Sentences
+from heed.products.translator.model_bundle import Hypotheses, IdPair, ModelBundle, Sentences, check_ensemble
 from heed.products.translator.results import Candidate, Score, TermUse, Translation, join_parts
 from heed.products.translator.split import cut, split
 from heed.products.translator.term_search import TermSearch
@@ -57,23 +58,38 @@ class Translator(Product):
         last = attention_trace.AlignmentRows(self.model.config.decoder_layers - 1, after=False)
         self.alignment_rows = attention_trace.AlignmentRows(**self.facts.get("alignment", last._asdict()))
         self.engines: list[Engine] = [TorchEngine(self.bundle)]  # asked in this order; the last takes every search
+        self._languages, self._chosen = Directions(vocabularies, self.facts.get("languages")), {}
 
     @classmethod
     def open(cls, packages: Sequence[Package], names: Sequence[str], *, engine: str = "auto") -> Any:
+        check_ensemble(packages, names)
         first = packages[0]
-        for name, package in zip(names[1:], packages[1:], strict=True):
-            if [part.key() for part in package.vocabularies] != [part.key() for part in first.vocabularies]:
-                raise ValueError(f"{names[0]} and {name} have different subwords: an ensemble needs the same in all")
-        sizes = [package.model.config.vocab_size for package in packages]
-        if len(set(sizes)) > 1:
-            each = f"{', '.join(names)} have room for {', '.join(map(str, sizes))} subwords"
-            raise ValueError(f"{each}: an ensemble needs the same in all")
         models, facts = [package.model for package in packages], first.facts
         decoding = settings.read(DecodingConfig, facts.get("decoding", {}), f"{names[0]}/config.json: decoding.")
         options = {"max_source": facts.get("max_source"), "facts": facts, "shortlist": first.shortlist}
         translator = cls(models, first.vocabularies, decoding=decoding, **options)
         translator.use(engine)
-        return translator
+        return translator.direction() if all(translator._languages.default) else translator
+
+    @property
+    def directions(self) -> list[Direction]:
+        """The (source, target) languages that it translates between: one for a plain model, if it says which."""
+        return self._languages.all()
+
+    def direction(self, source: str | None = None, target: str | None = None) -> "Translator":
+        """The translator from one language to another; a language that is left out is that of the model folder."""
+        found = self._languages.pair(source, target)
+        if found is None:
+            return self
+        pair, languages = found
+        if languages not in self._chosen:
+            facts = {**self.facts, "languages": dict(zip(("source", "target"), languages, strict=True))}
+            options = {"decoding": self.decoding, "max_source": self.max_source, "facts": facts}
+            chosen = type(self)(self.models, pair, shortlist=self.shortlist, **options)
+            chosen.engines = [engine.for_bundle(chosen.bundle) for engine in self.engines]
+            chosen._chosen = self._chosen
+            self._chosen[languages] = chosen
+        return self._chosen[languages]
 
     @property
     def device(self) -> torch.device:
@@ -87,6 +103,7 @@ class Translator(Product):
         """
         if engine not in ENGINES:
             raise ValueError(f"engine is {engine!r}; it is {', '.join(ENGINES[:-1])} or {ENGINES[-1]}")
+        self._chosen.clear()  # those have other engines
         reference = TorchEngine(self.bundle)
         self.engines = [reference] if engine == "torch" else [CudaEngine(self.bundle), reference]
         reason = ctranslate2.unsupported(self.bundle)
@@ -108,6 +125,8 @@ class Translator(Product):
         batch_tokens: int = 4096,
         glossary: Glossary | Mapping[str, str] | None = None,
         keep: Sequence[str] = (),
+        source: str | None = None,
+        target: str | None = None,
         **decoding: Any,
     ) -> Any:
         """The translations of texts, in their order; for a single text, one translation.
@@ -116,7 +135,11 @@ class Translator(Product):
         must begin with. A text with more subwords than the model allows is translated in parts, cut with too_long="cut"
         (`source` is what was read), or refused with too_long="refuse". Terms of `glossary` that occur in a text are
         translated as it says, and those in `keep` stay (docs/glossary.md); `terms` of a translation lists them.
+        `source` and `target` are languages, for a model of several.
         """
+        if source or target or not self.bundle.chosen:
+            options = {"prefix": prefix, "too_long": too_long, "batch_tokens": batch_tokens, "glossary": glossary}
+            return self.direction(source, target).translate(texts, keep=keep, **options, **decoding)
         if isinstance(texts, str):
             options = {"prefix": prefix, "too_long": too_long, "batch_tokens": batch_tokens}
             return self.translate([texts], glossary=glossary, keep=keep, **options, **decoding)[0]

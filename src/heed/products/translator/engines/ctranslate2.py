@@ -11,6 +11,7 @@ import threading
 import warnings
 import weakref
 from collections.abc import Iterable, Sequence
+from copy import copy
 from functools import cached_property
 from importlib.util import find_spec
 from itertools import pairwise
@@ -19,7 +20,7 @@ from typing import Any, NamedTuple
 import torch
 
 from heed.convert import ctranslate2_import
-from heed.convert.ctranslate2 import able, names
+from heed.convert.ctranslate2 import able, given_ids, names
 from heed.decoding.config import DecodingConfig
 from heed.decoding.ranking import PENALTIES
 from heed.decoding.steps import Hypothesis
@@ -81,14 +82,25 @@ def unsupported(bundle: ModelBundle) -> str | None:
     return None if able(bundle.model) else f"it cannot compute what a {type(bundle.model).__name__} like this does"
 
 
-ALIVE: "weakref.WeakSet[CTranslate2]" = weakref.WeakSet()
+class Pools:
+    """CTranslate2's translators by (workers, threads), which all directions of one model share."""
+
+    def __init__(self):
+        self.pools: dict[tuple[int, int], Any] = {}
+        self.snapshot: object = None  # the weights that the pools were made from
+        self.broken = False
+        self.lock = threading.Lock()
+        ALIVE.add(self)
+
+
+ALIVE: "weakref.WeakSet[Pools]" = weakref.WeakSet()
 
 
 def _drop_pools_after_fork() -> None:
     """A child process lacks the threads of its parent's pools: waiting for them, or freeing them, would hang for ever."""
-    for engine in list(ALIVE):
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(engine.pools))  # so that they are never freed here
-        engine.pools, engine.lock = {}, threading.Lock()
+    for shared in list(ALIVE):
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(shared.pools))  # so that they are never freed here
+        shared.pools, shared.lock = {}, threading.Lock()
 
 
 if hasattr(os, "register_at_fork"):  # Windows has no forks
@@ -102,12 +114,12 @@ class CTranslate2:
     """
 
     def __init__(self, bundle: ModelBundle, kind: str | None = None, required: bool = False):
-        self.bundle, self.asked_kind, self.required = bundle, kind, required
-        self.pools: dict[tuple[int, int], Any] = {}  # by (workers, threads)
-        self.snapshot: object = None  # the weights that the pools were made from
-        self.broken = False
-        self.lock = threading.Lock()
-        ALIVE.add(self)
+        self.bundle, self.asked_kind, self.required, self.shared = bundle, kind, required, Pools()
+
+    def for_bundle(self, bundle: ModelBundle) -> "CTranslate2":
+        other = copy(self)
+        other.bundle = bundle
+        return other
 
     @cached_property
     def kind(self) -> str:
@@ -120,7 +132,9 @@ class CTranslate2:
         return f"ctranslate2-{self.kind}"
 
     def takes(self, config: DecodingConfig, prefixes: Sentences) -> bool:
-        if self.broken or self.bundle.model.training or config.sample or any(prefixes) or beam_options(config) is None:
+        if self.shared.broken or self.bundle.model.training:
+            return False
+        if config.sample or any(prefixes) or beam_options(config) is None:
             return False
         if forced_start(config, self.bundle.special[1]) != self.bundle.special[1].before:
             return False
@@ -149,20 +163,20 @@ class CTranslate2:
     def _pool(self, sentences: int) -> tuple[Any, int]:
         """A CTranslate2 translator for this many sentences, or None if it cannot be used; and its number of workers."""
         size = workers_and_threads(sentences, torch.get_num_threads())
-        with self.lock:
+        with self.shared.lock:
             snapshot = tuple((p.data_ptr(), 0 if p.is_inference() else p._version) for p in self._weights())
-            if snapshot != self.snapshot:
-                self.pools, self.snapshot = {}, snapshot
+            if snapshot != self.shared.snapshot:
+                self.shared.pools, self.shared.snapshot = {}, snapshot
             try:
-                if size not in self.pools:
-                    self.pools[size] = self._open(*size)
+                if size not in self.shared.pools:
+                    self.shared.pools[size] = self._open(*size)
             except Exception as error:
                 if self.required:
                     raise ValueError(f"CTranslate2 cannot be used for this model: {error}; use engine torch") from error
-                self.broken = True
+                self.shared.broken = True
                 reason = str(error).strip().split("\n")[0]
                 warnings.warn(f"CTranslate2 cannot be used for this model, torch is: {reason}", stacklevel=4)
-            return self.pools.get(size), size[0]
+            return self.shared.pools.get(size), size[0]
 
     @cached_property
     def _modules(self) -> list[torch.nn.Module]:
@@ -188,13 +202,18 @@ class CTranslate2:
     def _translate(self, pool: Any, jobs: Iterable[Job], sources: Sentences, config: DecodingConfig) -> Found:
         """All jobs are submitted at once, so that no worker waits for another's batch."""
         source, target, ids_by_name = self.names
-        special, options, penalty = self.bundle.special[1], beam_options(config), PENALTIES[config.penalty]
+        special, own, options, penalty = (
+            self.bundle.special[1],
+            self.bundle.source,
+            beam_options(config),
+            PENALTIES[config.penalty],
+        )
         start = [target[i] for i in forced_start(config, special)]
         min_length = len(special.before) + config.min_length if config.min_length else 0
         submitted = []
         for rows, limit in jobs:
             futures = pool.translate_batch(
-                [[source[i] for i in sources[row]] for row in rows], [start] * len(rows) if start else None,
+                [[source[i] for i in given_ids(own, sources[row])] for row in rows], [start] * len(rows) if start else None,
                 beam_size=config.beam, length_penalty=options.alpha, num_hypotheses=options.hypotheses,
                 patience=options.patience, min_decoding_length=min(min_length, limit), max_decoding_length=limit,
                 max_input_length=0, no_repeat_ngram_size=config.no_repeat,

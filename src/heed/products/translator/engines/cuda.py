@@ -4,6 +4,7 @@ import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from copy import copy
 
 import torch
 from torch import nn
@@ -41,10 +42,12 @@ class CudaEngine:
     name = "card"
 
     def __init__(self, bundle: ModelBundle, dtype: torch.dtype = torch.bfloat16):
-        self.bundle, self.dtype = bundle, dtype
-        self.machine: SearchRunner | None = None
-        self.snapshot: _Snapshot | None = None  # the model that the machine was built from
-        self.lock = threading.Lock()
+        self.bundle, self.dtype, self.shared = bundle, dtype, _Shared()
+
+    def for_bundle(self, bundle: ModelBundle) -> "CudaEngine":
+        other = copy(self)
+        other.bundle = bundle
+        return other
 
     def takes(self, config: DecodingConfig, prefixes: Sentences) -> bool:
         beams = min(MAX_BEAMS, self.bundle.model.config.vocab_size // 2)
@@ -52,7 +55,7 @@ class CudaEngine:
             return False
         if config.sample or config.no_repeat or any(prefixes):
             return False
-        with self.lock, _current_device(self.bundle.device):
+        with self.shared.lock, _current_device(self.bundle.device):
             return self._updated_machine() is not None
 
     def search(self, sources: Sentences, config: DecodingConfig, prefixes: Sentences, batch_tokens: int) -> Hypotheses:
@@ -60,8 +63,8 @@ class CudaEngine:
         limits = self.bundle.max_lengths(sources, config, prefixes)
         special, rules = self.bundle.special[0], device_rules(config, self.bundle.special[1])
         sources = [[*special.before, *source, special.last] for source in sources]
-        with self.lock, _current_device(self.bundle.device):
-            machine = self.machine or self._updated_machine()
+        with self.shared.lock, _current_device(self.bundle.device):
+            machine = self.shared.machine or self._updated_machine()
             assert machine is not None, "a search that was not taken"
             for rows in self._batches(sources, limits, rules.beams, max(FULL_BATCH, batch_tokens)):
                 results = _search(machine, [sources[row] for row in rows], [limits[row] for row in rows], rules)
@@ -71,11 +74,11 @@ class CudaEngine:
 
     def _updated_machine(self) -> SearchRunner | None:
         """A machine with the present weights; None for a model or a GPU that it does not support."""
-        if self.snapshot is None or not self.snapshot.matches(self.bundle.model):
-            self.machine, self.snapshot = None, _Snapshot(self.bundle.model)
+        if self.shared.snapshot is None or not self.shared.snapshot.matches(self.bundle.model):
+            self.shared.machine, self.shared.snapshot = None, _Snapshot(self.bundle.model)
             if supports_models(self.bundle):
-                self.machine = self._build()
-        return self.machine
+                self.shared.machine = self._build()
+        return self.shared.machine
 
     def _build(self) -> SearchRunner | None:
         """None where it fails, for instance without a compiler for kernels: then the torch engine takes over."""
@@ -103,7 +106,7 @@ class CudaEngine:
 
     def _fitting(self, beams: int, length: int, asked: int) -> int:
         """How many of `asked` sentences fit into the device's memory."""
-        w, ground = self.machine.weights, self.machine.pool
+        w, ground = self.shared.machine.weights, self.shared.machine.pool
         positions = beams * max(32, 1 << (length - 1).bit_length())
         if ground and rounded(asked) * positions <= ground.slots:
             return asked
@@ -125,6 +128,15 @@ def _search(machine: SearchRunner, sources: Sentences, limits: Sequence[int], ru
     half = len(sources) // 2
     halves = ((sources[:half], limits[:half]), (sources[half:], limits[half:]))
     return [found for part, part_limits in halves for found in _search(machine, part, part_limits, rules)]
+
+
+class _Shared:
+    """What all directions of one model share: the machine, and the model that it was built from."""
+
+    def __init__(self):
+        self.machine: SearchRunner | None = None
+        self.snapshot: _Snapshot | None = None
+        self.lock = threading.Lock()
 
 
 class _Snapshot:

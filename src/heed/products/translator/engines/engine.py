@@ -20,6 +20,9 @@ class Engine(Protocol):
     def search(self, sources: Sentences, config: DecodingConfig, prefixes: Sentences, batch_tokens: int) -> Hypotheses:
         """The best hypotheses for each source, best first."""
 
+    def for_bundle(self, bundle: ModelBundle) -> "Engine":
+        """The same for the same models with other vocabularies, those of another direction; weights are shared."""
+
 
 class TorchEngine:
     """The reference search in PyTorch, on any device and with any settings."""
@@ -31,6 +34,9 @@ class TorchEngine:
 
     def takes(self, config: DecodingConfig, prefixes: Sentences) -> bool:
         return True
+
+    def for_bundle(self, bundle: ModelBundle) -> "TorchEngine":
+        return TorchEngine(bundle)
 
     def search(self, sources: Sentences, config: DecodingConfig, prefixes: Sentences, batch_tokens: int) -> Hypotheses:
         def search(rows: list[int]) -> Hypotheses:

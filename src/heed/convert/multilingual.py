@@ -1,0 +1,69 @@
+"""The languages of a multilingual model in a folder of transformers: its default direction, and the token that is forced."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from heed.convert import generation
+from heed.text.language_codes import public_codes, resolve
+from heed.vocabularies.multilingual import Multilingual
+from heed.vocabularies.vocabulary import Pair, SpecialTokens
+
+FORCED = "forced_bos_token_id"
+Languages = Mapping[str, str | None]
+
+
+def special_tokens(pair: Pair) -> SpecialTokens:
+    """Those of what a model writes; before a language is chosen, as if it were the first."""
+    target = pair[1]
+    if isinstance(target, Multilingual) and target.language is None:
+        return target.in_language(next(iter(target.languages)), source=False).special
+    return target.special
+
+
+def search_settings(search: dict[str, Any], pair: Pair) -> tuple[dict[str, Any], str | None]:
+    """generation_config.json without the forced language, which heed chooses by direction; and that language."""
+    forced = search.get(FORCED)
+    if not isinstance(pair[1], Multilingual):
+        return search, None
+    code = next((code for code, number in pair[1].languages.items() if forced in (number, [number])), None)
+    if forced is not None and code is None:
+        raise ValueError(f"{FORCED} is {forced}, which is no language of the vocabulary: heed can force only languages")
+    return {**search, FORCED: special_tokens(pair).before[0]}, code
+
+
+def default_direction(settings: Mapping[str, Any], pair: Pair, forced: str | None) -> Languages:
+    """The languages that tokenizer_config.json and generation_config.json name, as people write them."""
+    plain = {own: code for code, own in public_codes(tuple(pair[1].languages)).items()}
+    return {
+        "source": plain.get(settings.get("src_lang")),
+        "target": plain.get(forced or settings.get("tgt_lang")),
+    }
+
+
+def choose(pair: Pair, languages: Languages) -> Pair:
+    """The pair with the languages that are known; one whose texts begin with no language as it is."""
+    if not isinstance(pair[0], Multilingual):
+        return pair
+    codes = [
+        resolve(code, tuple(pair[0].languages)) if code else None for code in map(languages.get, ("source", "target"))
+    ]
+    source, target = (
+        side if code is None else side.in_language(code, source=i == 0)
+        for i, (side, code) in enumerate(zip(pair, codes, strict=True))
+    )
+    return source, target
+
+
+def settings_of(pair: Pair) -> dict[str, Any]:
+    """The ids in config.json and generation_config.json, where <s> is no language."""
+    target = pair[1]
+    own = {"bos_token_id": target.begin} if isinstance(target, Multilingual) else {}
+    return {**generation.ids(target.neutral if own else target.special), **own}
+
+
+def generation_settings(decoding: Mapping[str, Any], pair: Pair, max_length: int) -> dict[str, Any]:
+    """generation_config.json; the target language is forced if it is known."""
+    settings = generation.to_theirs(decoding, special_tokens(pair), max_length) | settings_of(pair)
+    if isinstance(pair[1], Multilingual) and pair[1].language is None:
+        settings.pop(FORCED, None)
+    return settings
