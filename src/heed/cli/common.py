@@ -31,6 +31,12 @@ def add_engine(parser: argparse.ArgumentParser, default: str = "auto") -> None:
     parser.add_argument("--engine", choices=["auto", "torch", "ctranslate2"], default=default, help=line)
 
 
+def add_languages(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("languages, for a model of several (ko, pt-BR, or the model's own codes)")
+    group.add_argument("--from", dest="source_language", metavar="LANGUAGE", help="the language of the texts")
+    group.add_argument("--to", dest="target_language", metavar="LANGUAGE", help="the language to translate into")
+
+
 def split_names(text: str) -> list[str]:
     """The folders of an ensemble, which are written with commas between them."""
     return text.split(",")
@@ -44,7 +50,13 @@ def open_product(args: argparse.Namespace, verb: str, folders: list[str] | None 
 
     if args.threads:
         torch.set_num_threads(args.threads)
-    return load(folders or args.folder, args.device, getattr(args, "engine", "auto"), verb)
+    product = load(folders or args.folder, args.device, getattr(args, "engine", "auto"), verb)
+    languages = [getattr(args, f"{side}_language", None) for side in ("source", "target")]
+    if "translate" in product.verbs:
+        return product.direction(*languages)
+    if any(languages):
+        raise ValueError(f"--from and --to are for translators, and this is {product.noun}: leave them out")
+    return product
 
 
 def check_product(args: argparse.Namespace, folders: list[str], verb: str, options: str) -> None:

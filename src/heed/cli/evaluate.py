@@ -20,7 +20,7 @@ differences marked. --against gives the p-value of a paired bootstrap test for e
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    from heed.cli.common import add_device, add_engine
+    from heed.cli.common import add_device, add_engine, add_languages
 
     option = parser.add_argument
     option("system", help="a run or model folder (several with commas: an ensemble), or a file of translations")
@@ -41,6 +41,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     option("--samples", type=int, default=1000, help="how many samples the bootstrap draws")
     option("--beam", type=int, help="how many hypotheses are kept at each step; 1 is greedy")
     option("--length-penalty", type=float, help="alpha, the exponent of the penalty: larger means longer")
+    add_languages(parser)
     add_device(parser)
     add_engine(parser, "torch")  # so that scores are those of the model itself
 

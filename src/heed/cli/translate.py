@@ -19,6 +19,7 @@ examples:
   heed translate runs/en-de --file letter.docx --out brief.docx
   heed translate runs/en-de --file words.tsv --column 2 --out woerter.tsv
   heed translate Helsinki-NLP/opus-mt-ko-en "나는 책을 읽어요."       # a name on the Hugging Face hub, or a folder from there
+  heed translate facebook/nllb-200-distilled-600M --from ko --to en "나는 책을 읽어요."   # a model of many languages
 
 One line in, one line out. With --nbest there are that many lines for each; --scores puts the score (log
 probability over the length penalty) and a tab before each; --token-scores and --align put theirs after it.
@@ -27,7 +28,7 @@ probability over the length penalty) and a tab before each; --token-scores and -
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    from heed.cli.common import add_batches, add_device, add_engine, split_names
+    from heed.cli.common import add_batches, add_device, add_engine, add_languages, split_names
 
     names = "a run, a model folder, or a name on the hub; several with commas are an ensemble"
     parser.add_argument("folder", type=split_names, help=names)
@@ -69,6 +70,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     output.add_argument("--token-scores", action="store_true", help="write the log probability of each token after it")
     output.add_argument("--align", action="store_true", help="write word alignments after it, as 0-0 1-2")
     add_batches(parser, ["split", "refuse"], "texts")
+    add_languages(parser)
     add_device(parser)
     add_engine(parser)
 

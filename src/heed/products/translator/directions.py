@@ -60,13 +60,10 @@ class Directions:
         return found
 
     def _check_plain(self, source: str | None, target: str | None) -> None:
+        """A model that does not say its languages is taken at the user's word."""
         for side, code, known in zip(("source", "target"), (source, target), self.default, strict=True):
-            if code is not None and known is None:
-                raise ValueError(f"{side} is {code!r}, but this model does not say its languages: leave it out")
-            if code is not None and resolve(code, [known]) is None:
-                raise ValueError(
-                    f"{side} is {code!r}, but this model translates from {self.default[0]} to {self.default[1]}"
-                )
+            if code and known and resolve(code, [known]) is None:
+                raise ValueError(f"{side} is {code!r}, but this model translates from {self.default[0]} to {self.default[1]}")
 
 
 def _some(codes: Sequence[str] | Mapping[str, str]) -> str:
