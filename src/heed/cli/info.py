@@ -54,7 +54,9 @@ def _package(name: str, package) -> dict[str, dict]:
     """What is known about a model, of heed or from elsewhere."""
     from heed.loading import find_model
     from heed.models import name_of
+    from heed.text.language_codes import public_codes
     from heed.vocabularies.folder import kind_of
+    from heed.vocabularies.multilingual import languages_of
 
     config, weights = package.facts, package.model.state_dict().values()
     facts: dict[str, dict] = {}
@@ -71,6 +73,8 @@ def _package(name: str, package) -> dict[str, dict]:
         "pieces": {side: len(part) for side, part in zip(("source", "target"), package.vocabularies, strict=True)},
         "longest": config.get("max_source"),
     }
+    if codes := languages_of(package.vocabularies[1]):
+        facts["text"]["translates between"] = list(public_codes(codes))
     if "labels" in package.processors:
         facts["text"]["labels"] = package.processors["labels"].names
     else:

@@ -136,6 +136,7 @@ def make(plan: Plan, folder: Path, tell: Tell = lambda what, done, total: None) 
     if not (own / STUDENT).is_file():
         teacher = load(plan.distill.teacher, plan.recipe.training.device, verb="translate")
         plan = _of_languages(plan, teacher.facts.get("languages") or {})
+        teacher = teacher.direction(plan.data.source_language, plan.data.target_language)
         _check_vocabulary(plan, teacher)
         if plan.distill.soft:
             own_words = teacher.source, teacher.target

@@ -15,10 +15,12 @@ from heed.data.prepare import Learning, TextFiles, digest, pair_corpus
 from heed.data.vectors import VectorsConfig
 from heed.decoding.config import DecodingConfig
 from heed.models.package import Package
+from heed.products.translator.directions import Directions, direction_of
 from heed.tasks.base import Prepared, Task, Tell, Validation
 from heed.vocabularies.sentencepiece import SubwordsConfig
 from heed.vocabularies.vocabulary import Pair
 
+LANGUAGE_SETTINGS = {side: f"data.{side}_language" for side in ("source", "target")}
 WORD_SETTINGS = ("cut", "lower", "least")  # of a vocabulary of whole words
 
 
@@ -117,7 +119,7 @@ class TextTask(Task):
         texts = files.key(filters.duplicates, holdout, self.one_sided)
         learning = Learning(recipe.subwords, recipe.model.vocabulary, self.one_sided, sources_only=self.label_target)
         pair = base.vocabularies if base is not None else learning.pair(files.train, texts, tell)
-        processors = self.processors(pair, files, base)
+        processors = self.processors(self.in_direction(pair, files.data, base), files, base)
         pair = tuple(processors.values())
         with_text = recipe.subwords.sampling > 0
         key = digest(texts, dataclasses.asdict(filters), [part.key() for part in pair], with_text)
@@ -137,6 +139,15 @@ class TextTask(Task):
             self.sizes(pair, base),
             {} if joint or self.label_target else {"tied": "target"},
         )
+
+    def in_direction(self, pair: Pair, data: DataConfig, base: Package | None) -> Pair:
+        """Multilingual vocabularies for the languages of the data; others as they are."""
+        if self.label_target:
+            return pair
+        known = data.languages((base.facts.get("languages") if base else None) or {})
+        default = {**known, "target": known["source"]} if self.one_sided else known
+        found = Directions(pair, default, LANGUAGE_SETTINGS).pair(None, None)
+        return pair if found is None else found[0]
 
     def processors(self, pair: Pair, files: TextFiles, base: Package | None) -> dict[str, Any]:
         """What turns text into ids, by the names that the model folder gives them."""
@@ -202,8 +213,9 @@ class TextTask(Task):
         return notes
 
     def facts(self, recipe: Any, prepared: Prepared, base: Mapping[str, Any]) -> dict[str, Any]:
+        languages = recipe.data.languages(base.get("languages") or {})
         return {
-            "languages": recipe.data.languages(base.get("languages") or {}),
+            "languages": direction_of(tuple(prepared.processors.values())) or languages,
             **{name: base[name] for name in ("origin",) if name in base},
             "max_source": max_source(prepared),
             "decoding": dataclasses.asdict(recipe.decoding),

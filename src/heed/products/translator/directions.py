@@ -9,16 +9,20 @@ from heed.text.language_codes import near, public_codes, resolve
 from heed.vocabularies.multilingual import in_languages, languages_of
 from heed.vocabularies.vocabulary import Pair
 
+NAMES = {"source": "--from (in Python: source)", "target": "--to (in Python: target)"}
 MANY = 12  # languages: more are not listed in an error
 
 Direction = tuple[str, str]
 
 
 class Directions:
-    """The languages that a pair of vocabularies knows; `default` are those of the model folder, either of which may be missing."""
+    """The languages that a pair of vocabularies knows; `default` are those of the model folder, either of which may be missing.
 
-    def __init__(self, vocabularies: Pair, default: Mapping[str, Any] | None):
-        self.vocabularies, self.own = vocabularies, languages_of(vocabularies[1])
+    `names` are what a user calls the two sides: settings or options.
+    """
+
+    def __init__(self, vocabularies: Pair, default: Mapping[str, Any] | None, names: Mapping[str, str] = NAMES):
+        self.vocabularies, self.own, self.names = vocabularies, languages_of(vocabularies[1]), names
         known = default or {}
         self.default: tuple[str | None, str | None] = known.get("source"), known.get("target")
 
@@ -46,26 +50,36 @@ class Directions:
 
     def _own(self, side: str, code: str | None) -> str:
         """The model's own code for a language, given as a user writes it."""
-        option = {"source": "--from", "target": "--to"}[side]
         if code is None:
             raise ValueError(
-                f"{side} is missing: this model translates between {len(self.own)} languages; say which, with {option} or "
-                f"{side}=, such as {_some(self.codes)}"
+                f"the {side} language is missing: this model has {len(self.own)}; choose one with {self.names[side]}: "
+                f"{_some(self.codes)}"
             )
         found = resolve(code, self.own)
         if found is None:
             meant = near(code, self.codes) or (list(self.codes) if len(self.own) <= MANY else [])
             hint = f"did you mean {' or '.join(meant)}?" if meant else f"it has {_some(self.codes)}"
-            raise ValueError(f"{side} is {code!r}, which is none of this model's {len(self.own)} languages: {hint}")
+            raise ValueError(f"the {side} language is {code!r}, which is none of this model's {len(self.own)}: {hint}")
         return found
 
     def _check_plain(self, source: str | None, target: str | None) -> None:
         """A model that does not say its languages is taken at the user's word."""
         for side, code, known in zip(("source", "target"), (source, target), self.default, strict=True):
             if code and known and resolve(code, [known]) is None:
-                raise ValueError(f"{side} is {code!r}, but this model translates from {self.default[0]} to {self.default[1]}")
+                raise ValueError(
+                    f"the {side} language is {code!r}, but this model translates from {self.default[0]} to {self.default[1]}"
+                )
 
 
 def _some(codes: Sequence[str] | Mapping[str, str]) -> str:
     every = list(codes)
     return ", ".join(every[:MANY]) + (f" and {len(every) - MANY} more" if len(every) > MANY else "")
+
+
+def direction_of(vocabularies: Sequence[Any]) -> dict[str, str] | None:
+    """The languages that multilingual vocabularies were chosen for, as people write them; None for others."""
+    chosen = [getattr(side, "language", None) for side in vocabularies]
+    if len(chosen) != 2 or None in chosen:
+        return None
+    plain = {own: code for code, own in public_codes(languages_of(vocabularies[1])).items()}
+    return {"source": plain[chosen[0]], "target": plain[chosen[1]]}
