@@ -16,6 +16,7 @@ from tests.data.mixed import training
 
 NLLB_CODES = ("ace_Latn", "deu_Latn", "eng_Latn", "fra_Latn", "kor_Hang", "zho_Hans", "zho_Hant")
 CODES = {"mbart50": ("ko_KR", "en_XX"), "m2m100": ("ko", "en"), "nllb": ("kor_Hang", "eng_Latn")}
+ENDS = {"mbart50": 8.0, "m2m100": 4.2, "nllb": 1.7}  # so that sentences have different lengths
 CLASSES = {"mbart50": "MBart", "m2m100": "M2M100", "nllb": "M2M100"}
 SHAPE = {
     "d_model": 32, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 4, "decoder_attention_heads": 4,

@@ -11,7 +11,7 @@ import heed
 from heed.convert import huggingface
 from heed.loading import open_package
 from heed.text.language_codes import resolve
-from tests.convert.multilingual import CODES, saved, vocabularies
+from tests.convert.multilingual import CODES, ENDS, saved, vocabularies
 from tests.data.mixed import PLAIN
 
 transformers.utils.logging.disable_progress_bar()
@@ -20,7 +20,6 @@ SEARCHES = {
     "greedy": ({"num_beams": 1}, {"beam": 1}),
     "beam": ({"num_beams": 4, "length_penalty": 0.6}, {"beam": 4, "length_penalty": 0.6}),
 }
-ENDS = {"mbart50": 8.0, "m2m100": 4.2, "nllb": 1.7}  # so that sentences have different lengths
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -5,11 +5,13 @@ import re
 from pathlib import Path
 from typing import Any
 
-from heed.convert import generation
+from heed.convert import generation, multilingual
 from heed.convert.architecture import Architecture
 from heed.models import MODELS, name_of
 from heed.models.package import Package
 from heed.version import __version__
+from heed.vocabularies.m2m100 import MODEL
+from heed.vocabularies.vocabulary import Pair, Vocabulary
 
 PIECES = """\
 import ctranslate2, sentencepiece
@@ -42,6 +44,11 @@ model, tokenizer = {auto_class}.from_pretrained(folder), AutoTokenizer.from_pret
 texts = tokenizer(["A text."], return_tensors="pt")
 {use}
 """
+MULTILINGUAL = """\
+tokenizer.src_lang = {source!r}
+texts = tokenizer(["A text."], return_tensors="pt")
+target = tokenizer.convert_tokens_to_ids({target!r})
+print(tokenizer.batch_decode(model.generate(**texts, forced_bos_token_id=target), skip_special_tokens=True))"""
 GENERATE = "print(tokenizer.batch_decode(model.generate(**texts), skip_special_tokens=True))"
 CLASSIFY = "print([model.config.id2label[i] for i in model(**texts).logits.argmax(dim=1).tolist()])"
 SUMMARIZERS = ("bart", "pegasus")  # models that summarize if they have no languages
@@ -50,7 +57,8 @@ COMMANDS = {"classification": "heed classify {} < text", "language": "heed gener
 
 def huggingface(package: Package, architecture: Architecture) -> str:
     """What a model is, how to run it with transformers, and where it came from."""
-    code = TRANSFORMERS.format(auto_class=architecture.auto_class, use=GENERATE if architecture.generates else CLASSIFY)
+    run = _multilingual(package) or (GENERATE if architecture.generates else CLASSIFY)
+    code = TRANSFORMERS.format(auto_class=architecture.auto_class, use=run)
     search = _search(package) if architecture.generates else ""
     return f"""---
 {_front_matter(package, architecture)}
@@ -65,6 +73,15 @@ Written by heed {__version__} as a {architecture.name}. `pip install transformer
 
 {_table(package)}
 {search}{origin(package.facts)}"""
+
+
+def _multilingual(package: Package) -> str:
+    """How a multilingual model is run in a direction: its own, or some other."""
+    pair = multilingual.example(package.vocabularies, package.facts.get("languages") or {})
+    if pair is None:
+        return ""
+    [target] = pair[1].pieces(pair[1].special.before)
+    return MULTILINGUAL.format(source=pair[0].language, target=target)
 
 
 def heed(package: Package) -> str:
@@ -138,7 +155,16 @@ def _search(package: Package) -> str:
 def ctranslate2(package: Package, quantization: str | None) -> str:
     """How to run a folder of CTranslate2."""
     tokenizer = hasattr(package.vocabularies[0], "tokenizer")
-    code = (TOKENIZER if tokenizer else PIECES).replace("OPTIONS", _options(package))
+    pair = multilingual.example(package.vocabularies, package.facts.get("languages") or {})
+    code = (TOKENIZER if tokenizer else PIECES).replace("OPTIONS", _options(package, pair or package.vocabularies))
+    added = "CTranslate2 itself adds the special tokens of the source."
+    if pair is not None:
+        before, after = _around(pair[0])
+        code = code.replace("[pieces]", f"[{before!r} + pieces + {after!r}]").replace(
+            "hypotheses[0]", "hypotheses[0][1:]"
+        )
+        code = code.replace("source.spm", MODEL).replace("target.spm", MODEL)
+        added = "The languages of the source and of the translation are given with each text."
     return f"""# {title(package)}, for CTranslate2
 
 Written by heed, with weights in {quantization or "float32"}. `pip install ctranslate2 {"tokenizers" if tokenizer else "sentencepiece"}`, and:
@@ -146,7 +172,7 @@ Written by heed, with weights in {quantization or "float32"}. `pip install ctran
 ```python
 {code}```
 
-CTranslate2 itself adds the special tokens of the source. It divides the log probability of n tokens by n^length_penalty.
+{added} It divides the log probability of n tokens by n^length_penalty.
 {origin(package.facts)}"""
 
 
@@ -177,9 +203,15 @@ def origin(facts: dict[str, Any]) -> str:
     return f"\n{how} {source['name']}{at}.\n"
 
 
-def _options(package: Package) -> str:
+def _around(source: Vocabulary) -> tuple[list[str], list[str]]:
+    """What stands before and after the pieces of a source that is given with its special tokens."""
+    [ids] = source.encode([""])
+    return source.pieces(source.special.before), source.pieces([*ids, source.special.last])
+
+
+def _options(package: Package, pair: Pair) -> str:
     """The search settings that CTranslate2 has too."""
-    decoding, target = _decoding(package), package.vocabularies[1]
+    decoding, target = _decoding(package), pair[1]
     options = {"beam_size": decoding["beam"], "length_penalty": decoding["length_penalty"]}
     names = {
         "no_repeat_ngram_size": "no_repeat", "min_decoding_length": "min_length", "max_decoding_length": "max_length",

@@ -67,3 +67,11 @@ def generation_settings(decoding: Mapping[str, Any], pair: Pair, max_length: int
     if isinstance(pair[1], Multilingual) and pair[1].language is None:
         settings.pop(FORCED, None)
     return settings
+
+
+def example(pair: Pair, languages: Languages) -> Pair | None:
+    """The pair in a direction for an example: the one of the folder, or from the first language to the last; None for others."""
+    if not isinstance(pair[0], Multilingual):
+        return None
+    first, *_, last = public_codes(tuple(pair[0].languages))
+    return choose(pair, {"source": languages.get("source") or first, "target": languages.get("target") or last})
