@@ -12,6 +12,7 @@ examples:
   heed serve                                         # the model of make demo
   heed serve runs/ko-en --runs runs                  # the page shows runs as they train
   heed serve en-de=runs/mine                         # a folder that does not name its languages
+  heed serve facebook/m2m100_418M                    # every direction; with ko-en= before it, one
   heed serve runs/a,runs/b --api-keys keys.txt       # an ensemble, for clients with a key
 
   curl http://127.0.0.1:8000/translate -d q="나는 학생이에요." -d source=auto -d target=en
@@ -19,6 +20,7 @@ examples:
 By default it can be reached from this machine only; see --host. docs/serving.md describes the API.
 """
 DEMO = Path("runs/demo")
+SHOWN = 20  # directions
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -64,7 +66,8 @@ def run(args: argparse.Namespace) -> int:
     server, socket = Server(create_app(service), service), bind_socket(args.host, args.port)
     host, port = socket.getsockname()[:2]
     host = f"[{host}]" if ":" in host else host
-    pairs = ", ".join(f"{source} to {target}" for source, target in service.catalogue.pairs)
+    every = [f"{source} to {target}" for source, target in service.catalogue.pairs]
+    pairs = ", ".join(every[:SHOWN]) + (f" and {len(every) - SHOWN:,} more" if len(every) > SHOWN else "")
     errors().print(f"{pairs}\nhttp://{host}:{port}   (Ctrl-C ends it)", highlight=False, soft_wrap=True, markup=False)
     sys.setswitchinterval(0.0002)  # so that the event loop does not wait long for the threads
     gc.collect()
