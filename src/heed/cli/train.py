@@ -44,6 +44,11 @@ def add_run_options(parser: argparse.ArgumentParser, example: str) -> None:
     option("--out", type=Path, required=True, metavar="FOLDER", help="the folder of the run")
     option("--resume", action="store_true", help="continue from where it stopped")
     option("--set", action="append", default=[], metavar="NAME=VALUE", help=f"one setting, for example {example}")
+    option(
+        "--time",
+        metavar="TIME",
+        help="end with a finished model after this time, for example 10m or 2h; +1h with --resume",
+    )
     option("--device", help="auto (a GPU if there is one), cpu, cuda, cuda:1")
     option("--threads", type=int, help="how many threads to use on the CPU")
     option("--quiet", action="store_true", help="print nothing but errors")
@@ -74,9 +79,9 @@ def run(args: argparse.Namespace) -> int:
         def tell(what: str, done: int) -> None:
             status.update(f"{what} · {done:,} pairs" if done else what)
 
-        def report(start: int) -> Report:
+        def report(start: int, steps: int) -> Report:
             status.stop()
-            return Report(console, recipe.training.steps, start, quiet)
+            return Report(console, steps, start, quiet)
 
         outcome = train(recipe, args.out, resume=args.resume, report=report, say=say, tell=tell)
     if outcome.how == "interrupted":
@@ -92,7 +97,7 @@ def settings(args: argparse.Namespace) -> list[tuple[str, object]]:
 
     files = ((name, getattr(args, name)) for name in FILES)
     changes = [(f"data.{name}", [os.path.abspath(path) for path in paths]) for name, paths in files if paths]
-    options = ((name, getattr(args, name)) for name in ("device", "threads"))
+    options = ((name, getattr(args, name)) for name in ("device", "threads", "time"))
     changes += [(f"training.{name}", value) for name, value in options if value is not None]
     return changes + [assignment(text) for text in args.set]
 
@@ -106,6 +111,8 @@ def _recipe(args: argparse.Namespace):
     from heed.runs import recipe
 
     changes = settings(args)
+    if args.recipe is None and not resumes_alone(args):
+        changes.insert(0, ("training.auto", True))  # a recipe file says what it wants
     if args.start:
         folder = str(Path(args.start).absolute()) if Path(args.start).is_dir() else args.start  # or a name on the hub
         changes.insert(0, ("model.folder", folder))

@@ -66,9 +66,17 @@ class RunFolder:
     ) -> None:
         """Everything that is needed to resume; of older checkpoints, what is still needed."""
         checkpoints.write(self.checkpoints, step, weights, training, {**state, "key": self.prepared.key})
-        checkpoints.prune(
-            self.checkpoints, self.recipe.training.keep, self.needed(ValidationHistory(**state["record"]))
-        )
+        history = ValidationHistory(**state["record"])
+        before_end = [history.cooldown_from] if history.ends_at else []  # from where a finished run can be extended
+        checkpoints.prune(self.checkpoints, self.recipe.training.keep, self.needed(history), before_end)
+
+    def read_best(self, history: ValidationHistory) -> tuple[dict[str, Tensor], ValidationResult, str]:
+        """The weights of the model folder, which are those of the best validation, its scores, and what they are."""
+        folder = self.folder / "model"
+        trained = model_folder.read_config(folder)["trained"]
+        scores = {metric.name: trained[f"valid_{metric.name}"] for metric in self.recipe.task.metrics}
+        step = f"moving average at step {history.best[0][1]:,}"
+        return model_folder.read_weights(folder / model_folder.WEIGHTS), ValidationResult(scores, []), step
 
     def needed(self, history: ValidationHistory) -> list[int]:
         """The steps whose weights the final model may be made of."""

@@ -82,6 +82,7 @@ class Task(ABC):
     metrics: ClassVar[tuple[Metric, ...]]
     best: ClassVar[str]  # the metric that decides which model is best, unless a recipe names another
     final_names: ClassVar[tuple[str, ...]] = ()  # the files that `final_files` may write
+    has_rules: ClassVar[bool] = False  # whether runs/defaults.py was measured for it
     products: ClassVar[tuple[type[Product], ...]]  # what a trained model can be to its user, the usual one first
 
     def score(self, scores: Mapping[str, float], name: str) -> float:

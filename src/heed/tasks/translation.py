@@ -52,7 +52,7 @@ class Translation(TextTask):
     name, title, example = "translation", "Translator, {source} to {target}", "heed translate {} < text"
     Settings, needs, products = TranslationSettings, EncodesAndDecodes, (Translator, Summarizer)
     samples_subwords, final_names = True, (shortlist.FILE,)
-    best = "chrf"
+    best, has_rules = "chrf", True
     metrics = (
         Metric("bleu", "BLEU", True, lambda: signature("bleu")),
         Metric("chrf", "chrF", True, lambda: signature("chrf")),
