@@ -55,6 +55,8 @@ class Plan:
         if not d.teacher:
             raise ValueError("distill.teacher: name the model to learn from, a run, a folder or a name on the hub")
         _check_task(recipe.task.name)
+        if self.data.corpora:
+            raise ValueError("data.corpora: a teacher translates one corpus: name its files as data.source or data.tsv")
         if self.data.phrasebook:
             raise ValueError("data.phrasebook: a teacher translates files; heed phrasebook --out FOLDER writes them")
         for name, asked in (("nbest", d.nbest > d.take), ("mix", d.mix)):

@@ -51,7 +51,7 @@ class TranslationSettings:
 class Translation(TextTask):
     name, title, example = "translation", "Translator, {source} to {target}", "heed translate {} < text"
     Settings, needs, products = TranslationSettings, EncodesAndDecodes, (Translator, Summarizer)
-    samples_subwords, final_names = True, (shortlist.FILE,)
+    directed, samples_subwords, final_names = True, True, (shortlist.FILE,)
     best = "chrf"
     metrics = (
         Metric("bleu", "BLEU", True, lambda: signature("bleu")),
