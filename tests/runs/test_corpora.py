@@ -51,7 +51,7 @@ def test_a_resumed_run_may_rename_a_corpus_and_change_nothing_else(tmp_path):
         ({"data": {"corpora": [{"source": "a", "weight": 2}]}, "task": {"name": "language"}, "model": {"name": "gpt2"}},
          r"a has the weight 2, but a language model reads its text once"),
         ({"data": {"corpora": [{"source": "a", "target": "b"}]}, "task": {"name": "denoising"}, "model": {"name": "bart"}},
-         r"data\.corpora: a has a target, but denoising is learned from text alone"),
+         r"data\.corpora: a \+ b has a target, but denoising is learned from text alone"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_refused(values, says):
@@ -76,7 +76,7 @@ def test_corpora_are_counted_one_by_one(tmp_path, monkeypatch):
     asked = recipe(*parts)
     prepared = prepare(asked)
     assert asked.task.corpus_summaries(asked, prepared) == [
-        "one.en: 36 of 40 pairs, weight 1; 4 set aside; left out: none.",
+        "one.en + one.de: 36 of 40 pairs, weight 1; 4 set aside; left out: none.",
         "back: 24 of 28 pairs, weight 0.5, tag <bt>; left out: 4 for a duplicate pair.",
     ]
     again = prepare(recipe(parts[0], {**parts[1], "tag": "<other>"}))

@@ -14,7 +14,7 @@ Direction = tuple[str | None, str | None]  # the languages of the source and of 
 class CorpusConfig:
     """One of several corpora."""
 
-    name: str | None = None  # in reports; that of its first file by default
+    name: str | None = None  # in reports; those of its first files by default
     source: list[str] = field(default_factory=list)  # as in [data]
     target: list[str] = field(default_factory=list)
     tsv: list[str] = field(default_factory=list)
@@ -32,7 +32,7 @@ class CorpusConfig:
             raise ValueError("data.corpora: each corpus names its files (source and target, or tsv)")
         if not 0 < self.weight < math.inf:
             raise ValueError(f"data.corpora: the weight of {self.label} is {self.weight}; it must be a number above 0")
-        if self.tag is not None and (not self.tag or self.tag.split() != [self.tag]):
+        if self.tag is not None and (self.tag.split() != [self.tag] or self.tag.startswith(">>")):
             raise ValueError(
                 f"data.corpora: the tag of {self.label} is {self.tag!r}; it must be one word, such as <bt>"
             )
@@ -40,7 +40,8 @@ class CorpusConfig:
 
     @property
     def label(self) -> str:
-        return self.name or Path([*self.source, *self.tsv, *self.target][0]).name
+        files = [*self.source[:1], *self.target[:1]] or self.tsv[:1]
+        return self.name or " + ".join(Path(path).name for path in files)
 
     @property
     def validated(self) -> bool:

@@ -29,14 +29,17 @@ Lines = Callable[[], Iterable[Line]]
 
 
 class TextFiles:
-    """The files of a [data] section, as pairs, or `one_sided` as texts."""
+    """The files of a [data] section, as pairs, or `one_sided` as texts. With `tagged`, sources have tags of their language."""
 
-    def __init__(self, data: DataConfig, one_sided: bool):
+    def __init__(self, data: DataConfig, one_sided: bool, tagged: bool = False):
         self.data, self.one_sided = _with_phrasebook(data), one_sided
+        self.tagged = tagged or len(data.directions) > 1
 
     def train(self) -> Iterator[Line]:
         for number, own in enumerate(self.data.parts):
             for line in self._lines(own.source, own.target, own.tsv, own.columns):
+                if own.tag and line.source.startswith(f"{own.tag} "):  # heed backtranslate --tag writes it there
+                    line = line._replace(source=line.source.removeprefix(own.tag).lstrip())
                 yield line._replace(corpus=number) if number else line
 
     def valid(self) -> list[Line]:
@@ -59,8 +62,13 @@ class TextFiles:
     def tags(self, number: int) -> list[str]:
         """What is put before each source of a corpus: >>de<< where there are several directions, and its own tag."""
         own = self.data.parts[number]
-        direction = [language_tag(self.data.direction(own)[1])] if len(self.data.directions) > 1 else []
-        return [*direction, *([own.tag] if own.tag else [])]
+        target = self.data.direction(own)[1]
+        if self.tagged and target is None:
+            raise ValueError(
+                f"data: {own.label} does not say which language it translates to, and the model has several: set "
+                "data.source_language and data.target_language"
+            )
+        return [*([language_tag(target)] if self.tagged else []), *([own.tag] if own.tag else [])]
 
     @property
     def origins(self) -> list[Origin]:

@@ -137,6 +137,8 @@ def make(plan: Plan, folder: Path, tell: Tell = lambda what, done, total: None) 
     own = (folder / FOLDER).resolve()  # absolute, because the student may be trained from another working directory
     if not (own / STUDENT).is_file():
         teacher = load(plan.distill.teacher, plan.recipe.training.device, verb="translate")
+        if len(teacher.directions) > 1:
+            teacher = teacher.toward(*plan.data.languages({}).values())
         plan = _of_languages(plan, teacher.facts.get("languages") or {})
         _check_vocabulary(plan, teacher)
         if plan.distill.soft:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from heed.data.batching import DataPosition
-from heed.files import write_text
+from heed.files import exclusive, write_text
 from heed.runs.recipe import Recipe, differences, read
 from heed.runs.teacher import WEIGHTS
 from heed.training import torchrun
@@ -66,20 +66,9 @@ def begin(folder: Path) -> None:
 @contextmanager
 def alone_in(folder: Path) -> Iterator[None]:
     """Lock the folder, so that no other process trains into it; the system releases the lock if the process is killed."""
-    try:
-        import fcntl
-    except ImportError:  # Windows
-        yield
-        return
-    with open(folder / LOCK, "w", encoding="utf-8") as file:
-        try:
-            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except (BlockingIOError, PermissionError):
-            raise ValueError(
-                f"{folder} is being trained by another process: wait for it, end it, or choose another --out"
-            ) from None
-        except OSError:
-            pass  # a file system without locks
+    with exclusive(
+        folder / LOCK, f"{folder} is being trained by another process: wait for it, end it, or choose another --out"
+    ):
         yield
 
 

@@ -129,7 +129,8 @@ class TextTask(Task):
         return dataclasses.replace(filters, rejected=None, **({"same": False} if self.one_sided else {}))
 
     def prepare(self, recipe: Any, base: Package | None, tell: Tell) -> Prepared:
-        files = TextFiles(recipe.data, self.one_sided)
+        tagged = base is not None and len(base.facts.get("directions") or []) > 1
+        files = TextFiles(recipe.data, self.one_sided, tagged)
         valid = files.valid()
         holdout = 0 if valid else files.data.holdout
         filters = self.filters(recipe.filters)
@@ -249,6 +250,7 @@ class TextTask(Task):
     def facts(self, recipe: Any, prepared: Prepared, base: Mapping[str, Any]) -> dict[str, Any]:
         return {
             "languages": recipe.data.languages(base.get("languages") or {}),
+            **_directions(recipe, base),
             **{name: base[name] for name in ("origin",) if name in base},
             "max_source": max_source(prepared),
             "decoding": dataclasses.asdict(recipe.decoding),
@@ -263,6 +265,14 @@ class TextTask(Task):
             **({"corpora": " ".join(self.corpus_summaries(recipe, prepared))} if data.corpora else {}),
             "licence of the data": data.licence or "not stated",
         }
+
+
+def _directions(recipe: Any, base: Mapping[str, Any]) -> dict[str, list[list[str]]]:
+    """The directions of a model that has several: those of the model that it was made from, and those of the data."""
+    data, before = recipe.data, base.get("directions") or []
+    own = [data.direction(one) for one in data.parts] if before else data.directions
+    found = list(dict.fromkeys([*map(tuple, before), *(pair for pair in own if None not in pair)]))
+    return {"directions": [list(pair) for pair in found]} if len(found) > 1 else {}
 
 
 def max_source(prepared: Prepared) -> int:

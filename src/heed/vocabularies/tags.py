@@ -11,6 +11,10 @@ def language_tag(code: str) -> str:
     return f">>{code}<<"
 
 
+def is_language_tag(tag: str) -> bool:
+    return tag.startswith(">>") and tag.endswith("<<")
+
+
 def tag_ids(vocabulary: Vocabulary, tags: Sequence[str]) -> list[int]:
     """The ids of tags; one that is no token of the vocabulary is refused."""
     known = vocabulary.tags if isinstance(vocabulary, Subwords) else {}
