@@ -61,8 +61,7 @@ class Translator(Product):
         self.alignment_rows = attention_trace.AlignmentRows(**self.facts.get("alignment", last._asdict()))
         self.engines: list[Engine] = [TorchEngine(self.bundle)]  # asked in this order; the last takes every search
         self.engine_bundle = self.bundle  # the same for all directions, which share engines
-        if len(self.directions) > 1:
-            self.bundle.undirected = partial(self.toward, None, None)
+        self.bundle.undirected = self.toward if len(self.directions) > 1 else None
 
     @classmethod
     def open(cls, packages: Sequence[Package], names: Sequence[str], *, engine: str = "auto") -> Any:
