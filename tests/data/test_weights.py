@@ -112,11 +112,11 @@ def test_filters_are_counted_by_corpus(tmp_path, tagged):
 
 def test_pairs_are_held_out_of_every_direction_and_of_no_text_with_a_tag(pairs):
     lines = [Line(*pair, "", number) for number in range(3) for pair in pairs]
-    origins = [Origin(0), Origin(1), Origin(1, genuine=False)]
-    reasons = find_skipped(lines, FiltersConfig(), 20, 0.1, origins)
-    held = (reasons == 2).reshape(3, -1).sum(axis=1)
-    assert held.tolist() == [10, 10, 0]
-    assert (reasons == 1).reshape(3, -1).sum(axis=1).tolist() == [0, 0, len(pairs)], "a tag makes no other pair of it"
+    lines += [Line(f"{source} {source}", target, "", 3) for source, target in pairs]
+    origins = [Origin(0), Origin(1), Origin(1, genuine=False), Origin(1, genuine=False)]
+    reasons = find_skipped(lines, FiltersConfig(), 20, 0.1, origins).reshape(4, -1)
+    assert (reasons == 2).sum(axis=1).tolist() == [10, 10, 0, 0]
+    assert (reasons == 1).sum(axis=1).tolist() == [0, 0, len(pairs), 0], "a tag makes no other pair of it"
 
 
 def test_a_tag_is_a_token_that_no_text_spells(tagged):
@@ -127,3 +127,16 @@ def test_a_tag_is_a_token_that_no_text_spells(tagged):
     assert tagged.decode([tagged.tags["<bt>"], *ids]) == ">>de<< <bt> the dog"
     sampled = tagged.sample([">>de<< <bt> the dog"], 0.5, 1)[0]
     assert not set(sampled) & set(tagged.tags.values())
+
+
+def test_what_is_read_twice_in_an_epoch_is_corrupted_in_two_ways(three):
+    def draw(ids, generator):
+        return ids, generator.integers(10, 300, 4)
+
+    def drawn(share=(0, 1)):
+        made = batches(three, noise=draw, share=share)
+        found = [(rows, made.make(rows, (1, number))) for number, rows in enumerate(made.plan(1))]
+        return Counter(tuple(row) for _, batch in found for row in batch.target[:, 1:].tolist())
+
+    assert set(drawn().values()) == {1}, "no two of the same numbers"
+    assert drawn() == drawn((0, 2)) + drawn((1, 2))

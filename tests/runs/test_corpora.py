@@ -1,9 +1,13 @@
 """Several corpora in a recipe."""
 
+from pathlib import Path
+
 import pytest
 
 from heed.runs.recipe import parse, read
 from heed.runs.resume import check_folder
+from heed.vocabularies import sentencepiece
+from heed.vocabularies.sentencepiece import SubwordsConfig
 from tests.runs.test_prepare import PAIRS, prepare, write
 
 ONE = {"source": ["a.en"], "target": ["a.de"]}
@@ -11,7 +15,7 @@ ONE = {"source": ["a.en"], "target": ["a.de"]}
 
 def recipe(*corpora, **sections):
     data = {"corpora": list(corpora), "holdout": 6, **sections.pop("data", {})}
-    return parse({"data": data, "subwords": {"size": 330}, **sections})
+    return parse({"data": data, "subwords": {"size": 330} | sections.pop("subwords", {}), **sections})
 
 
 def test_a_recipe_with_corpora_survives_its_file(tmp_path):
@@ -82,3 +86,26 @@ def test_corpora_are_counted_one_by_one(tmp_path, monkeypatch):
     again = prepare(recipe(parts[0], {**parts[1], "tag": "<other>"}))
     assert again.key != prepared.key
     assert prepare(recipe(parts[0], {**parts[1], "weight": 3.0})).train.folder == prepared.train.folder
+
+
+def test_the_same_files_of_other_languages_are_prepared_anew(tmp_path, monkeypatch):
+    monkeypatch.setenv("HEED_CACHE", str(tmp_path / "cache"))
+    one, two = write(tmp_path / "one", PAIRS[:40]), write(tmp_path / "two", PAIRS[36:])
+    spm = str(tmp_path / "tags.spm")
+    sentencepiece.learn([t for p in PAIRS for t in p], SubwordsConfig(), 330, [">>de<<", ">>fr<<"]).save(Path(spm))
+
+    def prefixes(first, second):
+        parts = [
+            {"source": own[0], "target": own[1], "target_language": code} for own, code in ((one, first), (two, second))
+        ]
+        made = prepare(recipe(*parts, subwords={"source_model": spm}))
+        tags = made.processors["source"].tags
+        assert [made.train.source[0][0], made.train.source[len(made.train) - 1][0]] == [
+            tags[f">>{first}<<"],
+            tags[f">>{second}<<"],
+        ]
+        return made.key
+
+    assert prefixes("de", "fr") != prefixes("fr", "de")
+    with pytest.raises(ValueError, match=r"data\.corpora: '>>it<<' is no tag of the vocabulary; it has >>de<<, >>fr<<"):
+        prefixes("it", "fr")

@@ -223,7 +223,9 @@ class Batches:
         source = self._ids(0, rows, mine, position)
         if self.noise is None:
             return self.collate(source, self._ids(1, rows, mine, position), self.special)
-        generators = (np.random.default_rng([self.seed, position[0], row]) for row in rows[mine].tolist())
+        seeds = [self.seed, *position] if self.weights else [self.seed, position[0]]
+        which = np.flatnonzero(mine) if self.weights else rows[mine]  # with weights a row may occur twice in an epoch
+        generators = (np.random.default_rng([*seeds, number]) for number in which.tolist())
         examples = [self.noise(ids, generator) for ids, generator in zip(source, generators, strict=True)]
         if self.collate is collate:
             return collate_masked(examples, self.special)

@@ -147,7 +147,8 @@ class TextTask(Task):
         processors = self.processors(pair, files, base)
         pair = tuple(processors.values())
         with_text = recipe.subwords.sampling > 0
-        key = digest(texts, dataclasses.asdict(filters), [part.key() for part in pair], with_text)
+        named = [tags] if any(tags) else []
+        key = digest(texts, dataclasses.asdict(filters), [part.key() for part in pair], with_text, *named)
         corpus = pair_corpus(
             key,
             files.train,
