@@ -25,7 +25,7 @@ def drive(config, seconds_a_step=1.0, history=None, stop_at=None, slow_from=None
     factors, step = {}, 0
     while not ending.is_over(step, history):
         step += 1
-        factors[step] = cooled(lambda s: 1.0, lambda: history)(step)
+        factors[step] = cooled(lambda s: 1.0, lambda: history)(step)  # noqa: B023 (called at once)
         clock.now += seconds_a_step * (3 if slow_from and step >= slow_from else 1)
         if step == stop_at:
             history = dataclasses.replace(history, stopped=True)

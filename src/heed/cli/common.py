@@ -31,6 +31,12 @@ def add_engine(parser: argparse.ArgumentParser, default: str = "auto") -> None:
     parser.add_argument("--engine", choices=["auto", "torch", "ctranslate2"], default=default, help=line)
 
 
+def add_direction(parser: argparse.ArgumentParser) -> None:
+    line = "the language to translate {}, for a model of several directions"
+    parser.add_argument("--from", dest="from_language", metavar="LANGUAGE", help=line.format("from"))
+    parser.add_argument("--to", dest="to_language", metavar="LANGUAGE", help=line.format("to"))
+
+
 def split_names(text: str) -> list[str]:
     """The folders of an ensemble, which are written with commas between them."""
     return text.split(",")
@@ -44,7 +50,10 @@ def open_product(args: argparse.Namespace, verb: str, folders: list[str] | None 
 
     if args.threads:
         torch.set_num_threads(args.threads)
-    return load(folders or args.folder, args.device, getattr(args, "engine", "auto"), verb)
+    product = load(folders or args.folder, args.device, getattr(args, "engine", "auto"), verb)
+    if hasattr(product, "toward"):
+        return product.toward(getattr(args, "from_language", None), getattr(args, "to_language", None))
+    return product
 
 
 def check_product(args: argparse.Namespace, folders: list[str], verb: str, options: str) -> None:

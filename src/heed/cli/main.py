@@ -19,6 +19,7 @@ VERBS = {
     "look": "draw the attention of a translation",
     "lab": "see what each part of a Transformer is for: measurements with a picture",
     "score": "compute how likely given translations are",
+    "backtranslate": "make pairs for training from text in the target language alone",
     "distill": "train a smaller, faster translator from a trained one",
     "convert": "read models of Hugging Face, and write them for it and for CTranslate2",
     "average": "average the weights of checkpoints, or of models",

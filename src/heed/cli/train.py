@@ -87,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
     if outcome.how == "interrupted":
         say(f"Interrupted at step {outcome.step:,} and saved. Continue with: heed train --out {args.out} --resume")
         return 130
-    say(f"Done ({outcome.how}, step {outcome.step:,}). Try it: {recipe.task.example.format(args.out)}")
+    say(f"Done ({outcome.how}, step {outcome.step:,}). Try it: {recipe.task.usage(recipe, args.out)}")
     return 0
 
 

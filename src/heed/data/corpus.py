@@ -9,8 +9,9 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -78,6 +79,10 @@ class Corpus:
         self.source = CorpusSide(folder, "source")
         self.target = CorpusSide(folder, "target") if "target" in metadata["sides"] else self.source
         self.report = FilterReport(**metadata["report"])
+        parts = metadata.get("parts") or [{"report": metadata["report"], "prefix": []}]
+        self.reports = [FilterReport(**part["report"]) for part in parts]  # of each of several corpora
+        self.prefixes = [part["prefix"] for part in parts]  # the ids of the tags that each source begins with
+        self.counts = [report.kept for report in self.reports]  # their rows follow each other
 
     def __len__(self) -> int:
         return len(self.source)
@@ -87,11 +92,16 @@ class Corpus:
         """The number of tokens of the longest source."""
         return int(self.source.lengths.max())
 
+    def prefixes_of(self, rows: np.ndarray) -> list[list[int]]:
+        """The ids of the tags that the sources of some rows begin with."""
+        corpora = np.searchsorted(np.cumsum(self.counts), rows, side="right")
+        return [self.prefixes[number] for number in corpora.tolist()]
+
     def __reduce__(self):
         return Corpus, (self.folder,)  # another process opens the same files
 
 
-def build(
+def build(  # noqa: PLR0913 (the parts of a corpus, each by its name)
     folder: Path,
     lines: Callable[[], Iterable[Line]],
     vocabularies: Pair,
@@ -100,46 +110,68 @@ def build(
     skip: np.ndarray,
     with_text: bool = False,
     sides: Sequence[str] = SIDES,
+    prefixes: Sequence[list[int]] = ((),),
     progress: Callable[[int], None] = lambda count: None,
 ) -> Corpus:
     """Encode `lines` into `folder`, without the pairs that `skip` marks or the filters reject.
 
-    Text without translations has one of the `sides`, and its lines hold it twice. The folder appears only when complete.
+    Text without translations has one of the `sides`, and its lines hold it twice. `prefixes` are, for each of several corpora,
+    the ids put before its sources. The folder appears only when complete.
     """
     dtype = np.uint16 if max(map(len, vocabularies)) <= 2**16 else np.uint32
-    report = FilterReport()
+    reports, read = [FilterReport() for _ in prefixes], 0
     with atomic_folder(folder, "keep") as unfinished:
         with ExitStack() as files, open(unfinished / HELD_OUT, "w", encoding="utf-8") as held:
             rejected = files.enter_context(RejectedWriter(unfinished / "rejected.tsv"))
             ids = [_Writer(unfinished / f"{side}.ids", unfinished / f"{side}.offsets", files) for side in sides]
             texts = [unfinished / f"{side}.text" for side in sides if with_text]
             texts = [_Writer(path, path.with_suffix(".text.offsets"), files) for path in texts]
-            rest = iter(lines())
-            while chunk := list(islice(rest, CHUNK)):
-                held.writelines(_held_out_rows(chunk, skip, report.read, vocabularies))
-                for line, encoded in _kept(chunk, vocabularies, config, skip, report, rejected):
+            for chunk in _chunks(lines()):
+                number = chunk[0].corpus
+                own = skip[read : read + len(chunk)]
+                held.writelines(_held_out_rows(chunk, own, vocabularies))
+                for line, encoded in _kept(
+                    chunk, vocabularies, config, own, reports[number], rejected, prefixes[number]
+                ):
                     for writer, row in zip(ids, encoded, strict=False):
                         writer.append(np.asarray(row, dtype=dtype).tobytes(), len(row))
                     for writer, row in zip(texts, map(str.encode, line[:2]), strict=False):
                         writer.append(row, len(row))
-                progress(report.read)
+                read += len(chunk)
+                progress(read)
+        report = filters.total(reports)
         if not report.kept:
             held_out = np.count_nonzero(skip == SKIP_REASONS.index("held out"))
             others = f"{held_out:,} are held out for validation (data.holdout) and " if held_out else ""
             others += f"the filters took {report.describe()}"
             raise ValueError(f"no pair is left to train on: of {report.read:,}, {others}")
         metadata = {"dtype": np.dtype(dtype).name, "sides": list(sides), "report": asdict(report)}
+        each = zip(reports, prefixes, strict=True)
+        metadata["parts"] = [{"report": asdict(own), "prefix": list(prefix)} for own, prefix in each]
         (unfinished / "corpus.json").write_text(json.dumps(metadata, indent=2))
     return Corpus(folder)
 
 
+def _chunks(lines: Iterable[Line]) -> Iterator[list[Line]]:
+    """Lines in chunks of one corpus."""
+    for _, own in groupby(lines, lambda line: line.corpus):
+        while chunk := list(islice(own, CHUNK)):
+            yield chunk
+
+
 def _kept(
-    chunk: list[Line], pair: Pair, config: FiltersConfig, skip: np.ndarray, report: FilterReport, out: RejectedWriter
+    chunk: list[Line],
+    pair: Pair,
+    config: FiltersConfig,
+    skip: np.ndarray,
+    report: FilterReport,
+    out: RejectedWriter,
+    prefix: Sequence[int],
 ) -> Iterator[tuple[Line, tuple[list[int], list[int]]]]:
     """The pairs of a chunk that are trained on, with their ids; the others are counted and written down."""
-    start, report.read = report.read, report.read + len(chunk)
+    report.read += len(chunk)
     candidates = []
-    for number, raw in enumerate(chunk, start):
+    for number, raw in enumerate(chunk):
         line = raw._replace(source=pair[0].clean(raw.source), target=pair[1].clean(raw.target))
         rule = filters.rule_for_text(config, line.source, line.target) or SKIP_REASONS[skip[number]]
         if rule is None:
@@ -148,6 +180,7 @@ def _kept(
             report.taken[rule] += 1
             out.write(rule, line)
     encoded = [vocabulary.encode([line[side] for line in candidates]) for side, vocabulary in enumerate(pair)]
+    encoded[0] = [[*prefix, *ids] for ids in encoded[0]] if prefix else encoded[0]
     for line, source, target in zip(candidates, *encoded, strict=True):
         rule = filters.rule_for_length(config, len(source), len(target))
         if rule is None:
@@ -158,45 +191,67 @@ def _kept(
             out.write(rule, line)
 
 
-def _held_out_rows(chunk: Sequence[Line], skip: np.ndarray, start: int, vocabularies: Pair) -> Iterator[str]:
-    for number, line in enumerate(chunk, start):
+def _held_out_rows(chunk: Sequence[Line], skip: np.ndarray, vocabularies: Pair) -> Iterator[str]:
+    for number, line in enumerate(chunk):
         if SKIP_REASONS[skip[number]] == "held out":
             sides = zip((line.source, line.target), vocabularies, strict=True)
-            yield "\t".join(vocabulary.clean(text).replace("\t", " ") for text, vocabulary in sides) + "\n"
+            cells = [vocabulary.clean(text).replace("\t", " ") for text, vocabulary in sides]
+            yield "\t".join([*cells, str(line.corpus)]) + "\n"
 
 
 def read_held_out(folder: Path) -> list[Line]:
     """The pairs that were held out for validation."""
-    return list(readers.table(folder / HELD_OUT, [1, 2]))
+    found = []
+    for number, row in enumerate(readers.lines(folder / HELD_OUT), 1):
+        source, target, *corpus = row.split("\t")  # an earlier version wrote no corpus
+        found.append(Line(source, target, f"{HELD_OUT}:{number}", int(corpus[0]) if corpus else 0))
+    return found
 
 
-def find_skipped(lines: Iterable[Line], config: FiltersConfig, holdout: int = 0, share: float = 1.0) -> np.ndarray:
+class Origin(NamedTuple):
+    """What find_skipped needs to know of a corpus: its direction, and whether its pairs may be held out."""
+
+    direction: int = 0
+    genuine: bool = True
+
+
+def find_skipped(
+    lines: Iterable[Line],
+    config: FiltersConfig,
+    holdout: int = 0,
+    share: float = 1.0,
+    origins: Sequence[Origin] = (Origin(),),
+) -> np.ndarray:
     """For each pair of a corpus an index into SKIP_REASONS: a duplicate, held out for validation, or neither.
 
     Takes nine bytes of memory a pair. Pairs are held out by a hash of their text, so regardless of their order;
-    at most this `share` of the corpus, but at least one.
+    at most this `share` of the corpus, but at least one. Of several directions, each gets its part of `holdout`.
     """
-    checked = np.fromiter((_hash_pair(line, config) for line in lines), dtype=[("hash", np.uint64), ("good", bool)])
-    hashes, good = checked["hash"], checked["good"]
+    hashed = (_hash_pair(line, config, origins[line.corpus]) for line in lines)
+    checked = np.fromiter(hashed, dtype=[("hash", np.uint64), ("group", np.uint8)])
+    hashes, group = checked["hash"], checked["group"]  # group 0 cannot be held out, 1 is the first direction
     reasons = np.zeros(len(hashes), dtype=np.uint8)
     order = np.argsort(hashes, kind="stable")
     repeated = np.zeros(len(hashes), dtype=bool)
     repeated[order[1:]] = hashes[order[1:]] == hashes[order[:-1]]
     if config.duplicates:
         reasons[repeated] = 1
-    if holdout:
-        candidates = order[(good & ~repeated)[order]]
-        count = min(holdout, max(1, int(share * len(candidates))))
+    groups = 1 + max(origin.direction for origin in origins)
+    for number in range(1, 1 + groups if holdout else 1):
+        candidates = order[((group == number) & ~repeated)[order]]
+        count = min(max(1, holdout // groups), max(1, int(share * len(candidates))))
         reasons[np.isin(hashes, hashes[candidates[:count]])] = 2
         reasons[repeated & (reasons == 2)] = 1
     return reasons
 
 
-def _hash_pair(line: Line, config: FiltersConfig) -> tuple[int, bool]:
-    """A hash of a pair, and whether its text passes the filters."""
+def _hash_pair(line: Line, config: FiltersConfig, origin: Origin) -> tuple[int, int]:
+    """A hash of a pair, and its group: 0 if it must not be held out, because a filter takes it or it is not genuine."""
     source, target = clean(line.source), clean(line.target)
-    digest = hashlib.blake2b(f"{source}\t{target}".encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "little"), filters.rule_for_text(config, source, target) is None
+    direction = f"\t{origin.direction}" if origin.direction else ""  # the same words may be right in two languages
+    digest = hashlib.blake2b(f"{source}\t{target}{direction}".encode(), digest_size=8).digest()
+    good = origin.genuine and filters.rule_for_text(config, source, target) is None
+    return int.from_bytes(digest, "little"), (1 + origin.direction) * good
 
 
 class _Writer:

@@ -1,5 +1,6 @@
 """Which pairs of a corpus are filtered, by which rule, and how many: nothing is dropped silently."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -41,6 +42,12 @@ class FilterReport:
         """How many pairs each rule filtered, in words."""
         taken = [f"{count:,} for {RULES[rule]}" for rule, count in self.taken.items() if count]
         return ", ".join(taken) or "none"
+
+
+def total(reports: Sequence[FilterReport]) -> FilterReport:
+    """The counts of several corpora together."""
+    taken = {rule: sum(report.taken[rule] for report in reports) for rule in reports[0].taken}
+    return FilterReport(sum(report.read for report in reports), sum(report.kept for report in reports), taken)
 
 
 def rule_for_text(config: FiltersConfig, source: str, target: str) -> str | None:

@@ -55,6 +55,8 @@ class Plan:
         if not d.teacher:
             raise ValueError("distill.teacher: name the model to learn from, a run, a folder or a name on the hub")
         _check_task(recipe.task.name)
+        if self.data.corpora:
+            raise ValueError("data.corpora: a teacher translates one corpus: name its files as data.source or data.tsv")
         if self.data.phrasebook:
             raise ValueError("data.phrasebook: a teacher translates files; heed phrasebook --out FOLDER writes them")
         for name, asked in (("nbest", d.nbest > d.take), ("mix", d.mix)):
@@ -135,6 +137,8 @@ def make(plan: Plan, folder: Path, tell: Tell = lambda what, done, total: None) 
     own = (folder / FOLDER).resolve()  # absolute, because the student may be trained from another working directory
     if not (own / STUDENT).is_file():
         teacher = load(plan.distill.teacher, plan.recipe.training.device, verb="translate")
+        if len(teacher.directions) > 1:
+            teacher = teacher.toward(*plan.data.languages({}).values())
         plan = _of_languages(plan, teacher.facts.get("languages") or {})
         _check_vocabulary(plan, teacher)
         if plan.distill.soft:

@@ -11,20 +11,21 @@ def write(recipe: Recipe, facts: dict[str, Any], prepared: Prepared, size: int) 
     """README.md of a model folder. `size` is that of the validation set."""
     trained, task = facts["trained"], recipe.task
     languages = {side: (facts.get("languages") or {}).get(side) or side for side in ("source", "target")}
+    if len(pairs := facts.get("directions") or []) > 1:
+        (source, target), *others = pairs
+        languages = {"source": source, "target": ", ".join([target, *(f"{one} to {two}" for one, two in others)])}
     rows = {"model": _shape(facts["model"]), "weights": trained["weights"]}
     if recipe.model.folder:
         rows["started from"] = Path(recipe.model.folder).name
     rows |= task.card_rows(recipe, prepared, facts)
-    metrics = {f"valid_{metric.name}": metric for metric in task.metrics}
-    scores = [
-        f"| {metrics[name].label} | {value:.4g} | {metrics[name].meaning()} |"
-        for name, value in trained.items()
-        if name in metrics
+    named = [
+        (task.metric_of(name.removeprefix("valid_")), value) for name, value in trained.items() if "valid_" in name
     ]
+    scores = [f"| {found[1]} | {value:.4g} | {found[0].meaning()} |" for found, value in named if found]
     beam = f", beam {recipe.training.valid_beam}" if recipe.decoding is not None else ""
     return f"""# {task.title.format(**languages)}
 
-Made by heed {facts["heed"]}. Use it with `{task.example.format("FOLDER")}`.
+Made by heed {facts["heed"]}. Use it with `{task.usage(recipe, "FOLDER")}`.
 
 | | |
 |---|---|

@@ -41,7 +41,7 @@ class Prepared:
 
 
 class ValidationResult(NamedTuple):
-    """`scores` by metric name; `samples` are (input, expected, output)."""
+    """`scores` by metric name, and of several directions also by name_direction; `samples` are (input, expected, output)."""
 
     scores: dict[str, float]
     samples: list[tuple[str, str, str]]
@@ -85,6 +85,10 @@ class Task(ABC):
     has_rules: ClassVar[bool] = False  # whether runs/defaults.py was measured for it
     products: ClassVar[tuple[type[Product], ...]]  # what a trained model can be to its user, the usual one first
 
+    def usage(self, recipe: Any, folder: Any) -> str:
+        """A command that uses the trained folder."""
+        return self.example.format(folder)
+
     def score(self, scores: Mapping[str, float], name: str) -> float:
         """What decides which model is best, by the metric of this name; higher is better."""
         chosen = next(metric for metric in self.metrics if metric.name == (self.best if name == "auto" else name))
@@ -93,9 +97,15 @@ class Task(ABC):
     def labels(self) -> dict[str, str]:
         return {metric.name: metric.label for metric in self.metrics}
 
+    def metric_of(self, name: str) -> tuple[Metric, str] | None:
+        """The metric of a score, and its label; bleu_en-de is BLEU of one direction. None for what is no score."""
+        first, _, part = name.partition("_")
+        found = next((metric for metric in self.metrics if metric.name == first), None)
+        return found and (found, f"{found.label} {part}".rstrip())
+
     def describe(self, scores: Mapping[str, float]) -> str:
-        metrics = {metric.name: metric for metric in self.metrics}
-        return ", ".join(f"{metrics[name].label} {value:.{metrics[name].decimals}f}" for name, value in scores.items())
+        found = [(*self.metric_of(name), value) for name, value in scores.items()]
+        return ", ".join(f"{label} {value:.{metric.decimals}f}" for metric, label, value in found)
 
     @property
     def teachers(self) -> Sequence[str]:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import nn
@@ -12,6 +13,7 @@ from heed.decoding.config import DecodingConfig, max_output_length
 from heed.decoding.ensemble import Ensemble
 from heed.decoding.limits import Rule
 from heed.decoding.steps import Hypothesis, State
+from heed.models.package import Package
 from heed.products.search import forced_start, search
 from heed.vocabularies.vocabulary import Pair, SpecialTokens
 
@@ -31,6 +33,7 @@ class ModelBundle:
         self.special: tuple[SpecialTokens, SpecialTokens] = self.source.special, self.target.special
         self.max_length = min(model.config.max_length for model in self.models)  # positions, special tokens included
         self.max_target = self.max_length - 1  # the end token needs a position too
+        self.undirected: Callable[[], Any] | None = None  # raises, where the models need to know a direction first
 
     @property
     def device(self) -> torch.device:
@@ -67,6 +70,8 @@ class ModelBundle:
 
     def encode_pairs(self, sources: Sequence[str], targets: Sequence[str]) -> list[IdPair]:
         """Texts with given translations as ids; those longer than the models allow are refused."""
+        if self.undirected:
+            self.undirected()
         if len(sources) != len(targets):
             raise ValueError(f"{len(sources):,} sources and {len(targets):,} targets: they go in pairs")
         ids = self.source.encode(sources), self.target.encode(targets)
@@ -99,3 +104,15 @@ class ModelBundle:
     def source_pieces(self, ids: list[int]) -> list[str]:
         """A source as the model reads it, special tokens included."""
         return self.source.pieces([*self.special[0].before, *ids, self.special[0].last])
+
+
+def check_ensemble(packages: Sequence[Package], names: Sequence[str]) -> None:
+    """Refuse models that do not share their vocabularies."""
+    first = packages[0]
+    for name, package in zip(names[1:], packages[1:], strict=True):
+        if [part.key() for part in package.vocabularies] != [part.key() for part in first.vocabularies]:
+            raise ValueError(f"{names[0]} and {name} have different subwords: an ensemble needs the same in all")
+    sizes = [package.model.config.vocab_size for package in packages]
+    if len(set(sizes)) > 1:
+        each = f"{', '.join(names)} have room for {', '.join(map(str, sizes))} subwords"
+        raise ValueError(f"{each}: an ensemble needs the same in all")

@@ -1,5 +1,6 @@
 """Text in, translation out: models with their vocabularies and a search."""
 
+import copy
 import dataclasses
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -15,19 +16,21 @@ from heed.decoding.steps import Hypothesis
 from heed.lab.attention import Look
 from heed.models.package import Package
 from heed.products.product import Product, in_batches
-from heed.products.translator import attention_trace, forward_trace
-from heed.products.translator.alignment import Links, first_words
+from heed.products.translator import attention_trace, directions, forward_trace
+from heed.products.translator.alignment import Links, join_links
+from heed.products.translator.directions import Direction
 from heed.products.translator.engines import ctranslate2
 from heed.products.translator.engines.cuda import CudaEngine
 from heed.products.translator.engines.engine import ENGINES, Engine, TorchEngine
 from heed.products.translator.forward_trace import Choice, Query
 from heed.products.translator.lazy_scores import Scores, token_scores
-from heed.products.translator.model_bundle import Hypotheses, IdPair, ModelBundle, Sentences
+from heed.products.translator.model_bundle import Hypotheses, IdPair, ModelBundle, Sentences, check_ensemble
 from heed.products.translator.results import Candidate, Score, TermUse, Translation, join_parts
 from heed.products.translator.split import cut, split
 from heed.products.translator.term_search import TermSearch
 from heed.products.translator.term_tokens import RequiredTerms, TermEncoder, add_split_terms
 from heed.text.glossary import Glossary, as_glossary
+from heed.vocabularies.tags import language_tag
 from heed.vocabularies.vocabulary import Pair
 
 
@@ -57,17 +60,13 @@ class Translator(Product):
         last = attention_trace.AlignmentRows(self.model.config.decoder_layers - 1, after=False)
         self.alignment_rows = attention_trace.AlignmentRows(**self.facts.get("alignment", last._asdict()))
         self.engines: list[Engine] = [TorchEngine(self.bundle)]  # asked in this order; the last takes every search
+        self.engine_bundle = self.bundle  # the same for all directions, which share engines
+        self.bundle.undirected = self.toward if len(self.directions) > 1 else None
 
     @classmethod
     def open(cls, packages: Sequence[Package], names: Sequence[str], *, engine: str = "auto") -> Any:
         first = packages[0]
-        for name, package in zip(names[1:], packages[1:], strict=True):
-            if [part.key() for part in package.vocabularies] != [part.key() for part in first.vocabularies]:
-                raise ValueError(f"{names[0]} and {name} have different subwords: an ensemble needs the same in all")
-        sizes = [package.model.config.vocab_size for package in packages]
-        if len(set(sizes)) > 1:
-            each = f"{', '.join(names)} have room for {', '.join(map(str, sizes))} subwords"
-            raise ValueError(f"{each}: an ensemble needs the same in all")
+        check_ensemble(packages, names)
         models, facts = [package.model for package in packages], first.facts
         decoding = settings.read(DecodingConfig, facts.get("decoding", {}), f"{names[0]}/config.json: decoding.")
         options = {"max_source": facts.get("max_source"), "facts": facts, "shortlist": first.shortlist}
@@ -79,6 +78,22 @@ class Translator(Product):
     def device(self) -> torch.device:
         return self.bundle.device
 
+    @property
+    def directions(self) -> list[Direction]:
+        """The languages that it translates, as (source, target); none where its folder does not say."""
+        return directions.read(self.facts)
+
+    def toward(self, source: str | None = None, target: str | None = None) -> "Translator":
+        """The translator of one direction, with the same weights and engines; where there is but one, this one."""
+        chosen = directions.choose(self.directions, source, target)
+        if len(self.directions) < 2:
+            return self
+        own = copy.copy(self)
+        own.source, own.facts = self.source.with_tag(language_tag(chosen[1])), directions.only(self.facts, chosen)
+        own.bundle = ModelBundle(self.models, (own.source, self.target), self.shortlist)
+        own.special = own.bundle.special
+        return own
+
     def use(self, engine: str, kind: str | None = None) -> None:
         """Choose the search engine: "torch" is the reference; "ctranslate2", for one model on the CPU, is faster and rounds weights.
 
@@ -87,13 +102,13 @@ class Translator(Product):
         """
         if engine not in ENGINES:
             raise ValueError(f"engine is {engine!r}; it is {', '.join(ENGINES[:-1])} or {ENGINES[-1]}")
-        reference = TorchEngine(self.bundle)
-        self.engines = [reference] if engine == "torch" else [CudaEngine(self.bundle), reference]
-        reason = ctranslate2.unsupported(self.bundle)
+        reference = TorchEngine(self.engine_bundle)
+        self.engines = [reference] if engine == "torch" else [CudaEngine(self.engine_bundle), reference]
+        reason = ctranslate2.unsupported(self.engine_bundle)
         if engine == "ctranslate2" and reason:
             raise ValueError(f"engine is 'ctranslate2', but {reason}; use auto or torch")
         if engine != "torch" and not reason:
-            self.engines.insert(0, ctranslate2.CTranslate2(self.bundle, kind, required=engine == "ctranslate2"))
+            self.engines.insert(0, ctranslate2.CTranslate2(self.engine_bundle, kind, required=engine == "ctranslate2"))
 
     def engine(self, **decoding: Any) -> str:
         """The name of the engine that runs a search with these settings."""
@@ -108,18 +123,30 @@ class Translator(Product):
         batch_tokens: int = 4096,
         glossary: Glossary | Mapping[str, str] | None = None,
         keep: Sequence[str] = (),
+        source: str | None = None,
+        target: str | None = None,
         **decoding: Any,
     ) -> Any:
         """The translations of texts, in their order; for a single text, one translation.
+
+        `source` and `target` are languages: a model of several directions needs to know which.
 
         `decoding` are settings of DecodingConfig (beam, nbest, length_penalty, sample, ...). `prefix` is what a translation
         must begin with. A text with more subwords than the model allows is translated in parts, cut with too_long="cut"
         (`source` is what was read), or refused with too_long="refuse". Terms of `glossary` that occur in a text are
         translated as it says, and those in `keep` stay (docs/glossary.md); `terms` of a translation lists them.
         """
+        options = {
+            "prefix": prefix,
+            "too_long": too_long,
+            "batch_tokens": batch_tokens,
+            "glossary": glossary,
+            "keep": keep,
+        }
+        if (source, target) != (None, None) or len(self.directions) > 1:
+            return self.toward(source, target).translate(texts, **options, **decoding)
         if isinstance(texts, str):
-            options = {"prefix": prefix, "too_long": too_long, "batch_tokens": batch_tokens}
-            return self.translate([texts], glossary=glossary, keep=keep, **options, **decoding)[0]
+            return self.translate([texts], **options, **decoding)[0]
         config, terms = self._config(decoding), as_glossary(glossary, keep)
         parts, owners = self._split(texts, too_long)
         prefixes = self._encode_prefixes(prefix, len(texts), owners)
@@ -148,16 +175,9 @@ class Translator(Product):
         whole = [t.parts or [t] for t in translations]
         flat = [part for parts in whole for part in parts]
         found = iter(self.align_pairs([p.source for p in flat], [p.text for p in flat], batch_tokens))
-        results = []
-        for translation, parts in zip(translations, whole, strict=True):
-            links, target, tag = [], 0, self.source.language_tag(translation.source)
-            starts = first_words(translation.source, [part.source[len(tag) :] for part in parts])
-            for part, source in zip(parts, starts, strict=True):
-                before = len(tag.split())  # a tag is a word of each part, but occurs in the whole text once
-                links += [(i if i < before else i - before + source, j + target) for i, j in next(found)]
-                target += len(part.text.split())
-            results.append(links)
-        return results
+        tags = [self.source.language_tag(translation.source) for translation in translations]
+        both = zip(translations, whole, tags, strict=True)
+        return [join_links(own, parts, [next(found) for _ in parts], tag) for own, parts, tag in both]
 
     def align_pairs(self, sources: Sequence[str], targets: Sequence[str], batch_tokens: int = 4096) -> list[Links]:
         """Word alignments of texts with given translations."""
@@ -212,7 +232,8 @@ class Translator(Product):
     ) -> Hypotheses:
         """The best hypotheses for each source, each beginning with its prefix and containing its required terms."""
         engine = next(engine for engine in self.engines if engine.takes(config, prefixes))
-        found = engine.search(ids, config, prefixes, batch_tokens)
+        tag = () if self.bundle is self.engine_bundle else self.special[0].before
+        found = engine.search([[*tag, *own] for own in ids] if tag else ids, config, prefixes, batch_tokens)
         terms = TermSearch(self.bundle, self.term_encoder, self.alignment_rows)
         return terms.complete(found, ids, config, prefixes, required, batch_tokens)
 

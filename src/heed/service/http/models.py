@@ -182,11 +182,24 @@ def open_models(folders: Sequence[str], device: str, engine: str) -> list[Served
         folder = rest if equals and not Path(given).is_dir() else given
         names = folder.split(",")
         translator = load(names, device, engine, "translate")
-        source, target = _languages(pair if folder is rest else None, folder, translator)
         name = _name(names[0])
         name = name if name not in [one.name for one in models] else f"{name}-{len(models) + 1}"
+        if len(translator.directions) > 1:
+            models += _served_directions(name, translator, pair.split("-", 1) if folder is rest else ())
+            continue
+        source, target = _languages(pair if folder is rest else None, folder, translator)
         models.append(ServedModel(name, source, target, translator))
     return models
+
+
+def _served_directions(name: str, translator: Translator, asked: Sequence[str]) -> list[ServedModel]:
+    """A model of several directions as one for each, or for the one that is asked for; they share weights and engines."""
+    chosen = [translator.toward(*asked)] if asked else [translator.toward(*pair) for pair in translator.directions]
+    pairs = [own.directions[0] for own in chosen]
+    return [
+        ServedModel(f"{name}:{source}-{target}", source, target, own)
+        for own, (source, target) in zip(chosen, pairs, strict=True)
+    ]
 
 
 def _name(folder: str) -> str:
