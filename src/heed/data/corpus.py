@@ -14,7 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from heed.data import filters, readers
+from heed.data import contamination, filters, readers
+from heed.data.contamination import HashCollector
 from heed.data.filters import FilterReport, FiltersConfig, RejectedWriter
 from heed.data.readers import Line
 from heed.files import atomic_folder
@@ -25,7 +26,7 @@ from heed.vocabularies.vocabulary import Pair
 CHUNK = 10_000
 SIDES = ("source", "target")
 HELD_OUT = "held-out.tsv"
-SKIP_REASONS = (None, "duplicate", "held out")
+SKIP_REASONS = (None, "duplicate", "held out", *(rule for rule in filters.RULES if rule != "duplicate"))
 
 
 class CorpusSide:
@@ -114,12 +115,15 @@ def build(
             ids = [_Writer(unfinished / f"{side}.ids", unfinished / f"{side}.offsets", files) for side in sides]
             texts = [unfinished / f"{side}.text" for side in sides if with_text]
             texts = [_Writer(path, path.with_suffix(".text.offsets"), files) for path in texts]
+            trained = {side: HashCollector() for side in sides}
             rest = iter(lines())
             while chunk := list(islice(rest, CHUNK)):
                 held.writelines(_held_out_rows(chunk, skip, report.read, vocabularies))
                 for line, encoded in _kept(chunk, vocabularies, config, skip, report, rejected):
                     for writer, row in zip(ids, encoded, strict=False):
                         writer.append(np.asarray(row, dtype=dtype).tobytes(), len(row))
+                    for side, text in zip(sides, line[:2], strict=False):
+                        trained[side].add(text)
                     for writer, row in zip(texts, map(str.encode, line[:2]), strict=False):
                         writer.append(row, len(row))
                 progress(report.read)
@@ -128,6 +132,7 @@ def build(
             others = f"{held_out:,} are held out for validation (data.holdout) and " if held_out else ""
             others += f"the filters took {report.describe()}"
             raise ValueError(f"no pair is left to train on: of {report.read:,}, {others}")
+        contamination.write(unfinished / contamination.FILE, trained)
         metadata = {"dtype": np.dtype(dtype).name, "sides": list(sides), "report": asdict(report)}
         (unfinished / "corpus.json").write_text(json.dumps(metadata, indent=2))
     return Corpus(folder)
@@ -173,30 +178,50 @@ def read_held_out(folder: Path) -> list[Line]:
 def find_skipped(lines: Iterable[Line], config: FiltersConfig, holdout: int = 0, share: float = 1.0) -> np.ndarray:
     """For each pair of a corpus an index into SKIP_REASONS: a duplicate, held out for validation, or neither.
 
-    Takes nine bytes of memory a pair. Pairs are held out by a hash of their text, so regardless of their order;
-    at most this `share` of the corpus, but at least one.
+    Takes nine bytes of memory a pair. `data/cleaning.py` does the same with all rules.
     """
     checked = np.fromiter((_hash_pair(line, config) for line in lines), dtype=[("hash", np.uint64), ("good", bool)])
-    hashes, good = checked["hash"], checked["good"]
-    reasons = np.zeros(len(hashes), dtype=np.uint8)
+    repeated = find_repeated(checked["hash"])
+    return choose_skipped(checked["hash"], repeated, checked["good"], config.duplicates, holdout, share)
+
+
+def find_repeated(hashes: np.ndarray) -> np.ndarray:
+    """Whether each hash occurred before."""
     order = np.argsort(hashes, kind="stable")
     repeated = np.zeros(len(hashes), dtype=bool)
     repeated[order[1:]] = hashes[order[1:]] == hashes[order[:-1]]
-    if config.duplicates:
+    return repeated
+
+
+def choose_skipped(
+    hashes: np.ndarray, repeated: np.ndarray, good: np.ndarray, duplicates: bool, holdout: int, share: float
+) -> np.ndarray:
+    """Which pairs are `duplicates`, if these are filtered, and which are held out for validation, of the `good` ones.
+
+    Pairs are held out by a hash of their text, so regardless of their order; at most this `share` of the corpus, but at
+    least one.
+    """
+    reasons = np.zeros(len(hashes), dtype=np.uint8)
+    if duplicates:
         reasons[repeated] = 1
     if holdout:
-        candidates = order[(good & ~repeated)[order]]
+        candidates = np.flatnonzero(good & ~repeated)
+        candidates = candidates[np.argsort(hashes[candidates], kind="stable")]
         count = min(holdout, max(1, int(share * len(candidates))))
         reasons[np.isin(hashes, hashes[candidates[:count]])] = 2
         reasons[repeated & (reasons == 2)] = 1
     return reasons
 
 
+def pair_hash(source: str, target: str) -> int:
+    """64 bits of a hash of a pair of texts."""
+    return int.from_bytes(hashlib.blake2b(f"{source}\t{target}".encode(), digest_size=8).digest(), "little")
+
+
 def _hash_pair(line: Line, config: FiltersConfig) -> tuple[int, bool]:
     """A hash of a pair, and whether its text passes the filters."""
     source, target = clean(line.source), clean(line.target)
-    digest = hashlib.blake2b(f"{source}\t{target}".encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "little"), filters.rule_for_text(config, source, target) is None
+    return pair_hash(source, target), filters.rule_for_text(config, source, target) is None
 
 
 class _Writer:

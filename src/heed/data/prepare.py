@@ -10,9 +10,9 @@ from pathlib import Path
 
 from heed.data import corpus as corpora
 from heed.data import readers, streams
+from heed.data.cleaning import Cleaning, counted
 from heed.data.config import DataConfig
 from heed.data.corpus import Corpus
-from heed.data.filters import FiltersConfig
 from heed.data.readers import Line
 from heed.data.streams import Stream
 from heed.files import atomic_folder, cache_folder, sha256
@@ -21,7 +21,7 @@ from heed.vocabularies import sentencepiece, words
 from heed.vocabularies.sentencepiece import SubwordsConfig
 from heed.vocabularies.vocabulary import Pair, Vocabulary
 
-FORMAT = 2  # of what is cached; a change of how text is cleaned, segmented or stored changes it
+FORMAT = 3  # of what is cached; a change of how text is cleaned, segmented or stored changes it
 
 Tell = Callable[[str, int], None]
 Lines = Callable[[], Iterable[Line]]
@@ -56,9 +56,8 @@ def pair_corpus(
     key: str,
     lines: Lines,
     pair: Pair,
-    filters: FiltersConfig,
+    cleaning: Cleaning,
     *,
-    holdout: int,
     with_text: bool,
     one_sided: bool,
     tell: Tell,
@@ -66,7 +65,7 @@ def pair_corpus(
     """The ids of both sides, encoded now or found in the cache."""
     folder = cache_folder() / f"corpus-{key}"
     if not (folder / "corpus.json").is_file():
-        skip = corpora.find_skipped(counted(lines(), "reading", tell), filters, holdout, share=0.1)
+        skip, filters = cleaning.reasons(lines, pair, tell), cleaning.filters
         sides = corpora.SIDES[:1] if one_sided else corpora.SIDES
         report = partial(tell, "encoding")
         corpora.build(folder, lines, pair, filters, skip=skip, with_text=with_text, sides=sides, progress=report)
@@ -138,13 +137,6 @@ class Learning:
                 return vocabularies.learn(self.kind, texts, size)
             learned.append(sentencepiece.learn(texts, c, size))
         return learned[0], learned[-1]
-
-
-def counted(lines: Iterable[Line], what: str, tell: Tell) -> Iterator[Line]:
-    for number, line in enumerate(lines):
-        if number % 50_000 == 0:
-            tell(what, number)
-        yield line
 
 
 def digest(*parts) -> str:

@@ -6,10 +6,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
+from heed.data import contamination
 from heed.data import corpus as corpora
 from heed.data.batching import Batches, DataPosition
+from heed.data.cleaning import Cleaning
 from heed.data.config import DataConfig
-from heed.data.filters import FiltersConfig
+from heed.data.filters import PAIRS_ONLY, FiltersConfig
 from heed.data.prefetch import in_processes, worker_count
 from heed.data.prepare import Learning, TextFiles, digest, pair_corpus
 from heed.data.vectors import VectorsConfig
@@ -107,23 +109,24 @@ class TextTask(Task):
 
     def filters(self, filters: FiltersConfig) -> FiltersConfig:
         """The filters that make sense for this task: with one text, both sides are the same."""
-        return dataclasses.replace(filters, rejected=None, **({"same": False} if self.one_sided else {}))
+        return dataclasses.replace(filters, rejected=None, **(PAIRS_ONLY if self.one_sided else {}))
 
     def prepare(self, recipe: Any, base: Package | None, tell: Tell) -> Prepared:
         files = TextFiles(recipe.data, self.one_sided)
         valid = files.valid()
         holdout = 0 if valid else files.data.holdout
         filters = self.filters(recipe.filters)
+        spoken = files.data.languages((base.facts.get("languages") or {}) if base is not None else {})
+        sides = 1 if self.one_sided or self.label_target else 2
+        cleaning = Cleaning(filters, holdout, valid, (spoken["source"], spoken["target"]), sides)
         texts = files.key(filters.duplicates, holdout, self.one_sided)
         learning = Learning(recipe.subwords, recipe.model.vocabulary, self.one_sided, sources_only=self.label_target)
         pair = base.vocabularies if base is not None else learning.pair(files.train, texts, tell)
         processors = self.processors(pair, files, base)
         pair = tuple(processors.values())
         with_text = recipe.subwords.sampling > 0
-        key = digest(texts, dataclasses.asdict(filters), [part.key() for part in pair], with_text)
-        corpus = pair_corpus(
-            key, files.train, pair, filters, holdout=holdout, with_text=with_text, one_sided=self.one_sided, tell=tell
-        )
+        key = digest(texts, cleaning.key(), [part.key() for part in pair], with_text)
+        corpus = pair_corpus(key, files.train, pair, cleaning, with_text=with_text, one_sided=self.one_sided, tell=tell)
         if recipe.filters.rejected:
             Path(recipe.filters.rejected).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(corpus.folder / "rejected.tsv", recipe.filters.rejected)
@@ -199,7 +202,15 @@ class TextTask(Task):
             notes.append(
                 f"{long:,} of {validation.size:,} validation texts are too long for the model: they do not count in the loss."
             )
+        if shared := prepared.train.report.taken.get("overlap"):
+            notes.append(
+                f"{shared:,} {self.unit} are not trained on, since a text of theirs is in the validation set too, apart from case, "
+                "white space and punctuation (filters.overlap)."
+            )
         return notes
+
+    def kept_files(self, prepared: Prepared) -> list[Path]:
+        return [prepared.train.folder / contamination.FILE]
 
     def facts(self, recipe: Any, prepared: Prepared, base: Mapping[str, Any]) -> dict[str, Any]:
         return {
