@@ -214,7 +214,13 @@ def test_packed_files_hold_the_same_pairs(files):
 def test_who_waits_is_told(files):
     told = []
     prepare(recipe(files), lambda what, done: told.append((what, done)))
-    assert told == [("counting", 0), ("learning subwords", 0), ("reading", 0), ("comparing", len(PAIRS)), ("encoding", len(PAIRS))]
+    assert told == [
+        ("counting", 0),
+        ("learning subwords", 0),
+        ("reading", 0),
+        ("comparing", len(PAIRS)),
+        ("encoding", len(PAIRS)),
+    ]
 
 
 def test_a_missing_file_is_named(files, tmp_path):

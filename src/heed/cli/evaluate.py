@@ -70,7 +70,9 @@ def run(args: argparse.Namespace) -> int:
     options = {"lowercase": args.lowercase, "tokenize": args.tokenize}
     metrics(**options)  # a tokenizer that is not there is reported before anything is translated
     translations, translator = _translations(args.system, sources, args)
-    seen = show_seen(args.system, sources, references) if translator is not None else None
+    seen = {}
+    for system in filter(None, (args.system, args.against)):
+        seen |= {} if Path(system).is_file() or sources is None else show_seen(system, sources, references)
     scores = score(translations, references, **options)
     console = Console()
     comparison = second = None
@@ -173,6 +175,7 @@ def _write_json(path: Path, args: argparse.Namespace, scores, comparison, rouge,
     facts = {"system": args.system, "scores": asdict(scores)}
     if translator is not None:
         facts["engine"] = translator.engine(**_decoding(args))
+    if seen:
         facts["trained_on"] = seen
     if rouge is not None:
         facts["rouge"] = asdict(rouge)

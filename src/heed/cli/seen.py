@@ -1,26 +1,22 @@
 """heed evaluate: whether the test texts were trained on."""
 
 from pathlib import Path
-from typing import Any
 
 
-def show_seen(system: str, sources: list[str], references: list[list[str]]) -> dict[str, Any] | None:
-    """Say on standard error how many test texts a model was trained on, or that this is not known; the same as facts."""
+def show_seen(system: str, sources: list[str], references: list[list[str]]) -> dict[str, dict | None]:
+    """Say on standard error which models were trained on the test texts; the same by the names of the models, as facts."""
     from heed.cli.common import errors, split_names
     from heed.data import contamination
 
-    console = errors()
+    facts, sentences = {}, []
     for name in split_names(system):
         path = contamination.find(Path(name))
-        if path is None:
-            console.print(
-                f"[dim]Whether {name} was trained on these texts is not known: there is no {contamination.FILE} with it.[/]",
-                highlight=False, soft_wrap=True,
-            )  # fmt: skip
-            continue
-        found = contamination.count_seen(contamination.read(path), sources, references)
-        if found.pairs:
-            console.print(f"[yellow]Warning:[/] {found.describe(name)}", highlight=False, soft_wrap=True)
-    return _facts(system)
-
-
+        found = contamination.count_seen(contamination.read(path), sources, references) if path else None
+        facts[name] = found and found._asdict()
+        if found is None:
+            sentences.append(f"Not known: whether {name} was trained on these texts (it has no {contamination.FILE}).")
+        elif found.either:
+            sentences.append(f"[bold]Warning:[/] {name} {found.describe()}.")
+    for sentence in sentences:
+        errors().print(sentence, highlight=False, soft_wrap=True)
+    return facts

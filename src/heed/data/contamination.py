@@ -108,3 +108,39 @@ def read(path: Path) -> TrainedTexts:
             return TrainedTexts(sides, {side: int(end) for side, end in (file.metadata() or {}).items()})
     except Exception as error:
         raise ValueError(f"{path} is damaged ({error}): remove it, or copy it again") from error
+
+
+class Seen(NamedTuple):
+    """How many of `total` test pairs have a source, a reference or either that was trained on, as far as is known."""
+
+    sources: int
+    references: int
+    either: int
+    total: int
+    share: float
+
+    def describe(self) -> str:
+        """In a sentence, without its beginning."""
+        found = (
+            f"{self.either:,} of {self.total:,} test pairs ({self.sources:,} sources, {self.references:,} references)"
+        )
+        if self.share == 1.0:
+            return f"was trained on texts of {found}: scores on them say little about new text"
+        return (
+            f"was trained on texts of {found} at least, of which {self.share:.1%} of the training texts tell: scores on them say "
+            "little about new text"
+        )
+
+
+def count_seen(trained: TrainedTexts, sources: Sequence[str], references: Sequence[Sequence[str]]) -> Seen:
+    """How many test pairs have a side that was trained on; a pair may have several references."""
+    first = trained.seen("source", sources)
+    second = np.any([trained.seen("target", texts) for texts in references], axis=0)
+    share = min(trained.share("source"), trained.share("target"))
+    return Seen(int(first.sum()), int(second.sum()), int((first | second).sum()), len(sources), share)
+
+
+def find(folder: Path) -> Path | None:
+    """The file of a run, or of the run that a model folder is part of; None where there is none."""
+    run = folder.absolute().parent if folder.name == "model" else folder
+    return run / FILE if (run / FILE).is_file() else None

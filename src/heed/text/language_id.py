@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterable
+from copy import copy
 from functools import cache
 from typing import Any
 
@@ -62,12 +63,13 @@ def _labels() -> frozenset[str]:
 @cache
 def _identifier(more: tuple[str, ...]) -> Any:
     """Of the 139 languages only those that heed names compete: texts are short, and rare languages take them."""
-    identifier = _load()
+    identifier = copy(_load())  # with tables of its own for its languages; the rest is shared
     own = {ALIASES.get(code, code) for code in NAMES} & set(identifier.labels)
     identifier.set_languages([*own, *more, NOT_A_LANGUAGE])
     return identifier
 
 
+@cache
 def _load() -> Any:
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
