@@ -70,9 +70,7 @@ def run(args: argparse.Namespace) -> int:
     options = {"lowercase": args.lowercase, "tokenize": args.tokenize}
     metrics(**options)  # a tokenizer that is not there is reported before anything is translated
     translations, translator = _translations(args.system, sources, args)
-    seen = {}
-    for system in filter(None, (args.system, args.against)):
-        seen |= {} if Path(system).is_file() or sources is None else show_seen(system, sources, references)
+    seen = show_seen(filter(None, (args.system, args.against)), sources, references)
     scores = score(translations, references, **options)
     console = Console()
     comparison = second = None

@@ -11,6 +11,7 @@ from heed.text.languages import NAMES, base_code
 NOT_A_LANGUAGE = "zxx"  # py3langid's class for numbers, markup and names of files
 ALIASES = {"nb": "no"}
 MIN_PROBABILITY = 0.02  # of the language that a text should have: less, and it is in another (docs/cleaning.md)
+MIN_LETTERS = 4
 
 
 def available() -> bool:
@@ -48,11 +49,14 @@ def check(codes: Iterable[str | None], setting: str) -> None:
 
 
 def in_another_language(text: str, code: str) -> bool:
-    """Whether a text is clearly not in this language; a text that is in no language is not."""
+    """Whether a text is clearly not in this language. Of few letters, or no language at all, nothing is said."""
+    if sum(map(str.isalpha, text)) < MIN_LETTERS:
+        return False
     own = known(code)
-    found = probabilities(text, [code])
-    likeliest = max(found, key=found.__getitem__)
-    return likeliest not in (own, NOT_A_LANGUAGE) and found[own] < MIN_PROBABILITY
+    identifier = _identifier((own,))
+    if identifier.classify(text)[0] in (own, NOT_A_LANGUAGE):
+        return False
+    return dict(identifier.rank(text))[own] < MIN_PROBABILITY
 
 
 @cache
