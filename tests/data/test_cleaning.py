@@ -60,9 +60,7 @@ def test_duplicates_and_what_is_held_out_are_those_of_the_basic_rules(lines):
 
 def test_swapped_pairs_are_found(many):
     planted = set(range(3, len(many), 40))
-    lines = [
-        Line(line.target, line.source, line.location) if i in planted else line for i, line in enumerate(many)
-    ]
+    lines = [Line(line.target, line.source, line.location) if i in planted else line for i, line in enumerate(many)]
     assert set(where(found(lines, swapped=True), "swapped")) == planted
     assert set(found(many, swapped=True)) == {None}
     assert set(found(lines)) == {None}
@@ -153,8 +151,18 @@ def test_sides_that_disagree_are_filtered(source, target, rule):
     assert found(lines) == [None]
 
 
-VALID = [Line("The sea!", "etwas anderes", "v:1"), Line("something else", "BROT, und  Wein", "v:2"), Line("...", "!?", "v:3")]
-TRAIN = [("the  sea", "das Meer"), ("bread and wine", "Brot und Wein."), ("the seas", "die Meere"), ("?", "Was"), ("bread", "...")]
+VALID = [
+    Line("The sea!", "etwas anderes", "v:1"),
+    Line("something else", "BROT, und  Wein", "v:2"),
+    Line("...", "!?", "v:3"),
+]
+TRAIN = [
+    ("the  sea", "das Meer"),
+    ("bread and wine", "Brot und Wein."),
+    ("the seas", "die Meere"),
+    ("?", "Was"),
+    ("bread", "..."),
+]
 
 
 def test_pairs_that_share_a_side_with_the_validation_set_are_left_out():
@@ -178,24 +186,34 @@ def test_pairs_that_share_a_side_with_what_is_held_out_are_left_out(lines):
 
 
 def test_texts_in_another_language_are_found(many):
-    foreign = ["C'est un livre qui parle de la mer.", "나는 매일 아침에 책을 읽어요.", "Tohle je velmi stará kniha o moři."]
+    foreign = [
+        "C'est un livre qui parle de la mer.",
+        "나는 매일 아침에 책을 읽어요.",
+        "Tohle je velmi stará kniha o moři.",
+    ]
     lines = [*many[:20], *(many[i]._replace(target=text) for i, text in enumerate(foreign)), Line("42", "x = 17;", "x")]
     rules = found(lines, languages=("en", "de"), language=True)
     assert where(rules, "language") == [20, 21, 22]
     swapped = [Line(line.target, line.source, "x") for line in many[:20]]
     assert set(found(swapped, languages=("en", "de"), language=True)) == {"language"}
     assert set(found(swapped, languages=("de", "en"), language=True)) == {None}
-    assert set(found([Line(line.source, "1", "x") for line in many[:20]], languages=("en", None), sides=1, language=True)) == {None}
+    assert set(
+        found([Line(line.source, "1", "x") for line in many[:20]], languages=("en", None), sides=1, language=True)
+    ) == {None}
 
 
 def test_languages_that_cannot_be_told_are_refused(monkeypatch):
     config = replace(ALL_OFF, language=True)
-    with pytest.raises(ValueError, match=r"filters\.language needs to know the language of the target: set data\.target_language"):
+    with pytest.raises(
+        ValueError, match=r"filters\.language needs to know the language of the target: set data\.target_language"
+    ):
         Cleaning(config, languages=("en", None))
     with pytest.raises(ValueError, match=r"py3langid does not know the language 'tlh' of the source: set it to false"):
         Cleaning(config, languages=("tlh", "en"))
     monkeypatch.setattr(language_id, "available", lambda: False)
-    with pytest.raises(ValueError, match=r"filters\.language needs py3langid, which is not installed: pip install py3langid"):
+    with pytest.raises(
+        ValueError, match=r"filters\.language needs py3langid, which is not installed: pip install py3langid"
+    ):
         Cleaning(config, languages=("en", "de"))
     Cleaning(ALL_OFF, languages=("en", "de"))
 

@@ -56,7 +56,9 @@ def test_what_is_written_is_read(tmp_path):
     assert 0.1 < trained.share("target") < 0.5  # about 50 of 200
     found = count_seen(trained, tested, [["x"] * 20, ["y"] * 20])
     assert (found.sources, found.references, found.either, found.total) == (10, 0, 10, 20)
-    assert found.describe().startswith("was trained on texts of 10 of 20 test pairs (10 sources, 0 references) at least")
+    assert found.describe().startswith(
+        "was trained on texts of 10 of 20 test pairs (10 sources, 0 references) at least"
+    )
     assert found._replace(share=1.0).describe().endswith("references): scores on them say little about new text")
     expected = text_hashes(f"Text {i}" for i in range(200))
     assert trained.seen("target", [f"text {i}" for i in range(200)]).sum() == 50

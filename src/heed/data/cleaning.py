@@ -1,6 +1,6 @@
 """Which pairs of a corpus are not trained on, and why: rules that need more than one pair, and what was held out.
 
-Takes 25 bytes of memory a pair. Models of the corpus (letters, lexicon) are learned from a sample of bounded size.
+Keeps 25 bytes of memory a pair; sorting takes four times as much for a moment. Models of the corpus (letters, lexicon) are learned from a sample of bounded size.
 """
 
 import dataclasses
