@@ -27,7 +27,7 @@ def write(folder, name, pairs):
 
 @pytest.fixture
 def command(tmp_path):
-    """heed train on planted faults, with validation files."""
+    """A training on planted faults, with validation files."""
     write(tmp_path, "train", [*PAIRS, *PLANTED])
     write(tmp_path, "valid", VALID)
     files = [f"--{part}{side}={tmp_path / name}.{end}" for part, name in (("", "train"), ("valid-", "valid"))
