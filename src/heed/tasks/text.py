@@ -210,7 +210,8 @@ class TextTask(Task):
         return notes
 
     def kept_files(self, prepared: Prepared) -> list[Path]:
-        return [prepared.train.folder / contamination.FILE]
+        path = prepared.train.folder / contamination.FILE
+        return [path] if path.is_file() else []  # a language model reads a stream, not texts
 
     def facts(self, recipe: Any, prepared: Prepared, base: Mapping[str, Any]) -> dict[str, Any]:
         return {
