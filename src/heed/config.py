@@ -61,7 +61,7 @@ def check_fraction(name: str, value: float) -> None:
         raise ValueError(f"{name} is {value}; it must be at least 0 and below 1")
 
 
-def check_not_negative(name: str, value: float) -> None:
+def check_not_negative(name: str, value: float | int) -> None:
     if not 0 <= value < math.inf:
         raise ValueError(f"{name} is {value}; it must be 0 (off) or a number above 0")
 

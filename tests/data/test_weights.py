@@ -7,7 +7,7 @@ import pytest
 
 from heed.data import corpus as corpora
 from heed.data.batching import Batches, plan_packed
-from heed.data.corpus import Origin, find_skipped
+from heed.data.duplicates import Origin, find_skipped
 from heed.data.filters import FiltersConfig
 from heed.data.readers import Line
 from heed.data.weights import rows_of_epoch

@@ -51,6 +51,7 @@ def run(args: argparse.Namespace) -> int:
     from rich.console import Console
 
     from heed.cli.common import read_lines, write_lines
+    from heed.cli.seen import show_seen
     from heed.evaluation.sentence_scores import score_sentences
     from heed.evaluation.sentences import write
     from heed.evaluation.translation import metrics, score
@@ -71,6 +72,7 @@ def run(args: argparse.Namespace) -> int:
     options = {"lowercase": args.lowercase, "tokenize": args.tokenize}
     metrics(**options)  # a tokenizer that is not there is reported before anything is translated
     translations, translator = _translations(args.system, sources, args)
+    seen = show_seen(filter(None, (args.system, args.against)), sources, references)
     scores = score(translations, references, **options)
     console = Console()
     comparison = second = None
@@ -92,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
         write(table, scores, args.sentences, comparison=comparison, names=(args.system, args.against or "B"))
         console.print(f"Sentences: {args.sentences}")
     if args.json:
-        _write_json(args.json, args, scores, comparison, rouge, translator)
+        _write_json(args.json, args, scores, comparison, rouge, translator, seen)
     return 0
 
 
@@ -167,12 +169,14 @@ def _show_alignment(console, translator, sources: list[str], references: list[st
     )  # fmt: skip
 
 
-def _write_json(path: Path, args: argparse.Namespace, scores, comparison, rouge, translator) -> None:
+def _write_json(path: Path, args: argparse.Namespace, scores, comparison, rouge, translator, seen) -> None:
     from heed.files import write_json
 
     facts = {"system": args.system, "scores": asdict(scores)}
     if translator is not None:
         facts["engine"] = translator.engine(**_decoding(args))
+    if seen:
+        facts["trained_on"] = seen
     if rouge is not None:
         facts["rouge"] = asdict(rouge)
     if comparison is not None:

@@ -12,6 +12,7 @@ examples:
   heed train recipes/phrasebook.toml --out runs/ko-en
   heed train --from Helsinki-NLP/opus-mt-ko-en --source my.ko --target my.en --out runs/tuned     # fine-tuning
   heed train --source text.ko --set task.name=denoising --set model.name=bart --out runs/bart    # pre-training
+  heed train --source train.en --target train.de --rejected rejected.tsv --out runs/en-de    # see what was filtered
   heed train --out runs/en-de --resume            # continue after Ctrl-C, a crash, kill -9
   torchrun --nproc-per-node=8 --max-restarts=3 -m heed train recipes/paper-base.toml --out runs/base    # on eight GPUs
 
@@ -32,6 +33,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("recipe", nargs="?", type=Path, help="a TOML file with settings")
     parser.add_argument(
         "--from", dest="start", metavar="FOLDER", help="start from this model: a run, a folder, or a name on the hub"
+    )
+    parser.add_argument(
+        "--rejected", metavar="FILE", help="write the pairs that were filtered, each with the rule (docs/cleaning.md)"
     )
     add_run_options(parser, "training.steps=4000")
 
@@ -116,6 +120,8 @@ def _recipe(args: argparse.Namespace):
     if args.start:
         folder = str(Path(args.start).absolute()) if Path(args.start).is_dir() else args.start  # or a name on the hub
         changes.insert(0, ("model.folder", folder))
+    if args.rejected:
+        changes.append(("filters.rejected", os.path.abspath(args.rejected)))
     if not resumes_alone(args):
         return recipe.read(args.recipe, changes)
     path = args.out / "recipe.toml"

@@ -4,29 +4,27 @@ A folder holds for each side the concatenated ids of all sentences (`source.ids`
 (`source.offsets`), and the text itself if subwords are sampled anew in every epoch.
 """
 
-import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
 from itertools import groupby, islice
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
-from heed.data import filters, readers
+from heed.data import contamination, filters, readers
+from heed.data.contamination import HashCollector
+from heed.data.duplicates import SKIP_REASONS
 from heed.data.filters import FilterReport, FiltersConfig, RejectedWriter
 from heed.data.readers import Line
 from heed.files import atomic_folder
 from heed.vocabularies.ragged import RaggedRows, slice_indices
-from heed.vocabularies.sentencepiece import clean
 from heed.vocabularies.vocabulary import Pair
 
 CHUNK = 10_000
 SIDES = ("source", "target")
 HELD_OUT = "held-out.tsv"
-SKIP_REASONS = (None, "duplicate", "held out")
 
 
 class CorpusSide:
@@ -126,6 +124,7 @@ def build(  # noqa: PLR0913 (the parts of a corpus, each by its name)
             ids = [_Writer(unfinished / f"{side}.ids", unfinished / f"{side}.offsets", files) for side in sides]
             texts = [unfinished / f"{side}.text" for side in sides if with_text]
             texts = [_Writer(path, path.with_suffix(".text.offsets"), files) for path in texts]
+            trained = {side: HashCollector() for side in sides}
             for chunk in _chunks(lines()):
                 number = chunk[0].corpus
                 own = skip[read : read + len(chunk)]
@@ -135,6 +134,8 @@ def build(  # noqa: PLR0913 (the parts of a corpus, each by its name)
                 ):
                     for writer, row in zip(ids, encoded, strict=False):
                         writer.append(np.asarray(row, dtype=dtype).tobytes(), len(row))
+                    for side, text in zip(sides, line[:2], strict=False):
+                        trained[side].add(text)
                     for writer, row in zip(texts, map(str.encode, line[:2]), strict=False):
                         writer.append(row, len(row))
                 read += len(chunk)
@@ -145,6 +146,7 @@ def build(  # noqa: PLR0913 (the parts of a corpus, each by its name)
             others = f"{held_out:,} are held out for validation (data.holdout) and " if held_out else ""
             others += f"the filters took {report.describe()}"
             raise ValueError(f"no pair is left to train on: of {report.read:,}, {others}")
+        contamination.write(unfinished / contamination.FILE, trained)
         metadata = {"dtype": np.dtype(dtype).name, "sides": list(sides), "report": asdict(report)}
         each = zip(reports, prefixes, strict=True)
         metadata["parts"] = [{"report": asdict(own), "prefix": list(prefix)} for own, prefix in each]
@@ -206,52 +208,6 @@ def read_held_out(folder: Path) -> list[Line]:
         source, target, *corpus = row.split("\t")  # an earlier version wrote no corpus
         found.append(Line(source, target, f"{HELD_OUT}:{number}", int(corpus[0]) if corpus else 0))
     return found
-
-
-class Origin(NamedTuple):
-    """What find_skipped needs to know of a corpus: its direction, and whether its pairs may be held out."""
-
-    direction: int = 0
-    genuine: bool = True
-
-
-def find_skipped(
-    lines: Iterable[Line],
-    config: FiltersConfig,
-    holdout: int = 0,
-    share: float = 1.0,
-    origins: Sequence[Origin] = (Origin(),),
-) -> np.ndarray:
-    """For each pair of a corpus an index into SKIP_REASONS: a duplicate, held out for validation, or neither.
-
-    Takes nine bytes of memory a pair. Pairs are held out by a hash of their text, so regardless of their order;
-    at most this `share` of the corpus, but at least one. Of several directions, each gets its part of `holdout`.
-    """
-    hashed = (_hash_pair(line, config, origins[line.corpus]) for line in lines)
-    checked = np.fromiter(hashed, dtype=[("hash", np.uint64), ("group", np.uint8)])
-    hashes, group = checked["hash"], checked["group"]  # group 0 cannot be held out, 1 is the first direction
-    reasons = np.zeros(len(hashes), dtype=np.uint8)
-    order = np.argsort(hashes, kind="stable")
-    repeated = np.zeros(len(hashes), dtype=bool)
-    repeated[order[1:]] = hashes[order[1:]] == hashes[order[:-1]]
-    if config.duplicates:
-        reasons[repeated] = 1
-    groups = 1 + max(origin.direction for origin in origins)
-    for number in range(1, 1 + groups if holdout else 1):
-        candidates = order[((group == number) & ~repeated)[order]]
-        count = min(max(1, holdout // groups), max(1, int(share * len(candidates))))
-        reasons[np.isin(hashes, hashes[candidates[:count]])] = 2
-        reasons[repeated & (reasons == 2)] = 1
-    return reasons
-
-
-def _hash_pair(line: Line, config: FiltersConfig, origin: Origin) -> tuple[int, int]:
-    """A hash of a pair, and its group: 0 if it must not be held out, because a filter takes it or it is not genuine."""
-    source, target = clean(line.source), clean(line.target)
-    direction = f"\t{origin.direction}" if origin.direction else ""  # the same words may be right in two languages
-    digest = hashlib.blake2b(f"{source}\t{target}{direction}".encode(), digest_size=8).digest()
-    good = origin.genuine and filters.rule_for_text(config, source, target) is None
-    return int.from_bytes(digest, "little"), (1 + origin.direction) * good
 
 
 class _Writer:

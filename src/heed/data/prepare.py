@@ -3,16 +3,17 @@
 import dataclasses
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 
 from heed.data import corpus as corpora
 from heed.data import readers, streams
+from heed.data.cleaning import Cleaning, counted
 from heed.data.config import CorpusConfig, DataConfig
-from heed.data.corpus import Corpus, Origin
-from heed.data.filters import FiltersConfig
+from heed.data.corpus import Corpus
+from heed.data.duplicates import Origin
 from heed.data.readers import Line
 from heed.data.streams import Stream
 from heed.files import atomic_folder, cache_folder, sha256
@@ -22,7 +23,7 @@ from heed.vocabularies.sentencepiece import SubwordsConfig
 from heed.vocabularies.tags import language_tag
 from heed.vocabularies.vocabulary import Pair, Vocabulary
 
-FORMAT = 2  # of what is cached; a change of how text is cleaned, segmented or stored changes it
+FORMAT = 3  # of what is cached; a change of how text is cleaned, segmented or stored changes it
 
 Tell = Callable[[str, int], None]
 Lines = Callable[[], Iterable[Line]]
@@ -70,9 +71,15 @@ class TextFiles:
             )
         return [*([language_tag(target)] if self.tagged else []), *([own.tag] if own.tag else [])]
 
+    def languages(self, before: Mapping[str, str | None]) -> list[tuple[str | None, str | None]]:
+        """Those of each corpus, as far as they are known; `before` are those of a pre-trained model."""
+        whole = tuple(self.data.languages(before).values())
+        each = (self.data.direction(own) for own in self.data.parts)
+        return [(source or whole[0], target or whole[1]) for source, target in each]
+
     @property
     def origins(self) -> list[Origin]:
-        """What find_skipped needs to know of each corpus."""
+        """What matters of each corpus when pairs are held out."""
         directions = self.data.directions
         if len(directions) < 2:
             return [Origin(0, own.tag is None) for own in self.data.parts]
@@ -86,23 +93,21 @@ class TextFiles:
         return chain(readers.pairs(sources, [Path(f) for f in target]), tables)
 
 
-def pair_corpus(  # noqa: PLR0913 (the parts of a corpus, each by its name)
+def pair_corpus(
     key: str,
     lines: Lines,
     pair: Pair,
-    filters: FiltersConfig,
+    cleaning: Cleaning,
     *,
-    holdout: int,
     with_text: bool,
     one_sided: bool,
     tell: Tell,
-    origins: Sequence[Origin] = (Origin(),),
     prefixes: Sequence[list[int]] = ((),),
 ) -> Corpus:
     """The ids of both sides, encoded now or found in the cache."""
     folder = cache_folder() / f"corpus-{key}"
     if not (folder / "corpus.json").is_file():
-        skip = corpora.find_skipped(counted(lines(), "reading", tell), filters, holdout, 0.1, origins)
+        skip, filters = cleaning.reasons(lines, pair, tell), cleaning.filters
         sides = corpora.SIDES[:1] if one_sided else corpora.SIDES
         report = partial(tell, "encoding")
         options = {"with_text": with_text, "sides": sides, "prefixes": prefixes, "progress": report}
@@ -178,13 +183,6 @@ class Learning:
             tags = self.tags if not learned else ()  # they are put before sources only
             learned.append(sentencepiece.learn(texts, c, size, tags))
         return learned[0], learned[-1]
-
-
-def counted(lines: Iterable[Line], what: str, tell: Tell) -> Iterator[Line]:
-    for number, line in enumerate(lines):
-        if number % 50_000 == 0:
-            tell(what, number)
-        yield line
 
 
 def digest(*parts) -> str:

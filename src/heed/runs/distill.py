@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from heed import config
-from heed.data import corpus as corpora
-from heed.data import readers
+from heed.data import duplicates, readers
 from heed.data.config import DataConfig
 from heed.data.readers import Line
 from heed.evaluation.translation import metrics
@@ -220,9 +219,9 @@ def _read(plan: Plan) -> _Corpus:
 
     if data.validated or not plan.referenced:
         return _Corpus(lines(), sum(1 for _ in lines()), [])
-    reasons = corpora.find_skipped(lines(), plan.recipe.filters, data.holdout, share=0.1)
+    reasons = duplicates.find_skipped(lines(), plan.recipe.filters, data.holdout, share=0.1)
     both = zip(lines(), reasons, strict=True)
-    held = [(line.source, line.target) for line, reason in both if corpora.SKIP_REASONS[reason] == "held out"]
+    held = [(line.source, line.target) for line, reason in both if duplicates.SKIP_REASONS[reason] == "held out"]
     total = int((reasons == 0).sum())
     if not total:
         raise ValueError(f"data: of {len(reasons):,} pairs none is left to translate: name files to validate on")

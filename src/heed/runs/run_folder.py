@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from heed.files import write_text
+from heed.files import write_bytes, write_text
 from heed.models import folder as model_folder
 from heed.models.package import Package
 from heed.runs import model_card
@@ -50,8 +50,15 @@ class RunFolder:
         }
         facts = model_folder.save(folder, model, facts)
         write_text(folder / "README.md", model_card.write(self.recipe, facts, self.prepared, self.validation.size))
+        self._keep_files()
         if final:
             self._write_final_files(folder, model)
+
+    def _keep_files(self) -> None:
+        """Copy what is kept of the prepared data: their cache may be cleared."""
+        for path in self.recipe.task.kept_files(self.prepared):
+            if not (self.folder / path.name).is_file():
+                write_bytes(self.folder / path.name, path.read_bytes())
 
     def _write_final_files(self, folder: Path, model: nn.Module) -> None:
         """What the task adds to a finished model. A pre-trained one has learned more than this corpus can tell: nothing."""

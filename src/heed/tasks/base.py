@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from torch import nn
@@ -156,6 +157,10 @@ class Task(ABC):
     def card_rows(self, recipe: Any, prepared: Prepared, facts: Mapping[str, Any]) -> dict[str, str]:
         """Rows of the model card on the data."""
         return {}
+
+    def kept_files(self, prepared: Prepared) -> Sequence[Path]:
+        """Files of the prepared data that the run folder keeps."""
+        return ()
 
     def final_files(self, model: nn.Module, prepared: Prepared, validation: Validation) -> dict[str, str]:
         """Further text files of the finished model folder, by name."""

@@ -6,10 +6,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
+from heed.data import contamination
 from heed.data import corpus as corpora
 from heed.data.batching import Batches, DataPosition
+from heed.data.cleaning import Cleaning
 from heed.data.config import DataConfig
-from heed.data.filters import FiltersConfig
+from heed.data.filters import PAIRS_ONLY, FiltersConfig
 from heed.data.prefetch import in_processes, worker_count
 from heed.data.prepare import Learning, TextFiles, digest, pair_corpus
 from heed.data.vectors import VectorsConfig
@@ -126,7 +128,7 @@ class TextTask(Task):
 
     def filters(self, filters: FiltersConfig) -> FiltersConfig:
         """The filters that make sense for this task: with one text, both sides are the same."""
-        return dataclasses.replace(filters, rejected=None, **({"same": False} if self.one_sided else {}))
+        return dataclasses.replace(filters, rejected=None, **(PAIRS_ONLY if self.one_sided else {}))
 
     def prepare(self, recipe: Any, base: Package | None, tell: Tell) -> Prepared:
         tagged = base is not None and len(base.facts.get("directions") or []) > 1
@@ -134,6 +136,9 @@ class TextTask(Task):
         valid = files.valid()
         holdout = 0 if valid else files.data.holdout
         filters = self.filters(recipe.filters)
+        sides = 1 if self.one_sided or self.label_target else 2
+        languages = files.languages((base.facts.get("languages") or {}) if base is not None else {})
+        cleaning = Cleaning(filters, holdout, valid, languages, sides, files.origins)
         texts = files.key(filters.duplicates, holdout, self.one_sided)
         tags = [files.tags(number) for number in range(len(files.data.parts))]
         learning = Learning(
@@ -148,17 +153,15 @@ class TextTask(Task):
         pair = tuple(processors.values())
         with_text = recipe.subwords.sampling > 0
         named = [tags] if any(tags) else []
-        key = digest(texts, dataclasses.asdict(filters), [part.key() for part in pair], with_text, *named)
+        key = digest(texts, cleaning.key(), [part.key() for part in pair], with_text, *named)
         corpus = pair_corpus(
             key,
             files.train,
             pair,
-            filters,
-            holdout=holdout,
+            cleaning,
             with_text=with_text,
             one_sided=self.one_sided,
             tell=tell,
-            origins=files.origins,
             prefixes=[tag_ids(pair[0], own) for own in tags],
         )
         if recipe.filters.rejected:
@@ -246,7 +249,16 @@ class TextTask(Task):
             notes.append(
                 f"{long:,} of {validation.size:,} validation texts are too long for the model: they do not count in the loss."
             )
+        if shared := prepared.train.report.taken.get("overlap"):
+            notes.append(
+                f"{shared:,} {self.unit} are not trained on, since a text of theirs is in the validation set too, apart from case, "
+                "white space and punctuation (filters.overlap)."
+            )
         return notes
+
+    def kept_files(self, prepared: Prepared) -> list[Path]:
+        path = prepared.train.folder / contamination.FILE
+        return [path] if path.is_file() else []  # a language model reads a stream, not texts
 
     def facts(self, recipe: Any, prepared: Prepared, base: Mapping[str, Any]) -> dict[str, Any]:
         return {
