@@ -36,9 +36,9 @@ def many() -> list[Line]:
 WORDS = words.learn(["a b"], SubwordsConfig(kind="words", least=1))
 
 
-def found(lines, pair=(WORDS, WORDS), *, holdout=0, valid=(), languages=(None, None), sides=2, **settings):
+def found(lines, pair=(WORDS, WORDS), *, holdout=0, valid=(), languages=((None, None),), sides=2, **settings):
     """The rule for each line."""
-    cleaning = Cleaning(replace(ALL_OFF, **settings), holdout, valid, [languages], sides)
+    cleaning = Cleaning(replace(ALL_OFF, **settings), holdout, valid, languages, sides)
     return [SKIP_REASONS[reason] for reason in cleaning.reasons(lambda: lines, pair, lambda what, done: None)]
 
 
