@@ -9,7 +9,8 @@ from torch import Tensor, nn
 from heed.files import write_text
 from heed.models import folder as model_folder
 from heed.models.package import Package
-from heed.runs import model_card
+from heed.runs import final_validation, model_card
+from heed.runs.final_validation import FinalValidation
 from heed.runs.recipe import Recipe
 from heed.runs.validation_history import ValidationHistory
 from heed.tasks.base import Prepared, Validation, ValidationResult
@@ -52,6 +53,8 @@ class RunFolder:
         write_text(folder / "README.md", model_card.write(self.recipe, facts, self.prepared, self.validation.size))
         if final:
             self._write_final_files(folder, model)
+            data = task.card_rows(self.recipe, self.prepared, facts)
+            final_validation.write(self.folder, FinalValidation(dict(found.scores), list(found.outputs), data))
 
     def _write_final_files(self, folder: Path, model: nn.Module) -> None:
         """What the task adds to a finished model. A pre-trained one has learned more than this corpus can tell: nothing."""

@@ -41,10 +41,11 @@ class Prepared:
 
 
 class ValidationResult(NamedTuple):
-    """`scores` by metric name; `samples` are (input, expected, output)."""
+    """`scores` by metric name; `samples` are (input, expected, output), and `outputs` all of them where a text is written."""
 
     scores: dict[str, float]
     samples: list[tuple[str, str, str]]
+    outputs: Sequence[tuple[str, str, str]] = ()
 
 
 @runtime_checkable
