@@ -42,6 +42,4 @@ def read(folder: Path) -> FinalValidation | None:
             return None
         return FinalValidation(values["scores"], [tuple(row) for row in values["outputs"]], values["data"])
     except (ValueError, KeyError, TypeError):
-        raise ValueError(
-            f"{path} is damaged: remove it, and heed report translates the validation set again"
-        ) from None
+        raise ValueError(f"{path} is damaged: remove it, and heed report translates the validation set again") from None
