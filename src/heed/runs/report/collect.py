@@ -14,7 +14,7 @@ from heed.evaluation.sentence_scores import score_sentences
 from heed.evaluation.translation import score
 from heed.loading import load, open_package
 from heed.models import folder as model_folder
-from heed.runs import final_validation
+from heed.runs import final_validation, model_card
 from heed.runs.final_validation import FinalValidation
 from heed.runs.recipe import Recipe, read
 from heed.runs.report.findings import Against, Findings, Outputs, SetScores, TrainingText
@@ -61,7 +61,8 @@ def collect(folder: Path, options: Options, tell: Tell = lambda what: None) -> F
     trained = {name.removeprefix("valid_"): value for name, value in facts.get("trained", {}).items()}
     scores = kept.scores if kept else {m.name: trained[m.name] for m in task.metrics if m.name in trained}
     report = getattr(getattr(prepared, "train", None), "report", None)
-    findings = Findings(folder, recipe, log, facts["model"], scores, kept.data if kept else {}, report, notes=notes)
+    title, data = model_card.title(recipe, facts), kept.data if kept else {}
+    findings = Findings(folder, title, recipe, log, facts["model"], scores, data, report, notes=notes)
     if options.test is not None and not translates:
         raise ValueError(f"{folder} is {task.products[0].noun}: --source and --reference are for a translator")
     if not translates or not kept or not kept.outputs:

@@ -55,6 +55,7 @@ class Findings:
     """
 
     folder: Path
+    title: str  # what the model is
     recipe: Recipe
     log: TrainingLog
     model: Mapping  # its config
