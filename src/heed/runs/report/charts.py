@@ -69,17 +69,19 @@ def line_chart(title: str, lines: Sequence[Line], show: Callable[[float], str], 
     )
 
 
-def bar_table(caption: str, heads: Sequence[str], bars: Sequence[Bar]) -> str:
-    """Return rows of bars as a table: a label, a bar with its value for each series, and a note."""
-    names = "".join(f'<th scope="col">{escape(head)}</th>' for head in heads)
+def bar_table(caption: str, heads: tuple[str, Sequence[str], str], bars: Sequence[Bar]) -> str:
+    """Return rows of bars as a table; `heads` are those of the label, of each series of bars, and of the note."""
+    label, series, note = heads
+    keys = "".join(f'<span class="key{number}">{escape(name)}</span>' for number, name in enumerate(series))
+    names = f'<th scope="col">{escape(label)}</th><th scope="col">{keys}</th><th scope="col">{escape(note)}</th>'
     rows = []
     for bar in bars:
         cells = "".join(
             f'<div class="bar s{number}"><i style="width:{min(max(value, 0), 100):.1f}%"></i><b>{escape(text)}</b></div>'
             for number, (value, text) in enumerate(bar.values)
         )
-        label = f'<th scope="row">{escape(bar.label)}</th>'
-        rows.append(f'<tr>{label}<td>{cells}</td><td class="note">{escape(bar.note)}</td></tr>')
+        first = f'<th scope="row">{escape(bar.label)}</th>'
+        rows.append(f'<tr>{first}<td>{cells}</td><td class="note">{escape(bar.note)}</td></tr>')
     head, body = f"<thead><tr>{names}</tr></thead>", f"<tbody>{''.join(rows)}</tbody>"
     return f'<table class="bars"><caption>{escape(caption)}</caption>{head}{body}</table>'
 

@@ -1,7 +1,7 @@
 """From a run folder to the findings of its report. Kept translations are used again; what is missing is made now."""
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -49,25 +49,29 @@ def collect(folder: Path, options: Options, tell: Tell = lambda what: None) -> F
     log = read_training(folder, [metric.name for metric in task.metrics])
     if not (folder / "model" / model_folder.CONFIG).is_file():
         raise ValueError(f"{folder} has no model yet: its training has not reached its first validation")
-    translates = "translate" in task.products[0].verbs
     kept, prepared = final_validation.read(folder), None
-    if translates or kept is None:
+    if kept is None or kept.outputs:
         tell("reading the training text")
         prepared = _prepared(recipe, folder, notes)
     if kept is None and prepared is not None:
         tell("validating")
         kept = _validate(recipe, folder, prepared, options.device)
     facts = model_folder.read_config(folder / "model")
-    trained = {name.removeprefix("valid_"): value for name, value in facts.get("trained", {}).items()}
-    scores = kept.scores if kept else {m.name: trained[m.name] for m in task.metrics if m.name in trained}
-    report = getattr(getattr(prepared, "train", None), "report", None)
     title, data = model_card.title(recipe, facts), kept.data if kept else {}
+    scores = kept.scores if kept else _recorded(facts)
+    report = getattr(getattr(prepared, "train", None), "report", None)
     findings = Findings(folder, title, recipe, log, facts["model"], scores, data, report, notes=notes)
-    if options.test is not None and not translates:
-        raise ValueError(f"{folder} is {task.products[0].noun}: --source and --reference are for a translator")
-    if not translates or not kept or not kept.outputs:
-        return findings
-    return _with_translations(findings, kept.outputs, prepared, options, tell)
+    if kept and not kept.outputs and options.test is not None:
+        raise ValueError(f"{folder} has learned {task.name}: --source and --reference are for translation")
+    if (kept and kept.outputs) or options.test is not None:
+        return _with_translations(findings, kept.outputs if kept else [], prepared, options, tell)
+    return findings
+
+
+def _recorded(facts: Mapping[str, Any]) -> dict[str, float]:
+    """The scores in config.json of the model folder."""
+    trained = facts.get("trained", {}).items()
+    return {name.removeprefix("valid_"): value for name, value in trained if name.startswith("valid_")}
 
 
 def _recipe(folder: Path) -> Recipe:
@@ -101,7 +105,7 @@ def _with_translations(
     tell("scoring")
     recipe, name = findings.recipe, "validation set"
     beam = validation_search(recipe).beam
-    sets = [_scored(name, outputs, beam, options)]
+    sets = [_scored(name, outputs, beam, options)] if outputs else []
     if options.test is not None:
         tell("translating the test set")
         sources, references = options.test

@@ -12,12 +12,12 @@ LAST = 10  # log lines whose mean is the training loss at the end
 
 @dataclass(frozen=True)
 class TrainingLog:
-    """`train` is the training loss, `valid` every metric of the validations, `rate` the learning rate, all by step."""
+    """By step: `train` is the training loss, `valid` every metric of the validations, `speed` is in target tokens a second."""
 
     train: Points
     valid: Mapping[str, Points]
     rate: Points
-    tokens_per_second: float
+    speed: Points
     seconds: float
     epochs: int
     finished: bool
@@ -27,6 +27,10 @@ class TrainingLog:
     def steps(self) -> int:
         last = [points[-1][0] for points in (self.train, *self.valid.values()) if points]
         return int(max(last, default=0))
+
+    @property
+    def tokens_per_second(self) -> float:
+        return sum(value for _, value in self.speed) / max(1, len(self.speed))
 
     @property
     def final_train_loss(self) -> float | None:
@@ -44,13 +48,12 @@ def read_training(folder: Path, metrics: Sequence[str]) -> TrainingLog:
         return list(zip(*curve.points(kind, field), strict=True))
 
     steps = [line for line in lines if line["kind"] == "step"]
-    speeds = [speed for _, speed in points("step", "tokens_per_second")]
     end = next((line for line in reversed(lines) if line["kind"] == "end"), None)
     return TrainingLog(
         points("step", "loss"),
         {name: found for name in metrics if (found := points("valid", name))},
         points("step", "rate"),
-        sum(speeds) / len(speeds) if speeds else 0.0,
+        points("step", "tokens_per_second"),
         _seconds(lines),
         max((line.get("epoch", 0) for line in steps), default=-1) + 1,
         end is not None,

@@ -36,7 +36,7 @@ def wide_interval(f: Findings) -> Advice | None:
     command = "" if own.validated or own.phrasebook else f"--set data.holdout={4 * own.holdout}"
     return Advice(
         "wide interval",
-        f"The validation set has {scores.lines:,} sentences, and its BLEU is {scores.bleu.value:.1f} ± {width:.1f}: a "
+        f"The {f.sets[0].name} has {scores.lines:,} sentences, and its BLEU is {scores.bleu.value:.1f} ± {width:.1f}: a "
         "smaller difference between two runs may be chance.",
         f"{more}: four times as many halve the interval.",
         command,
@@ -96,6 +96,8 @@ def length(f: Findings) -> Advice | None:
     if f.analysis is None or f.analysis.sentences < FEW or abs(f.analysis.length_ratio - 1) <= LENGTH:
         return None
     ratio, decoding, beam = f.analysis.length_ratio, f.recipe.decoding, f.sets[-1].beam
+    if ratio > 1 and loops(f) is not None:
+        return None  # that is why they are long
     short = ratio < 1
     alpha = decoding.length_penalty + 0.4 if short else max(0.0, decoding.length_penalty - 0.4)
     greedy = " These outputs are greedy (beam 1), which the penalty does not change: compare with a beam." * (beam == 1)

@@ -55,29 +55,36 @@ def next_steps(f: Findings) -> str:
     hint = "Each comes from something that was measured in this run."
     if not found:
         return _section("What to try next", "<p>Nothing that was measured here calls for a change.</p>")
+    if found[0].name == "still improving":
+        hint += " Begin with the first: a longer training may mend the others too."
     items = []
     for one in found:
         command = f'<p class="command"><code>{escape(one.command)}</code></p>' if one.command else ""
-        items.append(f"<li><p>{escape(one.measured)}</p><p><b>{escape(one.action)}</b></p>{command}</li>")
+        title = f"<h3>{escape(one.name[0].upper() + one.name[1:])}</h3>"
+        items.append(
+            f'<li>{title}<p class="measured">{escape(one.measured)}</p><p>{escape(one.action)}</p>{command}</li>'
+        )
     return _section("What to try next", f'<ol class="advice">{"".join(items)}</ol>', hint)
 
 
 def curves(f: Findings) -> str:
     """Return the curves of loss, metrics and learning rate."""
     log = f.log
-    loss = [Line("training", log.train, "one", marked=False), Line("validation", log.valid.get("loss", ()), "two")]
+    loss = [Line("training", log.train, "first", marked=False), Line("validation", log.valid.get("loss", ()), "second")]
     others = [metric for metric in f.recipe.task.metrics if metric.name != "loss"]
-    styles = ("two", "three", "one")
+    styles = ("second", "third", "first")
     metrics = [
         Line(metric.label, log.valid.get(metric.name, ()), styles[number % len(styles)])
         for number, metric in enumerate(others)
     ]
     title = metrics[0].name[0].upper() + metrics[0].name[1:] if len(metrics) == 1 else "Metrics"
-    rate = [Line("learning rate", log.rate, "one", marked=False)]
+    speed = [Line("target tokens a second", log.speed, "third", marked=False)]
+    rate = [Line("last", log.rate, "first", marked=False)]
     drawn = [
         line_chart("Loss", loss, lambda value: f"{value:.2f}", logarithmic=True),
         line_chart(title, metrics, lambda value: f"{value:.1f}"),
-        line_chart("Learning rate", rate, lambda value: f"{value:.1e}"),
+        line_chart("Learning rate", rate, lambda value: f"{value:.2g}"),
+        line_chart("Speed", speed, lambda value: f"{value:,.0f}"),
     ]
     return _section("How it learned", f'<div class="charts">{"".join(drawn)}</div>' if any(drawn) else "")
 
@@ -123,14 +130,14 @@ def problems(f: Findings) -> str:
         Bar(_range(group, "words"), [(group.chrf, f"{group.chrf:.1f}"), (group.bleu, f"{group.bleu:.1f}")], f"{group.sentences:,}")
         for group in a.lengths
     ]  # fmt: skip
-    parts = [bar_table("By the length of the source", ("words", "chrF above, BLEU below", "sentences"), lengths)]
+    parts = [bar_table("By the length of the source", ("words", ("chrF", "BLEU"), "sentences"), lengths)]
     if a.words:
         rare = [
             Bar(_range(group, "times"), [(100 * group.recall, f"{group.recall:.0%}" if group.words else "–")], f"{group.words:,}")
             for group in a.words
         ]  # fmt: skip
         parts.append(
-            bar_table("By how often a word is in the training text", ("times", "in the output", "words"), rare)
+            bar_table("By how often a word is in the training text", ("times", ("in the output",), "words"), rare)
         )
     partly = f.text is not None and f.text.counted < f.text.pairs
     counted = f" Words are counted in the first {f.text.counted:,} of {f.text.pairs:,} pairs." if partly else ""
@@ -141,7 +148,7 @@ def problems(f: Findings) -> str:
 def _faults(f: Findings) -> str:
     a = f.analysis
     tiles = {
-        "numbers kept": (f"{a.numbers_kept:,} of {a.numbers:,}", f"references: {a.numbers_in_references:,}"),
+        "numbers kept": (f"{a.numbers_kept:,} of {a.numbers:,}", f"the references keep {a.numbers_in_references:,}"),
         "length": (f"{a.length_ratio:.2f}", "tokens, output to reference"),
         "loops": (f"{a.loops:,}", "outputs with the same words three times in a row"),
         "copies": (f"{a.copies:,}", "outputs mostly of source words"),

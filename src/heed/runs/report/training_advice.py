@@ -111,10 +111,10 @@ class _LastQuarter:
 
 
 def _last_quarter(f: Findings) -> _LastQuarter | None:
-    """None with fewer than four validations: then there is no quarter to speak of."""
+    """None with fewer than three validations: two points are no curve."""
     metric = next(metric for metric in f.recipe.task.metrics if metric.name == f.metric)
     points, sign = f.log.valid.get(f.metric, ()), 1 if metric.higher_is_better else -1
-    if len(points) < 4:
+    if len(points) < 3:
         return None
     before = [point for point in points if point[0] <= 0.75 * points[-1][0]][-1:] or [points[0]]
     best = max(points, key=lambda point: (sign * point[1], -point[0]))

@@ -42,7 +42,9 @@ def page(f: Findings) -> str:
         "lede": escape(_lede(f)),
         "style": asset("sentences.css") + (_FOLDER / "report.css").read_text("utf-8"),
         "sections": "\n".join(filter(None, (section(f) for section in every))),
-        "list": f'<div class="every">{sentence_list(f.sentences)}</div>' if f.sentences else "",
+        "list": f'<div class="every part"><h2>Every sentence</h2>{sentence_list(f.sentences)}</div>'
+        if f.sentences
+        else "",
         "footer": f"Made by heed {__version__} from {escape(str(f.folder))}. Nothing is loaded from elsewhere.",
         "script": f"<script>\n{asset('sentences.js')}\n</script>" if f.sentences else "",
     }
