@@ -57,9 +57,12 @@ def test_a_number_is_kept_in_the_way_of_either_language(found):
         ("one two three four one two three four one two three four", True),
         ("a a b b a a b b", False),
         ("", False),
+        ("Ein Kaaaaaaaaaaaa.", True),
+        ("Teieieieieieieiei", True),
+        ("Aaaah, 10000000 ------- times", False),
     ],
 )
-def test_a_loop_is_the_same_words_three_times_in_a_row(text, yes):
+def test_a_loop_is_the_same_words_or_letters_again_and_again(text, yes):
     assert loops(text) is yes
 
 

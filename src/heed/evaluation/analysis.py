@@ -11,8 +11,12 @@ from heed.evaluation.word_diff import split
 
 LENGTHS = (1, 6, 11, 16, 21, 31, 51)  # the fewest source words of each group
 FREQUENCIES = (0, 1, 6, 21, 101)  # the fewest occurrences in training of each group
-REPEATS, LONGEST_LOOP = 3, 4  # a loop is an n-gram of up to four words, three times in a row
+REPEATS, LONGEST_LOOP = (
+    3,
+    4,
+)  # a loop is an n-gram of up to four words, three times in a row; or letters of a word, seven times
 COPIED = 0.8  # share of the output's words that are words of the source, from which it counts as a copy
+_STUTTER = re.compile(r"([^\W\d]{1,4}?)\1{6}")
 _NUMBER = re.compile(r"\d+(?:[.,:'\u2019\u00a0]\d+)*")
 
 
@@ -111,8 +115,10 @@ def numbers_in(text: str) -> list[str]:
 
 
 def loops(text: str) -> bool:
-    """Whether a text says the same one to four words three times in a row."""
+    """Whether a text says the same one to four words three times in a row, or one to four letters seven times."""
     own = words(text)
+    if _STUTTER.search(text):
+        return True
     for size in range(1, LONGEST_LOOP + 1):
         run = 0
         for at in range(size, len(own)):

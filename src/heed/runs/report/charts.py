@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 
 from heed.runs.report.log import Points
@@ -34,14 +34,15 @@ class Bar:
 
 def line_chart(title: str, lines: Sequence[Line], show: Callable[[float], str], *, logarithmic: bool = False) -> str:
     """Return a chart of values by step, under its title and the last value of each line."""
+    lines = [replace(line, points=[point for point in line.points if math.isfinite(point[1])]) for line in lines]
     lines = [line for line in lines if line.points]
     if not lines:
         return ""
-    values = [value for line in lines for _, value in line.points if math.isfinite(value)]
+    values = [value for line in lines for _, value in line.points]
     last = max(step for line in lines for step, _ in line.points)
     logarithmic = logarithmic and min(values) > 0 and max(values) > 2 * min(values)
-    ticks = _log_ticks(min(values), max(values)) if logarithmic else _ticks(0.0, max(values))
-    low, high = min(*ticks, min(values)), max(*ticks, max(values))
+    ticks = _log_ticks(min(values), max(values)) if logarithmic else _ticks(max(values))
+    low, high = min([*ticks, *values]), max([*ticks, *values])
     scale = math.log if logarithmic else float
 
     def x(step: float) -> float:
@@ -56,7 +57,7 @@ def line_chart(title: str, lines: Sequence[Line], show: Callable[[float], str], 
         f'text-anchor="end">{_plain(tick)}</text>'
         for tick in ticks
     ]
-    steps = [f'<text x="{x(t):.1f}" y="{HEIGHT - 8}" text-anchor="middle">{t:,.0f}</text>' for t in _ticks(0, last, 4)]
+    steps = [f'<text x="{x(t):.1f}" y="{HEIGHT - 8}" text-anchor="middle">{t:,.0f}</text>' for t in _ticks(last, 4)]
     drawn = "".join(_drawn(line, x, y, show) for line in lines)
     summary = "; ".join(f"{one.name} from {show(one.points[0][1])} to {show(one.points[-1][1])}" for one in lines)
     keys = "".join(
@@ -87,7 +88,7 @@ def bar_table(caption: str, heads: tuple[str, Sequence[str], str], bars: Sequenc
 
 
 def _drawn(line: Line, x: Callable[[float], float], y: Callable[[float], float], show: Callable[[float], str]) -> str:
-    points = [(step, value) for step, value in thinned(line.points) if math.isfinite(value)]
+    points = thinned(line.points)
     path = " ".join(f"{x(step):.1f},{y(value):.1f}" for step, value in points)
     dots = [
         f'<circle cx="{x(step):.1f}" cy="{y(value):.1f}" r="3"><title>step {step:,.0f}: {show(value)}</title></circle>'
@@ -105,12 +106,12 @@ def thinned(points: Points) -> Points:
     return [tuple(sum(side) / len(group) for side in zip(*group, strict=True)) for group in groups]
 
 
-def _ticks(low: float, high: float, count: int = 5) -> list[float]:
-    """Round numbers from `low` to `high`, about `count` of them."""
-    rough = (high - low) / max(count, 1) or 1.0
+def _ticks(high: float, count: int = 5) -> list[float]:
+    """Round numbers from 0 to `high`, about `count` of them."""
+    rough = max(high, 0.0) / count or 1.0
     size = 10.0 ** math.floor(math.log10(rough))
     step = next(size * factor for factor in (1, 2, 2.5, 5, 10) if size * factor >= rough * 0.999)
-    return [low + step * number for number in range(int((high - low) / step + 1e-9) + 1)]
+    return [step * number for number in range(int(max(high, 0.0) / step + 1e-9) + 1)]
 
 
 def _log_ticks(low: float, high: float) -> list[float]:

@@ -114,8 +114,8 @@ def loops(f: Findings) -> Advice | None:
         return None
     return Advice(
         "loops",
-        f"{f.analysis.loops:,} of {f.analysis.sentences:,} outputs ({f.analysis.loops / f.analysis.sentences:.1%}) say the same "
-        "words three times in a row.",
+        f"{f.analysis.loops:,} of {f.analysis.sentences:,} outputs ({f.analysis.loops / f.analysis.sentences:.1%}) repeat the "
+        "same words or letters over and over.",
         "A model that has trained long enough seldom does. Until then, forbid repetitions in the search.",
         f"heed translate {f.folder} --no-repeat 4 < text",
     )

@@ -97,9 +97,7 @@ def against(f: Findings) -> str:
     rows = "".join(map(_difference, (c.bleu, c.chrf, c.ter)))
     head = "".join(f'<th scope="col">{cell}</th>' for cell in ("", name, "this run", "difference", "p"))
     hint = f"The same {c.lines:,} sentences; paired bootstrap of {c.samples:,} samples. A p below {SIGNIFICANT} is hardly chance."
-    table = (
-        f'<div class="scroll"><table class="numbers"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
-    )
+    table = f'<div class="scroll" tabindex="0" role="region" aria-label="Comparison"><table class="numbers"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
     return _section(f"Against {f.against.name}", f'<p class="verdict">{_verdict(c.chrf, name)}</p>{table}', hint)
 
 
@@ -150,7 +148,7 @@ def _faults(f: Findings) -> str:
     tiles = {
         "numbers kept": (f"{a.numbers_kept:,} of {a.numbers:,}", f"the references keep {a.numbers_in_references:,}"),
         "length": (f"{a.length_ratio:.2f}", "tokens, output to reference"),
-        "loops": (f"{a.loops:,}", "outputs with the same words three times in a row"),
+        "loops": (f"{a.loops:,}", "outputs that repeat words or letters"),
         "copies": (f"{a.copies:,}", "outputs mostly of source words"),
         "empty": (f"{a.empty:,}", "outputs"),
     }

@@ -36,7 +36,7 @@ def still_improving(f: Findings) -> Advice | None:
         f"{found.show(found.last[1])} at step {found.last[0]:,.0f}."
     )
     if rates and rates[-1] < LOWEST_RATE * max(rates):
-        action = f"Train longer. The learning rate had fallen to {rates[-1]:.1e} by then, so begin a new run with more steps."
+        action = f"Train longer. The learning rate had fallen to {rates[-1]:.2g} by then, so begin a new run with more steps."
         return Advice("still improving", measured, action, f"--set training.steps={steps}")
     command = f"heed train --out {f.folder} --resume --set training.steps={steps}"
     return Advice("still improving", measured, "Train longer.", command)
