@@ -180,3 +180,9 @@ def test_a_run_of_which_little_is_known_gets_no_advice():
     nothing = TrainingLog([], {}, [], [], 0.0, 0, False)
     bare = replace(findings(), log=nothing, filters=None, sets=[], analysis=None, text=None, model={})
     assert advise(bare) == []
+
+
+def test_a_gain_of_less_than_one_per_cent_is_none():
+    slow = [30.0, 40.0, *[50.0 + 0.01 * at for at in range(18)]]
+    assert names(findings(log=log(chrf=slow))) == []
+    assert names(findings(log=log(chrf=[*slow[:-1], 51.0]))) == ["still improving"]
