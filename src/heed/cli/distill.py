@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     console.print(f"The corpus of the student is in {recipe.parent}.", highlight=False)
     parser = argparse.ArgumentParser()
     train.add(parser)
-    more = ["--quiet"] if args.quiet else []
+    more = ["--quiet"] * args.quiet + ["--no-report"] * args.no_report
     return train.run(parser.parse_args([str(recipe), "--out", str(args.out), "--resume", *more]))
 
 

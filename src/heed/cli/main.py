@@ -13,6 +13,7 @@ VERBS = {
     "translate": "translate text with a trained model",
     "serve": "serve models with a web page and two APIs: LibreTranslate's and heed's",
     "evaluate": "score translations against references: BLEU, chrF, TER, with signatures",
+    "report": "write a page about a run: curves, scores, where it goes wrong, and what to try next",
     "summarize": "summarize articles",
     "classify": "predict the labels of texts",
     "generate": "continue a text with a language model",

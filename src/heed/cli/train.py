@@ -55,6 +55,7 @@ def add_run_options(parser: argparse.ArgumentParser, example: str) -> None:
     )
     option("--device", help="auto (a GPU if there is one), cpu, cuda, cuda:1")
     option("--threads", type=int, help="how many threads to use on the CPU")
+    option("--no-report", action="store_true", help="write no report.html at the end (heed report makes it later)")
     option("--quiet", action="store_true", help="print nothing but errors")
 
 
@@ -91,8 +92,27 @@ def run(args: argparse.Namespace) -> int:
     if outcome.how == "interrupted":
         say(f"Interrupted at step {outcome.step:,} and saved. Continue with: heed train --out {args.out} --resume")
         return 130
+    if is_first() and not args.no_report:
+        _report(args.out, recipe.training.device, console, say)
     say(f"Done ({outcome.how}, step {outcome.step:,}). Try it: {recipe.task.usage(recipe, args.out)}")
     return 0
+
+
+def _report(folder: Path, device: str, console, say) -> None:
+    """Write the report of a run that translates. The model is there by now: without a report, the run is still done."""
+    from heed.runs import final_validation
+    from heed.runs.report.collect import Options
+    from heed.runs.report.write import write_report
+
+    try:
+        kept = final_validation.read(folder)
+        if kept is None or not kept.outputs:
+            return
+        with console.status("writing the report") as status:
+            path = write_report(folder, options=Options(device=device), tell=status.update)
+        say(f"Report: {path}")
+    except (ValueError, OSError) as error:
+        say(f"There is no report: {error}")
 
 
 def settings(args: argparse.Namespace) -> list[tuple[str, object]]:

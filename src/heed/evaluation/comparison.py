@@ -71,6 +71,27 @@ def compare(
     return Comparison(bleu, chrf, ter, len(first), samples, seed)
 
 
+def half_widths(
+    hypotheses: Sequence[str],
+    references: Sequence[Sequence[str]],
+    *,
+    lowercase: bool = False,
+    tokenize: str = "13a",
+    samples: int = 1000,
+    seed: int = 12345,
+) -> dict[str, float]:
+    """Return the half-widths of the 95 % intervals of one system's BLEU and chrF, by bootstrap resampling."""
+    check(hypotheses, references)
+    if len(hypotheses) < 2:
+        return {}  # there is nothing to resample
+    with _quiet_and_seeded(seed):
+        found = [
+            scorer.corpus_score(hypotheses, references, n_bootstrap=samples)
+            for scorer in metrics(lowercase, tokenize)[:2]
+        ]
+    return {name: float(one._ci) for name, one in zip(("bleu", "chrf"), found, strict=True)}
+
+
 def _difference(name: str, first, second, signature: str) -> Difference:
     # sacreBLEU gives two equal outputs its smallest p-value, 1 / (samples + 1), although they do not differ at all.
     p_value = 1.0 if first.score == second.score else second.p_value

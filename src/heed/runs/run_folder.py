@@ -9,7 +9,8 @@ from torch import Tensor, nn
 from heed.files import write_bytes, write_text
 from heed.models import folder as model_folder
 from heed.models.package import Package
-from heed.runs import model_card
+from heed.runs import final_validation, model_card
+from heed.runs.final_validation import FinalValidation
 from heed.runs.recipe import Recipe
 from heed.runs.validation_history import ValidationHistory
 from heed.tasks.base import Prepared, Validation, ValidationResult
@@ -51,6 +52,8 @@ class RunFolder:
         facts = model_folder.save(folder, model, facts)
         write_text(folder / "README.md", model_card.write(self.recipe, facts, self.prepared, self.validation.size))
         self._keep_files()
+        data = task.card_rows(self.recipe, self.prepared, facts)
+        final_validation.write(self.folder, FinalValidation(dict(found.scores), list(found.outputs), data))
         if final:
             self._write_final_files(folder, model)
 
@@ -81,9 +84,14 @@ class RunFolder:
         """The weights of the model folder, which are those of the best validation, its scores, and what they are."""
         folder = self.folder / "model"
         trained = model_folder.read_config(folder)["trained"]
-        scores = {metric.name: trained[f"valid_{metric.name}"] for metric in self.recipe.task.metrics}
-        step = f"moving average at step {history.best[0][1]:,}"
-        return model_folder.read_weights(folder / model_folder.WEIGHTS), ValidationResult(scores, []), step
+        scores = {name.removeprefix("valid_"): value for name, value in trained.items() if name.startswith("valid_")}
+        kept = final_validation.read(self.folder)
+        found = ValidationResult(scores, [], list(kept.outputs) if kept else [])
+        return (
+            model_folder.read_weights(folder / model_folder.WEIGHTS),
+            found,
+            f"moving average at step {history.best[0][1]:,}",
+        )
 
     def needed(self, history: ValidationHistory) -> list[int]:
         """The steps whose weights the final model may be made of."""

@@ -42,10 +42,14 @@ class Prepared:
 
 
 class ValidationResult(NamedTuple):
-    """`scores` by metric name, and of several directions also by name_direction; `samples` are (input, expected, output)."""
+    """`scores` by metric name, and of several directions also by name_direction; `samples` are (input, expected, output).
+
+    `outputs` are all outputs, where a text is written.
+    """
 
     scores: dict[str, float]
     samples: list[tuple[str, str, str]]
+    outputs: Sequence[tuple[str, str, str]] = ()
 
 
 @runtime_checkable

@@ -138,11 +138,13 @@ class TranslationValidation:
         model.eval()
         translator = Translator([model], self.vocabularies, decoding=self.search, max_source=self.max_source)
         found = [t.text for t in translator.translate(self.sources, batch_tokens=self.budget)]
-        samples = [(self.sources[i], self.references[i], found[i]) for i in self.shown]
+        outputs = list(zip(self.sources, self.references, found, strict=True))
+        samples = [outputs[i] for i in self.shown]
         logging.getLogger("sacrebleu").setLevel(logging.ERROR)  # output of an untrained model looks tokenized to it
         bleu, chrf = (m.corpus_score(found, [self.references]).score for m in metrics(False, "13a")[:2])  # TER is slow
         overlap = 100 * rouge.score(found, self.references).longest.f1
-        return ValidationResult({"loss": self.loss(model), "bleu": bleu, "chrf": chrf, "rouge": overlap}, samples)
+        scores = {"loss": self.loss(model), "bleu": bleu, "chrf": chrf, "rouge": overlap}
+        return ValidationResult(scores, samples, outputs)
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
