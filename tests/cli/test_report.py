@@ -14,6 +14,7 @@ from heed.runs.recipe import read
 from heed.runs.report.collect import Options, collect, run_before, training_text
 from tests.cli.conftest import sets
 
+OVERLAP = ["--set", "filters.overlap=false"]  # one pair is in both, which the report tells
 SMALL = ["subwords.size=300", "model.dim=16", "model.heads=2", "model.hidden=32", "model.encoder_layers=1",
          "model.decoder_layers=1", "training.threads=1", "training.steps=4", "training.valid_every=2",
          "training.log_every=1", "training.batch_tokens=200", "decoding.max_length=12"]  # fmt: skip
@@ -34,7 +35,7 @@ def run(tmp_path_factory):
     files = [word if word.startswith("--") else str(root / word) for word in files]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HEED_CACHE", str(root / "cache"))
-        assert main(["train", *files, "--out", str(root / "runs" / "now"), "--quiet", *sets(SMALL)]) == 0
+        assert main(["train", *files, "--out", str(root / "runs" / "now"), "--quiet", *sets(SMALL), *OVERLAP]) == 0
     return root / "runs" / "now"
 
 

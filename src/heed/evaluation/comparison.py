@@ -81,15 +81,16 @@ def half_widths(
     seed: int = 12345,
 ) -> dict[str, float]:
     """Return the half-widths of the 95 % intervals of one system's BLEU and chrF, by bootstrap resampling."""
+    from sacrebleu.significance import PairedTest
+
     check(hypotheses, references)
     if len(hypotheses) < 2:
         return {}  # there is nothing to resample
+    scorers = {type(scorer).__name__: scorer for scorer in metrics(lowercase, tokenize)[:2]}
     with _quiet_and_seeded(seed):
-        found = [
-            scorer.corpus_score(hypotheses, references, n_bootstrap=samples)
-            for scorer in metrics(lowercase, tokenize)[:2]
-        ]
-    return {name: float(one._ci) for name, one in zip(("bleu", "chrf"), found, strict=True)}
+        _, results = PairedTest([("only", hypotheses)], scorers, references, "bs", samples, n_jobs=1)()
+    kept = [found[0] for found in results.values() if hasattr(found[0], "ci")]  # beside the names of the systems
+    return {name: float(one.ci) for name, one in zip(("bleu", "chrf"), kept, strict=True)}
 
 
 def _difference(name: str, first, second, signature: str) -> Difference:
