@@ -152,7 +152,7 @@ class Run:
     def _tell(self, progress: loop.Progress) -> None:
         self.meter.add(progress)
         if progress.step % self.recipe.training.log_every == 0 or self._is_last(progress.step):
-            self.meter.steps = self.ending.expected_last_step(progress.step, self.history)
+            self.meter.steps = self.report.steps = self.ending.expected_last_step(progress.step, self.history)
             with self.workers.errors_from_first():
                 facts = self.meter.read(progress)
             if self.log:
