@@ -56,6 +56,12 @@ def test_a_longer_run_from_before_the_cooldown_equals_one_planned_so(train, tmp_
     assert same(weights(tmp_path / "long"), weights(tmp_path / "short"))
 
 
+def test_time_is_added_to_a_resumed_run_alone(train, tmp_path):
+    code, said = train("run", "--time", "+1h")
+    assert code == 1 and "training.time is '+1h', which adds to a run that is resumed: leave out the +, or add" in said
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_recipe_file_is_taken_as_it_is(train, tmp_path):
     assert train("run", "--set", "training.steps=8")[0] == 0
     recipe = str(tmp_path / "run" / "recipe.toml")

@@ -37,6 +37,10 @@ def run(
     workers, held = distributed.join(device, recipe.training.parallel), ExitStack()
     try:
         again = workers.broadcast(lambda: resume or restarted(folder))
+        if recipe.training.adds_time and not again:
+            raise ValueError(
+                f"training.time is {recipe.training.time!r}, which adds to a run that is resumed: leave out the +, or add --resume"
+            )
         recipe = workers.broadcast(lambda: complete(recipe, folder, again, device, tell, say))
         base = workers.first_before_others(lambda: open_base(recipe, folder, again))
         teachers = workers.first_before_others(lambda: open_teachers(recipe))
