@@ -6,7 +6,7 @@ The text beside a setting is the comment beside its field.
 import inspect
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, Field, fields
+from dataclasses import MISSING, Field, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -42,7 +42,7 @@ def text() -> str:
             lines += others("model", {n: system.config for n, system in MODELS.items()}, MODELS)
         else:
             kind = TrainingConfig if name == "training" else task.sections[name]
-            lines += section(kind, EXAMPLE.get(name, {}))
+            lines += [*section(kind, EXAMPLE.get(name, {})), *tables(name, kind)]
         lines.append("")
     return "\n".join(lines)
 
@@ -66,6 +66,14 @@ def section(kind: type, values: Mapping[str, Any] | None = None) -> Iterator[str
             )
             comment = "; ".join(filter(None, (choices, comments.get(field.name))))
             yield line(field.name, (values or {}).get(field.name, default(field)), comment)
+
+
+def tables(section_name: str, kind: type) -> Iterator[str]:
+    """The settings of tables that there may be several of, as comments."""
+    for name, hint in get_type_hints(kind).items():
+        if get_origin(hint) is list and is_dataclass(get_args(hint)[0]):
+            yield f"\n# [[{section_name}.{name}]]"
+            yield from (f"# {one.removeprefix('# ')}" for one in section(get_args(hint)[0]))
 
 
 def line(name: str, value: Any, comment: str) -> str:

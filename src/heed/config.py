@@ -10,7 +10,7 @@ import math
 import tomllib
 import types
 from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, field, fields, is_dataclass
+from dataclasses import MISSING, asdict, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -61,9 +61,16 @@ def check_fraction(name: str, value: float) -> None:
         raise ValueError(f"{name} is {value}; it must be at least 0 and below 1")
 
 
-def check_not_negative(name: str, value: float) -> None:
+def check_not_negative(name: str, value: float | int) -> None:
     if not 0 <= value < math.inf:
         raise ValueError(f"{name} is {value}; it must be 0 (off) or a number above 0")
+
+
+def plain(config: Any) -> dict[str, Any]:
+    """The settings of a dataclass as plain values, as TOML has them."""
+    values = ((one.name, getattr(config, one.name)) for one in fields(config))
+    return {name: [asdict(item) if is_dataclass(item) else item for item in value] if isinstance(value, list) else value
+            for name, value in values}  # fmt: skip
 
 
 def override(values: dict[str, Any], name: str, value: Any) -> None:
@@ -105,10 +112,20 @@ def to_toml(sections: Mapping[str, Mapping[str, Any]]) -> str:
     """Sections of settings as TOML; a setting that is None becomes a comment."""
     lines = []
     for section, values in sections.items():
-        lines.append(f"[{section}]")
-        lines += [f"# {name} =" if value is None else f"{name} = {_toml(value)}" for name, value in values.items()]
-        lines.append("")
+        tables = {name: value for name, value in values.items() if _are_tables(value)}
+        lines += [f"[{section}]", *_settings({name: value for name, value in values.items() if name not in tables}), ""]
+        for name, value in tables.items():  # after the other settings: what follows a table's header belongs to it
+            for table in value:
+                lines += [f"[[{section}.{name}]]", *_settings(table), ""]
     return "\n".join(lines)
+
+
+def _are_tables(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(item, Mapping) for item in value)
+
+
+def _settings(values: Mapping[str, Any]) -> list[str]:
+    return [f"# {name} =" if value is None else f"{name} = {_toml(value)}" for name, value in values.items()]
 
 
 def _toml(value: Any) -> str:
@@ -134,12 +151,18 @@ def typed_value(kind: Any, value: Any, where: str) -> Any:
         missing = "none" if "none" in get_args(inner) else None  # if that is a choice, none means it
         return missing if value is None else typed_value(inner, value, where)
     if get_origin(kind) is list:
-        items = [value] if type(value) is get_args(kind)[0] else value  # a single file needs no brackets
-        if type(items) is not list:
-            raise ValueError(f"{where}: {value!r} is not {WORDS[list]}")
-        return [typed_value(get_args(kind)[0], item, f"{where}[{i}]") for i, item in enumerate(items)]
+        return _typed_list(get_args(kind)[0], value, where)
     if kind is float and type(value) is int:
         return float(value)
     if type(value) is not kind:
         raise ValueError(f"{where}: {value!r} is not {WORDS[kind]}")
     return value
+
+
+def _typed_list(kind: Any, value: Any, where: str) -> list[Any]:
+    if is_dataclass(kind) and isinstance(value, Mapping):
+        raise ValueError(f"{where}: there may be several, so each is a table of its own: write [[{where}]]")
+    items = [value] if type(value) is kind else value  # a single file needs no brackets
+    if type(items) is not list:
+        raise ValueError(f"{where}: {value!r} is not {WORDS[list]}")
+    return [typed_value(kind, item, f"{where}[{i}]") for i, item in enumerate(items)]

@@ -29,6 +29,24 @@ def atomic_file(path: Path) -> Iterator[Path]:
         part.unlink(missing_ok=True)
 
 
+@contextmanager
+def exclusive(path: Path, refusal: str) -> Iterator[None]:
+    """Lock a file, which is made if it is not there; the system releases the lock if the process is killed."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        yield
+        return
+    with open(path, "ab") as file:
+        try:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except (BlockingIOError, PermissionError):
+            raise ValueError(refusal) from None
+        except OSError:
+            pass  # a file system without locks
+        yield
+
+
 def write_bytes(path: Path, data: bytes) -> None:
     with atomic_file(path) as part:
         part.write_bytes(data)

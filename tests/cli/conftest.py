@@ -24,7 +24,7 @@ def trained(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HEED_CACHE", str(tmp_path_factory.mktemp("cache")))
         out = tmp_path_factory.mktemp("runs") / "tiny"
-        assert main(["train", "recipes/phrasebook.toml", "--out", str(out), "--quiet", *sets(TINY)]) == 0
+        assert main(["train", "recipes/phrasebook.toml", "--out", str(out), "--quiet", "--no-report", *sets(TINY)]) == 0
     return out
 
 

@@ -140,7 +140,7 @@ def test_a_teacher_that_cannot_be_heard_is_refused_in_a_sentence(heed, command, 
 
 def silent_after(monkeypatch, blocks: int) -> None:
     """Ctrl-C while a teacher translates its next block."""
-    real, asked = distill._said, []
+    real, asked = distill._targets, []
 
     def said(*about):
         if len(asked) == blocks:
@@ -148,7 +148,7 @@ def silent_after(monkeypatch, blocks: int) -> None:
         asked.append(about)
         return real(*about)
 
-    monkeypatch.setattr(distill, "_said", said)
+    monkeypatch.setattr(distill, "_targets", said)
 
 
 def test_a_student_that_was_interrupted_is_the_same_in_the_end(heed, command, tmp_path, monkeypatch):
@@ -252,10 +252,10 @@ def test_a_run_is_not_overwritten(heed, command, trained):
     code, _, err = heed(*command(trained))
     assert (code, f"{trained} exists already: continue with --resume, or choose another --out" in err) == (1, True)
     code, _, err = heed(*command(trained, "--resume"))
-    assert (code, f"{trained} is a run without a teacher: go on with heed train" in err) == (1, True)
+    assert (code, f"{trained} is a run without a teacher: continue with heed train" in err) == (1, True)
 
 
 def test_several_processes_are_told_that_one_is_enough(heed, command, tmp_path, monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "2")
     code, _, err = heed(*command(tmp_path / "run"))
-    assert (code, f"torchrun can go on with: heed train --out {tmp_path}/run --resume" in err) == (1, True)
+    assert (code, f"torchrun can continue it with: heed train --out {tmp_path}/run --resume" in err) == (1, True)

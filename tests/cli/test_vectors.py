@@ -57,7 +57,7 @@ def test_what_is_in_a_file_is_told(heed, tmp_path):
     for part in ("text with a header (word2vec, fastText)", "numbers a word 2", "words 1", "mean length 5.000"):
         assert part in said
     assert f"{path} promises 3 words in its first line and has 2." in said
-    assert "1 vectors of words that had one already" in said
+    assert "1 vectors of words that already had one" in said
 
 
 @pytest.mark.parametrize("name", ["copy.bin", "copy.vec.gz"])

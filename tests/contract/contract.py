@@ -70,7 +70,9 @@ def check_pair(
 def train(recipe: recipes.Recipe, folder: Path, resume: bool = False):
     from rich.console import Console
 
-    return run(recipe, folder, resume=resume, report=lambda start: Report(Console(quiet=True), 2, start, quiet=True))
+    return run(
+        recipe, folder, resume=resume, report=lambda start, steps: Report(Console(quiet=True), steps, start, quiet=True)
+    )
 
 
 def resume(recipe: recipes.Recipe, whole: Path, folder: Path) -> None:

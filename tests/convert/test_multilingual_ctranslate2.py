@@ -28,7 +28,7 @@ def cache(tmp_path, monkeypatch):
 
 
 def test_an_exported_folder_says_what_torch_says(folder, tmp_path):
-    ours = heed.load(folder, device="cpu", engine="torch").direction("ko", "en")
+    ours = heed.load(folder, device="cpu", engine="torch").toward("ko", "en")
     ctranslate2.write(open_package(folder), tmp_path / "out")
     model, names = engine.Translator(str(tmp_path / "out")), ctranslate2.names(ours.target)
     sources = [ours.bundle.source_pieces(ids) for ids in ours.source.encode(PLAIN)]
@@ -47,7 +47,7 @@ def test_the_engine_says_what_torch_says_in_each_direction_with_one_pool(folder)
         told = reference.translate(PLAIN, source=source, target=target, **SEARCH)
         assert [one.ids for one in found] == [one.ids for one in told]
         assert torch.allclose(torch.tensor([t.score for t in found]), torch.tensor([t.score for t in told]), atol=1e-4)
-    one, other = fast.direction("ko", "en").engines[0], fast.direction("en", "de").engines[0]
+    one, other = fast.toward("ko", "en").engines[0], fast.toward("en", "de").engines[0]
     assert one.name == "ctranslate2-float32" and one.shared is other.shared and len(one.shared.pools) == 1
 
 

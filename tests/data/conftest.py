@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from heed.data import corpus
+from heed.data import corpus, duplicates
 from heed.data.filters import FiltersConfig
 from heed.data.readers import Line
 from heed.vocabularies import sentencepiece
@@ -53,7 +53,7 @@ def build(learned):
         folder: Path, lines: list[Line], *, holdout: int = 0, with_text: bool = False, **settings
     ) -> corpus.Corpus:
         config = FiltersConfig(**settings)
-        skip = corpus.find_skipped(lines, config, holdout)
+        skip = duplicates.find_skipped(lines, config, holdout)
         return corpus.build(folder, lambda: lines, (learned, learned), config, skip=skip, with_text=with_text)
 
     return build

@@ -118,8 +118,8 @@ def test_a_subword_of_both_sides_may_stay_what_it_is(tmp_path):
 def test_of_a_large_corpus_only_as_much_is_read_as_is_needed(tmp_path, monkeypatch):
     _, corpus = translated(tmp_path, pairs=4000)
     read = []
-    expected = shortlist._expected_counts
-    monkeypatch.setattr(shortlist, "_expected_counts", lambda c, rows, s: (read.append(rows), expected(c, rows, s))[1])
+    blocks = shortlist._blocks
+    monkeypatch.setattr(shortlist, "_blocks", lambda *own: (read.append(rows) or rows for rows in blocks(*own)))
     monkeypatch.setattr(shortlist, "RARE", 3)
     monkeypatch.setattr(shortlist, "BLOCK_CELLS", 4000)
     whole = shortlist.learn(corpus, TWO)

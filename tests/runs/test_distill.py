@@ -361,7 +361,7 @@ def test_a_plan_is_read_back_as_it_was_written(plan, tmp_path):
         (["distill.soft=2.5"], "distill.soft is 2.5; it must be from 0 to 1"),
         (["distill.soft=0.5", "distill.vocabulary=own"], "distill.soft is 0.5, which needs the teacher's vocabulary"),
         (["distill.soft=0.5", "task.teacher='a'"], "task.teacher is 'a', which heed distill sets: use distill.soft"),
-        (["distill.soft=0.5", "model.folder='a'"], "distill.soft is 0.5 and model.folder a: such a student has subwords of"),
+        (["distill.soft=0.5", "model.folder='a'"], "distill.soft is 0.5 and model.folder a: such a student has its own"),
         (["distill.soft=0.5", "task.r_drop=5.0"], "distill.soft is 0.5 and task.r_drop is 5.0: a student has one or"),
         (["task.teacher=['a', 'b']", "task.r_drop=1.0"], "task.teacher is 'a, b' and task.r_drop is 1.0: a"),
         (["task.distillation=1.5"], "task.distillation is 1.5; it must be above 0 and no more than 1"),

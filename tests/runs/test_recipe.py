@@ -80,7 +80,7 @@ def test_what_is_written_down_is_the_same_recipe(recipe, tmp_path):
     [
         ("training.step=5", "training.step: no such setting; did you mean steps?"),
         ("trainign.steps=5", "trainign: no such setting; did you mean training?"),
-        ("training.zzzz=5", "training.zzzz: no such setting; there are steps, batch_tokens,"),
+        ("training.zzzz=5", "training.zzzz: no such setting; there are auto, steps, time,"),
         ("training.steps=many", "training.steps: 'many' is not a whole number"),
         ("training.rate=fast", "training.rate: 'fast' is not a number"),
         ("training.compile=1", "training.compile: 1 is not true or false"),

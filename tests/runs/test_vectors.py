@@ -22,6 +22,7 @@ WHAT = [("the sea", "das Meer"), ("a red house", "ein rotes Haus"), ("the street
 PAIRS = [tuple(map(" ".join, zip(*parts, strict=True))) for parts in product(WHO, DOES, WHAT)]
 DIM = 8
 TINY = {
+    "training.auto": "false",
     "data.holdout": 4, "subwords.kind": "words", "subwords.least": 1, "subwords.joint": "false", "model.dim": DIM,
     "model.heads": 2, "model.hidden": 16, "model.encoder_layers": 1, "model.decoder_layers": 1, "training.threads": 1,
     "training.steps": 4, "training.warmup": 1, "training.valid_every": 4, "training.checkpoint_every": 2,

@@ -31,10 +31,10 @@ def add_engine(parser: argparse.ArgumentParser, default: str = "auto") -> None:
     parser.add_argument("--engine", choices=["auto", "torch", "ctranslate2"], default=default, help=line)
 
 
-def add_languages(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("languages, for a model of several (ko, pt-BR, or the model's own codes)")
-    group.add_argument("--from", dest="source_language", metavar="LANGUAGE", help="the language of the texts")
-    group.add_argument("--to", dest="target_language", metavar="LANGUAGE", help="the language to translate into")
+def add_direction(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("direction, for a model of several (ko, pt-BR, Korean, or the model's own codes)")
+    group.add_argument("--from", dest="from_language", metavar="LANGUAGE", help="the language of the texts")
+    group.add_argument("--to", dest="to_language", metavar="LANGUAGE", help="the language to translate into")
 
 
 def split_names(text: str) -> list[str]:
@@ -51,9 +51,9 @@ def open_product(args: argparse.Namespace, verb: str, folders: list[str] | None 
     if args.threads:
         torch.set_num_threads(args.threads)
     product = load(folders or args.folder, args.device, getattr(args, "engine", "auto"), verb)
-    languages = [getattr(args, f"{side}_language", None) for side in ("source", "target")]
+    languages = [getattr(args, name, None) for name in ("from_language", "to_language")]
     if "translate" in product.verbs:
-        return product.direction(*languages)
+        return product.toward(*languages)
     if any(languages):
         raise ValueError(f"--from and --to are for translators, and this is {product.noun}: leave them out")
     return product

@@ -2,11 +2,9 @@
 
 import argparse
 import os
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
+from heed.cli.progress import progress
 from heed.cli.train import add_run_options, resumes_alone, settings
 
 EXAMPLES = """\
@@ -52,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     if not plan.data.validated and not plan.referenced:
         console.print("There are no references: the student is validated on translations of its teacher.")
     try:
-        with _progress(console) as tell:
+        with progress(console) as tell:
             recipe = distill.make(plan, args.out, tell)
     except KeyboardInterrupt:
         console.print(f"Interrupted; what is translated is kept. Continue with: heed distill --out {args.out} --resume")
@@ -60,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     console.print(f"The corpus of the student is in {recipe.parent}.", highlight=False)
     parser = argparse.ArgumentParser()
     train.add(parser)
-    more = ["--quiet"] if args.quiet else []
+    more = ["--quiet"] * args.quiet + ["--no-report"] * args.no_report
     return train.run(parser.parse_args([str(recipe), "--out", str(args.out), "--resume", *more]))
 
 
@@ -87,26 +85,3 @@ def _plan(args: argparse.Namespace):
     if not path.is_file():
         raise ValueError(f"{args.out} is not a student that can be resumed: it has no {path}")
     return distill.read(path, changes, saved=True)
-
-
-@contextmanager
-def _progress(console) -> Iterator[Callable[[str, int, int], None]]:
-    """How far the teacher is: a bar on a terminal, elsewhere a line every ten seconds."""
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(bar_width=None), TimeRemainingColumn(compact=True))
-    with Progress(*columns, TextColumn("left"), console=console, disable=not console.is_terminal) as bar:
-        task, known, printed = bar.add_task("reading", total=None), 0, time.monotonic()
-
-        def tell(what: str, done: int, total: int) -> None:
-            nonlocal known, printed
-            line = f"{what} · {done:,} of {total:,} sentences" if total else what
-            if total != known:  # the time left is estimated from here on: what an earlier run did took no time now
-                known = total
-                bar.reset(task, total=total, completed=done, description=line)
-            bar.update(task, completed=done, description=line)
-            if not console.is_terminal and total and (done == total or time.monotonic() - printed > 10):
-                printed = time.monotonic()
-                console.print(line, highlight=False)
-
-        yield tell

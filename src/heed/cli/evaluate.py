@@ -9,6 +9,7 @@ examples:
   heed evaluate runs/en-de --source test.en --reference test.de
   heed evaluate runs/en-de --source test.en --reference test.de --lowercase --against runs/other
   heed evaluate runs/ko-en --source test.ko --reference test.en --gold test.align
+  heed evaluate runs/many --to de --source test.en --reference test.de    # one direction of several (docs/data.md)
   heed evaluate test.hyp --reference test.de             # existing translations, in a file
   heed evaluate runs/news --source test.article --reference test.summary --rouge
   heed evaluate runs/en-de --source test.en --reference test.de --sentences report.html
@@ -20,7 +21,7 @@ differences marked. --against gives the p-value of a paired bootstrap test for e
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    from heed.cli.common import add_device, add_engine, add_languages
+    from heed.cli.common import add_device, add_direction, add_engine
 
     option = parser.add_argument
     option("system", help="a run or model folder (several with commas: an ensemble), or a file of translations")
@@ -41,7 +42,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     option("--samples", type=int, default=1000, help="how many samples the bootstrap draws")
     option("--beam", type=int, help="how many hypotheses are kept at each step; 1 is greedy")
     option("--length-penalty", type=float, help="alpha, the exponent of the penalty: larger means longer")
-    add_languages(parser)
+    add_direction(parser)
     add_device(parser)
     add_engine(parser, "torch")  # so that scores are those of the model itself
 
@@ -50,6 +51,7 @@ def run(args: argparse.Namespace) -> int:
     from rich.console import Console
 
     from heed.cli.common import read_lines, write_lines
+    from heed.cli.seen import show_seen
     from heed.evaluation.sentence_scores import score_sentences
     from heed.evaluation.sentences import write
     from heed.evaluation.translation import metrics, score
@@ -70,6 +72,7 @@ def run(args: argparse.Namespace) -> int:
     options = {"lowercase": args.lowercase, "tokenize": args.tokenize}
     metrics(**options)  # a tokenizer that is not there is reported before anything is translated
     translations, translator = _translations(args.system, sources, args)
+    seen = show_seen(filter(None, (args.system, args.against)), sources, references)
     scores = score(translations, references, **options)
     console = Console()
     comparison = second = None
@@ -91,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
         write(table, scores, args.sentences, comparison=comparison, names=(args.system, args.against or "B"))
         console.print(f"Sentences: {args.sentences}")
     if args.json:
-        _write_json(args.json, args, scores, comparison, rouge, translator)
+        _write_json(args.json, args, scores, comparison, rouge, translator, seen)
     return 0
 
 
@@ -166,12 +169,14 @@ def _show_alignment(console, translator, sources: list[str], references: list[st
     )  # fmt: skip
 
 
-def _write_json(path: Path, args: argparse.Namespace, scores, comparison, rouge, translator) -> None:
+def _write_json(path: Path, args: argparse.Namespace, scores, comparison, rouge, translator, seen) -> None:
     from heed.files import write_json
 
     facts = {"system": args.system, "scores": asdict(scores)}
     if translator is not None:
         facts["engine"] = translator.engine(**_decoding(args))
+    if seen:
+        facts["trained_on"] = seen
     if rouge is not None:
         facts["rouge"] = asdict(rouge)
     if comparison is not None:

@@ -68,7 +68,7 @@ def _package(name: str, package) -> dict[str, dict]:
         "megabytes": round(sum(weight.numel() * weight.element_size() for weight in weights) / 1e6, 1),
     }
     facts["text"] = {
-        "languages": config.get("languages"),
+        "languages": ", ".join(map("-".join, config.get("directions") or [])) or config.get("languages"),
         "vocabulary": kind_of(package.vocabularies[0]),
         "pieces": {side: len(part) for side, part in zip(("source", "target"), package.vocabularies, strict=True)},
         "longest": config.get("max_source"),

@@ -19,7 +19,7 @@ it shows the attention, if it has one, and the hidden states.
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    from heed.cli.common import add_device, add_languages, split_names
+    from heed.cli.common import add_device, add_direction, split_names
 
     parser.add_argument("folder", type=split_names, help="a run or a model folder")
     parser.add_argument("text", help="the sentence to translate; for a language model, the text")
@@ -29,7 +29,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--layer", type=int, help="only this layer")
     parser.add_argument("--head", type=int, help="only this head")
     parser.add_argument("--beam", type=int, help="how many hypotheses are kept at each step")
-    add_languages(parser)
+    add_direction(parser)
     add_device(parser)
 
 

@@ -15,7 +15,7 @@ standard error, is the perplexity of all. Tokens that the search forces at the b
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    from heed.cli.common import add_device, add_languages, split_names
+    from heed.cli.common import add_device, add_direction, split_names
 
     parser.add_argument("folder", type=split_names, help="a run or a model folder; several with commas: an ensemble")
     parser.add_argument("--source", metavar="FILE", help="the texts")
@@ -23,7 +23,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--text", metavar="FILE", help="for a language model: lines to score, each by itself")
     parser.add_argument("--token-scores", action="store_true", help="also the log probability of each token")
     parser.add_argument("--out", metavar="FILE", help="write lines to a file")
-    add_languages(parser)
+    add_direction(parser)
     add_device(parser)
 
 

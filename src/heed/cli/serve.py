@@ -20,7 +20,6 @@ examples:
 By default it can be reached from this machine only; see --host. docs/serving.md describes the API.
 """
 DEMO = Path("runs/demo")
-SHOWN = 20  # directions
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -66,9 +65,12 @@ def run(args: argparse.Namespace) -> int:
     server, socket = Server(create_app(service), service), bind_socket(args.host, args.port)
     host, port = socket.getsockname()[:2]
     host = f"[{host}]" if ":" in host else host
-    every = [f"{source} to {target}" for source, target in service.catalogue.pairs]
-    pairs = ", ".join(every[:SHOWN]) + (f" and {len(every) - SHOWN:,} more" if len(every) > SHOWN else "")
-    errors().print(f"{pairs}\nhttp://{host}:{port}   (Ctrl-C ends it)", highlight=False, soft_wrap=True, markup=False)
+    errors().print(
+        f"{service.catalogue.listing}\nhttp://{host}:{port}   (Ctrl-C ends it)",
+        highlight=False,
+        soft_wrap=True,
+        markup=False,
+    )
     sys.setswitchinterval(0.0002)  # so that the event loop does not wait long for the threads
     gc.collect()
     gc.freeze()  # models and libraries stay: scanning them again would stop all threads for a tenth of a second

@@ -18,7 +18,7 @@ DECODING = ("beam", "length_penalty", "min_length", "max_length", "no_repeat")
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    from heed.cli.common import add_batches, add_device, add_languages, split_names
+    from heed.cli.common import add_batches, add_device, add_direction, split_names
 
     parser.add_argument("folder", type=split_names, help="a run, a model folder, or a name on the hub")
     parser.add_argument("files", nargs="*", metavar="FILE", help="articles; without any, standard input")
@@ -31,7 +31,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     search.add_argument("--max-length", type=int, help="maximum number of tokens")
     search.add_argument("--no-repeat", type=int, metavar="N", help="never repeat a sequence of N tokens")
     add_batches(parser, ["cut", "refuse"], "articles")
-    add_languages(parser)
+    add_direction(parser)
     add_device(parser)
 
 

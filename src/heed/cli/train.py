@@ -12,6 +12,7 @@ examples:
   heed train recipes/phrasebook.toml --out runs/ko-en
   heed train --from Helsinki-NLP/opus-mt-ko-en --source my.ko --target my.en --out runs/tuned     # fine-tuning
   heed train --source text.ko --set task.name=denoising --set model.name=bart --out runs/bart    # pre-training
+  heed train --source train.en --target train.de --rejected rejected.tsv --out runs/en-de    # see what was filtered
   heed train --out runs/en-de --resume            # continue after Ctrl-C, a crash, kill -9
   torchrun --nproc-per-node=8 --max-restarts=3 -m heed train recipes/paper-base.toml --out runs/base    # on eight GPUs
 
@@ -33,6 +34,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--from", dest="start", metavar="FOLDER", help="start from this model: a run, a folder, or a name on the hub"
     )
+    parser.add_argument(
+        "--rejected", metavar="FILE", help="write the pairs that were filtered, each with the rule (docs/cleaning.md)"
+    )
     add_run_options(parser, "training.steps=4000")
 
 
@@ -44,8 +48,14 @@ def add_run_options(parser: argparse.ArgumentParser, example: str) -> None:
     option("--out", type=Path, required=True, metavar="FOLDER", help="the folder of the run")
     option("--resume", action="store_true", help="continue from where it stopped")
     option("--set", action="append", default=[], metavar="NAME=VALUE", help=f"one setting, for example {example}")
+    option(
+        "--time",
+        metavar="TIME",
+        help="end with a finished model after this time, for example 10m or 2h; +1h with --resume",
+    )
     option("--device", help="auto (a GPU if there is one), cpu, cuda, cuda:1")
     option("--threads", type=int, help="how many threads to use on the CPU")
+    option("--no-report", action="store_true", help="write no report.html at the end (heed report makes it later)")
     option("--quiet", action="store_true", help="print nothing but errors")
 
 
@@ -74,16 +84,35 @@ def run(args: argparse.Namespace) -> int:
         def tell(what: str, done: int) -> None:
             status.update(f"{what} · {done:,} pairs" if done else what)
 
-        def report(start: int) -> Report:
+        def report(start: int, steps: int) -> Report:
             status.stop()
-            return Report(console, recipe.training.steps, start, quiet)
+            return Report(console, steps, start, quiet)
 
         outcome = train(recipe, args.out, resume=args.resume, report=report, say=say, tell=tell)
     if outcome.how == "interrupted":
         say(f"Interrupted at step {outcome.step:,} and saved. Continue with: heed train --out {args.out} --resume")
         return 130
-    say(f"Done ({outcome.how}, step {outcome.step:,}). Try it: {recipe.task.example.format(args.out)}")
+    if is_first() and not args.no_report:
+        _report(args.out, recipe.training.device, console, say)
+    say(f"Done ({outcome.how}, step {outcome.step:,}). Try it: {recipe.task.usage(recipe, args.out)}")
     return 0
+
+
+def _report(folder: Path, device: str, console, say) -> None:
+    """Write the report of a run that translates. The model is there by now: without a report, the run is still done."""
+    from heed.runs import final_validation
+    from heed.runs.report.collect import Options
+    from heed.runs.report.write import write_report
+
+    try:
+        kept = final_validation.read(folder)
+        if kept is None or not kept.outputs:
+            return
+        with console.status("writing the report") as status:
+            path = write_report(folder, options=Options(device=device), tell=status.update)
+        say(f"Report: {path}")
+    except (ValueError, OSError) as error:
+        say(f"There is no report: {error}")
 
 
 def settings(args: argparse.Namespace) -> list[tuple[str, object]]:
@@ -92,7 +121,7 @@ def settings(args: argparse.Namespace) -> list[tuple[str, object]]:
 
     files = ((name, getattr(args, name)) for name in FILES)
     changes = [(f"data.{name}", [os.path.abspath(path) for path in paths]) for name, paths in files if paths]
-    options = ((name, getattr(args, name)) for name in ("device", "threads"))
+    options = ((name, getattr(args, name)) for name in ("device", "threads", "time"))
     changes += [(f"training.{name}", value) for name, value in options if value is not None]
     return changes + [assignment(text) for text in args.set]
 
@@ -106,9 +135,13 @@ def _recipe(args: argparse.Namespace):
     from heed.runs import recipe
 
     changes = settings(args)
+    if args.recipe is None and not resumes_alone(args):
+        changes.insert(0, ("training.auto", True))  # a recipe file says what it wants
     if args.start:
         folder = str(Path(args.start).absolute()) if Path(args.start).is_dir() else args.start  # or a name on the hub
         changes.insert(0, ("model.folder", folder))
+    if args.rejected:
+        changes.append(("filters.rejected", os.path.abspath(args.rejected)))
     if not resumes_alone(args):
         return recipe.read(args.recipe, changes)
     path = args.out / "recipe.toml"

@@ -11,6 +11,7 @@ examples:
   heed translate runs/en-de "A man is sleeping." "Two dogs play."
   heed translate runs/en-de --beam 5 --nbest 5 --scores < test.en
   heed translate runs/en-de --align "A man is sleeping."
+  heed translate runs/many --to de < test.en             # a model of several directions (docs/data.md)
   heed translate runs/a,runs/b,runs/c < test.en          # an ensemble
   heed translate runs/en-de --sample --top-p 0.9 --seed 7 < test.en
   heed translate runs/en-de --prefix "Ein Hund" "A dog is sleeping."
@@ -28,7 +29,7 @@ probability over the length penalty) and a tab before each; --token-scores and -
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    from heed.cli.common import add_batches, add_device, add_engine, add_languages, split_names
+    from heed.cli.common import add_batches, add_device, add_direction, add_engine, split_names
 
     names = "a run, a model folder, or a name on the hub; several with commas are an ensemble"
     parser.add_argument("folder", type=split_names, help=names)
@@ -70,7 +71,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     output.add_argument("--token-scores", action="store_true", help="write the log probability of each token after it")
     output.add_argument("--align", action="store_true", help="write word alignments after it, as 0-0 1-2")
     add_batches(parser, ["split", "refuse"], "texts")
-    add_languages(parser)
+    add_direction(parser)
     add_device(parser)
     add_engine(parser)
 

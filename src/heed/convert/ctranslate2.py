@@ -18,8 +18,8 @@ from heed.models.package import Package
 from heed.nn.attention import Attention
 from heed.nn.capabilities import declares
 from heed.nn.transformer import Layer, PreNorm, Stack
-from heed.vocabularies.multilingual import Multilingual, languages_of
-from heed.vocabularies.vocabulary import SpecialTokens, Vocabulary
+from heed.vocabularies.multilingual import languages_of
+from heed.vocabularies.vocabulary import Vocabulary
 
 QUANTIZATIONS = ("int8", "int8_float32", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16", "float32")
 ACTIVATIONS = {F.relu: "RELU", F.gelu: "GELU", F.silu: "SWISH"}
@@ -162,8 +162,8 @@ def _fill_norm(spec: Any, norm: nn.LayerNorm) -> None:
 
 
 def _fill_config(config: Any, vocabulary: Vocabulary, eps: float) -> None:
-    """CTranslate2 itself puts the special tokens around a source, except those of a multilingual model (`given_ids`)."""
-    special, tokens = fixed_special(vocabulary), names(vocabulary)
+    """CTranslate2 itself puts the special tokens around a source, except those of a direction (`given_ids`)."""
+    special, tokens = vocabulary.fixed_special(), names(vocabulary)
     if len(special.before) > 1:
         raise ValueError(f"a text begins with {len(special.before)} special tokens; CTranslate2 can put one there")
     config.unk_token, config.eos_token = tokens[special.unknown], tokens[special.last]
@@ -173,15 +173,14 @@ def _fill_config(config: Any, vocabulary: Vocabulary, eps: float) -> None:
     config.layer_norm_epsilon = eps
 
 
-def fixed_special(vocabulary: Vocabulary) -> SpecialTokens:
-    """The special tokens that do not depend on a direction."""
-    return vocabulary.neutral if isinstance(vocabulary, Multilingual) else vocabulary.special
-
-
 def given_ids(source: Vocabulary, ids: list[int]) -> list[int]:
-    """What CTranslate2 is given of a source: the text alone, or in a multilingual model all that it reads, as everywhere."""
-    special = source.special
-    return [*special.before, *ids, special.last] if languages_of(source) else ids
+    """What CTranslate2 is given of a source: the text, and what depends on the direction.
+
+    Of a multilingual model that is all that it reads: in some the language stands last.
+    """
+    special, fixed = source.special, source.fixed_special()
+    before = special.before[len(fixed.before) :]
+    return [*before, *ids, special.last] if languages_of(source) else [*before, *ids]
 
 
 def names(vocabulary: Vocabulary, size: int | None = None) -> list[str]:

@@ -72,7 +72,7 @@ Written by heed {__version__} as a {architecture.name}. `pip install transformer
 {code}```
 
 {_table(package)}
-{search}{origin(package.facts)}"""
+{search}{_tags(package)}{origin(package.facts)}"""
 
 
 def _multilingual(package: Package) -> str:
@@ -173,7 +173,7 @@ Written by heed, with weights in {quantization or "float32"}. `pip install ctran
 {code}```
 
 {added} It divides the log probability of n tokens by n^length_penalty.
-{origin(package.facts)}"""
+{_tags(package)}{origin(package.facts)}"""
 
 
 def title(package: Package) -> str:
@@ -191,6 +191,12 @@ def _languages(package: Package) -> tuple[str | None, str | None]:
 
 def _decoding(package: Package) -> dict[str, Any]:
     return {**generation.OUR_DEFAULTS, **package.facts.get("decoding", {})}
+
+
+def _tags(package: Package) -> str:
+    """How a model of several directions is told which."""
+    targets = dict.fromkeys(f"`>>{target}<<`" for _, target in package.facts.get("directions") or [])
+    return f"\nEach source begins with the token of its target language: {', '.join(targets)}.\n" if targets else ""
 
 
 def origin(facts: dict[str, Any]) -> str:

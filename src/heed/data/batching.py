@@ -14,6 +14,7 @@ from torch import Tensor
 
 from heed.data.corpus import Corpus
 from heed.data.packing import kernel_lengths, to_device
+from heed.data.weights import rows_of_epoch
 from heed.vocabularies.ragged import Ids, RaggedRows, as_ragged
 from heed.vocabularies.sampling import DRAWS, Sampler, sentencepiece_sampler
 from heed.vocabularies.sentencepiece import SPECIAL_PAIR, SPECIAL_TOKENS
@@ -176,8 +177,9 @@ class Batches:
         noise: Noise | None = None,
         share: tuple[int, int] = (0, 1),
         plan: Callable = plan,
+        weights: Sequence[float] = (),
     ):
-        """`noise` makes examples from the sources alone. `collate` makes a batch of any number of rows, also of none.
+        """`weights` are those of the corpora that the corpus is made of. `noise` makes examples from the sources alone. `collate` makes a batch of any number of rows, also of none.
 
         `share` is (rank, world): each of `world` processes gets its part of the rows of every batch.
         """
@@ -188,10 +190,14 @@ class Batches:
         self.corpus, self.budget, self.seed, self.share, self.planner = corpus, budget, seed, share, plan
         self.sampling, self.vocabularies, self.max_length = sampling, vocabularies, max_length
         self.special, self.collate, self.noise = special, collate, noise
+        self.weights = weights if any(weight != 1 for weight in weights) else ()
 
     def plan(self, epoch: int) -> list[np.ndarray]:
         source, target = self.corpus.source.lengths + 1, self.corpus.target.lengths + 1
-        return self.planner(source, target, self.budget, self.seed, epoch)
+        if not self.weights:
+            return self.planner(source, target, self.budget, self.seed, epoch)
+        rows = rows_of_epoch(self.corpus.counts, self.weights, self.seed, epoch)
+        return [rows[own] for own in self.planner(source[rows], target[rows], self.budget, self.seed, epoch)]
 
     def start(
         self, position: tuple[int, int] = (0, 0), worker: int = 0, workers: int = 1
@@ -217,7 +223,9 @@ class Batches:
         source = self._ids(0, rows, mine, position)
         if self.noise is None:
             return self.collate(source, self._ids(1, rows, mine, position), self.special)
-        generators = (np.random.default_rng([self.seed, position[0], row]) for row in rows[mine].tolist())
+        seeds = [self.seed, *position] if self.weights else [self.seed, position[0]]
+        which = np.flatnonzero(mine) if self.weights else rows[mine]  # with weights a row may occur twice in an epoch
+        generators = (np.random.default_rng([*seeds, number]) for number in which.tolist())
         examples = [self.noise(ids, generator) for ids, generator in zip(source, generators, strict=True)]
         if self.collate is collate:
             return collate_masked(examples, self.special)
@@ -228,6 +236,9 @@ class Batches:
         if not self.sampling:
             return sentences.take(rows[mine])
         sampled = self._sampled(side, sentences.text.take(rows), mine, [self.seed, *position, side])
+        if side == 0 and any(self.corpus.prefixes):
+            prefixes = self.corpus.prefixes_of(rows[mine])
+            sampled = as_ragged([[*prefix, *ids.tolist()] for prefix, ids in zip(prefixes, sampled, strict=True)])
         if sampled.lengths.max(initial=0) < self.max_length:
             return sampled
         plain = sentences.take(rows[mine])

@@ -1,9 +1,59 @@
 """The [data] section of the text tasks."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from heed.text.languages import language_of_files
+
+Direction = tuple[str | None, str | None]  # the languages of the source and of the target
+
+
+@dataclass(frozen=True)
+class CorpusConfig:
+    """One of several corpora."""
+
+    name: str | None = None  # in reports; those of its first files by default
+    source: list[str] = field(default_factory=list)  # as in [data]
+    target: list[str] = field(default_factory=list)
+    tsv: list[str] = field(default_factory=list)
+    columns: list[int] = field(default_factory=lambda: [1, 2])
+    weight: float = 1.0  # how often its pairs are seen in an epoch: 2 is twice, 0.5 one half now and the other next
+    tag: str | None = None  # put before each source, as "<bt>" before back-translated text: one token of the vocabulary
+    source_language: str | None = None  # as the files are named
+    target_language: str | None = None  # with several directions, >>de<< is put before each source
+    valid_source: list[str] = field(default_factory=list)  # what to validate on, in these languages
+    valid_target: list[str] = field(default_factory=list)
+    valid_tsv: list[str] = field(default_factory=list)
+
+    def __post_init__(self):
+        if not (self.source or self.target or self.tsv):
+            raise ValueError("data.corpora: each corpus names its files (source and target, or tsv)")
+        if not 0 < self.weight < math.inf:
+            raise ValueError(f"data.corpora: the weight of {self.label} is {self.weight}; it must be a number above 0")
+        if self.tag is not None and (self.tag.split() != [self.tag] or self.tag.startswith(">>")):
+            raise ValueError(
+                f"data.corpora: the tag of {self.label} is {self.tag!r}; it must be one word, such as <bt>"
+            )
+        _check_columns("data.corpora: columns", self.columns)
+
+    @property
+    def label(self) -> str:
+        files = [*self.source[:1], *self.target[:1]] or self.tsv[:1]
+        return self.name or " + ".join(Path(path).name for path in files)
+
+    @property
+    def validated(self) -> bool:
+        """Whether validation files are named."""
+        return bool(self.valid_source or self.valid_target or self.valid_tsv)
+
+    def direction(self) -> Direction:
+        """The languages that are set; else those that the file names tell."""
+        source, target = language_of_files(self.source), language_of_files(self.target)
+        if source == target:  # then the endings mean something else
+            source = target = None
+        return self.source_language or source, self.target_language or target
 
 
 @dataclass(frozen=True)
@@ -22,30 +72,85 @@ class DataConfig:
     source_language: str | None = None  # as the files are named (train.en); for heed serve and the model card
     target_language: str | None = None
     licence: str | None = None  # of the data, for the model card
+    corpora: list[CorpusConfig] = field(default_factory=list)  # or several, each a table of its own (docs/data.md)
 
     def __post_init__(self):
-        given = bool(self.source or self.target or self.tsv) + bool(self.phrasebook)
+        given = bool(self.source or self.target or self.tsv) + bool(self.phrasebook) + bool(self.corpora)
         if given != 1:
             sentence = "data: name the files to train on (source and target, or tsv), or set data.phrasebook"
             raise ValueError(sentence + ("; not both" if given else ""))
-        if len(self.columns) != 2 or min(self.columns) < 1:
-            raise ValueError(f"data.columns is {self.columns}; it must be two column numbers, counted from 1")
+        _check_columns("data.columns", self.columns)
         if self.holdout < 1 and not (self.validated or self.phrasebook):
             raise ValueError(
                 f"data.holdout is {self.holdout}; it must be at least 1 where no validation files are named"
             )
+        self._check_directions()
+
+    def _check_directions(self) -> None:
+        self._check_validated()
+        if len(self.directions) < 2:
+            return
+        for one in self.corpora:
+            if None in self.direction(one):
+                raise ValueError(
+                    f"data.corpora: {one.label} does not say from which language it translates to which, and others "
+                    "do: set its source_language and target_language"
+                )
+        if self.valid_source or self.valid_target or self.valid_tsv:
+            raise ValueError(
+                "data.valid_source and the like do not say which direction they are of: name them in [[data.corpora]]"
+            )
+
+    def _check_validated(self) -> None:
+        """Every direction is validated: on files, or on pairs that are held out of text that people wrote."""
+        if len(self.directions) < 2 and self.validated:
+            return
+        for direction in self.directions or [None] * bool(self.corpora):
+            own = [one for one in self.corpora if direction in (None, self.direction(one))]
+            if not any(one.validated if self.validated else one.tag is None for one in own):
+                which = "" if direction is None else f" from {direction[0]} to {direction[1]}"
+                why = "others have some" if self.validated else "text with a tag is not held out"
+                raise ValueError(
+                    f"data.corpora: there is nothing to validate{which} on, since {why}: name valid_source and "
+                    "valid_target, or valid_tsv"
+                )
 
     @property
     def validated(self) -> bool:
         """Whether validation files are named."""
-        return bool(self.valid_source or self.valid_target or self.valid_tsv)
+        own = bool(self.valid_source or self.valid_target or self.valid_tsv)
+        return own or any(one.validated for one in self.corpora)
+
+    @property
+    def parts(self) -> list[CorpusConfig]:
+        """The corpora; files that [data] itself names are one."""
+        return self.corpora or [CorpusConfig(None, self.source, self.target, self.tsv, self.columns)]
+
+    def direction(self, corpus: CorpusConfig) -> Direction:
+        """The languages of a corpus; where it tells none, those of [data]."""
+        source, target = corpus.direction()
+        return source or self.source_language, target or self.target_language
+
+    @property
+    def directions(self) -> list[Direction]:
+        """The different pairs of languages of the corpora, as far as they are known."""
+        found = dict.fromkeys(self.direction(one) for one in self.corpora)
+        return [direction for direction in found if None not in direction]
 
     def languages(self, before: Mapping[str, str | None]) -> dict[str, str | None]:
-        """Those set; else those that the file names tell; else those of the pre-trained model, `before`."""
-        source, target = language_of_files(self.source), language_of_files(self.target)
-        if source == target:  # then the endings mean something else
-            source = target = None
-        return {
-            "source": self.source_language or source or before.get("source"),
-            "target": self.target_language or target or before.get("target"),
-        }
+        """Those set; else those that the file names tell; else those of the pre-trained model, `before`.
+
+        Where corpora have several, none.
+        """
+        parts = [] if self.phrasebook else [one.direction() for one in self.parts]
+        sides = [{pair[side] for pair in parts} - {None} for side in (0, 1)]
+        found = [codes.pop() if len(codes) == 1 else None for codes in sides]
+        if len(self.directions) > 1:
+            return {"source": found[0], "target": found[1]}
+        given = {"source": self.source_language or found[0], "target": self.target_language or found[1]}
+        return {side: code or before.get(side) for side, code in given.items()}
+
+
+def _check_columns(name: str, columns: list[int]) -> None:
+    if len(columns) != 2 or min(columns) < 1:
+        raise ValueError(f"{name} is {columns}; it must be two column numbers, counted from 1")

@@ -4,28 +4,27 @@ A folder holds for each side the concatenated ids of all sentences (`source.ids`
 (`source.offsets`), and the text itself if subwords are sampled anew in every epoch.
 """
 
-import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
 
 import numpy as np
 
-from heed.data import filters, readers
+from heed.data import contamination, filters, readers
+from heed.data.contamination import HashCollector
+from heed.data.duplicates import SKIP_REASONS
 from heed.data.filters import FilterReport, FiltersConfig, RejectedWriter
 from heed.data.readers import Line
 from heed.files import atomic_folder
 from heed.vocabularies.ragged import RaggedRows, slice_indices
-from heed.vocabularies.sentencepiece import clean
 from heed.vocabularies.vocabulary import Pair
 
 CHUNK = 10_000
 SIDES = ("source", "target")
 HELD_OUT = "held-out.tsv"
-SKIP_REASONS = (None, "duplicate", "held out")
 
 
 class CorpusSide:
@@ -78,6 +77,10 @@ class Corpus:
         self.source = CorpusSide(folder, "source")
         self.target = CorpusSide(folder, "target") if "target" in metadata["sides"] else self.source
         self.report = FilterReport(**metadata["report"])
+        parts = metadata.get("parts") or [{"report": metadata["report"], "prefix": []}]
+        self.reports = [FilterReport(**part["report"]) for part in parts]  # of each of several corpora
+        self.prefixes = [part["prefix"] for part in parts]  # the ids of the tags that each source begins with
+        self.counts = [report.kept for report in self.reports]  # their rows follow each other
 
     def __len__(self) -> int:
         return len(self.source)
@@ -87,11 +90,16 @@ class Corpus:
         """The number of tokens of the longest source."""
         return int(self.source.lengths.max())
 
+    def prefixes_of(self, rows: np.ndarray) -> list[list[int]]:
+        """The ids of the tags that the sources of some rows begin with."""
+        corpora = np.searchsorted(np.cumsum(self.counts), rows, side="right")
+        return [self.prefixes[number] for number in corpora.tolist()]
+
     def __reduce__(self):
         return Corpus, (self.folder,)  # another process opens the same files
 
 
-def build(
+def build(  # noqa: PLR0913 (the parts of a corpus, each by its name)
     folder: Path,
     lines: Callable[[], Iterable[Line]],
     vocabularies: Pair,
@@ -100,46 +108,72 @@ def build(
     skip: np.ndarray,
     with_text: bool = False,
     sides: Sequence[str] = SIDES,
+    prefixes: Sequence[list[int]] = ((),),
     progress: Callable[[int], None] = lambda count: None,
 ) -> Corpus:
     """Encode `lines` into `folder`, without the pairs that `skip` marks or the filters reject.
 
-    Text without translations has one of the `sides`, and its lines hold it twice. The folder appears only when complete.
+    Text without translations has one of the `sides`, and its lines hold it twice. `prefixes` are, for each of several corpora,
+    the ids put before its sources. The folder appears only when complete.
     """
     dtype = np.uint16 if max(map(len, vocabularies)) <= 2**16 else np.uint32
-    report = FilterReport()
+    reports, read = [FilterReport() for _ in prefixes], 0
     with atomic_folder(folder, "keep") as unfinished:
         with ExitStack() as files, open(unfinished / HELD_OUT, "w", encoding="utf-8") as held:
             rejected = files.enter_context(RejectedWriter(unfinished / "rejected.tsv"))
             ids = [_Writer(unfinished / f"{side}.ids", unfinished / f"{side}.offsets", files) for side in sides]
             texts = [unfinished / f"{side}.text" for side in sides if with_text]
             texts = [_Writer(path, path.with_suffix(".text.offsets"), files) for path in texts]
-            rest = iter(lines())
-            while chunk := list(islice(rest, CHUNK)):
-                held.writelines(_held_out_rows(chunk, skip, report.read, vocabularies))
-                for line, encoded in _kept(chunk, vocabularies, config, skip, report, rejected):
+            trained = {side: HashCollector() for side in sides}
+            for chunk in _chunks(lines()):
+                number = chunk[0].corpus
+                own = skip[read : read + len(chunk)]
+                held.writelines(_held_out_rows(chunk, own, vocabularies))
+                for line, encoded in _kept(
+                    chunk, vocabularies, config, own, reports[number], rejected, prefixes[number]
+                ):
                     for writer, row in zip(ids, encoded, strict=False):
                         writer.append(np.asarray(row, dtype=dtype).tobytes(), len(row))
+                    for side, text in zip(sides, line[:2], strict=False):
+                        trained[side].add(text)
                     for writer, row in zip(texts, map(str.encode, line[:2]), strict=False):
                         writer.append(row, len(row))
-                progress(report.read)
+                read += len(chunk)
+                progress(read)
+        report = filters.total(reports)
         if not report.kept:
             held_out = np.count_nonzero(skip == SKIP_REASONS.index("held out"))
             others = f"{held_out:,} are held out for validation (data.holdout) and " if held_out else ""
             others += f"the filters took {report.describe()}"
             raise ValueError(f"no pair is left to train on: of {report.read:,}, {others}")
+        contamination.write(unfinished / contamination.FILE, trained)
         metadata = {"dtype": np.dtype(dtype).name, "sides": list(sides), "report": asdict(report)}
+        each = zip(reports, prefixes, strict=True)
+        metadata["parts"] = [{"report": asdict(own), "prefix": list(prefix)} for own, prefix in each]
         (unfinished / "corpus.json").write_text(json.dumps(metadata, indent=2))
     return Corpus(folder)
 
 
+def _chunks(lines: Iterable[Line]) -> Iterator[list[Line]]:
+    """Lines in chunks of one corpus."""
+    for _, own in groupby(lines, lambda line: line.corpus):
+        while chunk := list(islice(own, CHUNK)):
+            yield chunk
+
+
 def _kept(
-    chunk: list[Line], pair: Pair, config: FiltersConfig, skip: np.ndarray, report: FilterReport, out: RejectedWriter
+    chunk: list[Line],
+    pair: Pair,
+    config: FiltersConfig,
+    skip: np.ndarray,
+    report: FilterReport,
+    out: RejectedWriter,
+    prefix: Sequence[int],
 ) -> Iterator[tuple[Line, tuple[list[int], list[int]]]]:
     """The pairs of a chunk that are trained on, with their ids; the others are counted and written down."""
-    start, report.read = report.read, report.read + len(chunk)
+    report.read += len(chunk)
     candidates = []
-    for number, raw in enumerate(chunk, start):
+    for number, raw in enumerate(chunk):
         line = raw._replace(source=pair[0].clean(raw.source), target=pair[1].clean(raw.target))
         rule = filters.rule_for_text(config, line.source, line.target) or SKIP_REASONS[skip[number]]
         if rule is None:
@@ -148,6 +182,7 @@ def _kept(
             report.taken[rule] += 1
             out.write(rule, line)
     encoded = [vocabulary.encode([line[side] for line in candidates]) for side, vocabulary in enumerate(pair)]
+    encoded[0] = [[*prefix, *ids] for ids in encoded[0]] if prefix else encoded[0]
     for line, source, target in zip(candidates, *encoded, strict=True):
         rule = filters.rule_for_length(config, len(source), len(target))
         if rule is None:
@@ -158,45 +193,21 @@ def _kept(
             out.write(rule, line)
 
 
-def _held_out_rows(chunk: Sequence[Line], skip: np.ndarray, start: int, vocabularies: Pair) -> Iterator[str]:
-    for number, line in enumerate(chunk, start):
+def _held_out_rows(chunk: Sequence[Line], skip: np.ndarray, vocabularies: Pair) -> Iterator[str]:
+    for number, line in enumerate(chunk):
         if SKIP_REASONS[skip[number]] == "held out":
             sides = zip((line.source, line.target), vocabularies, strict=True)
-            yield "\t".join(vocabulary.clean(text).replace("\t", " ") for text, vocabulary in sides) + "\n"
+            cells = [vocabulary.clean(text).replace("\t", " ") for text, vocabulary in sides]
+            yield "\t".join([*cells, str(line.corpus)]) + "\n"
 
 
 def read_held_out(folder: Path) -> list[Line]:
     """The pairs that were held out for validation."""
-    return list(readers.table(folder / HELD_OUT, [1, 2]))
-
-
-def find_skipped(lines: Iterable[Line], config: FiltersConfig, holdout: int = 0, share: float = 1.0) -> np.ndarray:
-    """For each pair of a corpus an index into SKIP_REASONS: a duplicate, held out for validation, or neither.
-
-    Takes nine bytes of memory a pair. Pairs are held out by a hash of their text, so regardless of their order;
-    at most this `share` of the corpus, but at least one.
-    """
-    checked = np.fromiter((_hash_pair(line, config) for line in lines), dtype=[("hash", np.uint64), ("good", bool)])
-    hashes, good = checked["hash"], checked["good"]
-    reasons = np.zeros(len(hashes), dtype=np.uint8)
-    order = np.argsort(hashes, kind="stable")
-    repeated = np.zeros(len(hashes), dtype=bool)
-    repeated[order[1:]] = hashes[order[1:]] == hashes[order[:-1]]
-    if config.duplicates:
-        reasons[repeated] = 1
-    if holdout:
-        candidates = order[(good & ~repeated)[order]]
-        count = min(holdout, max(1, int(share * len(candidates))))
-        reasons[np.isin(hashes, hashes[candidates[:count]])] = 2
-        reasons[repeated & (reasons == 2)] = 1
-    return reasons
-
-
-def _hash_pair(line: Line, config: FiltersConfig) -> tuple[int, bool]:
-    """A hash of a pair, and whether its text passes the filters."""
-    source, target = clean(line.source), clean(line.target)
-    digest = hashlib.blake2b(f"{source}\t{target}".encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "little"), filters.rule_for_text(config, source, target) is None
+    found = []
+    for number, row in enumerate(readers.lines(folder / HELD_OUT), 1):
+        source, target, *corpus = row.split("\t")  # an earlier version wrote no corpus
+        found.append(Line(source, target, f"{HELD_OUT}:{number}", int(corpus[0]) if corpus else 0))
+    return found
 
 
 class _Writer:

@@ -1,8 +1,11 @@
 """Which pairs of a corpus are filtered, by which rule, and how many: nothing is dropped silently."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from heed.config import check_not_negative
+from heed.data import agreement
 from heed.data.readers import Line
 
 
@@ -12,13 +15,36 @@ class FiltersConfig:
     max_ratio: float = 9.0  # how many times longer one side may be than the other; 0 is no limit
     same: bool = True  # filter pairs with the same text on both sides
     duplicates: bool = True  # filter pairs that occurred before
+    overlap: bool = True  # filter pairs of which a side, apart from case and punctuation, is in the validation set
+    swapped: bool = True  # filter pairs with source and target swapped, told by their letters (docs/cleaning.md)
+    max_repeats: int = 0  # how many different sources a target may have, and targets a source; 0 is no limit
+    numbers: bool = False  # filter pairs whose numbers disagree
+    max_punctuation: int = 0  # how many marks (.?!:;()) one side may have that the other has not; 0 is no limit
+    misaligned: bool = False  # filter pairs whose target fits the line before or after clearly better
+    language: bool = False  # filter pairs with a side in another language than data.source_language, target_language
     rejected: str | None = None  # a file for the filtered pairs, with the rule that filtered each
 
+    def __post_init__(self):
+        for name in ("max_repeats", "max_punctuation"):
+            check_not_negative(f"filters.{name}", getattr(self, name))
+
+
+# What a rule says of the target makes no sense where the target is a label, or the source again.
+PAIRS_ONLY = {
+    "same": False, "max_ratio": 0.0, "swapped": False, "max_repeats": 0, "numbers": False, "max_punctuation": 0, "misaligned": False,
+}  # fmt: skip
 
 RULES = {
     "empty": "an empty side",
     "same": "the same text on both sides",
     "duplicate": "a duplicate pair",
+    "overlap": "a side that is in the validation set too (filters.overlap)",
+    "swapped": "source and target swapped",
+    "repeats": "a side that is repeated more than filters.max_repeats times",
+    "numbers": "numbers that disagree",
+    "punctuation": "punctuation that differs by more than filters.max_punctuation",
+    "misaligned": "a target that fits the line before or after better",
+    "language": "a side in another language",
     "length": "a side longer than filters.max_length",
     "ratio": "sides whose lengths differ by more than filters.max_ratio",
 }
@@ -43,12 +69,27 @@ class FilterReport:
         return ", ".join(taken) or "none"
 
 
+def total(reports: Sequence[FilterReport]) -> FilterReport:
+    """The counts of several corpora together."""
+    taken = {rule: sum(report.taken[rule] for report in reports) for rule in reports[0].taken}
+    return FilterReport(sum(report.read for report in reports), sum(report.kept for report in reports), taken)
+
+
 def rule_for_text(config: FiltersConfig, source: str, target: str) -> str | None:
     """The rule that filters a pair by its text, if any."""
     if not source or not target:
         return "empty"
     if config.same and source == target:
         return "same"
+    return None
+
+
+def rule_for_agreement(config: FiltersConfig, source: str, target: str) -> str | None:
+    """The rule that filters a pair because its sides disagree, if any."""
+    if config.numbers and agreement.numbers_disagree(source, target):
+        return "numbers"
+    if config.max_punctuation and agreement.punctuation_difference(source, target) > config.max_punctuation:
+        return "punctuation"
     return None
 
 

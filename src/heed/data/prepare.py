@@ -3,49 +3,90 @@
 import dataclasses
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 
 from heed.data import corpus as corpora
 from heed.data import readers, streams
-from heed.data.config import DataConfig
+from heed.data.cleaning import Cleaning, counted
+from heed.data.config import CorpusConfig, DataConfig
 from heed.data.corpus import Corpus
-from heed.data.filters import FiltersConfig
+from heed.data.duplicates import Origin
 from heed.data.readers import Line
 from heed.data.streams import Stream
 from heed.files import atomic_folder, cache_folder, sha256
 from heed.vocabularies import folder as vocabularies
 from heed.vocabularies import sentencepiece, words
 from heed.vocabularies.sentencepiece import SubwordsConfig
+from heed.vocabularies.tags import language_tag
 from heed.vocabularies.vocabulary import Pair, Vocabulary
 
-FORMAT = 2  # of what is cached; a change of how text is cleaned, segmented or stored changes it
+FORMAT = 3  # of what is cached; a change of how text is cleaned, segmented or stored changes it
 
 Tell = Callable[[str, int], None]
 Lines = Callable[[], Iterable[Line]]
 
 
 class TextFiles:
-    """The files of a [data] section, as pairs, or `one_sided` as texts."""
+    """The files of a [data] section, as pairs, or `one_sided` as texts. With `tagged`, sources have tags of their language."""
 
-    def __init__(self, data: DataConfig, one_sided: bool):
+    def __init__(self, data: DataConfig, one_sided: bool, tagged: bool = False):
         self.data, self.one_sided = _with_phrasebook(data), one_sided
+        self.tagged = tagged or len(data.directions) > 1
 
     def train(self) -> Iterator[Line]:
-        return self._lines(self.data.source, self.data.target, self.data.tsv)
+        for number, own in enumerate(self.data.parts):
+            for line in self._lines(own.source, own.target, own.tsv, own.columns):
+                if own.tag and line.source.startswith(f"{own.tag} "):  # heed backtranslate --tag writes it there
+                    line = line._replace(source=line.source.removeprefix(own.tag).lstrip())
+                yield line._replace(corpus=number) if number else line
 
     def valid(self) -> list[Line]:
-        return list(self._lines(self.data.valid_source, self.data.valid_target, self.data.valid_tsv))
+        data = self.data
+        found = list(self._lines(data.valid_source, data.valid_target, data.valid_tsv, data.columns))
+        for number, own in enumerate(data.corpora):
+            lines = self._lines(own.valid_source, own.valid_target, own.valid_tsv, own.columns)
+            found += [line._replace(corpus=number) for line in lines]
+        return found
 
     def key(self, *settings) -> str:
         """A hash of the contents of the training files, wherever they lie, and of settings."""
-        contents = [[_hash(Path(f)) for f in files] for files in (self.data.source, self.data.target, self.data.tsv)]
-        return digest(contents, self.data.columns if self.data.tsv else [], *settings)
+        parts = [_contents(own) for own in self.data.parts]
+        if not self.data.corpora:
+            return digest(*parts[0], *settings)
+        return digest(
+            [[*part, own.tag] for part, own in zip(parts, self.data.parts, strict=True)], self.origins, *settings
+        )
 
-    def _lines(self, source: list[str], target: list[str], tsv: list[str]) -> Iterator[Line]:
-        tables = chain.from_iterable(readers.table(Path(f), self.data.columns) for f in tsv)
+    def tags(self, number: int) -> list[str]:
+        """What is put before each source of a corpus: >>de<< where there are several directions, and its own tag."""
+        own = self.data.parts[number]
+        target = self.data.direction(own)[1]
+        if self.tagged and target is None:
+            raise ValueError(
+                f"data: {own.label} does not say which language it translates to, and the model has several: set "
+                "data.source_language and data.target_language"
+            )
+        return [*([language_tag(target)] if self.tagged else []), *([own.tag] if own.tag else [])]
+
+    def languages(self, before: Mapping[str, str | None]) -> list[tuple[str | None, str | None]]:
+        """Those of each corpus, as far as they are known; `before` are those of a pre-trained model."""
+        whole = tuple(self.data.languages(before).values())
+        each = (self.data.direction(own) for own in self.data.parts)
+        return [(source or whole[0], target or whole[1]) for source, target in each]
+
+    @property
+    def origins(self) -> list[Origin]:
+        """What matters of each corpus when pairs are held out."""
+        directions = self.data.directions
+        if len(directions) < 2:
+            return [Origin(0, own.tag is None) for own in self.data.parts]
+        return [Origin(directions.index(self.data.direction(own)), own.tag is None) for own in self.data.parts]
+
+    def _lines(self, source: list[str], target: list[str], tsv: list[str], columns: list[int]) -> Iterator[Line]:
+        tables = chain.from_iterable(readers.table(Path(f), columns) for f in tsv)
         sources = [Path(f) for f in source]
         if self.one_sided:
             return chain(readers.texts(sources), (line._replace(target=line.source) for line in tables))
@@ -56,20 +97,21 @@ def pair_corpus(
     key: str,
     lines: Lines,
     pair: Pair,
-    filters: FiltersConfig,
+    cleaning: Cleaning,
     *,
-    holdout: int,
     with_text: bool,
     one_sided: bool,
     tell: Tell,
+    prefixes: Sequence[list[int]] = ((),),
 ) -> Corpus:
     """The ids of both sides, encoded now or found in the cache."""
     folder = cache_folder() / f"corpus-{key}"
     if not (folder / "corpus.json").is_file():
-        skip = corpora.find_skipped(counted(lines(), "reading", tell), filters, holdout, share=0.1)
+        skip, filters = cleaning.reasons(lines, pair, tell), cleaning.filters
         sides = corpora.SIDES[:1] if one_sided else corpora.SIDES
         report = partial(tell, "encoding")
-        corpora.build(folder, lines, pair, filters, skip=skip, with_text=with_text, sides=sides, progress=report)
+        options = {"with_text": with_text, "sides": sides, "prefixes": prefixes, "progress": report}
+        corpora.build(folder, lines, pair, filters, skip=skip, **options)
     return Corpus(folder)
 
 
@@ -85,13 +127,14 @@ def text_stream(key: str, lines: Lines, vocabulary: Vocabulary, held_out: int, t
 class Learning:
     """How the vocabularies of a new model are learned. `kind` is that of a model family; None is heed's own.
 
-    `sources_only`: the target has no vocabulary of its own (labels).
+    `sources_only`: the target has no vocabulary of its own (labels). `tags` are put before sources, a token each.
     """
 
     config: SubwordsConfig
     kind: str | None
     one_sided: bool = False
     sources_only: bool = False
+    tags: tuple[str, ...] = ()
 
     def pair(self, lines: Lines, texts: str, tell: Tell) -> Pair:
         """Given as files, found in the cache under `texts`, or learned now."""
@@ -103,7 +146,8 @@ class Learning:
             return source, load(Path(c.target_model)) if other else source
         plain = dataclasses.replace(c, sampling=0.0, source_model=None, target_model=None, texts=[])
         more = [_hash(Path(f)) for f in c.texts]
-        key = digest(texts, more, self.kind, self.sources_only, dataclasses.asdict(plain))
+        tags = [self.tags] if self.tags else []
+        key = digest(texts, more, self.kind, self.sources_only, dataclasses.asdict(plain), *tags)
         folder = cache_folder() / f"subwords-{key}"
         if not (folder / "subwords.json").is_file():
             pair = self._learn(lines, tell)
@@ -136,20 +180,21 @@ class Learning:
             size = c.size or sentencepiece.choose_size(pairs, len(set().union(*texts)))
             if self.kind:
                 return vocabularies.learn(self.kind, texts, size)
-            learned.append(sentencepiece.learn(texts, c, size))
+            tags = self.tags if not learned else ()  # they are put before sources only
+            learned.append(sentencepiece.learn(texts, c, size, tags))
         return learned[0], learned[-1]
-
-
-def counted(lines: Iterable[Line], what: str, tell: Tell) -> Iterator[Line]:
-    for number, line in enumerate(lines):
-        if number % 50_000 == 0:
-            tell(what, number)
-        yield line
 
 
 def digest(*parts) -> str:
     text = json.dumps([FORMAT, *parts], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _contents(own: CorpusConfig) -> tuple[list[list[str]], list[int]]:
+    """Hashes of the files of a corpus, and the columns of its tables."""
+    return [
+        [_hash(Path(f)) for f in files] for files in (own.source, own.target, own.tsv)
+    ], own.columns if own.tsv else []
 
 
 def _hash(path: Path) -> str:

@@ -12,11 +12,12 @@ OPENERS = {".gz": gzip.open, ".xz": lzma.open}
 
 
 class Line(NamedTuple):
-    """A pair of texts, and where it comes from as file:line."""
+    """A pair of texts, and where it comes from as file:line; `corpus` is the number of its corpus, where there are several."""
 
     source: str
     target: str
     location: str
+    corpus: int = 0
 
 
 def lines(path: Path) -> Iterator[str]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from heed.data.corpus import Corpus
-from heed.vocabularies.ragged import slice_indices
+from heed.vocabularies.ragged import RaggedRows, slice_indices
 from heed.vocabularies.vocabulary import Pair
 
 FILE = "shortlist.txt"
@@ -67,7 +67,7 @@ def learn(corpus: Corpus, vocabularies: Pair) -> TranslationTable:
     sizes = len(vocabularies[0]), len(vocabularies[1])
     codes, counts = np.zeros(0, np.int64), np.zeros(0)
     for rows in _blocks(corpus, sizes):
-        more = _expected_counts(corpus, rows, sizes)
+        more = expected_counts(corpus.source.take(rows), corpus.target.take(rows), sizes)
         codes, inverse = np.unique(np.concatenate([codes, more[0]]), return_inverse=True)
         counts = np.bincount(inverse, np.concatenate([counts, more[1]]))
     source, target = codes // sizes[1], codes % sizes[1]
@@ -144,12 +144,11 @@ def _with_rare_subwords(corpus: Corpus, rows: np.ndarray, seen: list[np.ndarray]
     return rare
 
 
-def _expected_counts(corpus: Corpus, rows: np.ndarray, sizes: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
+def expected_counts(sources: RaggedRows, targets: RaggedRows, sizes: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
     """Pairs of subwords, coded as source * target_size + target, and their expected counts after EM for model 1."""
-    sources, targets = corpus.source.take(rows), corpus.target.take(rows)
     ends = np.cumsum(sources.lengths)
     ids = np.insert(sources.ids.astype(np.int64), ends, sizes[0])  # the empty source, for targets without one
-    starts, lengths = ends - sources.lengths + np.arange(len(rows)), sources.lengths + 1
+    starts, lengths = ends - sources.lengths + np.arange(len(sources)), sources.lengths + 1
     cell_counts = np.repeat(lengths, targets.lengths)  # of each target subword
     cells = ids[slice_indices(np.repeat(starts, targets.lengths), cell_counts)] * sizes[1]
     cells += np.repeat(targets.ids.astype(np.int64), cell_counts)

@@ -71,6 +71,28 @@ def compare(
     return Comparison(bleu, chrf, ter, len(first), samples, seed)
 
 
+def half_widths(
+    hypotheses: Sequence[str],
+    references: Sequence[Sequence[str]],
+    *,
+    lowercase: bool = False,
+    tokenize: str = "13a",
+    samples: int = 1000,
+    seed: int = 12345,
+) -> dict[str, float]:
+    """Return the half-widths of the 95 % intervals of one system's BLEU and chrF, by bootstrap resampling."""
+    from sacrebleu.significance import PairedTest
+
+    check(hypotheses, references)
+    if len(hypotheses) < 2:
+        return {}  # there is nothing to resample
+    scorers = {type(scorer).__name__: scorer for scorer in metrics(lowercase, tokenize)[:2]}
+    with _quiet_and_seeded(seed):
+        _, results = PairedTest([("only", hypotheses)], scorers, references, "bs", samples, n_jobs=1)()
+    kept = [found[0] for found in results.values() if hasattr(found[0], "ci")]  # beside the names of the systems
+    return {name: float(one.ci) for name, one in zip(("bleu", "chrf"), kept, strict=True)}
+
+
 def _difference(name: str, first, second, signature: str) -> Difference:
     # sacreBLEU gives two equal outputs its smallest p-value, 1 / (samples + 1), although they do not differ at all.
     p_value = 1.0 if first.score == second.score else second.p_value

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 
@@ -31,24 +31,40 @@ def write_html(
         missing = "a row has no second hypothesis; call score_sentences(..., second=...)."
         raise ValueError(f"comparison is given but {missing}")
     paired = comparison is not None
-    counts = _counts([row.chrf for row in table]), _counts([row.second_chrf for row in table if paired])
     parts = {
         "title": escape(title),
         "lede": _lede(scores, names if paired else ("A", "B")),
-        "style": (_FOLDER / "sentences.css").read_text(encoding="utf-8"),
-        "script": (_FOLDER / "sentences.js").read_text(encoding="utf-8"),
-        "scores": _cards(scores, comparison),
+        "style": asset("sentences.css"),
+        "script": asset("sentences.js"),
+        "scores": score_cards(scores, comparison),
         "wins": _wins(table) if paired else "",
+        "list": sentence_list(table, paired),
+    }
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(fill(asset("sentences.html"), parts), encoding="utf-8", newline="\n")
+
+
+def asset(name: str) -> str:
+    """A file of the page: its template, style or script."""
+    return (_FOLDER / name).read_text(encoding="utf-8")
+
+
+def fill(template: str, parts: Mapping[str, str]) -> str:
+    """Replace the placeholders of a template, in one pass: a sentence that looks like a placeholder stays as it is."""
+    return re.sub(r"{{(\w+)}}", lambda match: parts[match[1]], template)
+
+
+def sentence_list(table: Sequence[SentenceScore], paired: bool = False) -> str:
+    """Return the histogram, the list of all sentences and their data; a page with them needs sentences.css and .js."""
+    counts = _counts([row.chrf for row in table]), _counts([row.second_chrf for row in table if paired])
+    parts = {
         "peak": f"{max(*counts[0], *counts[1]):,}",
         "histogram": _histogram(*counts, paired),
         "legend": _legend(paired),
         "data": _data(table, paired),
     }
-    template = (_FOLDER / "sentences.html").read_text(encoding="utf-8")
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # One pass, so that a sentence that looks like a placeholder is not replaced.
-    path.write_text(re.sub(r"{{(\w+)}}", lambda match: parts[match[1]], template), encoding="utf-8", newline="\n")
+    return fill(asset("sentence_list.html"), parts)
 
 
 def _lede(scores: Scores, names: tuple[str, str]) -> str:
@@ -61,7 +77,7 @@ def _lede(scores: Scores, names: tuple[str, str]) -> str:
     return f"{count}, <span>{one}</span> against <span>{other}</span>"
 
 
-def _cards(scores: Scores, comparison: Comparison | None) -> str:
+def score_cards(scores: Scores, comparison: Comparison | None) -> str:
     """Return one card per metric; its signature may wrap after each bar."""
     cards = []
     for metric in (getattr(comparison or scores, name) for name in ("bleu", "chrf", "ter")):

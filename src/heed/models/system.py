@@ -22,6 +22,7 @@ class System:
     vocabulary: str | None = None
     task: str = "translation"
     defaults: Mapping[str, Any] = field(default_factory=dict)
+    has_rules: bool = False  # whether runs/defaults.py was measured for it
     growth: tuple[tuple[int, str], ...] = ((100_000, "tiny"), (1_000_000, "small"))
 
     def preset_for(self, examples: int) -> str:

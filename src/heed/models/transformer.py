@@ -104,4 +104,4 @@ def _last_norm(c: TransformerConfig) -> nn.LayerNorm | None:
 
 
 # pre-norm by default: it learns with any schedule
-SYSTEM = System(Transformer, TransformerConfig, PRESETS, "Transformer", defaults={"norm": "pre"})
+SYSTEM = System(Transformer, TransformerConfig, PRESETS, "Transformer", defaults={"norm": "pre"}, has_rules=True)

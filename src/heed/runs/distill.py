@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from heed import config
-from heed.data import corpus as corpora
-from heed.data import readers
+from heed.data import duplicates, readers
 from heed.data.config import DataConfig
 from heed.data.readers import Line
 from heed.evaluation.translation import metrics
@@ -55,6 +54,8 @@ class Plan:
         if not d.teacher:
             raise ValueError("distill.teacher: name the model to learn from, a run, a folder or a name on the hub")
         _check_task(recipe.task.name)
+        if self.data.corpora:
+            raise ValueError("data.corpora: a teacher translates one corpus: name its files as data.source or data.tsv")
         if self.data.phrasebook:
             raise ValueError("data.phrasebook: a teacher translates files; heed phrasebook --out FOLDER writes them")
         for name, asked in (("nbest", d.nbest > d.take), ("mix", d.mix)):
@@ -135,8 +136,9 @@ def make(plan: Plan, folder: Path, tell: Tell = lambda what, done, total: None) 
     own = (folder / FOLDER).resolve()  # absolute, because the student may be trained from another working directory
     if not (own / STUDENT).is_file():
         teacher = load(plan.distill.teacher, plan.recipe.training.device, verb="translate")
+        if len(teacher.directions) > 1:
+            teacher = teacher.toward(*plan.data.languages({}).values())
         plan = _of_languages(plan, teacher.facts.get("languages") or {})
-        teacher = teacher.direction(plan.data.source_language, plan.data.target_language)
         _check_vocabulary(plan, teacher)
         if plan.distill.soft:
             own_words = teacher.source, teacher.target
@@ -217,9 +219,9 @@ def _read(plan: Plan) -> _Corpus:
 
     if data.validated or not plan.referenced:
         return _Corpus(lines(), sum(1 for _ in lines()), [])
-    reasons = corpora.find_skipped(lines(), plan.recipe.filters, data.holdout, share=0.1)
+    reasons = duplicates.find_skipped(lines(), plan.recipe.filters, data.holdout, share=0.1)
     both = zip(lines(), reasons, strict=True)
-    held = [(line.source, line.target) for line, reason in both if corpora.SKIP_REASONS[reason] == "held out"]
+    held = [(line.source, line.target) for line, reason in both if duplicates.SKIP_REASONS[reason] == "held out"]
     total = int((reasons == 0).sum())
     if not total:
         raise ValueError(f"data: of {len(reasons):,} pairs none is left to translate: name files to validate on")

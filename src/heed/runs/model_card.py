@@ -10,21 +10,18 @@ from heed.tasks.base import Prepared
 def write(recipe: Recipe, facts: dict[str, Any], prepared: Prepared, size: int) -> str:
     """README.md of a model folder. `size` is that of the validation set."""
     trained, task = facts["trained"], recipe.task
-    languages = {side: (facts.get("languages") or {}).get(side) or side for side in ("source", "target")}
-    rows = {"model": _shape(facts["model"]), "weights": trained["weights"]}
+    rows = {"model": shape(facts["model"]), "weights": trained["weights"]}
     if recipe.model.folder:
         rows["started from"] = Path(recipe.model.folder).name
     rows |= task.card_rows(recipe, prepared, facts)
-    metrics = {f"valid_{metric.name}": metric for metric in task.metrics}
-    scores = [
-        f"| {metrics[name].label} | {value:.4g} | {metrics[name].meaning()} |"
-        for name, value in trained.items()
-        if name in metrics
+    named = [
+        (task.metric_of(name.removeprefix("valid_")), value) for name, value in trained.items() if "valid_" in name
     ]
+    scores = [f"| {found[1]} | {value:.4g} | {found[0].meaning()} |" for found, value in named if found]
     beam = f", beam {recipe.training.valid_beam}" if recipe.decoding is not None else ""
-    return f"""# {task.title.format(**languages)}
+    return f"""# {title(recipe, facts)}
 
-Made by heed {facts["heed"]}. Use it with `{task.example.format("FOLDER")}`.
+Made by heed {facts["heed"]}. Use it with `{task.usage(recipe, "FOLDER")}`.
 
 | | |
 |---|---|
@@ -40,7 +37,17 @@ The settings of the run are in `recipe.toml` of its folder.
 """
 
 
-def _shape(model: dict[str, Any]) -> str:
+def title(recipe: Recipe, facts: dict[str, Any]) -> str:
+    """What the model is, with its languages where they are known."""
+    languages = {side: (facts.get("languages") or {}).get(side) or side for side in ("source", "target")}
+    if len(pairs := facts.get("directions") or []) > 1:
+        (source, target), *others = pairs
+        languages = {"source": source, "target": ", ".join([target, *(f"{one} to {two}" for one, two in others)])}
+    return recipe.task.title.format(**languages)
+
+
+def shape(model: dict[str, Any]) -> str:
+    """The size of a model in a few words."""
     if "cell" in model and "layers" in model:
         layers, words = "{layers} layers of {hidden}", "{vocab_size} words or subwords"
         return f"{{name}} ({{cell}}), {layers}, embeddings of {{dim}}, {words}".format(**model)

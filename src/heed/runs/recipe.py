@@ -82,9 +82,9 @@ class Recipe:
             if name == "model":
                 found[name] = own.values()
             elif name == "task":
-                found[name] = {"name": own.name, **_plain(own.settings)}
+                found[name] = {"name": own.name, **config.plain(own.settings)}
             elif own is not None:
-                found[name] = _plain(own)
+                found[name] = config.plain(own)
         return found
 
     def to_toml(self) -> str:
@@ -210,12 +210,20 @@ def differences(before: Recipe, after: Recipe) -> list[tuple[str, Any, Any]]:
     one, other = before.sections(), after.sections()
     found = []
     for section in SECTIONS:
-        old, new = one.get(section, {}), other.get(section, {})
+        old, new = _flat(one.get(section, {})), _flat(other.get(section, {}))
         for name in dict.fromkeys([*old, *new]):
             if old.get(name) != new.get(name):
                 found.append((f"{section}.{name}", old.get(name), new.get(name)))
     return found
 
 
-def _plain(own: Any) -> dict[str, Any]:
-    return {field.name: getattr(own, field.name) for field in fields(own)}
+def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings by name; those of the tables of a list as corpora[0].weight."""
+    found = {}
+    for name, value in values.items():
+        if not isinstance(value, list) or not any(isinstance(item, Mapping) for item in value):
+            found[name] = value
+            continue
+        for number, table in enumerate(value):
+            found |= {f"{name}[{number}].{own}": setting for own, setting in table.items()}
+    return found

@@ -1,12 +1,13 @@
 """Whether a run may start, or be resumed, in a folder."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from heed.data.batching import DataPosition
-from heed.files import write_text
+from heed.files import exclusive, write_text
 from heed.runs.recipe import Recipe, differences, read
 from heed.runs.teacher import WEIGHTS
 from heed.training import torchrun
@@ -15,7 +16,7 @@ LOCK = ".lock"
 JOB = ".torchrun"  # the identifier of the torchrun call that started or resumed the run last
 FIXED = ("data", "task", "filters", "subwords", "vectors", "model")  # what a resumed run may not change
 FREE = {  # except for what changes no batch
-    "filters.rejected", "data.source_language", "data.target_language", "data.licence",
+    "filters.rejected", "data.source_language", "data.target_language", "data.licence", "data.corpora.name",
     "task.label_smoothing", "task.r_drop", "task.teacher", "task.distillation",
 }  # fmt: skip
 
@@ -31,7 +32,7 @@ def check_folder(recipe: Recipe, folder: Path, resume: bool, say: Callable[[str]
     for name, old, new in differences(before, recipe):
         if _absolute(old) == _absolute(new):  # the same files, named from another working directory
             continue
-        if name.split(".")[0] in FIXED and name not in FREE:
+        if name.split(".")[0] in FIXED and re.sub(r"\[\d+\]", "", name) not in FREE:
             raise ValueError(f"{name} was {old!r} in {path} and is now {new!r}: a resumed run cannot change it")
         say(f"{name} is now {new!r}; it was {old!r}.")
 
@@ -40,6 +41,8 @@ def _absolute(value: Any) -> Any:
     """File names as absolute paths; the result is only compared, so other texts do no harm."""
     if isinstance(value, list):
         return [_absolute(one) for one in value]
+    if isinstance(value, dict):
+        return {name: _absolute(one) for name, one in value.items()}
     return str(Path(value).resolve()) if isinstance(value, str) else value
 
 
@@ -63,20 +66,9 @@ def begin(folder: Path) -> None:
 @contextmanager
 def alone_in(folder: Path) -> Iterator[None]:
     """Lock the folder, so that no other process trains into it; the system releases the lock if the process is killed."""
-    try:
-        import fcntl
-    except ImportError:  # Windows
-        yield
-        return
-    with open(folder / LOCK, "w", encoding="utf-8") as file:
-        try:
-            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except (BlockingIOError, PermissionError):
-            raise ValueError(
-                f"{folder} is being trained by another process: wait for it, end it, or choose another --out"
-            ) from None
-        except OSError:
-            pass  # a file system without locks
+    with exclusive(
+        folder / LOCK, f"{folder} is being trained by another process: wait for it, end it, or choose another --out"
+    ):
         yield
 
 

@@ -6,10 +6,11 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from heed.files import write_text
+from heed.files import write_bytes, write_text
 from heed.models import folder as model_folder
 from heed.models.package import Package
-from heed.runs import model_card
+from heed.runs import final_validation, model_card
+from heed.runs.final_validation import FinalValidation
 from heed.runs.recipe import Recipe
 from heed.runs.validation_history import ValidationHistory
 from heed.tasks.base import Prepared, Validation, ValidationResult
@@ -50,8 +51,17 @@ class RunFolder:
         }
         facts = model_folder.save(folder, model, facts)
         write_text(folder / "README.md", model_card.write(self.recipe, facts, self.prepared, self.validation.size))
+        self._keep_files()
+        data = task.card_rows(self.recipe, self.prepared, facts)
+        final_validation.write(self.folder, FinalValidation(dict(found.scores), list(found.outputs), data))
         if final:
             self._write_final_files(folder, model)
+
+    def _keep_files(self) -> None:
+        """Copy what is kept of the prepared data: their cache may be cleared."""
+        for path in self.recipe.task.kept_files(self.prepared):
+            if not (self.folder / path.name).is_file():
+                write_bytes(self.folder / path.name, path.read_bytes())
 
     def _write_final_files(self, folder: Path, model: nn.Module) -> None:
         """What the task adds to a finished model. A pre-trained one has learned more than this corpus can tell: nothing."""
@@ -66,8 +76,21 @@ class RunFolder:
     ) -> None:
         """Everything that is needed to resume; of older checkpoints, what is still needed."""
         checkpoints.write(self.checkpoints, step, weights, training, {**state, "key": self.prepared.key})
-        checkpoints.prune(
-            self.checkpoints, self.recipe.training.keep, self.needed(ValidationHistory(**state["record"]))
+        history = ValidationHistory(**state["record"])
+        before_end = [history.cooldown_from] if history.ends_at else []  # from where a finished run can be extended
+        checkpoints.prune(self.checkpoints, self.recipe.training.keep, self.needed(history), before_end)
+
+    def read_best(self, history: ValidationHistory) -> tuple[dict[str, Tensor], ValidationResult, str]:
+        """The weights of the model folder, which are those of the best validation, its scores, and what they are."""
+        folder = self.folder / "model"
+        trained = model_folder.read_config(folder)["trained"]
+        scores = {name.removeprefix("valid_"): value for name, value in trained.items() if name.startswith("valid_")}
+        kept = final_validation.read(self.folder)
+        found = ValidationResult(scores, [], list(kept.outputs) if kept else [])
+        return (
+            model_folder.read_weights(folder / model_folder.WEIGHTS),
+            found,
+            f"moving average at step {history.best[0][1]:,}",
         )
 
     def needed(self, history: ValidationHistory) -> list[int]:

@@ -51,7 +51,7 @@ WEIGHTS = "teacher.sha256"
 
 def check_weights(models: Sequence[nn.Module], path: Path, begun: bool) -> None:
     """Refuse to continue with other weights than those that it was `begun` with; their hashes are kept in a file."""
-    found = "".join(f"{_hash(model)}\n" for model in models)
+    found = "".join(f"{hash_weights(model)}\n" for model in models)
     if begun and path.is_file() and path.read_text("utf-8") != found:
         raise ValueError(
             f"the teacher's weights are others than when this was begun ({path}): put them back, or start anew with "
@@ -60,7 +60,8 @@ def check_weights(models: Sequence[nn.Module], path: Path, begun: bool) -> None:
     write_text(path, found)
 
 
-def _hash(model: nn.Module) -> str:
+def hash_weights(model: nn.Module) -> str:
+    """A hash of all weights."""
     digest = hashlib.sha256()
     for name, weight in model.state_dict().items():
         digest.update(name.encode())

@@ -1,16 +1,25 @@
-"""What a run remembers of its validations and checkpoints: which were best, and how long ago."""
+"""What a run remembers of its validations and checkpoints: which were best, how long ago, and when it will end."""
 
 from dataclasses import dataclass, field
 
 
 @dataclass
 class ValidationHistory:
-    """`best` holds [score, step], best first; a higher score is better."""
+    """`best` holds [score, step], best first; a higher score is better.
+
+    Once the end is decided, `ends_at` is the last step, `cooldown_from` the step after which the rate falls, and `ended_by`
+    what decided it: "steps", "time" or "patience". `seconds` is the time spent so far, `budget` the time there was.
+    """
 
     best: list[list[float | int]] = field(default_factory=list)
     saved: list[int] = field(default_factory=list)
     waited: int = 0
     stopped: bool = False
+    ends_at: int | None = None
+    cooldown_from: int = 0
+    ended_by: str = ""
+    seconds: float = 0.0
+    budget: float | None = None
 
     def add(self, step: int, score: float, *, patience: int) -> bool:
         """Record a validation; whether it is the best so far."""

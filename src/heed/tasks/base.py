@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from torch import nn
@@ -41,10 +42,14 @@ class Prepared:
 
 
 class ValidationResult(NamedTuple):
-    """`scores` by metric name; `samples` are (input, expected, output)."""
+    """`scores` by metric name, and of several directions also by name_direction; `samples` are (input, expected, output).
+
+    `outputs` are all outputs, where a text is written.
+    """
 
     scores: dict[str, float]
     samples: list[tuple[str, str, str]]
+    outputs: Sequence[tuple[str, str, str]] = ()
 
 
 @runtime_checkable
@@ -82,7 +87,12 @@ class Task(ABC):
     metrics: ClassVar[tuple[Metric, ...]]
     best: ClassVar[str]  # the metric that decides which model is best, unless a recipe names another
     final_names: ClassVar[tuple[str, ...]] = ()  # the files that `final_files` may write
+    has_rules: ClassVar[bool] = False  # whether runs/defaults.py was measured for it
     products: ClassVar[tuple[type[Product], ...]]  # what a trained model can be to its user, the usual one first
+
+    def usage(self, recipe: Any, folder: Any) -> str:
+        """A command that uses the trained folder."""
+        return self.example.format(folder)
 
     def score(self, scores: Mapping[str, float], name: str) -> float:
         """What decides which model is best, by the metric of this name; higher is better."""
@@ -92,9 +102,15 @@ class Task(ABC):
     def labels(self) -> dict[str, str]:
         return {metric.name: metric.label for metric in self.metrics}
 
+    def metric_of(self, name: str) -> tuple[Metric, str] | None:
+        """The metric of a score, and its label; bleu_en-de is BLEU of one direction. None for what is no score."""
+        first, _, part = name.partition("_")
+        found = next((metric for metric in self.metrics if metric.name == first), None)
+        return found and (found, f"{found.label} {part}".rstrip())
+
     def describe(self, scores: Mapping[str, float]) -> str:
-        metrics = {metric.name: metric for metric in self.metrics}
-        return ", ".join(f"{metrics[name].label} {value:.{metrics[name].decimals}f}" for name, value in scores.items())
+        found = [(*self.metric_of(name), value) for name, value in scores.items()]
+        return ", ".join(f"{label} {value:.{metric.decimals}f}" for metric, label, value in found)
 
     @property
     def teachers(self) -> Sequence[str]:
@@ -145,6 +161,10 @@ class Task(ABC):
     def card_rows(self, recipe: Any, prepared: Prepared, facts: Mapping[str, Any]) -> dict[str, str]:
         """Rows of the model card on the data."""
         return {}
+
+    def kept_files(self, prepared: Prepared) -> Sequence[Path]:
+        """Files of the prepared data that the run folder keeps."""
+        return ()
 
     def final_files(self, model: nn.Module, prepared: Prepared, validation: Validation) -> dict[str, str]:
         """Further text files of the finished model folder, by name."""

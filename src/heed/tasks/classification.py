@@ -9,7 +9,7 @@ from torch import nn
 
 from heed.config import check_fraction
 from heed.data.batching import LabelledBatch, collate_labelled
-from heed.data.filters import FiltersConfig
+from heed.data.filters import PAIRS_ONLY, FiltersConfig
 from heed.data.prepare import TextFiles
 from heed.data.readers import Line
 from heed.models.abilities import ClassifiesText
@@ -52,7 +52,7 @@ class Classification(TextTask):
     )
 
     def filters(self, filters: FiltersConfig) -> FiltersConfig:
-        return dataclasses.replace(filters, rejected=None, same=False, max_ratio=0.0)  # a label is short
+        return dataclasses.replace(filters, rejected=None, **PAIRS_ONLY)
 
     def processors(self, pair: Pair, files: TextFiles, base: Package | None) -> dict[str, Any]:
         """The labels are those of a pre-trained classifier, or those of the corpus."""

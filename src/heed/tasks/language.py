@@ -90,6 +90,17 @@ class LanguageModelling(TextTask):
     unit, one_sided = "texts", True
     best, metrics = "loss", (Metric("loss", "loss", False, lambda: "-log p a token", 3),)
 
+    def corpus_summaries(self, recipe: Any, prepared: Prepared) -> list[str]:
+        return []  # one text: `notes` says how long it is
+
+    def _check_tags(self, recipe: Any) -> None:
+        super()._check_tags(recipe)
+        for one in recipe.data.corpora:
+            if one.weight != 1:
+                raise ValueError(
+                    f"data.corpora: {one.label} has the weight {one.weight:g}, but a language model reads its text once: leave it out"
+                )
+
     def _check_length(self, recipe: Any) -> None:
         if recipe.filters != FiltersConfig():
             raise ValueError("filters are for pairs: a language model reads all of its text, unchanged")

@@ -6,21 +6,24 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
+from heed.data import contamination
 from heed.data import corpus as corpora
 from heed.data.batching import Batches, DataPosition
+from heed.data.cleaning import Cleaning
 from heed.data.config import DataConfig
-from heed.data.filters import FiltersConfig
+from heed.data.filters import PAIRS_ONLY, FiltersConfig
 from heed.data.prefetch import in_processes, worker_count
 from heed.data.prepare import Learning, TextFiles, digest, pair_corpus
 from heed.data.vectors import VectorsConfig
 from heed.decoding.config import DecodingConfig
 from heed.models.package import Package
-from heed.products.translator.directions import Directions, direction_of
+from heed.products.translator.directions import Directions, Options, direction_of
 from heed.tasks.base import Prepared, Task, Tell, Validation
 from heed.vocabularies.sentencepiece import SubwordsConfig
+from heed.vocabularies.tags import tag_ids
 from heed.vocabularies.vocabulary import Pair
 
-LANGUAGE_SETTINGS = {side: f"data.{side}_language" for side in ("source", "target")}
+LANGUAGE_SETTINGS = Options("data.source_language", "data.target_language", python=False)
 WORD_SETTINGS = ("cut", "lower", "least")  # of a vocabulary of whole words
 
 
@@ -32,6 +35,7 @@ class TextTask(Task):
     }  # fmt: skip
     one_sided: ClassVar[bool] = False
     label_target: ClassVar[bool] = False
+    directed: ClassVar[bool] = False  # whether sources may have tags, and corpora be of several languages
     samples_subwords: ClassVar[bool] = False  # whether subword regularization (BPE-dropout) makes sense
 
     # checks
@@ -50,6 +54,23 @@ class TextTask(Task):
             )
         if not self.one_sided and data.source and not data.target:
             raise ValueError(f"data.target is missing: {self.name} is learned from pairs")
+        for one in data.corpora:
+            if self.one_sided and (one.target or one.valid_target):
+                raise ValueError(
+                    f"data.corpora: {one.label} has a target, but {self.name} is learned from text alone: leave it out"
+                )
+        self._check_tags(recipe)
+
+    def _check_tags(self, recipe: Any) -> None:
+        data, words = recipe.data, recipe.subwords
+        tags = [one.tag for one in data.corpora if one.tag] or [">>language<<"] * (len(data.directions) > 1)
+        if tags and not self.directed:
+            raise ValueError(f"data.corpora: {self.name} has no tags and one language, so {tags[0]} means nothing")
+        if tags and not recipe.model.folder and (recipe.model.vocabulary or words.kind == "words"):
+            kind = recipe.model.vocabulary or words.kind
+            raise ValueError(
+                f"data.corpora: {tags[0]} needs a vocabulary of heed's own subwords, and this is of {kind}"
+            )
 
     def _check_subwords(self, recipe: Any) -> None:
         c, plain, kind = recipe.subwords, SubwordsConfig(), recipe.model.vocabulary
@@ -109,22 +130,41 @@ class TextTask(Task):
 
     def filters(self, filters: FiltersConfig) -> FiltersConfig:
         """The filters that make sense for this task: with one text, both sides are the same."""
-        return dataclasses.replace(filters, rejected=None, **({"same": False} if self.one_sided else {}))
+        return dataclasses.replace(filters, rejected=None, **(PAIRS_ONLY if self.one_sided else {}))
 
     def prepare(self, recipe: Any, base: Package | None, tell: Tell) -> Prepared:
-        files = TextFiles(recipe.data, self.one_sided)
+        tagged = base is not None and len(base.facts.get("directions") or []) > 1
+        files = TextFiles(recipe.data, self.one_sided, tagged)
         valid = files.valid()
         holdout = 0 if valid else files.data.holdout
         filters = self.filters(recipe.filters)
+        sides = 1 if self.one_sided or self.label_target else 2
+        languages = files.languages((base.facts.get("languages") or {}) if base is not None else {})
+        cleaning = Cleaning(filters, holdout, valid, languages, sides, files.origins)
         texts = files.key(filters.duplicates, holdout, self.one_sided)
-        learning = Learning(recipe.subwords, recipe.model.vocabulary, self.one_sided, sources_only=self.label_target)
+        tags = [files.tags(number) for number in range(len(files.data.parts))]
+        learning = Learning(
+            recipe.subwords,
+            recipe.model.vocabulary,
+            self.one_sided,
+            sources_only=self.label_target,
+            tags=tuple(dict.fromkeys(tag for own in tags for tag in own)),
+        )
         pair = base.vocabularies if base is not None else learning.pair(files.train, texts, tell)
         processors = self.processors(self.in_direction(pair, files.data, base), files, base)
         pair = tuple(processors.values())
         with_text = recipe.subwords.sampling > 0
-        key = digest(texts, dataclasses.asdict(filters), [part.key() for part in pair], with_text)
+        named = [tags] if any(tags) else []
+        key = digest(texts, cleaning.key(), [part.key() for part in pair], with_text, *named)
         corpus = pair_corpus(
-            key, files.train, pair, filters, holdout=holdout, with_text=with_text, one_sided=self.one_sided, tell=tell
+            key,
+            files.train,
+            pair,
+            cleaning,
+            with_text=with_text,
+            one_sided=self.one_sided,
+            tell=tell,
+            prefixes=[tag_ids(pair[0], own) for own in tags],
         )
         if recipe.filters.rejected:
             Path(recipe.filters.rejected).parent.mkdir(parents=True, exist_ok=True)
@@ -144,10 +184,19 @@ class TextTask(Task):
         """Multilingual vocabularies for the languages of the data; others as they are."""
         if self.label_target:
             return pair
-        known = data.languages((base.facts.get("languages") if base else None) or {})
-        default = {**known, "target": known["source"]} if self.one_sided else known
-        found = Directions(pair, default, LANGUAGE_SETTINGS).pair(None, None)
-        return pair if found is None else found[0]
+        directions = Directions(pair, {}, LANGUAGE_SETTINGS)
+        if not directions.codes:
+            return pair
+        if len(data.directions) > 1:
+            raise ValueError(
+                "data.corpora has several directions, and a model with languages of its own is trained in one at a time: "
+                "name the corpora of one direction"
+            )
+        source, target = data.languages((base.facts.get("languages") if base else None) or {}).values()
+        if self.one_sided:
+            code = directions.language(source)
+            return directions.pair((code, code))
+        return directions.pair(directions.choose(source, target))
 
     def processors(self, pair: Pair, files: TextFiles, base: Package | None) -> dict[str, Any]:
         """What turns text into ids, by the names that the model folder gives them."""
@@ -178,6 +227,7 @@ class TextTask(Task):
             noise=noise,
             share=share,
             plan=plan.grouping,
+            weights=[one.weight for one in recipe.data.corpora],
         )
         # sampling subwords or making noise costs as much as training on the result: other processes do it
         apart = sampling or noise is not None
@@ -200,8 +250,17 @@ class TextTask(Task):
         aside = f"; {r.held_out:,} set aside for validation" if r.held_out else ""
         return f"{r.kept:,} {self.unit} to train on, of {r.read:,}{aside}; left out: {r.describe()}."
 
+    def corpus_summaries(self, recipe: Any, prepared: Prepared) -> list[str]:
+        """A sentence on each of several corpora."""
+        found = []
+        for one, r in zip(recipe.data.corpora, prepared.train.reports, strict=False):
+            aside = f"; {r.held_out:,} set aside" if r.held_out else ""
+            how = f", weight {one.weight:g}" + (f", tag {one.tag}" if one.tag else "")
+            found.append(f"{one.label}: {r.kept:,} of {r.read:,} {self.unit}{how}{aside}; left out: {r.describe()}.")
+        return found
+
     def notes(self, recipe: Any, prepared: Prepared, validation: Validation, max_length: int) -> list[str]:
-        data, notes = recipe.data, []
+        data, notes = recipe.data, self.corpus_summaries(recipe, prepared)
         source, target = data.languages({}).values()
         named = source and target and not (data.source_language and data.target_language)
         if named and not recipe.model.folder:
@@ -210,12 +269,22 @@ class TextTask(Task):
             notes.append(
                 f"{long:,} of {validation.size:,} validation texts are too long for the model: they do not count in the loss."
             )
+        if shared := prepared.train.report.taken.get("overlap"):
+            notes.append(
+                f"{shared:,} {self.unit} are not trained on, since a text of theirs is in the validation set too, apart from case, "
+                "white space and punctuation (filters.overlap)."
+            )
         return notes
+
+    def kept_files(self, prepared: Prepared) -> list[Path]:
+        path = prepared.train.folder / contamination.FILE
+        return [path] if path.is_file() else []  # a language model reads a stream, not texts
 
     def facts(self, recipe: Any, prepared: Prepared, base: Mapping[str, Any]) -> dict[str, Any]:
         languages = recipe.data.languages(base.get("languages") or {})
         return {
             "languages": direction_of(tuple(prepared.processors.values())) or languages,
+            **_directions(recipe, base),
             **{name: base[name] for name in ("origin",) if name in base},
             "max_source": max_source(prepared),
             "decoding": dataclasses.asdict(recipe.decoding),
@@ -223,12 +292,21 @@ class TextTask(Task):
 
     def card_rows(self, recipe: Any, prepared: Prepared, facts: Mapping[str, Any]) -> dict[str, str]:
         data, report = recipe.data, prepared.train.report
-        files = [Path(f).name for f in (*data.source, *data.target, *data.tsv)]
+        files = [Path(f).name for own in data.corpora or [data] for f in (*own.source, *own.target, *own.tsv)]
         return {
             "data": ", ".join(files or [f"phrasebook ({data.phrasebook} pairs)"]),
             self.unit: f"{report.kept} of {report.read}; left out: {report.describe()}",
+            **({"corpora": " ".join(self.corpus_summaries(recipe, prepared))} if data.corpora else {}),
             "licence of the data": data.licence or "not stated",
         }
+
+
+def _directions(recipe: Any, base: Mapping[str, Any]) -> dict[str, list[list[str]]]:
+    """The directions of a model that has several: those of the model that it was made from, and those of the data."""
+    data, before = recipe.data, base.get("directions") or []
+    own = [data.direction(one) for one in data.parts] if before else data.directions
+    found = list(dict.fromkeys([*map(tuple, before), *(pair for pair in own if None not in pair)]))
+    return {"directions": [list(pair) for pair in found]} if len(found) > 1 else {}
 
 
 def max_source(prepared: Prepared) -> int:

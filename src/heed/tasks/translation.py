@@ -1,7 +1,7 @@
 """Translation: from pairs of texts to a model that writes the second after reading the first. Summaries are learned so too."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +24,7 @@ from heed.tasks.sequence_loss import CrossEntropy, Distilled, RDrop
 from heed.tasks.shortlist import choose
 from heed.tasks.text import TextTask, max_source, validation_search
 from heed.tasks.validation import mean_nll, sample_rows, short_enough
+from heed.vocabularies.tags import is_language_tag
 from heed.vocabularies.vocabulary import Pair
 
 LARGE = 4000  # target subwords: with fewer, a shortlist saves little
@@ -51,8 +52,8 @@ class TranslationSettings:
 class Translation(TextTask):
     name, title, example = "translation", "Translator, {source} to {target}", "heed translate {} < text"
     Settings, needs, products = TranslationSettings, EncodesAndDecodes, (Translator, Summarizer)
-    samples_subwords, final_names = True, (shortlist.FILE,)
-    best = "chrf"
+    directed, samples_subwords, final_names = True, True, (shortlist.FILE,)
+    best, has_rules = "chrf", True
     metrics = (
         Metric("bleu", "BLEU", True, lambda: signature("bleu")),
         Metric("chrf", "chrF", True, lambda: signature("chrf")),
@@ -64,21 +65,36 @@ class Translation(TextTask):
     def teachers(self) -> Sequence[str]:
         return [name for name in self.settings.teacher if name]
 
+    def usage(self, recipe: Any, folder: Any) -> str:
+        several = recipe.data.directions[1:]
+        return super().usage(recipe, f"{folder} --to {several[0][1]}" if several else folder)
+
     def objective(self, prepared: Prepared, teachers: Sequence[nn.Module] = ()) -> Objective:
         s = self.settings
         if teachers:
             return Distilled(tuple(teachers), s.label_smoothing, s.distillation)
         return RDrop(s.label_smoothing, s.r_drop) if s.r_drop else CrossEntropy(s.label_smoothing)
 
-    def validation(self, recipe: Any, prepared: Prepared) -> "TranslationValidation":
-        return TranslationValidation(
-            prepared.valid,
-            tuple(prepared.processors.values()),
-            search=validation_search(recipe),
-            max_source=max_source(prepared),
-            budget=recipe.training.valid_tokens,
-            samples=recipe.training.samples,
-        )
+    def validation(self, recipe: Any, prepared: Prepared) -> "TranslationValidation | DirectionsValidation":
+        source, target = prepared.processors.values()
+        lines: dict[tuple[str | None, str], list[Line]] = {}  # by the tag of their language, and by direction
+        tags, parts = getattr(source, "tags", {}), [] if recipe.data.phrasebook else recipe.data.parts
+        for line in prepared.valid:
+            names = [name for name, i in tags.items() if i in prepared.train.prefixes[line.corpus]]
+            tag = next((name for name in names if is_language_tag(name)), None)
+            pair = recipe.data.direction(parts[line.corpus]) if tag else ()
+            lines.setdefault((tag, "-".join(map(str, pair))), []).append(line)
+        options = {
+            "search": validation_search(recipe),
+            "max_source": max_source(prepared),
+            "budget": recipe.training.valid_tokens,
+            "samples": -(-recipe.training.samples // len(lines)),
+        }
+        each = {
+            name: TranslationValidation(own, (source.with_tag(tag) if tag else source, target), **options)
+            for (tag, name), own in lines.items()
+        }
+        return DirectionsValidation(each) if len(each) > 1 else next(iter(each.values()))
 
     def notes(self, recipe: Any, prepared: Prepared, validation: Validation, max_length: int) -> list[str]:
         notes = super().notes(recipe, prepared, validation, max_length)
@@ -90,8 +106,8 @@ class Translation(TextTask):
     def final_files(self, model: nn.Module, prepared: Prepared, validation: "TranslationValidation") -> dict[str, str]:
         """A lexical shortlist for a large vocabulary, if the validation set is translated as well with it."""
         source, target = pair = tuple(prepared.processors.values())
-        if len(target) < LARGE or not ctranslate2.able(model):
-            return {}
+        if len(target) < LARGE or not ctranslate2.able(model) or isinstance(validation, DirectionsValidation):
+            return {}  # the words of several languages would make a long list
         few = choose(model, pair, shortlist.learn(prepared.train, pair), validation.pairs, validation.budget)
         if few is None:
             return {}
@@ -122,11 +138,13 @@ class TranslationValidation:
         model.eval()
         translator = Translator([model], self.vocabularies, decoding=self.search, max_source=self.max_source)
         found = [t.text for t in translator.translate(self.sources, batch_tokens=self.budget)]
-        samples = [(self.sources[i], self.references[i], found[i]) for i in self.shown]
+        outputs = list(zip(self.sources, self.references, found, strict=True))
+        samples = [outputs[i] for i in self.shown]
         logging.getLogger("sacrebleu").setLevel(logging.ERROR)  # output of an untrained model looks tokenized to it
         bleu, chrf = (m.corpus_score(found, [self.references]).score for m in metrics(False, "13a")[:2])  # TER is slow
         overlap = 100 * rouge.score(found, self.references).longest.f1
-        return ValidationResult({"loss": self.loss(model), "bleu": bleu, "chrf": chrf, "rouge": overlap}, samples)
+        scores = {"loss": self.loss(model), "bleu": bleu, "chrf": chrf, "rouge": overlap}
+        return ValidationResult(scores, samples, outputs)
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
@@ -155,3 +173,23 @@ class TranslationValidation:
         return mean_nll(
             model, CrossEntropy(0.0), pairs, lambda own: collate(*zip(*own, strict=True), special), self.budget
         )
+
+
+class DirectionsValidation:
+    """The scores of each direction, and their means, which decide."""
+
+    def __init__(self, each: Mapping[str, TranslationValidation]):
+        self.each, self.size = each, sum(own.size for own in each.values())
+
+    def run(self, model: nn.Module) -> ValidationResult:
+        found = {name: own.run(model) for name, own in self.each.items()}
+        metrics = next(iter(found.values())).scores
+        means = {metric: sum(own.scores[metric] for own in found.values()) / len(found) for metric in metrics}
+        split = {f"{metric}_{name}": own.scores[metric] for metric in metrics for name, own in found.items()}
+        return ValidationResult({**means, **split}, [sample for own in found.values() for sample in own.samples])
+
+    def facts(self, model: nn.Module) -> dict[str, Any]:
+        return next(iter(self.each.values())).facts(model)  # alignments are read at one place for all
+
+    def too_long(self, max_length: int) -> int:
+        return sum(own.too_long(max_length) for own in self.each.values())

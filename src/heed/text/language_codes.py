@@ -1,8 +1,9 @@
 """Codes of languages as people write them (ko, pt-BR, zh-Hant) and as models do (ko_KR, kor_Hang)."""
 
 import difflib
-from collections.abc import Collection, Sequence
-from functools import cache
+from collections.abc import Collection, Mapping
+from functools import cache, lru_cache
+from types import MappingProxyType
 
 from heed.text.languages import NAMES
 
@@ -30,6 +31,23 @@ ISO = {
     "ug": "uig Uyghur", "uk": "ukr", "ur": "urd", "uz": "uzn,uzb Uzbek", "vi": "vie", "wo": "wol Wolof", "xh": "xho Xhosa",
     "yi": "ydd,yid Yiddish", "yo": "yor Yoruba", "zh": "zho", "zu": "zul Zulu",
 }  # fmt: skip
+# Codes of three letters for languages without one of two, as far as models have them
+MORE = {
+    "ace": "Acehnese", "acm": "Mesopotamian Arabic", "acq": "Ta'izzi-Adeni Arabic", "aeb": "Tunisian Arabic", "ajp": "South Levantine Arabic",
+    "apc": "North Levantine Arabic", "ars": "Najdi Arabic", "ary": "Moroccan Arabic", "arz": "Egyptian Arabic", "ast": "Asturian",
+    "awa": "Awadhi", "azb": "South Azerbaijani", "ban": "Balinese", "bem": "Bemba", "bho": "Bhojpuri", "bjn": "Banjar", "bug": "Buginese",
+    "ceb": "Cebuano", "cjk": "Chokwe", "ckb": "Central Kurdish", "crh": "Crimean Tatar", "dik": "Southwestern Dinka", "dyu": "Dyula",
+    "fon": "Fon", "fur": "Friulian", "hne": "Chhattisgarhi", "ilo": "Ilocano", "kab": "Kabyle", "kac": "Jingpho", "kam": "Kamba",
+    "kbp": "Kabiyè", "kea": "Kabuverdianu", "kmb": "Kimbundu", "knc": "Central Kanuri", "lij": "Ligurian", "lmo": "Lombard",
+    "ltg": "Latgalian", "lua": "Luba-Kasai", "luo": "Luo", "lus": "Mizo", "mag": "Magahi", "mai": "Maithili", "min": "Minangkabau",
+    "mni": "Meitei", "mos": "Mossi", "nso": "Northern Sotho", "nus": "Nuer", "pag": "Pangasinan", "pap": "Papiamento", "prs": "Dari",
+    "sat": "Santali", "scn": "Sicilian", "shn": "Shan", "szl": "Silesian", "taq": "Tamasheq", "tpi": "Tok Pisin", "tum": "Tumbuka",
+    "tzm": "Central Atlas Tamazight", "umb": "Umbundu", "vec": "Venetian", "war": "Waray", "yue": "Cantonese",
+}  # fmt: skip
+SCRIPT_NAMES = {
+    "arab": "Arabic script", "beng": "Bengali script", "cyrl": "Cyrillic", "deva": "Devanagari", "hans": "simplified",
+    "hant": "traditional", "latn": "Latin script", "tfng": "Tifinagh",
+}  # fmt: skip
 USUAL_SCRIPTS = {"zh": "hans", "sr": "cyrl", "ar": "arab"}  # where a model has a language in several
 SCRIPTS_OF_CHINESE = {"tw": "hant", "hk": "hant", "mo": "hant", "cn": "hans", "sg": "hans"}  # by region
 SAME = {"no": "nb", "nb": "no"}  # Norwegian: a model has one or the other
@@ -41,20 +59,29 @@ def _two_letters() -> dict[str, str]:
     return {three: two for two, entry in ISO.items() for three in entry.split()[0].split(",")}
 
 
+@cache
+def _codes_by_name() -> dict[str, str]:
+    return {_plain_name(code).lower(): code for code in (*MORE, *ISO, *NAMES)}
+
+
+def _plain_name(base: str) -> str:
+    return NAMES.get(base) or MORE.get(base) or (" ".join(ISO[base].split()[1:]) if base in ISO else "")
+
+
 def name(code: str) -> str:
     """The English name of a language; an unknown code as it is."""
     base, rest = _split(code)
-    found = NAMES.get(base) or (" ".join(ISO[base].split()[1:]) if base in ISO else "")
-    return (
-        f"{found} ({rest.title()})" if found and len(rest) == 4 and rest != USUAL_SCRIPTS.get(base) else found or code
-    )
+    found = _plain_name(base)
+    if found and len(rest) == 4 and rest != USUAL_SCRIPTS.get(base):
+        return f"{found} ({SCRIPT_NAMES.get(rest, rest.title())})"
+    return found or code
 
 
-def resolve(code: str, known: Sequence[str]) -> str | None:
-    """The one of a model's own codes that a code means; None if there is none, or more than one."""
+def resolve(code: str, known: Collection[str]) -> str | None:
+    """The one of a model's own codes that a code or the name of a language means; None if there is none, or more than one."""
     if code in known:
         return code
-    base, rest = _split(code)
+    base, rest = _split(_codes_by_name().get(code.strip().lower(), code))
     for wanted in (base, SAME.get(base)):
         same = {own: _split(own)[1] for own in known if _split(own)[0] == wanted}
         usual = USUAL_SCRIPTS.get(base)
@@ -67,10 +94,14 @@ def resolve(code: str, known: Sequence[str]) -> str | None:
     return None
 
 
-def public_codes(known: Sequence[str]) -> dict[str, str]:
+@cache
+def public_codes(known: tuple[str, ...]) -> Mapping[str, str]:
     """A model's own codes by the plain ones that stand for them: ko of kor_Hang; the model's own where there is no plain one."""
     plain = {own: _split(own)[0] for own in known}
-    return {plain[own] if resolve(plain[own], known) == own and plain[own] in ISO else own: own for own in known}
+    named = {own: code for own, code in plain.items() if code in ISO or code in MORE}
+    return MappingProxyType(
+        {named[own] if own in named and resolve(named[own], known) == own else own: own for own in known}
+    )
 
 
 def near(code: str, known: Collection[str], most: int = 5) -> list[str]:
@@ -84,6 +115,7 @@ def near(code: str, known: Collection[str], most: int = 5) -> list[str]:
     return list(dict.fromkeys([*called, *same, *alike]))[:most]
 
 
+@lru_cache(1 << 12)
 def _split(code: str) -> tuple[str, str]:
     """The language in two letters where it has such a code, and its script or region: (ko, hang) of kor_Hang."""
     base, _, rest = code.strip("_").replace("_", "-").lower().partition("-")

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 NAMES = {
     "ar": "Arabic", "bg": "Bulgarian", "bn": "Bengali", "ca": "Catalan", "cs": "Czech", "da": "Danish", "de": "German", "el": "Greek",
@@ -32,6 +33,7 @@ RANGES = {
 }  # fmt: skip
 
 
+@lru_cache(1 << 10)
 def base_code(code: str) -> str:
     """A code without its region or script: pt of pt-BR."""
     return code.replace("_", "-").split("-")[0].lower()
@@ -64,6 +66,7 @@ def scripts(code: str) -> tuple[str, ...]:
     return SCRIPTS.get(base_code(code), ("latin",))
 
 
+@lru_cache(1 << 14)
 def script(char: str) -> str | None:
     """The script of a letter."""
     code = ord(char)

@@ -81,10 +81,12 @@ def read(path: Path) -> Checkpoint:
         raise ValueError(f"{path} is damaged ({error})") from error
 
 
-def prune(folder: Path, keep: int, weights_of: Sequence[int]) -> None:
-    """Keep the newest `keep` checkpoints whole and only the weights of the steps `weights_of`; delete the rest."""
+def prune(folder: Path, keep: int, weights_of: Sequence[int], whole: Sequence[int] = ()) -> None:
+    """Keep the newest `keep` checkpoints and those of the steps `whole`, and the weights of `weights_of`; delete the rest."""
     paths = list_checkpoints(folder)
     for path in paths[:-keep]:
+        if step_of(path) in whole:
+            continue
         if step_of(path) in weights_of:
             (path / TRAINING).unlink(missing_ok=True)
         else:

@@ -9,6 +9,7 @@ from torch import nn
 
 from heed.config import check_fraction, check_not_negative
 from heed.training import schedule
+from heed.training.duration import seconds_of
 from heed.training.schedule import Schedule
 
 
@@ -16,12 +17,15 @@ from heed.training.schedule import Schedule
 class TrainingConfig:
     """What is the same for every task."""
 
-    steps: int = 10_000
+    auto: bool = False  # settings that are not set follow from the data and the machine (docs/defaults.md)
+    steps: int = 10_000  # at most
+    time: str | None = None  # at most, for example "10m" or "2h"; with --resume, "+1h" is one hour more
     batch_tokens: int = 4096  # tokens per batch and side, of all processes together, padding included
     accumulate: int = 1  # batches per step
     schedule: Literal["noam", "inverse-root", "cosine", "constant"] = "inverse-root"  # "noam" is the paper's
     rate: float = 1e-3  # at its peak; for "noam", a factor on the paper's formula
     warmup: int = 1000
+    cooldown: float = 0.0  # share of the run, at its end, in which the rate falls to zero; 0 is none
     beta1: float = 0.9
     beta2: float = 0.98
     epsilon: float = 1e-9
@@ -46,17 +50,36 @@ class TrainingConfig:
     keep: int = 2  # whole checkpoints
     samples: int = 4  # examples that are shown at each validation
     metric: str = "auto"  # what "best" means: chrf, bleu, rouge, accuracy or loss; "auto" goes by the task
-    patience: int = 0  # stop after this many validations without a new best; 0 is never
-    final: Literal["best", "last", "average-best", "average-last", "ema"] = "best"  # which weights the model gets
+    patience: int = 0  # stop (with a cool-down: begin it) after this many validations without a new best; 0 is never
+    final: Literal["best", "last", "average-best", "average-last", "ema", "best-ema"] = (
+        "best"  # which weights the model gets
+    )
     average: int = 5  # of how many checkpoints
-    ema: float = 0.0  # decay of the moving average (0.999) for final = "ema"; 0 is off
+    ema: float = 0.0  # decay of the moving average (0.999) for final = "ema" and "best-ema"; 0 is off
 
     def __post_init__(self):
+        if self.time is not None:
+            self._check_time()
         self._check_sizes()
         self._check_rates()
         self._check_average()
         if self.valid_beam < 1 or self.valid_tokens < 1 or self.samples < 0 or self.patience < 0:
             raise ValueError("training.valid_beam and valid_tokens must be at least 1, samples and patience at least 0")
+
+    @property
+    def adds_time(self) -> bool:
+        return self.time is not None and self.time.startswith("+")
+
+    @property
+    def averages(self) -> bool:
+        """Whether the model will be a moving average of the weights."""
+        return self.final in ("ema", "best-ema")
+
+    def _check_time(self) -> None:
+        try:
+            seconds_of(self.time.removeprefix("+"))
+        except ValueError as error:
+            raise ValueError(f"training.time: {error}") from None
 
     def _check_sizes(self) -> None:
         for name in ("steps", "batch_tokens", "accumulate", "log_every", "valid_every", "keep", "average"):
@@ -71,19 +94,19 @@ class TrainingConfig:
             raise ValueError(f"training.threads is {self.threads}; it must be at most 1,024")
 
     def _check_rates(self) -> None:
-        for name in ("beta1", "beta2"):
+        for name in ("beta1", "beta2", "cooldown"):
             check_fraction(f"training.{name}", getattr(self, name))
         for name in ("rate", "clip", "weight_decay"):
             check_not_negative(f"training.{name}", getattr(self, name))
 
     def _check_average(self) -> None:
-        if self.final == "ema" and not 0 < self.ema < 1:
+        if self.averages and not 0 < self.ema < 1:
             raise ValueError(
-                f"training.final is 'ema', but training.ema is {self.ema}; set it near 1, for example 0.999"
+                f"training.final is {self.final!r}, but training.ema is {self.ema}; set it near 1, for example 0.999"
             )
         if not 0 <= self.ema < 1:
             raise ValueError(f"training.ema is {self.ema}; it must be 0 (off) or a number below 1, for example 0.999")
-        if self.ema and self.final != "ema":
+        if self.ema and not self.averages:
             raise ValueError(
                 f"training.ema is {self.ema}, but training.final is {self.final!r}: set it to 'ema', or ema to 0"
             )

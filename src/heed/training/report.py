@@ -88,7 +88,7 @@ class Report:
         if self.bar is not None:
             brief = f"loss {facts['loss']:.3f} · {facts['tokens_per_second']:,.0f} tokens/s"
             shown = text if self.console.width >= WIDE else brief
-            self.bar.update(self.task, completed=facts["step"], facts=shown)
+            self.bar.update(self.task, total=self.steps, completed=facts["step"], facts=shown)
         elif time.monotonic() - self.spoken > 10:
             self.spoken = time.monotonic()
             left = facts["seconds_left"]

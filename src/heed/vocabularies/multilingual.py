@@ -34,6 +34,9 @@ class Multilingual(Vocabulary):
         elif code is not None:
             self.special = self.neutral._replace(last=self.languages[code])
 
+    def fixed_special(self) -> SpecialTokens:
+        return self.neutral
+
     @property
     def language_last(self) -> bool:
         """Whether the language stands after the end token, which then is part of the encoded text."""

@@ -120,7 +120,7 @@ def sentencepiece_sampler(vocabulary: Any, amount: float) -> Sampler:
     """A sampler for a SentencePiece vocabulary."""
     p, last = vocabulary.processor, vocabulary.special.last
     pieces = enumerate(vocabulary.pieces(range(len(vocabulary))))
-    ids = {piece: i for i, piece in pieces if i > last and not p.is_byte(i)}
+    ids = {piece: i for i, piece in pieces if i > last and not p.is_byte(i) and not p.is_control(i)}
     bytes = [p.piece_to_id(f"<0x{byte:02X}>") for byte in range(256)]
     return Sampler(ids, {piece: p.get_score(i) for piece, i in ids.items()}, bytes, amount)
 

@@ -1,5 +1,6 @@
 """SentencePiece vocabularies, learned from the corpus."""
 
+import copy
 import hashlib
 import io
 import math
@@ -55,9 +56,13 @@ def encode_all(processor: Any, texts: Sequence[str], **options: Any) -> list[lis
 
 
 class Subwords(Vocabulary):
-    """A SentencePiece model with heed's four special tokens, and bytes for unknown characters."""
+    """A SentencePiece model with heed's four special tokens, and bytes for unknown characters.
 
-    special, clean = SPECIAL_TOKENS, staticmethod(clean)
+    `tags` are further special tokens, by name, which only a trainer or a translator puts before a text: written in a text, a
+    tag is text, and a search outputs none.
+    """
+
+    clean = staticmethod(clean)
 
     def __init__(self, model: bytes, name: str = "the subword model"):
         import sentencepiece
@@ -75,15 +80,28 @@ class Subwords(Vocabulary):
                 f"{name} has pad, unk, bos and eos at {special}; heed needs {[PAD, UNKNOWN, FIRST, LAST]}: train it with "
                 "--pad_id=0 --unk_id=1 --bos_id=2 --eos_id=3"
             )
+        ids = range(LAST + 1, self.processor.vocab_size())
+        self.tags = {self.processor.id_to_piece(i): i for i in ids if self.processor.is_control(i)}
+        self.special = SPECIAL_TOKENS._replace(never=(*SPECIAL_TOKENS.never, *self.tags.values()))
 
     def __len__(self) -> int:
         return self.processor.vocab_size()
 
-    def __getstate__(self) -> bytes:
-        return self.model
+    def __getstate__(self) -> tuple[bytes, SpecialTokens]:
+        return self.model, self.special
 
-    def __setstate__(self, model: bytes) -> None:
-        self.__init__(model)
+    def __setstate__(self, state: tuple[bytes, SpecialTokens]) -> None:
+        self.__init__(state[0])
+        self.special = state[1]
+
+    def with_tag(self, tag: str) -> "Subwords":
+        """The same vocabulary, which puts this tag before every text."""
+        tagged = copy.copy(self)
+        tagged.special = self.special._replace(before=(self.tags[tag],))
+        return tagged
+
+    def fixed_special(self) -> SpecialTokens:
+        return self.special._replace(before=())
 
     def key(self) -> str:
         return hashlib.sha256(self.model).hexdigest()
@@ -118,11 +136,12 @@ def load(path: Path) -> Subwords:
     return Subwords(path.read_bytes(), str(path))
 
 
-def learn(texts: Iterable[str], config: SubwordsConfig, size: int) -> Subwords:
-    """A vocabulary of `size`, or smaller if the text does not have that many different pieces."""
+def learn(texts: Iterable[str], config: SubwordsConfig, size: int, tags: Sequence[str] = ()) -> Subwords:
+    """A vocabulary of `size` with these tags, or smaller if the text does not have that many different pieces."""
     options = {"model_type": config.kind, "vocab_size": size, "character_coverage": config.coverage}
     options |= {"byte_fallback": True, "normalization_rule_name": "identity"}
     options |= {"pad_id": PAD, "unk_id": UNKNOWN, "bos_id": FIRST, "eos_id": LAST}
+    options |= {"control_symbols": list(tags)} if tags else {}
     return Subwords(train((clean(text) for text in texts), options, f"subwords.size: a vocabulary of {size}"))
 
 

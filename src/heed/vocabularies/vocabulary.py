@@ -29,6 +29,10 @@ class Vocabulary(Protocol):
 
     def __len__(self) -> int: ...
 
+    def fixed_special(self) -> SpecialTokens:
+        """The special tokens that do not depend on a direction."""
+        return self.special
+
     def clean(self, text: str) -> str:
         """The text as this vocabulary normalizes it."""
 

@@ -3,6 +3,7 @@
 import pytest
 
 from heed.service.http.detect import detect
+from heed.text import language_id
 
 ALL = ["en", "de", "fr", "ko", "ja"]
 SAID = {
@@ -44,3 +45,28 @@ def test_addresses_and_placeholders_do_not_count():
 
 def test_codes_with_regions_are_those_of_their_language():
     assert detect("Onde está o livro?", ["pt-BR", "es"])[0].language == "pt-BR"
+
+
+def test_languages_without_common_words_are_detected_by_the_library():
+    for text in ("Muž spí na ulici.", "Dva psi si hrají ve sněhu.", "Kde bydlíš?"):
+        best = detect(text, [*ALL, "cs"])[0]
+        assert best.language == "cs" and best.confidence > 0.5
+
+
+def test_single_words_are_detected_by_the_common_words():
+    assert [detect(word, ["en", "de", "fr"])[0].language for word in ("the", "und", "avec")] == ["en", "de", "fr"]
+
+
+def test_without_the_library_the_words_alone_decide(monkeypatch):
+    monkeypatch.setattr(language_id, "available", lambda: False)
+    for language, own in SAID.items():
+        for text in own:
+            found = detect(text, ALL)
+            assert found[0].language == language
+            assert sorted(one.language for one in found) == sorted(ALL)
+            assert sum(one.confidence for one in found) <= 1 + 1e-9
+
+
+def test_a_language_that_the_library_does_not_know_is_no_error():
+    found = detect("Two dogs are playing in the snow.", ["tlh", "en"])
+    assert [one.language for one in found] == ["en", "tlh"]

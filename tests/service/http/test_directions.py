@@ -1,54 +1,103 @@
-"""A model of many languages is served in all its directions, which share one worker."""
+"""A model of several directions, by tags or by languages of its own, is served in all of them, which share one worker."""
 
 import pytest
 
 import heed
-from heed.service.http.models import Catalogue, ServedModel, open_models
+from heed.loading import write_package
+from heed.service.http.catalogue import Catalogue
+from heed.service.http.models import ServedModel, open_models
 from heed.service.http.service import Service
-from tests.convert.multilingual import NLLB_CODES, saved
+from heed.vocabularies.sentencepiece import SubwordsConfig, learn
+from tests.convert.multilingual import saved
+from tests.helpers import translation_package
+from tests.products.conftest import drawn
 from tests.service.http.conftest import RunningService
 
-CODES = ["ace_Latn", "de", "en", "fr", "ko", "zh", "zho_Hant"]
+CODES = ["ace", "de", "en", "fr", "ko", "zh", "zho_Hant"]
+DIRECTIONS = [["ko", "en"], ["ko", "de"], ["en", "ko"]]
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def multilingual(tmp_path_factory):
     path = tmp_path_factory.mktemp("nllb")
     saved("nllb", path, 1.7)
     return path
 
 
 @pytest.fixture(scope="module")
-def client(folder):
-    running = RunningService(Service(open_models([str(folder)], "cpu", "torch")))
+def tagged(pairs, tmp_path_factory):
+    words = learn([pair.source for pair in pairs], SubwordsConfig(), 600, [">>en<<", ">>de<<", ">>ko<<"])
+    facts = {"directions": DIRECTIONS, "decoding": {"beam": 2, "max_length": 8}}
+    path = tmp_path_factory.mktemp("served") / "many"
+    write_package(translation_package(drawn(words, 16).float(), (words, words), facts), path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def client(multilingual):
+    running = RunningService(Service(open_models([str(multilingual)], "cpu", "torch")))
     with running.client() as client:
         yield client
     running.stop()
 
 
-def test_all_directions_are_listed(client):
+@pytest.fixture(scope="module")
+def tagged_client(tagged):
+    running = RunningService(Service(open_models([str(tagged)], "cpu", "torch")))
+    with running.client() as client:
+        yield client
+    running.stop()
+
+
+def test_all_directions_of_a_multilingual_model_are_listed(client):
     found = client.get("/languages").json()
-    assert [one["code"] for one in found] == CODES and len(CODES) == len(NLLB_CODES)
+    assert [one["code"] for one in found] == CODES
     assert {one["code"]: one["targets"] for one in found}["ko"] == [code for code in CODES if code != "ko"]
-    assert [one["name"] for one in found][-2:] == ["Chinese", "Chinese (Hant)"]
+    assert [one["name"] for one in found][-2:] == ["Chinese", "Chinese (traditional)"]
     models = client.get("/v1/models").json()
     assert len(models["models"]) == 1 and len(models["pairs"]) == 7 * 6
 
 
-def test_each_direction_says_what_the_translator_says(client, folder):
-    ours = heed.load(folder, device="cpu", engine="torch")
+def test_all_directions_of_a_model_with_tags_are_listed(tagged_client):
+    assert tagged_client.get("/languages").json() == [
+        {"code": "ko", "name": "Korean", "targets": ["en", "de"]},
+        {"code": "en", "name": "English", "targets": ["ko", "de"]},
+        {"code": "de", "name": "German", "targets": []},
+    ]
+    assert [one["name"] for one in tagged_client.get("/v1/models").json()["models"]] == ["many"]
+
+
+def test_each_direction_says_what_the_translator_says(client, multilingual):
+    ours = heed.load(multilingual, device="cpu", engine="torch")
     texts = ["나는 책을 읽어요.", "the dog sees a red house ."]
     for source, target in (("ko", "en"), ("ko", "de"), ("en", "zho_Hant")):
         answer = client.post("/translate", json={"q": texts, "source": source, "target": target}).json()
         expected = [one.text for one in ours.translate(texts, source=source, target=target)]
         assert answer["translatedText"] == expected
-        whole = client.post("/v1/translate", json={"text": texts, "source": source, "target": target, "alignment": True})
+        whole = client.post(
+            "/v1/translate", json={"text": texts, "source": source, "target": target, "alignment": True}
+        )
         assert [one["text"] for one in whole.json()["translations"]] == expected
 
 
-def test_one_sentence_is_inspected_in_its_direction(client):
+def test_each_tag_says_what_the_translator_says_also_through_a_third_language(tagged_client, tagged):
+    ours, text = heed.load(tagged, device="cpu", engine="torch"), "나는 학생이에요."
+
+    def ask(text, source, target):
+        body = {"q": text, "source": source, "target": target}
+        return tagged_client.post("/translate", json=body).json()["translatedText"]
+
+    for target in ("en", "de"):
+        assert ask(text, "ko", target) == ours.translate(text, source="ko", target=target).text
+    assert ask("a house", "en", "de") == ask(ask("a house", "en", "ko"), "ko", "de")
+    refused = tagged_client.post("/translate", json={"q": text, "source": "de", "target": "ko"})
+    assert refused.status_code == 400 and "de to ko is not served; there is ko to en" in refused.text
+
+
+def test_one_sentence_is_inspected_in_its_direction(client, tagged_client):
     body = {"text": "나는 책을 읽어요.", "source": "ko", "target": "fr"}
     assert client.post("/v1/look", json=body).json()["source"][0] == "kor_Hang"
+    assert tagged_client.post("/v1/look", json={**body, "target": "de"}).json()["source"][0] == ">>de<<"
 
 
 def test_an_unknown_language_is_refused(client):
@@ -56,10 +105,19 @@ def test_an_unknown_language_is_refused(client):
     assert answer.status_code == 400 and "target is 'xx', which is not served; it is one of" in answer.json()["error"]
 
 
-def test_a_model_of_one_direction_has_precedence(folder):
-    many, one = open_models([str(folder), f"ko-en={folder}"], "cpu", "torch")
+def test_a_model_of_one_direction_has_precedence(multilingual):
+    many, one = open_models([str(multilingual), f"ko-en={multilingual}"], "cpu", "torch")
     assert (one.source, one.target, one.directions) == ("ko", "en", [])
     catalogue = Catalogue([many, one])
-    assert catalogue.route("ko", "en") == [one] and catalogue.route("en", "ko")[0].name == many.name
-    with pytest.raises(ValueError, match="both translate ace_Latn to de: serve one of them"):
+    assert catalogue.route("ko", "en") == [one] and catalogue.pairs["en", "ko"] == [many]
+    with pytest.raises(ValueError, match="both translate ace to de: serve one of them"):
         Catalogue([many, ServedModel("other", many.source, many.target, many.translator, directions=many.directions)])
+
+
+def test_one_direction_of_several_can_be_served(tagged):
+    (own,) = open_models([f"ko-de={tagged}"], "cpu", "torch")
+    assert Catalogue([own]).pairs.keys() == {("ko", "de")}
+    with pytest.raises(
+        ValueError, match="does not translate from ko to fr; it translates ko to en, ko to de, en to ko"
+    ):
+        open_models([f"ko-fr={tagged}"], "cpu", "torch")

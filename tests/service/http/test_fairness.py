@@ -36,7 +36,7 @@ def test_a_sentence_too_long_to_be_inspected_is_refused(single_model, place, mor
     monkeypatch.setattr(type(model.translator), "encode_pairs", None)
     said = client.post(f"/v1/{place}", json=ASKED | more | {side: "a b c " * 330})
     assert said.status_code == 400, said.text
-    assert said.json()["error"].startswith(f"the {side} has ") and "of at most " in said.json()["error"]
+    assert said.json()["error"].startswith(f"the {side} has ") and "has at most " in said.json()["error"]
 
 
 def test_many_alternatives_are_found_for_an_ordinary_sentence_only(single_model, monkeypatch):

@@ -109,9 +109,9 @@ def test_a_sentence_with_too_many_attention_weights_is_refused(client, monkeypat
         "heed.service.http.models.MAX_ATTENTION_WEIGHTS", 2 * (1 + 2 * 2) * 20**2
     )  # 20 subwords, by 2 heads in 1+2 layers
     asked = {"source": "ko", "target": "en", "beam": 2}
-    assert "of at most 20" in ask(client, "look", 400, text="한국어는 " * 10, **asked)["error"]
+    assert "has at most 20" in ask(client, "look", 400, text="한국어는 " * 10, **asked)["error"]
     said = ask(client, "look", 400, text=HELLO, translation="Where is it? " * 8, **asked)["error"]
-    assert said.startswith("the translation has") and "of at most 20" in said
+    assert said.startswith("the translation has") and "has at most 20" in said
     ask(client, "look", text=HELLO, **asked)
 
 

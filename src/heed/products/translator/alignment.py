@@ -1,6 +1,7 @@
 """Word alignments, read off the cross-attention."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +26,16 @@ def first_words(text: str, parts: Sequence[str]) -> list[int]:
         numbers.append(len(f"{text[:start]}.".split()) - 1)
         start += len(part)
     return numbers
+
+
+def join_links(whole: Any, parts: Sequence[Any], found: Sequence[Links], tag: str) -> Links:
+    """The links of a translation from those of its parts. A tag is a word of each part, but occurs in the whole text once."""
+    links, target, before = [], 0, len(tag.split())
+    starts = first_words(whole.source, [part.source[len(tag) :] for part in parts])
+    for part, own, source in zip(parts, found, starts, strict=True):
+        links += [(i if i < before else i - before + source, j + target) for i, j in own]
+        target += len(part.text.split())
+    return links
 
 
 def word_attention(weights: np.ndarray, source: Sequence[str], target: Sequence[str]) -> np.ndarray:

@@ -1,79 +1,151 @@
-"""The directions of a translator: one for a plain model, every two languages for a multilingual one."""
+"""The directions of a translator: one for a plain model, several for one with tags, every two languages for a multilingual one."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import permutations
-from typing import Any
+from typing import Any, NamedTuple
 
 from heed.text.language_codes import near, public_codes, resolve
 from heed.vocabularies.multilingual import in_languages, languages_of
+from heed.vocabularies.tags import language_tag
 from heed.vocabularies.vocabulary import Pair
 
-NAMES = {"source": "--from (in Python: source)", "target": "--to (in Python: target)"}
-MANY = 12  # languages: more are not listed in an error
+MOST = 12  # directions or languages that an error lists
 
-Direction = tuple[str, str]
+Direction = tuple[str, str]  # the languages of the source and of the target
+
+
+class Options(NamedTuple):
+    """What a user calls the two languages, and how that goes in Python."""
+
+    source: str = "--from"
+    target: str = "--to"
+    python: bool = True
+
+
+OPTIONS = Options()
 
 
 class Directions:
-    """The languages that a pair of vocabularies knows; `default` are those of the model folder, either of which may be missing.
+    """The directions that a pair of vocabularies with the facts of a model folder has.
 
-    `names` are what a user calls the two sides: settings or options.
+    The folder states them. A multilingual vocabulary has a token for each of its languages, and then there is every
+    direction between two of them; `default` are the languages that the folder names, either of which may be missing.
     """
 
-    def __init__(self, vocabularies: Pair, default: Mapping[str, Any] | None, names: Mapping[str, str] = NAMES):
-        self.vocabularies, self.own, self.names = vocabularies, languages_of(vocabularies[1]), names
-        known = default or {}
-        self.default: tuple[str | None, str | None] = known.get("source"), known.get("target")
+    def __init__(self, vocabularies: Pair, facts: Mapping[str, Any], options: Options = OPTIONS):
+        self.vocabularies, self.facts, self.options = vocabularies, facts, options
+        self.codes = public_codes(
+            languages_of(vocabularies[1])
+        )  # a multilingual model's own, by those that people write
+        self._plain = {own: code for code, own in self.codes.items()}
+        languages = facts.get("languages") or {}
+        self.default: tuple[str | None, str | None] = languages.get("source"), languages.get("target")
 
     @cached_property
-    def codes(self) -> dict[str, str]:
-        """The model's own codes by those that people write."""
-        return public_codes(self.own)
-
-    def all(self) -> list[Direction]:
-        """From each language to each other; of a plain model, the one that its folder names."""
-        if self.own:
-            return list(permutations(self.codes, 2))
+    def pairs(self) -> dict[Direction, None]:
+        """All directions in their order; none where the folder does not say."""
+        if stated := self.facts.get("directions"):
+            return dict.fromkeys((source, target) for source, target in stated)
+        if self.codes:
+            return dict.fromkeys(permutations(self.codes, 2))
         source, target = self.default
-        return [(source, target)] if source and target else []
+        return {(source, target): None} if source and target else {}
 
-    def pair(self, source: str | None, target: str | None) -> tuple[Pair, Direction] | None:
-        """The vocabularies for a direction, and its codes; None if they are those that there are."""
-        if not self.own:
-            self._check_plain(source, target)
+    @property
+    def languages(self) -> list[str]:
+        """Those of all directions."""
+        return list(self.codes) or list(dict.fromkeys(code for pair in self.pairs for code in pair))
+
+    def choose(self, source: str | None = None, target: str | None = None) -> Direction | None:
+        """The direction between these languages, of which those that are clear may be left out; None where nothing is stated."""
+        if not self.pairs and not (source or target):
             return None
-        given = {"source": source or self.default[0], "target": target or self.default[1]}
-        chosen = [self._own(side, code) for side, code in given.items()]
-        plain = {own: code for code, own in self.codes.items()}
-        return in_languages(self.vocabularies, *chosen), (plain[chosen[0]], plain[chosen[1]])
+        asked = self._listed(source, target)
+        found = self._between(*asked)
+        if len(found) > 1:
+            default = self._listed(*self.default)
+            found = self._between(asked[0] or default[0], asked[1] or default[1]) or found
+        if len(found) == 1:
+            return found[0]
+        raise ValueError(self._unclear(asked, found) if found else self._unknown(asked))
 
-    def _own(self, side: str, code: str | None) -> str:
-        """The model's own code for a language, given as a user writes it."""
-        if code is None:
-            raise ValueError(
-                f"the {side} language is missing: this model has {len(self.own)}; choose one with {self.names[side]}: "
-                f"{_some(self.codes)}"
-            )
-        found = resolve(code, self.own)
+    def pair(self, direction: Direction) -> Pair:
+        """The vocabularies that read and write the languages of a direction."""
+        source, target = self.vocabularies
+        if self.codes:
+            return in_languages(self.vocabularies, *(self.codes[code] for code in direction))
+        return (source.with_tag(language_tag(direction[1])), target) if len(self.pairs) > 1 else self.vocabularies
+
+    def initial(self) -> Pair | None:
+        """The vocabularies of the default direction; None where one of several has to be chosen first."""
+        if all(getattr(side, "language", None) for side in self.vocabularies) or len(self.pairs) < 2:
+            return self.vocabularies
+        default = self._listed(*self.default)
+        return self.pair(default) if default in self.pairs else None
+
+    def only(self, direction: Direction) -> dict[str, Any]:
+        """The facts of the model, as if it had this direction alone."""
+        languages = dict(zip(("source", "target"), direction, strict=True))
+        return {**self.facts, "directions": [list(direction)], "languages": languages}
+
+    def language(self, code: str | None) -> str:
+        """The listed code of a source language; one that is missing or unknown is refused."""
+        found = self._find(code) if code else None
         if found is None:
-            meant = near(code, self.codes) or (list(self.codes) if len(self.own) <= MANY else [])
-            hint = f"did you mean {' or '.join(meant)}?" if meant else f"it has {_some(self.codes)}"
-            raise ValueError(f"the {side} language is {code!r}, which is none of this model's {len(self.own)}: {hint}")
+            raise ValueError(self._unknown((code, None)) if code else self._unclear((None, "any"), self.pairs))
         return found
 
-    def _check_plain(self, source: str | None, target: str | None) -> None:
-        """A model that does not say its languages is taken at the user's word."""
-        for side, code, known in zip(("source", "target"), (source, target), self.default, strict=True):
-            if code and known and resolve(code, [known]) is None:
-                raise ValueError(
-                    f"the {side} language is {code!r}, but this model translates from {self.default[0]} to {self.default[1]}"
-                )
+    def _listed(self, *codes: str | None) -> tuple[str | None, ...]:
+        """Languages by the codes that are listed; an unknown one as it was given."""
+        return tuple(code and (self._find(code) or code) for code in codes)
+
+    def _find(self, code: str) -> str | None:
+        """The listed code of a language, given as a user or the model writes it."""
+        if not self.codes:
+            return resolve(code, self.languages)
+        own = code if code in self.codes else resolve(code, self._plain)
+        return self._plain.get(own, own)
+
+    def _between(self, source: str | None, target: str | None) -> list[Direction]:
+        if source and target:
+            return [(source, target)] if (source, target) in self.pairs else []
+        return [pair for pair in self.pairs if source in (None, pair[0]) and target in (None, pair[1])]
+
+    def _unclear(self, asked: Sequence[str | None], found: Collection[Direction]) -> str:
+        """The sentence on languages that have to be named."""
+        sides = [side for side, code in (("target", asked[1]), ("source", asked[0])) if code is None]
+        names = (" or " if len(found) <= MOST else " and ").join(getattr(self.options, side) for side in sides)
+        python = f" (in Python: {', '.join(sides)})" if self.options.python else ""
+        what = (
+            _listing(found)
+            if len(found) <= MOST
+            else f"between {len(self.languages)} languages, {_some(self.languages)}"
+        )
+        return f"the model translates {what}: say which with {names}{python}"
+
+    def _unknown(self, asked: Sequence[str | None]) -> str:
+        """The sentence on a direction that the model lacks, with those that it has or languages that may be meant."""
+        source, target = asked
+        wanted = " ".join([*([f"from {source}"] if source else []), *([f"to {target}"] if target else [])])
+        if not self.pairs:
+            return (
+                f"the model's folder does not say which languages it is for: it cannot be asked to translate {wanted}"
+            )
+        if len(self.pairs) <= MOST:
+            return f"the model does not translate {wanted}; it translates {_listing(self.pairs)}"
+        hints = [(code, near(code, self.languages)) for code in asked if code and code not in self.languages]
+        meant = [f"{code!r} may mean {' or '.join(codes)}" for code, codes in hints if codes]
+        has = f"it translates between {len(self.languages)} languages, {_some(self.languages)}"
+        return f"the model does not translate {wanted}; {', '.join(meant) or has}"
 
 
-def _some(codes: Sequence[str] | Mapping[str, str]) -> str:
-    every = list(codes)
-    return ", ".join(every[:MANY]) + (f" and {len(every) - MANY} more" if len(every) > MANY else "")
+def _listing(pairs: Iterable[Direction]) -> str:
+    return ", ".join(f"{source} to {target}" for source, target in pairs)
+
+
+def _some(codes: Sequence[str]) -> str:
+    return ", ".join(codes[:MOST]) + (f" and {len(codes) - MOST} more" if len(codes) > MOST else "")
 
 
 def direction_of(vocabularies: Sequence[Any]) -> dict[str, str] | None:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import nn
@@ -14,23 +15,11 @@ from heed.decoding.limits import Rule
 from heed.decoding.steps import Hypothesis, State
 from heed.models.package import Package
 from heed.products.search import forced_start, search
-from heed.vocabularies.multilingual import languages_of
 from heed.vocabularies.vocabulary import Pair, SpecialTokens
 
 Sentences = list[list[int]]  # token ids without special tokens
 IdPair = tuple[list[int], list[int]]  # a source and its target
 Hypotheses = list[list[Hypothesis]]  # for each source, best first
-
-
-def check_ensemble(packages: Sequence[Package], names: Sequence[str]) -> None:
-    """Refuse models that cannot search together. `names` are their folders."""
-    first, sizes = packages[0], [package.model.config.vocab_size for package in packages]
-    for name, package in zip(names[1:], packages[1:], strict=True):
-        if [part.key() for part in package.vocabularies] != [part.key() for part in first.vocabularies]:
-            raise ValueError(f"{names[0]} and {name} have different subwords: an ensemble needs the same in all")
-    if len(set(sizes)) > 1:
-        each = f"{', '.join(names)} have room for {', '.join(map(str, sizes))} subwords"
-        raise ValueError(f"{each}: an ensemble needs the same in all")
 
 
 class ModelBundle:
@@ -44,22 +33,11 @@ class ModelBundle:
         self.special: tuple[SpecialTokens, SpecialTokens] = self.source.special, self.target.special
         self.max_length = min(model.config.max_length for model in self.models)  # positions, special tokens included
         self.max_target = self.max_length - 1  # the end token needs a position too
+        self.undirected: Callable[[], Any] | None = None  # raises, where the models need to know a direction first
 
     @property
     def device(self) -> torch.device:
         return next(self.model.parameters()).device
-
-    @property
-    def chosen(self) -> bool:
-        """Whether its languages are known; those of a multilingual model are chosen."""
-        return all(side.language is not None for side in self.vocabularies if languages_of(side))
-
-    def check_chosen(self) -> None:
-        if not self.chosen:
-            count = len(languages_of(self.source))
-            raise ValueError(
-                f"this model has {count} languages: choose two of them with direction(source, target) first"
-            )
 
     @torch.inference_mode()
     def start(self, sources: Sentences) -> State:
@@ -79,7 +57,6 @@ class ModelBundle:
         on_step: Callable[[SearchStep], None] | None = None,
     ) -> Hypotheses:
         """The best hypotheses for one batch of sources (`heed.products.search`)."""
-        self.check_chosen()
         prefixes = prefixes or [[] for _ in sources]
         max_lengths = torch.tensor(self.max_lengths(sources, config, prefixes), device=self.device)
         options = {"prefixes": prefixes, "rules": rules, "keys": keys, "pick": pick, "on_step": on_step}
@@ -93,7 +70,8 @@ class ModelBundle:
 
     def encode_pairs(self, sources: Sequence[str], targets: Sequence[str]) -> list[IdPair]:
         """Texts with given translations as ids; those longer than the models allow are refused."""
-        self.check_chosen()
+        if self.undirected:
+            self.undirected()
         if len(sources) != len(targets):
             raise ValueError(f"{len(sources):,} sources and {len(targets):,} targets: they go in pairs")
         ids = self.source.encode(sources), self.target.encode(targets)
@@ -126,3 +104,15 @@ class ModelBundle:
     def source_pieces(self, ids: list[int]) -> list[str]:
         """A source as the model reads it, special tokens included."""
         return self.source.pieces([*self.special[0].before, *ids, self.special[0].last])
+
+
+def check_ensemble(packages: Sequence[Package], names: Sequence[str]) -> None:
+    """Refuse models that do not share their vocabularies."""
+    first = packages[0]
+    for name, package in zip(names[1:], packages[1:], strict=True):
+        if [part.key() for part in package.vocabularies] != [part.key() for part in first.vocabularies]:
+            raise ValueError(f"{names[0]} and {name} have different subwords: an ensemble needs the same in all")
+    sizes = [package.model.config.vocab_size for package in packages]
+    if len(set(sizes)) > 1:
+        each = f"{', '.join(names)} have room for {', '.join(map(str, sizes))} subwords"
+        raise ValueError(f"{each}: an ensemble needs the same in all")

@@ -4,6 +4,7 @@ import dataclasses
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from copy import copy
 from functools import cached_property
 from typing import NamedTuple
 
@@ -13,7 +14,7 @@ from heed.decoding.config import DecodingConfig
 from heed.decoding.terms import Automaton, Term, TokenEdges, Variant
 from heed.products.translator.results import TermUse, Translation
 from heed.text.glossary import Glossary, Match, char_class
-from heed.vocabularies.vocabulary import Pair
+from heed.vocabularies.vocabulary import Pair, Vocabulary
 
 CLOSING = ".,;:!?%…)]}»”"
 MAX_CACHED = 10_000  # terms
@@ -33,23 +34,23 @@ class TermEncoder:
 
     def __init__(self, vocabularies: Pair, vocab_size: int, max_target: int):
         self.source, self.vocabulary = vocabularies
-        self.vocab_size, self.max_target = vocab_size, max_target
+        self.max_target, self._pieces = max_target, _Pieces(self.vocabulary, vocab_size)
         self._cache: dict[tuple[str, bool], Term] = {}
 
-    @cached_property
+    def for_pair(self, vocabularies: Pair) -> "TermEncoder":
+        """The same for another direction of the model, with the same tables."""
+        own = copy(self)
+        own.source, own.vocabulary = vocabularies
+        return own
+
+    @property
     def sorted_pieces(self) -> dict[bool, list[tuple[str, int]]]:
         """(text, token) of the pieces that begin a word (True) and of the others, sorted."""
-        found: dict[bool, list[tuple[str, int]]] = {True: [], False: []}
-        for token in range(len(self.vocabulary)):
-            piece = self.vocabulary.pieces([token])[0]
-            found[piece.startswith("▁")].append((piece.lstrip("▁"), token))
-        return {opens: sorted(pieces) for opens, pieces in found.items()}
+        return self._pieces.sorted
 
-    @cached_property
+    @property
     def letters(self) -> TokenEdges:
-        pieces = [self.vocabulary.pieces([i])[0] for i in range(len(self.vocabulary))]
-        pieces += [""] * (self.vocab_size - len(pieces))
-        return TokenEdges(torch.tensor(list(map(_begins, pieces))), torch.tensor(list(map(_ends, pieces))))
+        return self._pieces.letters
 
     def required(self, parts: Sequence[str], glossary: Glossary, config: DecodingConfig) -> list[RequiredTerms]:
         """The terms that occur in each text."""
@@ -120,6 +121,27 @@ class TermEncoder:
             yield Variant(
                 own, inside=joins and before != "", initial=joins and before == "", whole=char_class(text[-1]) == "word"
             )
+
+
+class _Pieces:
+    """Tables of all pieces of a vocabulary, which take a while for a large one: made when they are needed."""
+
+    def __init__(self, vocabulary: Vocabulary, vocab_size: int):
+        self.vocabulary, self.vocab_size = vocabulary, vocab_size
+
+    @cached_property
+    def sorted(self) -> dict[bool, list[tuple[str, int]]]:
+        found: dict[bool, list[tuple[str, int]]] = {True: [], False: []}
+        for token in range(len(self.vocabulary)):
+            piece = self.vocabulary.pieces([token])[0]
+            found[piece.startswith("▁")].append((piece.lstrip("▁"), token))
+        return {opens: sorted(pieces) for opens, pieces in found.items()}
+
+    @cached_property
+    def letters(self) -> TokenEdges:
+        pieces = [self.vocabulary.pieces([i])[0] for i in range(len(self.vocabulary))]
+        pieces += [""] * (self.vocab_size - len(pieces))
+        return TokenEdges(torch.tensor(list(map(_begins, pieces))), torch.tensor(list(map(_ends, pieces))))
 
 
 def add_split_terms(translation: Translation, glossary: Glossary) -> Translation:

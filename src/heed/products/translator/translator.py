@@ -1,5 +1,6 @@
 """Text in, translation out: models with their vocabularies and a search."""
 
+import copy
 import dataclasses
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -16,7 +17,7 @@ from heed.lab.attention import Look
 from heed.models.package import Package
 from heed.products.product import Product, in_batches
 from heed.products.translator import attention_trace, forward_trace
-from heed.products.translator.alignment import Links, first_words
+from heed.products.translator.alignment import Links, join_links
 from heed.products.translator.directions import Direction, Directions
 from heed.products.translator.engines import ctranslate2
 from heed.products.translator.engines.cuda import CudaEngine
@@ -47,53 +48,55 @@ class Translator(Product):
         facts: dict[str, Any] | None = None,
         shortlist: str | None = None,
     ):
-        self.bundle = ModelBundle(list(models), vocabularies, shortlist)
-        self.models, self.model = self.bundle.models, self.bundle.model
-        self.source, self.target = vocabularies
-        self.special, self.shortlist = self.bundle.special, shortlist
         self.decoding, self.facts = decoding or DecodingConfig(), facts or {}
+        self._directions = Directions(vocabularies, self.facts)
+        initial = self._directions.initial()
+        self._set_bundle(ModelBundle(list(models), initial or vocabularies, shortlist))
+        self.bundle.undirected = None if initial else self.toward
+        self.models, self.model, self.shortlist = self.bundle.models, self.bundle.model, shortlist
         self.max_length = self.bundle.max_length
         self.max_source = min(max_source or self.max_length, self.max_length)
-        self.term_encoder = TermEncoder(vocabularies, self.model.config.vocab_size, self.bundle.max_target)
+        self.term_encoder = TermEncoder(self.bundle.vocabularies, self.model.config.vocab_size, self.bundle.max_target)
         last = attention_trace.AlignmentRows(self.model.config.decoder_layers - 1, after=False)
         self.alignment_rows = attention_trace.AlignmentRows(**self.facts.get("alignment", last._asdict()))
         self.engines: list[Engine] = [TorchEngine(self.bundle)]  # asked in this order; the last takes every search
-        self._languages, self._chosen = Directions(vocabularies, self.facts.get("languages")), {}
 
     @classmethod
     def open(cls, packages: Sequence[Package], names: Sequence[str], *, engine: str = "auto") -> Any:
-        check_ensemble(packages, names)
         first = packages[0]
+        check_ensemble(packages, names)
         models, facts = [package.model for package in packages], first.facts
         decoding = settings.read(DecodingConfig, facts.get("decoding", {}), f"{names[0]}/config.json: decoding.")
         options = {"max_source": facts.get("max_source"), "facts": facts, "shortlist": first.shortlist}
         translator = cls(models, first.vocabularies, decoding=decoding, **options)
         translator.use(engine)
-        return translator.direction() if all(translator._languages.default) else translator
-
-    @property
-    def directions(self) -> list[Direction]:
-        """The (source, target) languages that it translates between: one for a plain model, if it says which."""
-        return self._languages.all()
-
-    def direction(self, source: str | None = None, target: str | None = None) -> "Translator":
-        """The translator from one language to another; a language that is left out is that of the model folder."""
-        found = self._languages.pair(source, target)
-        if found is None:
-            return self
-        pair, languages = found
-        if languages not in self._chosen:
-            facts = {**self.facts, "languages": dict(zip(("source", "target"), languages, strict=True))}
-            options = {"decoding": self.decoding, "max_source": self.max_source, "facts": facts}
-            chosen = type(self)(self.models, pair, shortlist=self.shortlist, **options)
-            chosen.engines = [engine.for_bundle(chosen.bundle) for engine in self.engines]
-            chosen._chosen = self._chosen
-            self._chosen[languages] = chosen
-        return self._chosen[languages]
+        return translator
 
     @property
     def device(self) -> torch.device:
         return self.bundle.device
+
+    @property
+    def directions(self) -> list[Direction]:
+        """The languages that it translates, as (source, target); none where its folder does not say."""
+        return list(self._directions.pairs)
+
+    def toward(self, source: str | None = None, target: str | None = None) -> "Translator":
+        """The translator of one direction, with the same weights and engines; where there is but one, this one."""
+        chosen = self._directions.choose(source, target)
+        if len(self._directions.pairs) < 2:
+            return self
+        own, pair = copy.copy(self), self._directions.pair(chosen)
+        own.facts = self._directions.only(chosen)
+        own._directions = Directions(pair, own.facts)
+        own._set_bundle(ModelBundle(self.models, pair, self.shortlist))
+        own.term_encoder = self.term_encoder.for_pair(pair)
+        own.engines = [engine.for_bundle(own.bundle) for engine in self.engines]
+        return own
+
+    def _set_bundle(self, bundle: ModelBundle) -> None:
+        self.bundle, self.special = bundle, bundle.special
+        self.source, self.target = bundle.vocabularies
 
     def use(self, engine: str, kind: str | None = None) -> None:
         """Choose the search engine: "torch" is the reference; "ctranslate2", for one model on the CPU, is faster and rounds weights.
@@ -103,7 +106,6 @@ class Translator(Product):
         """
         if engine not in ENGINES:
             raise ValueError(f"engine is {engine!r}; it is {', '.join(ENGINES[:-1])} or {ENGINES[-1]}")
-        self._chosen.clear()  # those have other engines
         reference = TorchEngine(self.bundle)
         self.engines = [reference] if engine == "torch" else [CudaEngine(self.bundle), reference]
         reason = ctranslate2.unsupported(self.bundle)
@@ -131,18 +133,24 @@ class Translator(Product):
     ) -> Any:
         """The translations of texts, in their order; for a single text, one translation.
 
+        `source` and `target` are languages: a model of several directions needs to know which.
+
         `decoding` are settings of DecodingConfig (beam, nbest, length_penalty, sample, ...). `prefix` is what a translation
         must begin with. A text with more subwords than the model allows is translated in parts, cut with too_long="cut"
         (`source` is what was read), or refused with too_long="refuse". Terms of `glossary` that occur in a text are
         translated as it says, and those in `keep` stay (docs/glossary.md); `terms` of a translation lists them.
-        `source` and `target` are languages, for a model of several.
         """
-        if source or target or not self.bundle.chosen:
-            options = {"prefix": prefix, "too_long": too_long, "batch_tokens": batch_tokens, "glossary": glossary}
-            return self.direction(source, target).translate(texts, keep=keep, **options, **decoding)
+        options = {
+            "prefix": prefix,
+            "too_long": too_long,
+            "batch_tokens": batch_tokens,
+            "glossary": glossary,
+            "keep": keep,
+        }
+        if source or target or self.bundle.undirected:
+            return self.toward(source, target).translate(texts, **options, **decoding)
         if isinstance(texts, str):
-            options = {"prefix": prefix, "too_long": too_long, "batch_tokens": batch_tokens}
-            return self.translate([texts], glossary=glossary, keep=keep, **options, **decoding)[0]
+            return self.translate([texts], **options, **decoding)[0]
         config, terms = self._config(decoding), as_glossary(glossary, keep)
         parts, owners = self._split(texts, too_long)
         prefixes = self._encode_prefixes(prefix, len(texts), owners)
@@ -171,16 +179,9 @@ class Translator(Product):
         whole = [t.parts or [t] for t in translations]
         flat = [part for parts in whole for part in parts]
         found = iter(self.align_pairs([p.source for p in flat], [p.text for p in flat], batch_tokens))
-        results = []
-        for translation, parts in zip(translations, whole, strict=True):
-            links, target, tag = [], 0, self.source.language_tag(translation.source)
-            starts = first_words(translation.source, [part.source[len(tag) :] for part in parts])
-            for part, source in zip(parts, starts, strict=True):
-                before = len(tag.split())  # a tag is a word of each part, but occurs in the whole text once
-                links += [(i if i < before else i - before + source, j + target) for i, j in next(found)]
-                target += len(part.text.split())
-            results.append(links)
-        return results
+        tags = [self.source.language_tag(translation.source) for translation in translations]
+        both = zip(translations, whole, tags, strict=True)
+        return [join_links(own, parts, [next(found) for _ in parts], tag) for own, parts, tag in both]
 
     def align_pairs(self, sources: Sequence[str], targets: Sequence[str], batch_tokens: int = 4096) -> list[Links]:
         """Word alignments of texts with given translations."""

@@ -1,6 +1,8 @@
-"""Language identification among the served languages: by script, by common words, by letter trigrams.
+"""Language identification among the served languages: by py3langid, and by script, common words and letter trigrams.
 
-Known languages that are not served compete too: a text in one of them must not be attributed to a served one with confidence.
+Of one or two words the common words tell more, of a sentence py3langid does; their log-probabilities are added
+(`python -m bench.language_id` measures it). Without py3langid the words alone decide. Known languages that are not served
+compete too: a text in one of them must not be attributed to a served one with confidence.
 """
 
 import math
@@ -11,12 +13,15 @@ from functools import cache, lru_cache
 from typing import NamedTuple
 
 from heed.service.http.profiles import WORDS
+from heed.text import language_id
 from heed.text.languages import SCRIPTS, base_code, script, scripts
 
 MAX_CHARACTERS = 600  # more make no difference, and the client waits
 TEMPERATURE = 2.0  # the letters of a word are not independent evidence: their log-probabilities are divided by this
+LIBRARY_WEIGHT = 4.0  # of py3langid's log-probabilities, which it divides by the root of the length
 OTHER_SCRIPT, LATIN_LETTER = -3.0, -0.7  # for a letter of a foreign script; Latin costs less, since others borrow names
 HAN = {"zh": 0.0, "ja": -0.3, "ko": -1.5}  # for a Chinese character, which three languages use
+UNKNOWN = LIBRARY_WEIGHT * math.log(0.02)  # for a served language that py3langid does not know
 ALPHABET_SIZE = 60  # letters that a word may be made of, about
 PSEUDO_COUNT = 0.6  # of every trigram (additive smoothing)
 UNSEEN_CONTEXT = -math.log(ALPHABET_SIZE)  # after two letters that never occur together, all are equally likely
@@ -33,22 +38,40 @@ class Detection(NamedTuple):
 def detect(text: str, served: Iterable[str]) -> list[Detection]:
     """The served languages, the likeliest first. Their confidences and those of other languages sum to one."""
     served = list(dict.fromkeys(served))
-    words = _WORD.findall(_NOISE.sub(" ", text[:MAX_CHARACTERS]).lower())
+    text = _NOISE.sub(" ", text[:MAX_CHARACTERS])
+    words = _WORD.findall(text.lower())
+    if not words:
+        return [Detection(code, 1 / len(served)) for code in served]
     script_counts = Counter()
     for char, times in Counter("".join(words)).items():
         script_counts[script(char)] += times
     latin_words = Counter(word for word in words if script(word[0]) == "latin")
     served_bases = {base_code(code) for code in served}
-    others = [code for code in {**WORDS, **SCRIPTS} if code not in served_bases]
+    library = _library_scores(text, served)
+    others = [code for code in {**WORDS, **SCRIPTS, **library} if code not in served_bases]
     scores = {code: _score(base_code(code), latin_words, script_counts) for code in [*served, *others]}
-    if not words:
-        return [Detection(code, 1 / len(served)) for code in served]
+    if library:
+        scores = {code: score + library.get(language_id.known(code), UNKNOWN) for code, score in scores.items()}
     best = max(scores.values())
     shares = {code: math.exp(score - best) for code, score in scores.items()}
     doubt = math.exp(-3 - 0.15 * sum(script_counts.values()))  # less, the longer the text is
     total = sum(shares.values()) + doubt + 0.002
     detections = [Detection(code, shares[code] / total) for code in served]
     return sorted(detections, key=lambda one: -one.confidence)
+
+
+def warm_up() -> None:
+    """Load py3langid's model, which takes a second, before the first client waits for it."""
+    _library_scores("text", ["en"])
+
+
+def _library_scores(text: str, served: list[str]) -> dict[str, float]:
+    """The weighted log-probabilities of py3langid by language; none where it is not installed."""
+    if not language_id.available():
+        return {}
+    shares = language_id.probabilities(text, served)
+    shares.pop(language_id.NOT_A_LANGUAGE, None)
+    return {code: LIBRARY_WEIGHT * math.log(max(share, 1e-12)) for code, share in shares.items()}
 
 
 def _score(code: str, latin_words: Counter, script_counts: Counter) -> float:
@@ -62,7 +85,7 @@ def _score(code: str, latin_words: Counter, script_counts: Counter) -> float:
             score += LATIN_LETTER * count
         elif name not in own_scripts:
             score += OTHER_SCRIPT * count
-    if "latin" in own_scripts:
+    if code in WORDS:
         ratios = (times * (_word_logp(code, word) - _word_logp("", word)) for word, times in latin_words.items())
         score += sum(ratios) / TEMPERATURE
     return score

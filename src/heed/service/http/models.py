@@ -1,16 +1,15 @@
-"""The models that are served, and the routes from language to language through them."""
+"""The models that are served, each with the thread that runs it."""
 
 import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from heed.loading import find_model, load
+from heed.products.translator.directions import Direction
 from heed.products.translator.translator import Translator
-from heed.service.http.limits import Refusal
 from heed.service.http.queue import BatchWorker, OnBatch, Ticket
 from heed.text.language_codes import name as language_name
 
@@ -40,18 +39,18 @@ class TranslationOptions(NamedTuple):
         return ("translate", self.decoding, self.tokens, has_prefix, terms)
 
 
-class Towards(NamedTuple):
-    """The last part of a batch's key, for a model of many directions: only sentences of one direction share a batch."""
+class Toward(NamedTuple):
+    """The last part of a batch's key, for a model of several directions: only sentences of one direction share a batch."""
 
     source: str
     target: str
 
 
 class DirectionWorker(NamedTuple):
-    """The worker of a model of many directions, for one of them."""
+    """The worker of a model of several directions, for one of them."""
 
     worker: BatchWorker
-    direction: Towards
+    direction: Toward
 
     def submit(self, ticket: Ticket, key: tuple, items: Sequence[Any], sizes: Sequence[int]) -> list[Future]:
         return self.worker.submit(ticket, (*key, self.direction), items, sizes)
@@ -59,37 +58,37 @@ class DirectionWorker(NamedTuple):
 
 @dataclass(eq=False)
 class ServedModel:
-    """One model with its languages and the worker that runs it. One of many `directions` has those, and is asked for one."""
+    """One model with its languages and the worker that runs it.
+
+    A model of several `directions` is asked for one of them; `source` and `target` are then the languages of its default one.
+    """
 
     name: str
     source: str
     target: str
     translator: Translator
     worker: BatchWorker | DirectionWorker | None = None
-    directions: Sequence[tuple[str, str]] = ()
+    directions: Sequence[Direction] = ()
 
     @property
-    def pairs(self) -> Sequence[tuple[str, str]]:
+    def pairs(self) -> Sequence[Direction]:
         """The languages that it translates between."""
         return self.directions or [(self.source, self.target)]
 
-    def towards(self, source: str, target: str) -> "ServedModel":
+    def toward(self, source: str, target: str) -> "ServedModel":
         """The model in one direction; all directions share the worker."""
         if not self.directions:
             return self
-        translator, worker = (
-            self.translator.direction(source, target),
-            DirectionWorker(self.worker, Towards(source, target)),
-        )
-        return ServedModel(self.name, source, target, translator, worker)
+        worker = DirectionWorker(self.worker, Toward(source, target))
+        return ServedModel(self.name, source, target, self.translator.toward(source, target), worker)
 
     def start(self, on_batch: OnBatch, **sizes: int | float) -> None:
         self.worker = BatchWorker(self.name, self.run, on_batch=on_batch, **sizes)
 
     def run(self, key: tuple, items: list[Any]) -> Sequence[Any]:
         """A batch, in the worker's thread."""
-        if isinstance(key[-1], Towards):
-            return self.towards(*key[-1]).run(key[:-1], items)
+        if isinstance(key[-1], Toward):
+            return self.toward(*key[-1]).run(key[:-1], items)
         return {"translate": self._translate, "align": self._align, "call": self._call}[key[0]](items)
 
     def _translate(self, items: list[tuple[str, str, TranslationOptions]]) -> list[TranslatedSentence]:
@@ -127,6 +126,8 @@ class ServedModel:
         trained = {k: v for k, v in translator.facts.get("trained", {}).items() if isinstance(v, int | float | str)}
         return {
             "name": self.name,
+            "languages": list(dict.fromkeys(code for pair in self.pairs for code in pair)),
+            "directions": len(self.pairs),
             "source": self.source,
             "target": self.target,
             "source_name": language_name(self.source),
@@ -148,108 +149,36 @@ class ServedModel:
         return f"{self.name} · {layers}{heads} · {facts['weights'] / 1e6:.1f}M weights"
 
 
-class Catalogue:
-    """All models, and the route from each language to each other: one model, or two through a third language.
-
-    A model of one direction has precedence over one of many, and only those are joined to routes of two.
-    """
-
-    def __init__(self, models: Sequence[ServedModel]):
-        self.models = list(models)
-        self.pairs: dict[tuple[str, str], list[ServedModel]] = {}
-        plain = [model for model in models if not model.directions]
-        for group in (plain, [model for model in models if model.directions]):
-            for model in group:
-                self._add(model, {(one.source, one.target) for one in plain} if model.directions else set())
-        for first in plain:
-            for second in plain:
-                if first.target == second.source and first.source != second.target:
-                    self.pairs.setdefault((first.source, second.target), [first, second])
-        self._targets: dict[str, list[str]] = {}  # of each source
-        self._sources: dict[str, list[str]] = {}  # of each target
-        for source, target in self.pairs:
-            self._targets.setdefault(source, []).append(target)
-            self._sources.setdefault(target, []).append(source)
-
-    def _add(self, model: ServedModel, better: set[tuple[str, str]]) -> None:
-        for pair in model.pairs:
-            if pair in better:
-                continue
-            other = self.pairs.setdefault(pair, [model])[0]
-            if other is not model:
-                raise ValueError(
-                    f"{other.name} and {model.name} both translate {pair[0]} to {pair[1]}: serve one of them, or both as "
-                    "one with a comma between them"
-                )
-
-    @cached_property
-    def languages(self) -> list[dict[str, Any]]:
-        codes = list(dict.fromkeys(code for pair in self.pairs for code in pair))
-        return [{"code": code, "name": language_name(code), "targets": self._targets.get(code, [])} for code in codes]
-
-    def sources(self, target: str | None = None) -> list[str]:
-        """The languages that can be translated, into `target` if given."""
-        sources = list(self._targets) if target is None else self._sources.get(target, [])
-        if not sources:
-            known = ", ".join(self.targets)
-            raise Refusal(
-                400, f"target is {target[:40]!r}, into which nothing is translated here; it is one of {known}"
-            )
-        return sources
-
-    def only_target(self, source: str) -> str:
-        """The target language where a source has only one."""
-        targets = self.targets if source == "auto" else self._targets.get(source, [])
-        if len(targets) != 1:
-            raise Refusal(400, f"target is missing; it is one of {', '.join(targets) or ', '.join(self.targets)}")
-        return targets[0]
-
-    @property
-    def targets(self) -> list[str]:
-        return list(self._sources)
-
-    @property
-    def language_codes(self) -> tuple[list[str], list[str]]:
-        """Of all sources, and of all targets."""
-        return self.sources(), self.targets
-
-    def route(self, source: str, target: str) -> list[ServedModel]:
-        """The models from one language to another; none from a language to itself."""
-        for name, code, known in (("source", source, self.sources()), ("target", target, self.targets)):
-            if code not in self._targets and code not in self._sources:
-                raise Refusal(400, f"{name} is {code[:40]!r}, which is not served; it is one of {', '.join(known)}")
-        if source == target:
-            return []
-        if (source, target) not in self.pairs:
-            pairs = ", ".join(f"{one} to {two}" for one, two in self.pairs)
-            raise Refusal(400, f"{source} to {target} is not served; there is {pairs}")
-        return [model.towards(source, target) for model in self.pairs[source, target]]
-
-
 def open_models(folders: Sequence[str], device: str, engine: str) -> list[ServedModel]:
-    """Models of folders; `ko-en=FOLDER` gives the languages of one that does not know them, commas make an ensemble."""
+    """Models of folders; `ko-en=FOLDER` gives the languages of one that does not know them, commas make an ensemble.
+
+    Of a model of several directions, ko-en=FOLDER serves that one.
+    """
     models = []
     for given in folders:
         pair, equals, rest = given.partition("=")
         folder = rest if equals and not Path(given).is_dir() else given
-        names = folder.split(",")
+        names, named = folder.split(","), pair if folder is rest else None
         translator = load(names, device, engine, "translate")
-        named = pair if folder is rest else None
-        directions = [] if named or len(translator.directions) < 2 else translator.directions
-        source, target = _languages(named, folder, translator) if not directions else _first(translator)
+        if named and len(translator.directions) > 1:
+            translator = translator.toward(*named.split("-", 1))
+            [(source, target)], several = translator.directions, []
+        elif len(translator.directions) > 1:
+            several = translator.directions
+            source, target = _default(translator)
+        else:
+            (source, target), several = _languages(named, folder, translator), []
         name = _name(names[0])
         name = name if name not in [one.name for one in models] else f"{name}-{len(models) + 1}"
-        translator = translator.direction(source, target) if len(translator.directions) > 1 else translator
-        models.append(ServedModel(name, source, target, translator, directions=directions))
+        models.append(ServedModel(name, source, target, translator, directions=several))
     return models
 
 
-def _first(translator: Translator) -> tuple[str, str]:
-    """The direction that a model of many has by default, or its first one."""
-    known = translator.facts.get("languages") or {}
-    pairs = [pair for pair in translator.directions if known.get("target") in (None, pair[1])]
-    default = known.get("source"), known.get("target")
-    return default if default in pairs else pairs[0]
+def _default(translator: Translator) -> Direction:
+    """The direction that the folder of a model of several names, or the first one."""
+    languages = translator.facts.get("languages") or {}
+    default = languages.get("source"), languages.get("target")
+    return default if default in translator.directions else translator.directions[0]
 
 
 def _name(folder: str) -> str:

@@ -13,11 +13,12 @@ from typing import Any
 from starlette.requests import Request
 
 from heed.service.http.bodies import Body, read_fields, validate
-from heed.service.http.detect import Detection, detect
+from heed.service.http.catalogue import Catalogue
+from heed.service.http.detect import Detection, detect, warm_up
 from heed.service.http.files import FileStore
 from heed.service.http.limits import ApiKeys, Gate, Limits, Refusal
 from heed.service.http.metrics import Metrics
-from heed.service.http.models import Catalogue, ServedModel
+from heed.service.http.models import ServedModel
 from heed.service.http.queue import MAX_BATCH_JOBS, Cancelled, Ticket
 from heed.service.http.segmenter_pool import SegmenterPool
 
@@ -63,6 +64,7 @@ class Service:
 
     def warm(self) -> None:
         """Start all threads now: starting one blocks the event loop, and the first burst of requests would start many."""
+        warm_up()
         barrier = threading.Barrier(self.threads + 1)
         for _ in range(self.threads):
             self.pool.submit(barrier.wait)

@@ -256,12 +256,12 @@ async def _ask_model(service: Service, request: Request, body: Any, call: Callab
 
 
 def _describe(service: Service) -> dict[str, Any]:
-    limits, pairs = service.limits, service.catalogue.pairs
+    limits, catalogue = service.limits, service.catalogue
     return {
         "models": [json.loads(json.dumps(model.facts())) for model in service.catalogue.models],
         "pairs": [
-            {"source": source, "target": target, "through": route[0].target if len(route) > 1 else None}
-            for (source, target), route in pairs.items()
+            {"source": source, "target": target, "through": catalogue.through.get((source, target))}
+            for source, target in catalogue.pairs
         ],
         "languages": service.catalogue.languages,
         "limits": {name: getattr(limits, name) for name in ("characters", "texts", "bytes", "seconds")},

@@ -43,7 +43,7 @@ def key(package: Package, kind: str) -> str:
     """A hash of the weights and settings."""
     model, digest = package.model, hashlib.sha256()
     settings = {**dataclasses.asdict(model.config), "model": type(model).__name__}
-    special = [ctranslate2.fixed_special(part) for part in package.vocabularies]
+    special = [part.fixed_special() for part in package.vocabularies]
     digest.update((package.shortlist or "").encode())
     digest.update(json.dumps([FORMAT, kind, settings, special, [part.key() for part in package.vocabularies]]).encode())
     for name, weight in model.state_dict().items():

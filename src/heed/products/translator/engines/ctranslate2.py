@@ -88,6 +88,7 @@ class Pools:
     def __init__(self):
         self.pools: dict[tuple[int, int], Any] = {}
         self.snapshot: object = None  # the weights that the pools were made from
+        self.names: tuple[list[str], list[str], dict[str, int]] | None = None
         self.broken = False
         self.lock = threading.Lock()
         ALIVE.add(self)
@@ -193,11 +194,13 @@ class CTranslate2:
         options = {"device": "cpu", "compute_type": self.kind, "inter_threads": workers, "intra_threads": threads}
         return cache.with_folder(package, self.kind, lambda folder: translator(str(folder), **options))
 
-    @cached_property
+    @property
     def names(self) -> tuple[list[str], list[str], dict[str, int]]:
         """The names of source and target tokens, which CTranslate2 takes instead of ids, and the target ids by name."""
-        source, target = names(self.bundle.source), names(self.bundle.target, self.bundle.model.config.vocab_size)
-        return source, target, {name: i for i, name in enumerate(target)}
+        if self.shared.names is None:
+            source, target = names(self.bundle.source), names(self.bundle.target, self.bundle.model.config.vocab_size)
+            self.shared.names = source, target, {name: i for i, name in enumerate(target)}
+        return self.shared.names
 
     def _translate(self, pool: Any, jobs: Iterable[Job], sources: Sentences, config: DecodingConfig) -> Found:
         """All jobs are submitted at once, so that no worker waits for another's batch."""

@@ -1,0 +1,73 @@
+"""heed backtranslate"""
+
+import argparse
+from pathlib import Path
+
+EXAMPLES = """\
+examples:
+  heed backtranslate runs/en-ko mono.en --out synthetic.tsv       # for a model from ko to en
+  heed backtranslate runs/en-ko mono.en.gz --out synthetic.tsv --sample --top-k 10 --tag "<bt>"
+
+MODEL translates in the other direction: from the language that the new model will write. Each line of the result is a
+translation, a tab and the line itself, so that the file is a corpus of the new model (docs/data.md):
+
+  [[data.corpora]]
+  tsv = "synthetic.tsv"
+  tag = "<bt>"
+
+Searching with a beam, the default, is better where there is little genuine text; with a million pairs and more, sampling is
+(Edunov et al., 2018). After Ctrl-C, a crash or kill -9 the same command continues, and the result is the same.
+"""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    from heed.cli.common import add_device, add_direction, add_engine, split_names
+
+    names = "a run, a model folder, or a name on the hub; several with commas are an ensemble"
+    parser.add_argument("folder", metavar="MODEL", type=split_names, help=names)
+    parser.add_argument(
+        "mono", metavar="FILE", type=Path, help="text in the model's source language: plain, .gz or .xz"
+    )
+    parser.add_argument(
+        "--out", type=Path, required=True, metavar="FILE", help="the pairs, as TSV; OUT.part until done"
+    )
+    parser.add_argument("--tag", default="", help="a word to write before each translation, such as <bt>")
+    parser.add_argument("--beam", type=int, help="how many hypotheses are kept at each step; 1 is greedy")
+    parser.add_argument("--length-penalty", type=float, help="alpha, the exponent of the penalty: larger means longer")
+    parser.add_argument("--sample", action="store_true", default=None, help="sample each token, instead of searching")
+    parser.add_argument("--temperature", type=float, help="above 1: more varied; below 1: closer to the likeliest")
+    parser.add_argument("--top-k", type=int, help="sample from the K likeliest tokens")
+    parser.add_argument("--top-p", type=float, help="sample from the fewest tokens that hold P of the probability")
+    parser.add_argument("--seed", type=int, help="the same seed gives the same translations")
+    parser.add_argument("--batch-tokens", type=int, default=4096, help="subwords in a batch")
+    parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
+    add_direction(parser)
+    add_device(parser)
+    add_engine(parser)
+
+
+DECODING = ("beam", "length_penalty", "sample", "temperature", "top_k", "top_p", "seed")
+
+
+def run(args: argparse.Namespace) -> int:
+    from heed.cli.common import errors, open_product
+    from heed.cli.progress import progress
+    from heed.runs import backtranslate
+
+    decoding = {name: getattr(args, name) for name in DECODING if getattr(args, name) is not None}
+    if not args.sample:
+        for name in ("temperature", "top_k", "top_p", "seed"):
+            if name in decoding:
+                raise ValueError(f"--{name.replace('_', '-')} is for sampling: give --sample too")
+    job = backtranslate.BackTranslation(args.mono, args.out, args.tag, args.batch_tokens, {"nbest": 1, **decoding})
+    translator = open_product(args, "translate")
+    console = errors()
+    console.quiet, console.soft_wrap = args.quiet, True
+    try:
+        with progress(console) as tell:
+            counts = backtranslate.run(job, translator, tell)
+    except KeyboardInterrupt:
+        console.print(f"Interrupted; what is translated is kept in {job.part}. The same command continues it.")
+        return 130
+    console.print(f"{args.out}: {counts.describe()}", highlight=False)
+    return 0

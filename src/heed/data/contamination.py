@@ -1,0 +1,146 @@
+"""Which texts were trained on, as hashes: so that none of them is validated or tested on unnoticed.
+
+Two texts are the same here if they differ only in case, white space or punctuation.
+"""
+
+import hashlib
+import unicodedata
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from safetensors import safe_open
+from safetensors.numpy import save
+
+FILE = "trained-texts.safetensors"
+MAX_HASHES = 1_000_000  # of a side, eight bytes each; of a larger corpus, the texts with the smallest hashes
+NO_TEXT = 0  # the hash of a text without letters and digits, which is the same as no other
+
+
+class _Kept(dict):
+    """For str.translate: punctuation and white space are dropped."""
+
+    def __missing__(self, code: int) -> int | None:
+        dropped = unicodedata.category(chr(code))[0] in "PZC"
+        self[code] = None if dropped else code
+        return self[code]
+
+
+_KEPT = _Kept()
+
+
+def normalize(text: str) -> str:
+    """A text without case, white space and punctuation."""
+    return unicodedata.normalize("NFKC", text).casefold().translate(_KEPT)
+
+
+def text_hash(text: str) -> int:
+    """64 bits of a hash of the normalized text."""
+    normal = normalize(text)
+    if not normal:
+        return NO_TEXT
+    return int.from_bytes(hashlib.blake2b(normal.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
+
+
+def text_hashes(texts: Iterable[str]) -> np.ndarray:
+    return np.fromiter(map(text_hash, texts), dtype=np.uint64)
+
+
+def occurs_in(hashes: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Whether each of these texts is among the others."""
+    return np.isin(hashes, others) & (hashes != NO_TEXT)
+
+
+class HashCollector:
+    """The distinct hashes of a side; of more than `limit`, the smallest, which is a random sample of the texts."""
+
+    def __init__(self, limit: int = MAX_HASHES):
+        self.limit, self.hashes, self.recent = limit, np.zeros(0, np.uint64), []
+        self.end: int | None = None  # from this hash on, they are not kept
+
+    def add(self, text: str) -> None:
+        self.recent.append(text_hash(text))
+        if len(self.recent) >= self.limit:
+            self._merge()
+
+    def finish(self) -> np.ndarray:
+        self._merge()
+        return self.hashes
+
+    def _merge(self) -> None:
+        found = np.unique(np.concatenate([self.hashes, np.array(self.recent, dtype=np.uint64)]))
+        found = found[found != NO_TEXT]
+        if self.end is not None:
+            found = found[found < np.uint64(self.end)]
+        if len(found) > self.limit:
+            self.end = int(found[self.limit])
+            found = found[: self.limit]
+        self.hashes, self.recent = found, []
+
+
+def write(path: Path, collectors: dict[str, HashCollector]) -> None:
+    """The hashes of the sides, by name; the metadata say from which hash on they are left out."""
+    arrays = {side: collector.finish() for side, collector in collectors.items()}
+    ends = {side: str(collector.end) for side, collector in collectors.items() if collector.end is not None}
+    path.write_bytes(save(arrays, metadata=ends))
+
+
+class TrainedTexts(NamedTuple):
+    """The hashes of the texts of each side that were trained on, sorted, and from which hash on they are left out."""
+
+    sides: dict[str, np.ndarray]
+    ends: dict[str, int]
+
+    def seen(self, side: str, texts: Sequence[str]) -> np.ndarray:
+        """Whether each text was trained on. Of a sample of the training texts, only texts of that sample can be found."""
+        return occurs_in(text_hashes(texts), self.sides.get(side, np.zeros(0, np.uint64)))
+
+    def share(self, side: str) -> float:
+        """The share of the training texts that is known."""
+        return self.ends[side] / 2**64 if side in self.ends else 1.0
+
+
+def read(path: Path) -> TrainedTexts:
+    try:
+        with safe_open(path, "numpy") as file:
+            sides = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (it is no dict)
+            return TrainedTexts(sides, {side: int(end) for side, end in (file.metadata() or {}).items()})
+    except Exception as error:
+        raise ValueError(f"{path} is damaged ({error}): remove it, or copy it again") from error
+
+
+class Seen(NamedTuple):
+    """How many of `total` test pairs have a source, a reference or either that was trained on, as far as is known."""
+
+    sources: int
+    references: int
+    either: int
+    total: int
+    share: float
+
+    def describe(self) -> str:
+        """In a sentence, without its beginning."""
+        found = (
+            f"{self.either:,} of {self.total:,} test pairs ({self.sources:,} sources, {self.references:,} references)"
+        )
+        if self.share == 1.0:
+            return f"was trained on texts of {found}: scores on them say little about new text"
+        return (
+            f"was trained on texts of {found} at least, of which {self.share:.1%} of the training texts tell: scores on them say "
+            "little about new text"
+        )
+
+
+def count_seen(trained: TrainedTexts, sources: Sequence[str], references: Sequence[Sequence[str]]) -> Seen:
+    """How many test pairs have a side that was trained on; a pair may have several references."""
+    first = trained.seen("source", sources)
+    second = np.any([trained.seen("target", texts) for texts in references], axis=0)
+    share = min(trained.share("source"), trained.share("target"))
+    return Seen(int(first.sum()), int(second.sum()), int((first | second).sum()), len(sources), share)
+
+
+def find(folder: Path) -> Path | None:
+    """The file of a run, or of the run that a model folder is part of; None where there is none."""
+    run = folder.absolute().parent if folder.name == "model" else folder
+    return run / FILE if (run / FILE).is_file() else None

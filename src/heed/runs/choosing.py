@@ -1,0 +1,69 @@
+"""A recipe completed by the rules of defaults.py, or, when a run is resumed, by what was chosen before."""
+
+import dataclasses
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from heed.data.prepare import TextFiles, counted
+from heed.runs import defaults
+from heed.runs.recipe import Recipe, parse, read
+from heed.runs.speed import tokens_per_second
+from heed.tasks.base import Tell
+from heed.training.duration import seconds_of
+
+
+def complete(
+    recipe: Recipe, folder: Path, resume: bool, device: torch.device, tell: Tell, say: Callable[[str], None]
+) -> Recipe:
+    """The recipe with every setting that the user left open; without training.auto, as it is."""
+    if not recipe.training.auto:
+        return recipe
+    if resume and (folder / "recipe.toml").is_file():
+        before = read(folder / "recipe.toml", [], saved=True)
+        return _with(recipe, {name: value for name, value in _settings(before).items() if name not in recipe.explicit})
+    if not _applies(recipe):
+        return _with(recipe, {})
+    gpu = device.type == "cuda"
+    time = defaults.budget(recipe.training.time, gpu, recipe.explicit)
+    facts = _measure(recipe, device, None if time is None else seconds_of(time), tell)
+    choices = defaults.choose(facts, recipe.explicit)
+    for line in defaults.summary(facts, choices):
+        say(line)
+    chosen = {name: value for choice in choices for name, value in choice.settings.items()}
+    return _with(recipe, chosen | {"training.time": time})
+
+
+def _applies(recipe: Recipe) -> bool:
+    """Whether there are rules: for a new model of a system, and a task, that they were measured for."""
+    return recipe.model.folder is None and recipe.model.system.has_rules and recipe.task.has_rules
+
+
+def _measure(recipe: Recipe, device: torch.device, seconds: float | None, tell: Tell) -> defaults.Facts:
+    pairs = characters = 0
+    for line in counted(TextFiles(recipe.data, recipe.task.one_sided).train(), "measuring", tell):
+        pairs, characters = pairs + 1, characters + len(line.source) + len(line.target)
+
+    @cache
+    def speed(size: tuple[int, ...]) -> float:
+        tell("measuring the speed of training", 0)
+        settings = dict(zip(defaults.MODEL_SIZES, size, strict=True)) | recipe.model.system.defaults
+        return tokens_per_second(recipe.model.system, settings, defaults.vocabulary_size(characters, device), device)
+
+    return defaults.Facts(pairs, characters, device.type == "cuda", seconds, speed)
+
+
+def _settings(recipe: Recipe) -> dict[str, Any]:
+    return {f"{section}.{name}": value for section, own in recipe.sections().items() for name, value in own.items()}
+
+
+def _with(recipe: Recipe, changes: dict[str, Any]) -> Recipe:
+    """The recipe with changes, and nothing left to choose."""
+    values: dict[str, dict[str, Any]] = {}
+    for name, value in (_settings(recipe) | changes | {"training.auto": False}).items():
+        section, own = name.split(".", 1)
+        values.setdefault(section, {})[own] = value
+    return dataclasses.replace(parse(values), explicit=recipe.explicit)

@@ -1,0 +1,183 @@
+"""What `heed train` chooses when nothing is set: rules from the data and the machine to settings.
+
+Each rule says why, and where it was measured (docs/defaults.md has the tables). A setting that the user names is never
+touched; what was chosen is printed, and stands in the recipe.toml of the run.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import torch
+
+from heed.training.duration import in_words
+
+CPU_TIME = "1h"  # the default on a CPU: enough for a useful model of a small corpus
+MODEL_SIZES = ("dim", "heads", "hidden", "encoder_layers", "decoder_layers")
+LARGE = (512, 8, 2048, 6, 6)
+MEDIUM = (512, 8, 1024, 4, 4)
+SMALL = (256, 4, 1024, 4, 4)
+TINY = (128, 4, 512, 4, 4)
+LEAST = (128, 4, 512, 3, 3)
+EPOCHS = {LARGE: 20, MEDIUM: 20, SMALL: 20, TINY: 6, LEAST: 0}  # from how many passes over the corpus on a size pays
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the rules look at. `characters` counts both sides; `speed` gives tokens a second of training a size here."""
+
+    pairs: int
+    characters: int
+    gpu: bool
+    seconds: float | None = None
+    speed: Callable[[Sequence[int]], float] = field(default=lambda size: float("inf"), compare=False)
+
+    @property
+    def tokens(self) -> int:
+        """Subwords of one side, roughly: four characters each in alphabets."""
+        return max(1, self.characters // 8)
+
+    def epochs(self, size: Sequence[int]) -> float:
+        """How often the time suffices for the whole corpus."""
+        return float("inf") if self.seconds is None else 0.85 * self.seconds * self.speed(size) / self.tokens
+
+
+class Rule(NamedTuple):
+    """`choose` returns settings by name. `reason` is printed; `measured` says where the evidence is."""
+
+    title: str
+    choose: Callable[[Facts], Mapping[str, Any]]
+    reason: str
+    measured: str
+
+
+def _fitting_size(facts: Facts) -> tuple[int, ...]:
+    """The largest size that the corpus can train and the time allows."""
+    wanted = LARGE if facts.characters >= 5_000_000 else MEDIUM if facts.characters >= 800_000 else SMALL
+    sizes = list(EPOCHS)[list(EPOCHS).index(wanted) :]
+    return next(size for size in sizes if facts.epochs(size) >= EPOCHS[size])
+
+
+def _size(facts: Facts) -> Mapping[str, Any]:
+    return {f"model.{name}": value for name, value in zip(MODEL_SIZES, _fitting_size(facts), strict=True)}
+
+
+def _regularization(facts: Facts) -> Mapping[str, Any]:
+    if facts.epochs(_fitting_size(facts)) < 60:  # R-Drop takes twice the time
+        return {"model.dropout": 0.1, "task.r_drop": 0.0, "subwords.sampling": 0.0}
+    if facts.characters < 5_000_000:
+        return {"model.dropout": 0.3, "task.r_drop": 5.0, "subwords.sampling": 0.1}
+    if facts.characters < 100_000_000:
+        return {"model.dropout": 0.2, "task.r_drop": 2.0, "subwords.sampling": 0.1}
+    return {"model.dropout": 0.1, "task.r_drop": 0.0, "subwords.sampling": 0.0}
+
+
+def vocabulary_size(characters: int, device: torch.device) -> int:
+    if device.type == "cpu" or characters < 800_000:
+        return 4000
+    return 8000 if characters <= 20_000_000 else min(32_000, round(8 * (characters / 1e7) ** 0.5) * 1000)
+
+
+def _vocabulary(facts: Facts) -> Mapping[str, Any]:
+    return {"subwords.size": vocabulary_size(facts.characters, torch.device("cuda" if facts.gpu else "cpu"))}
+
+
+def _batch_tokens(facts: Facts) -> int:
+    if not facts.gpu:
+        return 1024
+    return 8192 if facts.characters < 5_000_000 else 16_384 if facts.characters < 100_000_000 else 32_768
+
+
+def _batches(facts: Facts) -> Mapping[str, Any]:
+    return {"training.batch_tokens": _batch_tokens(facts)}
+
+
+def _expected_steps(facts: Facts) -> float:
+    """How many steps the time is enough for, roughly."""
+    size = _fitting_size(facts)
+    passes = 2 if _regularization(facts)["task.r_drop"] else 1
+    return facts.epochs(size) * facts.tokens / _batch_tokens(facts) / passes
+
+
+def _schedule(facts: Facts) -> Mapping[str, Any]:
+    rate = 0.0014 * (512 / _fitting_size(facts)[0]) ** 0.5
+    return {"training.rate": round(rate, 4), "training.warmup": int(min(1000, max(50, _expected_steps(facts) / 10)))}
+
+
+def _ending(facts: Facts) -> Mapping[str, Any]:
+    if facts.seconds is not None:
+        validations = min(20, max(4, facts.seconds / 200))
+        steps, every = 1_000_000, int(min(1000, max(20, _expected_steps(facts) / validations)))
+    else:
+        steps, every = int(min(100_000, max(8000, 20 * facts.tokens / _batch_tokens(facts)))), 500
+    return {"training.steps": steps, "training.valid_every": every, "training.patience": 6, "training.cooldown": 0.25}
+
+
+def _weights(facts: Facts) -> Mapping[str, Any]:
+    return {"training.final": "best-ema", "training.ema": 0.999, "decoding.length_penalty": 1.0}
+
+
+RULES = (
+    Rule("size", _size, "as large as the corpus can train, and as the time allows", "docs/defaults.md#size"),
+    Rule("regularization", _regularization, "small corpora are learned by heart without it", "docs/defaults.md#regularization"),
+    Rule("vocabulary", _vocabulary, "frequent enough that each subword is learned", "docs/defaults.md#vocabulary"),
+    Rule("batches", _batches, "what the device computes well", "docs/defaults.md#batches"),
+    Rule("learning rate", _schedule, "the highest that is stable with norms before sublayers", "docs/defaults.md#schedule"),
+    Rule("end", _ending, "while validation improves; then the rate falls to zero", "docs/defaults.md#end"),
+    Rule("weights", _weights, "the moving average of the weights, at its best validation", "docs/defaults.md#weights"),
+)  # fmt: skip
+
+
+class Choice(NamedTuple):
+    """What one rule chose, without what the user had set."""
+
+    rule: Rule
+    settings: Mapping[str, Any]
+
+    def describe(self) -> str:
+        values = ", ".join(f"{name.split('.')[1]} {value}" for name, value in self.settings.items())
+        return f"{self.rule.title}: {values} ({self.rule.reason})"
+
+
+def choose(facts: Facts, explicit: frozenset[str]) -> list[Choice]:
+    """What the rules choose for settings that are not among the `explicit` ones."""
+    found = []
+    for rule in RULES:
+        settings = {name: value for name, value in rule.choose(facts).items() if not _is_set(name, explicit)}
+        if settings:
+            found.append(Choice(rule, settings))
+    return found
+
+
+def _is_set(name: str, explicit: frozenset[str]) -> bool:
+    """Whether the user has set this, or something that it would contradict."""
+    if name in explicit:
+        return True
+    if name.startswith("model."):
+        return "model.preset" in explicit and name.split(".")[1] in (*MODEL_SIZES, "dropout")
+    if name == "task.r_drop":
+        return "task.teacher" in explicit
+    if name.startswith("subwords."):
+        return bool({"subwords.kind", "subwords.source_model", "subwords.target_model"} & explicit)
+    return name in ("training.final", "training.ema") and bool({"training.final", "training.ema"} & explicit)
+
+
+def budget(time: str | None, gpu: bool, explicit: frozenset[str]) -> str | None:
+    """The time for a run: what the user says, or on a CPU an hour, unless the number of steps is set."""
+    if time is not None or gpu or "training.steps" in explicit:
+        return time
+    return CPU_TIME
+
+
+def summary(facts: Facts, choices: Sequence[Choice]) -> list[str]:
+    """What was chosen and why, in a few lines."""
+    if not choices:
+        return []
+    where = "a GPU" if facts.gpu else "a CPU"
+    time = f", {in_words(facts.seconds)} at most" if facts.seconds else ""
+    first = f"Chosen for {facts.pairs:,} pairs ({facts.characters / 1e6:.1f} million characters) on {where}{time}:"
+    return [
+        first,
+        *(f"  {choice.describe()}" for choice in choices),
+        "  --set section.name=value overrides any of them.",
+    ]

@@ -1,0 +1,132 @@
+"""When a run ends: after a number of steps, after a time, or when validation stops improving.
+
+With a cool-down, the learning rate falls linearly to zero in the last part of the run. Its first step is decided while
+the run goes on, recorded in the checkpoint, and then fixed: a resumed run ends at the same step.
+"""
+
+import dataclasses
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from heed.runs.validation_history import ValidationHistory
+from heed.training.config import TrainingConfig
+from heed.training.duration import seconds_of
+from heed.training.schedule import Schedule
+
+WHY = {"patience": "Validation no longer improves", "time": "The time is nearly over"}
+WARM = 5  # steps that are not timed: kernels are compiled and caches filled in them
+
+
+class Ending:
+    """`began` is when the command started. It holds the clock; what is decided goes into the ValidationHistory."""
+
+    def __init__(self, config: TrainingConfig, began: float, clock: Callable[[], float] = time.monotonic):
+        self.config, self.began, self.clock = config, began, clock
+        self.before = 0.0  # seconds that earlier parts of a resumed run took
+        self.budget = None if config.time is None or config.adds_time else seconds_of(config.time)
+        self.validation = 0.0  # seconds of the last validation
+        self.first: tuple[int, float] | None = None  # the first timed step, and when it was done
+        self.paused = 0.0
+
+    def resume(self, history: ValidationHistory) -> None:
+        self.before = history.seconds
+        if self.config.adds_time:
+            self.budget = history.seconds + seconds_of(self.config.time[1:])
+
+    def spent(self) -> float:
+        return self.before + self.clock() - self.began
+
+    def pause(self, seconds: float) -> None:
+        """A validation took this long."""
+        self.validation = seconds
+        if self.first is not None:
+            self.paused += seconds
+
+    def seconds_per_step(self, step: int) -> float | None:
+        """Of steps alone, without validations; None before there is anything to measure."""
+        if self.first is None or step <= self.first[0]:
+            return None
+        return max(self.clock() - self.first[1] - self.paused, 1e-9) / (step - self.first[0])
+
+    def last_step(self, history: ValidationHistory) -> int:
+        return history.ends_at if history.ends_at is not None else self.config.steps
+
+    def expected_last_step(self, step: int, history: ValidationHistory) -> int:
+        """The last step as far as it can be told now."""
+        pace = self.seconds_per_step(step)
+        if history.ends_at is not None or self.budget is None or pace is None:
+            return self.last_step(history)
+        return max(step, min(self.config.steps, step + self._steps_in(self._left(), pace)))
+
+    def is_over(self, step: int, history: ValidationHistory) -> bool:
+        return step >= self.last_step(history) or (history.stopped and not self.config.cooldown)
+
+    def update(self, step: int, history: ValidationHistory) -> ValidationHistory:
+        """The history, with the end decided if this is the step to decide it."""
+        if self.first is None or step < self.first[0]:
+            self.first = (step + WARM, 0.0) if self.first is None else self.first
+        elif step == self.first[0]:
+            self.first, self.paused = (step, self.clock()), 0.0
+        c, decided = self.config, history.ends_at is not None
+        if decided:
+            late = history.ended_by == "time" and self._left() < 0
+            return dataclasses.replace(history, ends_at=min(history.ends_at, step + 1)) if late else history
+        why, length = self._decide(step, history)
+        if not why:
+            return history
+        last = min(c.steps, step + max(1, length))
+        return dataclasses.replace(history, ends_at=last, cooldown_from=step, ended_by=why, budget=self.budget)
+
+    def _decide(self, step: int, history: ValidationHistory) -> tuple[str, int]:
+        """Why the end begins after this step, and in how many steps it comes; ("", 0) if it does not yet."""
+        c = self.config
+        if c.cooldown and step >= round((1 - c.cooldown) * c.steps):
+            return "steps", c.steps - step
+        if c.cooldown and history.stopped:
+            return "patience", round(step * c.cooldown / (1 - c.cooldown))
+        if self.budget is not None and self.spent() >= (1 - c.cooldown) * (self.budget - self._reserve()):
+            pace = self.seconds_per_step(step)
+            return "time", self._steps_in(self._left(), pace) if pace else 1
+        return "", 0
+
+    def _left(self) -> float:
+        return self.budget - self._reserve() - self.spent()
+
+    def _reserve(self) -> float:
+        """Seconds for what comes after the last step: a validation, and writing the model."""
+        return 1.5 * self.validation + 2
+
+    def _steps_in(self, seconds: float, pace: float) -> int:
+        return max(0, int(seconds / (pace + self.validation / self.config.valid_every)))
+
+
+def cooled(schedule: Schedule, history: Callable[[], ValidationHistory]) -> Schedule:
+    """The schedule, multiplied by a factor that falls from one to zero once the end is decided."""
+
+    def rate(step: int) -> float:
+        now = history()
+        if now.ends_at is None or step <= now.cooldown_from:
+            return schedule(step)
+        return schedule(step) * max(0.0, (now.ends_at + 1 - step) / (now.ends_at + 1 - now.cooldown_from))
+
+    return rate
+
+
+def can_extend(config: TrainingConfig, history: ValidationHistory) -> bool:
+    """Whether the settings now let a run go on that had come to its end."""
+    if history.ends_at is None:
+        return False
+    budget = None if config.time is None or config.adds_time else seconds_of(config.time)
+    if config.adds_time or (budget is not None and budget > (history.budget or 0)):
+        return True
+    if history.ended_by == "steps":
+        return config.steps > history.ends_at
+    if history.ended_by == "time":
+        return budget is None
+    return not config.patience or config.patience > history.waited
+
+
+def reopened(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The record of a ValidationHistory, with its end still to be decided."""
+    return {**record, "ends_at": None, "cooldown_from": 0, "ended_by": "", "waited": 0, "stopped": False}

@@ -1,0 +1,45 @@
+"""What the model of a run says on its validation set, kept in the run folder: `heed report` reads it."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from heed.files import sha256, write_text
+from heed.models.folder import WEIGHTS
+
+FILE = "validation.json"
+
+
+@dataclass(frozen=True)
+class FinalValidation:
+    """`outputs` are (input, expected, output), none where the task writes no text; `data` are rows of the model card."""
+
+    scores: Mapping[str, float]
+    outputs: Sequence[tuple[str, str, str]]
+    data: Mapping[str, str]
+
+
+def write(folder: Path, found: FinalValidation) -> None:
+    """Write the results, with the hash of the weights that they are of."""
+    values = {
+        "model": sha256(folder / "model" / WEIGHTS),
+        "scores": dict(found.scores),
+        "data": dict(found.data),
+        "outputs": [list(row) for row in found.outputs],
+    }
+    write_text(folder / FILE, json.dumps(values, ensure_ascii=False, indent=0) + "\n")
+
+
+def read(folder: Path) -> FinalValidation | None:
+    """The results; None if there are none, or if the model has other weights by now."""
+    path, weights = folder / FILE, folder / "model" / WEIGHTS
+    if not path.is_file() or not weights.is_file():
+        return None
+    try:
+        values = json.loads(path.read_text("utf-8"))
+        if values["model"] != sha256(weights):
+            return None
+        return FinalValidation(values["scores"], [tuple(row) for row in values["outputs"]], values["data"])
+    except (ValueError, KeyError, TypeError):
+        raise ValueError(f"{path} is damaged: remove it, and heed report translates the validation set again") from None

@@ -1,0 +1,198 @@
+"""From a run folder to the findings of its report. Kept translations are used again; what is missing is made now."""
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from heed.data.corpus import Corpus, CorpusSide
+from heed.device import choose_device
+from heed.evaluation.analysis import analyze, count_words, words
+from heed.evaluation.comparison import compare, half_widths
+from heed.evaluation.sentence_scores import score_sentences
+from heed.evaluation.translation import score
+from heed.loading import load, open_package
+from heed.models import folder as model_folder
+from heed.runs import final_validation, model_card
+from heed.runs.final_validation import FinalValidation
+from heed.runs.recipe import Recipe, read
+from heed.runs.report.findings import Against, Findings, Outputs, SetScores, TrainingText
+from heed.runs.report.log import read_training
+from heed.tasks.base import Prepared
+from heed.tasks.text import validation_search
+
+MOST_PAIRS = 500_000  # of the training text that are read to count words: seconds, not minutes
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What to look at: `test` are sources and references; `against` another run, None for the one before, "" for none."""
+
+    test: tuple[list[str], list[str]] | None = None
+    against: str | None = None
+    device: str = "auto"
+    lowercase: bool = False
+    tokenize: str = "13a"
+
+    @property
+    def scoring(self) -> dict[str, Any]:
+        return {"lowercase": self.lowercase, "tokenize": self.tokenize}
+
+
+def collect(folder: Path, options: Options, tell: Tell = lambda what: None) -> Findings:
+    """Measure a run; what its task does not have, or what cannot be measured any more, is left out with a note."""
+    recipe, notes = _recipe(folder), []
+    task = recipe.task
+    log = read_training(folder, [metric.name for metric in task.metrics])
+    if not (folder / "model" / model_folder.CONFIG).is_file():
+        raise ValueError(f"{folder} has no model yet: its training has not reached its first validation")
+    kept, prepared = final_validation.read(folder), None
+    if kept is None or kept.outputs:
+        tell("reading the training text")
+        prepared = _prepared(recipe, folder, notes)
+    if kept is None and prepared is not None:
+        tell("validating")
+        kept = _validate(recipe, folder, prepared, options.device)
+    facts = model_folder.read_config(folder / "model")
+    title, data = model_card.title(recipe, facts), kept.data if kept else {}
+    scores = kept.scores if kept else _recorded(facts)
+    report = getattr(getattr(prepared, "train", None), "report", None)
+    findings = Findings(folder, title, recipe, log, facts["model"], scores, data, report, notes=notes)
+    if kept and not kept.outputs and options.test is not None:
+        raise ValueError(f"{folder} has learned {task.name}: --source and --reference are for translation")
+    if (kept and kept.outputs) or options.test is not None:
+        return _with_translations(findings, kept.outputs if kept else [], prepared, options, tell)
+    return findings
+
+
+def _recorded(facts: Mapping[str, Any]) -> dict[str, float]:
+    """The scores in config.json of the model folder."""
+    trained = facts.get("trained", {}).items()
+    return {name.removeprefix("valid_"): value for name, value in trained if name.startswith("valid_")}
+
+
+def _recipe(folder: Path) -> Recipe:
+    if not (folder / "recipe.toml").is_file():
+        raise ValueError(f"{folder} is not a run: it has no recipe.toml; name the folder that heed train wrote")
+    return read(folder / "recipe.toml", [], saved=True)
+
+
+def _prepared(recipe: Recipe, folder: Path, notes: list[str]) -> Prepared | None:
+    """The data of the run, from the cache if they are there. The trained model's own vocabulary is used."""
+    if recipe.filters is not None:
+        recipe = dataclasses.replace(recipe, filters=dataclasses.replace(recipe.filters, rejected=None))
+    try:
+        return recipe.task.prepare(recipe, open_package(folder / "model"), lambda what, done: None)
+    except (ValueError, OSError) as error:
+        notes.append(f"The training text could not be read again ({error}): nothing is said of it here.")
+        return None
+
+
+def _validate(recipe: Recipe, folder: Path, prepared: Prepared, device: str) -> FinalValidation:
+    """What the model says on the validation set, as at the end of training."""
+    model = open_package(folder / "model").model.to(choose_device(device))
+    found = recipe.task.validation(recipe, prepared).run(model)
+    facts = model_folder.read_config(folder / "model")
+    return FinalValidation(found.scores, list(found.outputs), recipe.task.card_rows(recipe, prepared, facts))
+
+
+def _with_translations(
+    findings: Findings, outputs: Outputs, prepared: Prepared | None, options: Options, tell: Tell
+) -> Findings:
+    tell("scoring")
+    recipe, name = findings.recipe, "validation set"
+    beam = validation_search(recipe).beam
+    sets = [_scored(name, outputs, beam, options)] if outputs else []
+    if options.test is not None:
+        tell("translating the test set")
+        sources, references = options.test
+        outputs = list(zip(sources, references, _translate(findings.folder, sources, options), strict=True))
+        sets.append(_scored(name := "test set", outputs, recipe.decoding.beam, options))
+    sources, references, hypotheses = map(list, zip(*outputs, strict=True))
+    text = training_text(prepared, sources, references) if prepared is not None else None
+    against = _against(findings.folder, outputs, name == "test set", options, tell)
+    return dataclasses.replace(
+        findings,
+        sets=sets,
+        sentences=score_sentences(hypotheses, [references], sources=sources, **options.scoring),
+        analysis=analyze(sources, references, hypotheses, text and text.frequencies, **options.scoring),
+        text=text,
+        against=against,
+    )
+
+
+def _scored(name: str, outputs: Outputs, beam: int, options: Options) -> SetScores:
+    _, references, hypotheses = map(list, zip(*outputs, strict=True))
+    widths = half_widths(hypotheses, [references], **options.scoring)
+    return SetScores(name, score(hypotheses, [references], **options.scoring), widths, beam)
+
+
+def _translate(folder: Path | str, sources: list[str], options: Options, **search: Any) -> list[str]:
+    translator = load(folder, options.device, "torch", "translate")
+    return [found.text for found in translator.translate(sources, **search)]
+
+
+def training_text(prepared: Prepared, sources: list[str], references: list[str]) -> TrainingText:
+    """Count in the training text the words of the references, and the sources that are there too."""
+    corpus, vocabularies = prepared.train, tuple(prepared.processors.values())
+    known = set(map(vocabularies[0].clean, sources))
+    seen = {text for text in _texts(corpus, corpus.source, vocabularies[0]) if text in known}
+    wanted = {word for reference in references for word in words(reference)}
+    counts = count_words(_texts(corpus, corpus.target, vocabularies[1]), wanted)
+    overlap = sum(vocabularies[0].clean(source) in seen for source in sources)
+    return TrainingText(len(corpus), min(len(corpus), MOST_PAIRS), counts, overlap)
+
+
+def _texts(corpus: Corpus, side: CorpusSide, vocabulary: Any) -> Iterator[str]:
+    """One side of the corpus as text, as it was trained on: without what was filtered or held out."""
+    for i in range(min(len(corpus), MOST_PAIRS)):
+        yield side.text[i] if side.text is not None else vocabulary.decode(side[i].tolist())
+
+
+def _against(folder: Path, outputs: Outputs, is_test: bool, options: Options, tell: Tell) -> Against | None:
+    """The comparison with the other run; without one, or where it is this run itself, None."""
+    other = options.against if options.against is not None else run_before(folder, outputs, is_test)
+    if not other:
+        return None
+    sources, references, hypotheses = map(list, zip(*outputs, strict=True))
+    before = None if is_test else _kept_translations(Path(other), outputs)
+    if before is None:
+        tell(f"translating with {other}")
+        before = _translate(other, sources, options, **({} if is_test else {"beam": _validation_beam(folder)}))
+    tell("comparing")
+    return Against(Path(other).name, compare(before, hypotheses, [references], **options.scoring))
+
+
+def _validation_beam(folder: Path) -> int:
+    return validation_search(_recipe(folder)).beam
+
+
+def run_before(folder: Path, outputs: Outputs, is_test: bool = False) -> str | None:
+    """The latest other run beside this one that was finished before it and validated on the same sentences."""
+    ended = _ended(folder)
+    if is_test or ended is None:
+        return None
+    found = []
+    for path in folder.resolve().parent.iterdir():
+        if path != folder.resolve() and (when := _ended(path)) is not None and when < ended:
+            found.append((when, path))
+    return next((str(path) for _, path in sorted(found, reverse=True) if _kept_translations(path, outputs)), None)
+
+
+def _ended(folder: Path) -> int | None:
+    path = folder / final_validation.FILE
+    return path.stat().st_mtime_ns if path.is_file() else None
+
+
+def _kept_translations(folder: Path, outputs: Outputs) -> list[str] | None:
+    """What another run said on the same sentences, if it was kept."""
+    try:
+        kept = final_validation.read(folder)
+    except ValueError:
+        return None
+    if kept is None or [row[:2] for row in kept.outputs] != [row[:2] for row in outputs]:
+        return None
+    return [row[2] for row in kept.outputs]

@@ -1,0 +1,86 @@
+"""What a report says of a run: everything that was measured, and nothing that was not."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from heed.data.filters import FilterReport
+from heed.evaluation.analysis import Analysis
+from heed.evaluation.comparison import Comparison
+from heed.evaluation.sentence_scores import SentenceScore
+from heed.evaluation.translation import Scores
+from heed.runs.recipe import Recipe
+from heed.runs.report.log import TrainingLog
+
+Outputs = Sequence[tuple[str, str, str]]  # (source, reference, translation)
+
+
+@dataclass(frozen=True)
+class SetScores:
+    """The scores of one set of sentences; `half_widths` of the 95 % intervals are by metric: bleu, chrf."""
+
+    name: str
+    scores: Scores
+    half_widths: Mapping[str, float]
+    beam: int
+
+
+@dataclass(frozen=True)
+class TrainingText:
+    """What of the training text matters for a report. `counted`: how many of its `pairs` were read for it.
+
+    `frequencies` are of the words of the references; `overlap` is how many of the sources are in the training text too.
+    """
+
+    pairs: int
+    counted: int
+    frequencies: Mapping[str, int]
+    overlap: int
+
+
+@dataclass(frozen=True)
+class Against:
+    """Another run on the same sentences: it is the first system of the comparison, this run the second."""
+
+    name: str
+    comparison: Comparison
+
+
+@dataclass(frozen=True)
+class Findings:
+    """Everything about one run. The parts of translation are empty for other tasks.
+
+    `sentences` and `analysis` are of the last of `sets`: the test set if there is one, else the validation set.
+    `notes` say what could not be measured, and why.
+    """
+
+    folder: Path
+    title: str  # what the model is
+    recipe: Recipe
+    log: TrainingLog
+    model: Mapping  # its config
+    final: Mapping[str, float]
+    data: Mapping[str, str]
+    filters: FilterReport | None = None
+    sets: Sequence[SetScores] = ()
+    sentences: Sequence[SentenceScore] = ()
+    analysis: Analysis | None = None
+    text: TrainingText | None = None
+    against: Against | None = None
+    notes: Sequence[str] = field(default_factory=list)
+
+    @property
+    def metric(self) -> str:
+        """The metric that decides which model is best."""
+        chosen = self.recipe.training.metric
+        return self.recipe.task.best if chosen == "auto" else chosen
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What was measured, and what to do about it. A `command` is complete but for what only the user knows."""
+
+    name: str
+    measured: str
+    action: str
+    command: str = ""

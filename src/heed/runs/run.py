@@ -1,0 +1,284 @@
+"""A run at work: its parts, what happens after each step, and how it resumes and ends."""
+
+import dataclasses
+import time
+from collections.abc import Callable, Mapping
+from contextlib import closing, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from heed.data.batching import DataPosition
+from heed.data.prefetch import in_thread
+from heed.device import choose_device
+from heed.models.package import Package
+from heed.runs import models, vectors
+from heed.runs.ending import WHY, Ending, can_extend, cooled, reopened
+from heed.runs.execution_plan import plan_execution
+from heed.runs.recipe import Recipe
+from heed.runs.resume import position_of
+from heed.runs.run_folder import RunFolder
+from heed.runs.teacher import check_vocab_size, teacher_model
+from heed.runs.validation_history import ValidationHistory
+from heed.tasks.base import Prepared, ValidationResult
+from heed.training import average, checkpoints, loop
+from heed.training.average import EMA, temporary_weights
+from heed.training.checkpoints import TrainingState
+from heed.training.config import make_optimizer, make_schedule
+from heed.training.distributed import SingleProcess
+from heed.training.meter import Meter, perplexity
+from heed.training.recurrent_state import RecurrentState
+from heed.training.report import Log, Report
+from heed.training.shards import gather
+from heed.version import __version__
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended: "finished", "stopped early" or "interrupted"."""
+
+    how: str
+    step: int
+    folder: Path
+
+
+class Run:
+    """A run in progress: its parts, and what happens after each step. Of several processes, the first one writes."""
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        folder: Path,
+        prepared: Prepared,
+        report: Callable[[int, int], Report],
+        base: Package | None = None,
+        workers: SingleProcess | None = None,
+        teachers: Mapping[str, Package] | None = None,
+        began: float | None = None,
+    ):
+        t, task = recipe.training, recipe.task
+        self.recipe, self.task, self.folder, self.prepared = recipe, task, folder, prepared
+        self.workers = workers or SingleProcess(choose_device(t.device))
+        pair = tuple(prepared.processors.values())
+        frozen = [teacher_model(own, name, pair) for name, own in (teachers or {}).items()]
+        self.objective, self.validation = task.objective(prepared, frozen), task.validation(recipe, prepared)
+        torch.manual_seed(t.seed)
+        self.model = models.build(recipe, base, prepared)
+        for name, teacher in zip(teachers or {}, frozen, strict=True):
+            check_vocab_size(teacher, name, self.model)
+        begun = vectors.begin(self.model, recipe, prepared, folder, self.workers)
+        if self.workers.world > 1:  # another machine may initialize them otherwise
+            self.model.load_state_dict(self.workers.broadcast_tensors(self.model.state_dict()))
+        models.check_positions(self.model, recipe, prepared)
+        longest = task.longest(recipe, prepared, max_length := self.model.config.max_length)
+        self.plan = plan_execution(t, self.model, task, self.objective, self.workers, longest)
+        for teacher in () if self.plan.accelerated else frozen:  # the accelerated step has copies in half precision
+            teacher.to(self.workers.device)
+        wrap = SingleProcess.wrap_objective if self.plan.accelerated else type(self.workers).wrap_objective
+        self.wrapped = wrap(self.workers, self.model, self.objective, t.compile and not self.plan.accelerated)
+        self.optimizer = make_optimizer(t, self.model.parameters())
+        recurrent = RecurrentState(self.objective, self.workers)
+        self.state = TrainingState(self.model, self.optimizer, EMA(self.model, t.ema) if t.ema else None, recurrent)
+        self.history, self.ending = ValidationHistory(), Ending(t, time.monotonic() if began is None else began)
+        self.position, self.step = DataPosition(), 0
+        self.files = RunFolder(folder, recipe, prepared, self.validation, base)
+        notes = [*vectors.summaries(begun), *task.notes(recipe, prepared, self.validation, max_length)]
+        notes += [*self.plan.notes(self.workers.device), *self._restore()]
+        self.report = report(self.step, t.steps)
+        for sentence in notes:
+            self.report.say(sentence)
+        self.log = Log(folder, self.step) if self.workers.first else None
+        for one in begun if self.log else ():
+            self.log.write("vectors", **one._asdict())
+        self.meter = Meter(self.step, t.steps)
+
+    def train(self) -> Outcome:
+        t = self.recipe.training
+        if self.log:
+            self.log.write("start", step=self.step, key=self.prepared.key, heed=__version__, torch=torch.__version__)
+        if not self.ending.is_over(self.step, self.history):
+            share = self.workers.rank, self.workers.world
+            made = self.task.batches(self.recipe, self.prepared, self.plan, share, self.position)
+            moved = ((position, batch.to(self.workers.device)) for position, batch in made)
+            with closing(made), closing(in_thread(moved)) as ready:
+                loop.train(
+                    self.model,
+                    ready,
+                    self.wrapped,
+                    self.optimizer,
+                    cooled(make_schedule(t, self.model.config.dim), lambda: self.history),
+                    steps=range(self.step + 1, t.steps + 1),
+                    accumulate=t.accumulate,
+                    clip=t.clip,
+                    seed=t.seed,
+                    workers=self.workers,
+                    context=self._precision,
+                    forward_backward=self.plan.passes(self.model, self.objective),
+                    parts=getattr(self.objective, "parts", ()),
+                    after_step=[self._average, self._tell, self._check, self._plan_end, self._save],
+                )
+        if self.workers.should_stop():
+            return Outcome("interrupted", self.step, self.folder)
+        with self.workers.full_model(self.model, self._validated_weights()) as model:
+            self.workers.broadcast(lambda: self._finish(model))
+        early = self.history.stopped and self.history.ends_at is None
+        return Outcome("stopped early" if early else "finished", self.step, self.folder)
+
+    def interrupt(self, number: int, frame: Any) -> None:
+        """Ask the loop to save and exit after the current step."""
+        self.workers.request_stop()
+
+    def close(self) -> None:
+        self.report.close()
+        if self.log:
+            self.log.close()
+
+    def _precision(self):
+        return self.plan.context(self.workers.device)
+
+    def _is_last(self, step: int) -> bool:
+        return step >= self.ending.last_step(self.history)
+
+    # after each step, in this order
+
+    def _average(self, progress: loop.Progress) -> None:
+        self.step, self.position = progress.step, progress.position
+        if self.state.ema is not None:
+            self.state.ema.update(self.model, progress.step)
+
+    def _tell(self, progress: loop.Progress) -> None:
+        self.meter.add(progress)
+        if progress.step % self.recipe.training.log_every == 0 or self._is_last(progress.step):
+            self.meter.steps = self.report.steps = self.ending.expected_last_step(progress.step, self.history)
+            with self.workers.errors_from_first():
+                facts = self.meter.read(progress)
+            if self.log:
+                self.log.write("step", **facts)
+            self.report.step(facts)
+
+    def _check(self, progress: loop.Progress) -> None:
+        if progress.step % self.recipe.training.valid_every and not self._is_last(progress.step):
+            return
+        began = time.monotonic()
+        with self.workers.full_model(self.model, self._validated_weights()) as model:
+            self.history = self.workers.broadcast(lambda: self._look(model, progress))
+        self.meter.pause(time.monotonic() - began)
+        self.ending.pause(time.monotonic() - began)
+
+    def _plan_end(self, progress: loop.Progress) -> None:
+        """Decide when the run ends, if this is the step for it; the same in all processes."""
+        if self.workers.world > 1 and progress.step % self.recipe.training.log_every:
+            return
+        before = self.history.ends_at
+        self.history = self.workers.broadcast(lambda: self.ending.update(progress.step, self.history))
+        if before is None and (last := self.history.ends_at) is not None and self.history.ended_by in WHY:
+            self.report.say(f"{WHY[self.history.ended_by]}: the learning rate falls to zero until step {last:,}.")
+
+    def _save(self, progress: loop.Progress) -> bool:
+        """Write a checkpoint if one is due; returns whether the run is over."""
+        t = self.recipe.training
+        every = t.checkpoint_every or t.valid_every
+        over = self.ending.is_over(progress.step, self.history)
+        cooling = self.history.ends_at is not None and progress.step == self.history.cooldown_from
+        regular = progress.step % every == 0 or over or cooling
+        if regular:
+            self.history.saved.append(progress.step)
+        leave = self.workers.should_stop() or over
+        if regular or leave or progress.step in self.history.best_steps(t.average):
+            with self.workers.errors_from_first():
+                self.meter.check(progress)
+            self._write_checkpoint()
+        return leave
+
+    def _look(self, model: nn.Module, progress: loop.Progress) -> ValidationHistory:
+        """Validate, and record the results."""
+        began = time.monotonic()
+        found = self._validate(model)
+        facts = {
+            "step": progress.step, "epoch": progress.position.epoch, "perplexity": perplexity(found.scores["loss"]),
+            **found.scores, "seconds": time.monotonic() - began,
+        }  # fmt: skip
+        score, patience = self.task.score(found.scores, self.recipe.training.metric), self.recipe.training.patience
+        best = self.history.add(progress.step, score, patience=patience)
+        self.log.write("valid", **facts)
+        self.files.write_samples(progress.step, found)
+        self.report.valid(facts, found.samples, best, self.task.labels())
+        if best:
+            self.files.write_model(model, found, f"step {progress.step:,}")
+        return self.history
+
+    def _validated_weights(self) -> dict[str, torch.Tensor] | None:
+        """The weights to validate: the moving average if it will be the model, else None for the model's own."""
+        return self.state.ema.weights if self.recipe.training.averages else None
+
+    def _validate(self, model: nn.Module) -> ValidationResult:
+        with self._precision():
+            return self.validation.run(model)
+
+    def _write_checkpoint(self) -> None:
+        parts = [gather(own, self.workers.first) for own in self.state.tensors()]
+        order = self.plan.order(self.recipe.training)
+        self.history.seconds = self.ending.spent()
+        state = {"place": list(self.position), "order": order, "record": dataclasses.asdict(self.history)}
+        self.workers.broadcast(lambda: self.files.write_checkpoint(self.step, *parts, state))
+
+    def _restore(self) -> list[str]:
+        """Load the newest intact checkpoint; returns messages for the user."""
+        messages: list[str] = []
+        kept = self._checkpoint(messages) if self.workers.first else None
+        found = self.workers.broadcast(lambda: kept and (kept.step, kept.state))
+        if found is None:
+            return messages
+        step, state = found
+        if state["key"] != self.prepared.key:
+            raise ValueError(
+                f"{self.folder} was trained on other data: the files, the filters or the subwords have changed since, or another "
+                "version of heed prepares them otherwise; put them back, or start a new run with another --out"
+            )
+        parts = (kept.model, kept.training) if kept else ({}, {})
+        messages += self.state.restore(*map(self.workers.broadcast_tensors, parts), self.files.checkpoints)
+        self.history = ValidationHistory(**state["record"])
+        self.history.stopped = 0 < self.recipe.training.patience <= self.history.waited
+        self.step = step
+        self.ending.resume(self.history)
+        if self.ending.budget is not None:  # "+1h" is a total from here on
+            total = dataclasses.replace(self.recipe.training, time=f"{round(self.ending.budget)}s")
+            self.recipe = dataclasses.replace(self.recipe, training=total)
+        self.position, changed = position_of(state, self.plan.order(self.recipe.training))
+        return [*messages, f"Continuing from step {self.step:,}.", *changed]
+
+    def _checkpoint(self, messages: list[str]) -> checkpoints.Checkpoint | None:
+        """The newest checkpoint; to extend a run that had come to its end, the one from before its cool-down."""
+        newest = checkpoints.read_newest(self.files.checkpoints, messages.append)
+        history = ValidationHistory(**newest.state["record"]) if newest is not None else ValidationHistory()
+        if not can_extend(self.recipe.training, history):
+            return newest
+        before = checkpoints.read(self.files.checkpoints / f"step-{history.cooldown_from:06d}")
+        messages.append("The run is extended: it goes on from before its learning rate fell.")
+        return dataclasses.replace(before, state={**before.state, "record": reopened(before.state["record"])})
+
+    def _finish(self, model: nn.Module) -> None:
+        """Make the final model from the weights that the recipe asks for, and validate it. `model` has the last weights."""
+        if self.recipe.training.final == "best-ema":
+            weights, found, made_of = self.files.read_best(self.history)
+        else:
+            weights, made_of = self._final_weights()
+            found = None
+        with temporary_weights(model, weights) if weights else nullcontext():
+            found = found or self._validate(model)
+            self.files.write_model(model, found, made_of, final=True)
+        self.log.write("end", step=self.step, weights=made_of, **found.scores)
+        self.report.say(f"The model has the weights of {made_of}: validation {self.task.describe(found.scores)}.")
+
+    def _final_weights(self) -> tuple[average.Weights, str]:
+        """The mean of the checkpoints that the recipe asks for, or nothing for the last weights; and what they are."""
+        kept = self.files.kept(self.history)
+        if len(kept) < len(self.files.needed(self.history)):
+            self.report.say("Some checkpoints for the mean are missing: training.final or average has changed.")
+        steps = ", ".join(f"{step:,}" for step in kept)
+        last = "moving average at step" if self.recipe.training.final == "ema" else "step"
+        made_of = f"step {steps}" if len(kept) == 1 else f"mean of steps {steps}" if kept else f"{last} {self.step:,}"
+        return average.mean(list(kept.values())) if kept else {}, made_of

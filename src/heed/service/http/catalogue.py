@@ -1,0 +1,133 @@
+"""The routes from language to language through the served models."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from itertools import islice
+from typing import Any
+
+from heed.products.translator.directions import Direction
+from heed.service.http.limits import Refusal
+from heed.service.http.models import ServedModel
+from heed.text.language_codes import name as language_name
+
+MOST = 20  # directions that a sentence lists
+
+
+class Catalogue:
+    """All models, and the route from each language to each other: one model, or two through a third language.
+
+    A model of one direction has precedence over one of several.
+    """
+
+    def __init__(self, models: Sequence[ServedModel]):
+        self.models = list(models)
+        self.pairs: dict[Direction, list[ServedModel]] = {}
+        self.through: dict[Direction, str] = {}  # the language in the middle, where there is one
+        plain = [model for model in models if not model.directions]
+        for model in plain:
+            self._add(model, set())
+        for model in models:
+            if model.directions:
+                self._add(model, {model.pairs[0] for model in plain})
+        self._targets: dict[str, dict[str, None]] = {}  # of each source, in their order
+        self._sources: dict[str, dict[str, None]] = {}  # of each target
+        for pair in self.pairs:
+            self._list(*pair)
+        self._join()
+
+    def _add(self, model: ServedModel, better: set[tuple[str, str]]) -> None:
+        for pair in model.pairs:
+            if pair in better:
+                continue
+            other = self.pairs.setdefault(pair, [model])[0]
+            if other is not model:
+                raise ValueError(
+                    f"{other.name} and {model.name} both translate {pair[0]} to {pair[1]}: serve one of them, or both as "
+                    "one with a comma between them"
+                )
+
+    def _list(self, source: str, target: str) -> None:
+        self._targets.setdefault(source, {})[target] = None
+        self._sources.setdefault(target, {})[source] = None
+
+    def _join(self) -> None:
+        """Routes of two models, or of one model twice."""
+        every, direct = len(self._sources), list(self.pairs)
+        for source, middle in direct:
+            if len(self._targets[source]) >= every - (source in self._sources):
+                continue  # there is nothing left to reach
+            for target in self._targets.get(middle, {}):
+                if target != source and (source, target) not in self.pairs:
+                    self.pairs[source, target] = [*self.pairs[source, middle], *self.pairs[middle, target]]
+                    self.through[source, target] = middle
+        for pair in self.through:
+            self._list(*pair)
+
+    @cached_property
+    def languages(self) -> list[dict[str, Any]]:
+        codes = list(dict.fromkeys(code for pair in self.pairs for code in pair))
+        return [
+            {"code": code, "name": language_name(code), "targets": list(self._targets.get(code, []))} for code in codes
+        ]
+
+    def sources(self, target: str | None = None) -> list[str]:
+        """The languages that can be translated, into `target` if given."""
+        sources = list(self._targets) if target is None else list(self._sources.get(target, []))
+        if not sources:
+            known = ", ".join(self.targets)
+            raise Refusal(
+                400, f"target is {target[:40]!r}, into which nothing is translated here; it is one of {known}"
+            )
+        return sources
+
+    def only_target(self, source: str) -> str:
+        """The target language where a source has only one."""
+        targets = self.targets if source == "auto" else list(self._targets.get(source, []))
+        if len(targets) != 1:
+            raise Refusal(400, f"target is missing; it is one of {', '.join(targets) or ', '.join(self.targets)}")
+        return targets[0]
+
+    @property
+    def targets(self) -> list[str]:
+        return list(self._sources)
+
+    @property
+    def language_codes(self) -> tuple[list[str], list[str]]:
+        """Of all sources, and of all targets."""
+        return self.sources(), self.targets
+
+    def route(self, source: str, target: str) -> list[ServedModel]:
+        """The models from one language to another; none from a language to itself."""
+        for name, code, known in (("source", source, self.sources()), ("target", target, self.targets)):
+            if code not in self._targets and code not in self._sources:
+                raise Refusal(400, f"{name} is {code[:40]!r}, which is not served; it is one of {', '.join(known)}")
+        if source == target:
+            return []
+        if (source, target) not in self.pairs:
+            raise Refusal(400, f"{source} to {target} is not served; there is {self.listing}")
+        models, middle = self.pairs[source, target], self.through.get((source, target))
+        steps = [(source, target)] if middle is None else [(source, middle), (middle, target)]
+        return [model.toward(*step) for model, step in zip(models, steps, strict=True)]
+
+    @cached_property
+    def listing(self) -> str:
+        """The first directions, and how many more there are."""
+        first = ", ".join(f"{source} to {target}" for source, target in islice(self.pairs, MOST))
+        return first + (f" and {len(self.pairs) - MOST:,} more" if len(self.pairs) > MOST else "")
+
+    @cached_property
+    def groups(self) -> list[dict[str, Any]]:
+        """All directions, in as few entries as there are different sets of targets: from each source to each other target."""
+        sets: dict[tuple, tuple[list[str], dict[str, None]]] = {}
+        by_source: dict[tuple[str, str | None], list[str]] = {}
+        for source, target in self.pairs:
+            by_source.setdefault((source, self.through.get((source, target))), []).append(target)
+        for (source, middle), targets in by_source.items():
+            key = middle, frozenset({*targets, source})
+            sources, merged = sets.setdefault(key, ([], {}))
+            sources.append(source)
+            merged.update(dict.fromkeys(targets))
+        return [
+            {"sources": sources, "targets": list(targets), "through": key[0]}
+            for key, (sources, targets) in sets.items()
+        ]

@@ -1,0 +1,93 @@
+"""What was filtered, what is validated on and trained on, as the user is told."""
+
+import json
+import shutil
+
+import pytest
+
+from heed.data import contamination
+from heed.files import cache_folder
+from heed.text import language_id
+from tests.cli.conftest import TINY, sets
+
+PAIRS = [(f"word {a} and {b}", f"Wort {a} und {b}") for a in "abcdefgh" for b in "stuvwxyz"]
+PLANTED = [
+    ("Word a, and S", "etwas ganz anderes"),
+    ("something else", "wort b und t"),
+    ("", "leer"),
+    ("in 1984", "in 1985"),
+]
+VALID = [("word a and s.", "wort A und s"), ("other words b t", "Wort B und T!")]
+
+
+def write(folder, name, pairs):
+    for end, texts in zip(("en", "de"), zip(*pairs, strict=True), strict=True):
+        (folder / f"{name}.{end}").write_text("".join(f"{text}\n" for text in texts), "utf-8")
+
+
+@pytest.fixture
+def command(tmp_path):
+    """A training on planted faults, with validation files."""
+    write(tmp_path, "train", [*PAIRS, *PLANTED])
+    write(tmp_path, "valid", VALID)
+    files = [f"--{part}{side}={tmp_path / name}.{end}" for part, name in (("", "train"), ("valid-", "valid"))
+             for side, end in (("source", "en"), ("target", "de"))]  # fmt: skip
+    settings = [one for one in TINY if not one.startswith(("data", "subwords"))] + ["subwords.size=300"]
+    return ["train", *files, "--out", tmp_path / "run", *sets(settings)]
+
+
+def test_overlaps_are_counted_said_and_shown(heed, command, tmp_path):
+    code, _, err = heed(*command, "--rejected", tmp_path / "rejected.tsv", "--set", "filters.numbers=true")
+    assert code == 0
+    assert (
+        "62 pairs to train on, of 68; left out: 1 for an empty side, 4 for a side that is in the validation set too"
+        in err
+    )
+    assert "4 pairs are not trained on, since a text of theirs is in the validation set too" in err
+    rows = [line.split("\t") for line in (tmp_path / "rejected.tsv").read_text("utf-8").splitlines()[1:]]
+    assert sorted((rule, place) for rule, place, *_ in rows) == [
+        ("empty", "train.en:67"), ("numbers", "train.en:68"), ("overlap", "train.en:1"), ("overlap", "train.en:10"),
+        ("overlap", "train.en:65"), ("overlap", "train.en:66"),
+    ]  # fmt: skip
+    trained = contamination.read(tmp_path / "run" / contamination.FILE)
+    assert not trained.seen("source", [source for source, _ in VALID]).any()
+    assert not trained.seen("target", [target for _, target in VALID]).any()
+    assert trained.seen("source", [source for source, _ in PAIRS]).sum() == 62
+
+
+def test_overlaps_may_stay(heed, command, tmp_path):
+    code, _, err = heed(*command, "--set", "filters.overlap=false")
+    assert code == 0
+    assert "67 pairs to train on, of 68; left out: 1 for an empty side." in err
+    assert "are not trained on" not in err
+
+
+def test_a_filter_without_its_library_is_one_sentence(heed, command, monkeypatch):
+    monkeypatch.setattr(language_id, "available", lambda: False)
+    code, _, err = heed(*command, "--set", "filters.language=true")
+    says = "heed: filters.language needs py3langid, which is not installed: pip install py3langid, or set it to false"
+    assert code == 1 and err.endswith(says)
+    assert heed(*command)[0] == 0
+
+
+def test_evaluate_tells_what_was_trained_on(heed, trained, tmp_path):
+    corpus = next((trained.parent.parent).glob("cache*/phrasebook-*"), None) or cache_folder()
+    pairs = [(corpus / f"train.{end}").read_text("utf-8").splitlines()[:3] for end in ("ko", "en")]
+    (tmp_path / "test.ko").write_text(f"{pairs[0][0].upper()} !\n새 문장입니다\n또 하나입니다\n", "utf-8")
+    (tmp_path / "test.en").write_text(f"New.\n{pairs[1][2].lower()}\nNewer.\n", "utf-8")
+    files = ["--source", tmp_path / "test.ko", "--reference", tmp_path / "test.en", "--json", tmp_path / "s.json"]
+    says = (
+        "was trained on texts of 2 of 3 test pairs (1 sources, 1 references): scores on them say little about new text."
+    )
+    for folder in (trained, trained / "model"):
+        assert f"Warning: {folder} {says}" in heed("evaluate", folder, *files)[2]
+    facts = json.loads((tmp_path / "s.json").read_text())["trained_on"]
+    assert facts == {str(trained / "model"): {"sources": 1, "references": 1, "either": 2, "total": 3, "share": 1.0}}
+    (tmp_path / "test.en").write_text("New.\nNewer.\nNewest.\n", "utf-8")
+    (tmp_path / "test.ko").write_text("전혀 새로운 글\n" * 3, "utf-8")
+    assert heed("evaluate", trained, *files)[2] == ""
+    shutil.copytree(trained / "model", tmp_path / "copy")
+    code, _, err = heed("evaluate", tmp_path / "copy", *files)
+    assert code == 0
+    assert "Not known: whether" in err and "was trained on these texts (it has no trained-texts.safetensors)." in err
+    assert json.loads((tmp_path / "s.json").read_text())["trained_on"] == {str(tmp_path / "copy"): None}

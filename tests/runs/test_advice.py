@@ -1,0 +1,188 @@
+"""Each piece of advice appears where its measurement calls for it, with the numbers, and nowhere else."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from heed.data.filters import FilterReport
+from heed.evaluation.analysis import Analysis, LengthGroup, WordGroup
+from heed.evaluation.translation import Metric, Scores
+from heed.runs.recipe import parse
+from heed.runs.report.advice import RULES, advise
+from heed.runs.report.findings import Findings, SetScores, TrainingText
+from heed.runs.report.log import TrainingLog
+
+FILES = {"source": ["a.en"], "target": ["a.de"], "valid_source": ["v.en"], "valid_target": ["v.de"]}
+SCORES = Scores(Metric("BLEU", 30.0, "b"), Metric("chrF2", 50.0, "c"), Metric("TER", 55.0, "t"), 1000)
+STEPS = [100.0 * at for at in range(1, 21)]
+
+
+def recipe(**sections):
+    return parse({"data": FILES} | sections)
+
+
+def log(train=None, loss=None, chrf=None, rate=None) -> TrainingLog:
+    """A run that has converged: the loss falls to 1.9 and stays near the validation loss."""
+    train = train or [1.9 + 4 * 0.97**at for at in range(200)]
+    loss, chrf = loss or [2.0] * 20, chrf or [40.0, *[50.0] * 10, 50.2, *[50.1] * 8]
+    points = {name: list(zip(STEPS, values, strict=True)) for name, values in (("loss", loss), ("chrf", chrf))}
+    rates = [(10.0 * at, (rate or (lambda at: 1e-3))(at)) for at in range(1, 201)]
+    steps = [(10.0 * (at + 1), value) for at, value in enumerate(train)]
+    return TrainingLog(steps, points, rates, [(10.0, 500.0)], 60.0, 3, True, "step 1,200")
+
+
+def words(*counts) -> list[WordGroup]:
+    starts = ((0, 0), (1, 5), (6, 20), (21, 100), (101, None))
+    return [WordGroup(*ends, *own) for ends, own in zip(starts, counts, strict=True)]
+
+
+HEALTHY = Analysis(
+    1000,
+    [LengthGroup(6, 10, 900, 31.0, 51.0), LengthGroup(21, 30, 100, 28.0, 48.0)],
+    words((100, 20), (300, 180), (600, 400), (2000, 1500), (7000, 6000)),
+    60, 55, 58, 1.0, 3, 3, 0,
+)  # fmt: skip
+
+
+def findings(**changes) -> Findings:
+    """A run that needs no advice, but for the changes. `analysis` are changes too."""
+    analysis = replace(HEALTHY, **changes.pop("analysis", {}))
+    text = TrainingText(20_000, 20_000, {}, changes.pop("overlap", 0))
+    width = changes.pop("width", 1.2)
+    found = Findings(
+        Path("runs/x"), "Translator", recipe(), log(), {"name": "transformer", "dim": 128, "dropout": 0.1, "vocab_size": 4000}, {}, {},
+        FilterReport(1000, 990, {"duplicate": 10}), [SetScores("validation set", SCORES, {"bleu": width}, 1)], [],
+        analysis, text,
+    )  # fmt: skip
+    return replace(found, **changes)
+
+
+def names(found: Findings) -> list[str]:
+    return [advice.name for advice in advise(found)]
+
+
+def test_a_run_without_faults_gets_no_advice():
+    assert advise(findings()) == []
+
+
+RISING = [30.0 + at for at in range(20)]
+CASES = {
+    "diverged": (
+        {"log": log(train=[*[3.0] * 100, *[2.0] * 90, *[2.6] * 10], loss=[2.7] * 20)},
+        {"log": log(train=[*[3.0] * 100, *[2.0] * 90, *[2.1] * 10])},
+        ("2.00", "2.60", "training.rate=0.0005"),
+    ),
+    "still improving": (
+        {"log": log(chrf=RISING)},
+        {"log": log(chrf=[*RISING[:15], *[45.0] * 5])},
+        ("44.00 at step 1,500", "49.00 at step 2,000", "heed train --out runs/x --resume --set training.steps=4000"),
+    ),
+    "best early": (
+        {"log": log(chrf=[40.0, 45.0, 52.0, *[48.0] * 17])},
+        {"log": log(chrf=[40.0, 45.0, 50.2, *[50.1] * 17])},
+        ("best at step 300 (52.00)", "48.00 at step 2,000", "training.patience=3"),
+    ),
+    "overfitted": (
+        {"log": log(train=[1.0] * 200)},
+        {"log": log(train=[1.75] * 200)},
+        ("training loss was 1.00", "validation loss 2.00", "model.dropout=0.2", "R-Drop", "BPE-dropout"),
+    ),
+    "too small": (
+        {"log": log(train=[*[4.0] * 50, *[2.4] * 150])},
+        {"log": log(train=[*[4.0] * 50, *[1.9] * 150])},
+        ("2.40, then 2.40", "validation loss (2.00)", "model.dim is 128"),
+    ),
+    "overlap": ({"overlap": 37}, {"overlap": 9}, ("37 of the 1,000", "3.7%")),
+    "wide interval": ({"width": 4.2}, {"width": 1.9}, ("1,000 sentences", "30.0 ± 4.2")),
+    "filtered": (
+        {"filters": FilterReport(1000, 700, {"duplicate": 200, "empty": 100})},
+        {"filters": FilterReport(1000, 910, {"duplicate": 90})},
+        ("300 of 1,000", "30%", "200 for a duplicate pair", "filters.rejected="),
+    ),
+    "unseen words": (
+        {"analysis": {"words": words((1000, 50), (300, 180), (600, 400), (2000, 1500), (7000, 6000))}},
+        {"analysis": {"words": words((400, 20), (300, 180), (600, 400), (2000, 1500), (7000, 6000))}},
+        ("9.2%", "5% of them"),
+    ),
+    "rare words": (
+        {"analysis": {"words": words((100, 20), (300, 60), (600, 400), (2000, 1500), (7000, 5600))}},
+        {"analysis": {"words": words((100, 20), (300, 130), (600, 400), (2000, 1500), (7000, 5600))}},
+        ("1 to 5 times", "20%", "101 times or more, 80%", "4,000 subwords", "subwords.size=2000"),
+    ),
+    "too short": ({"analysis": {"length_ratio": 0.84}}, {"analysis": {"length_ratio": 0.96}}, ("0.84", "--length-penalty 1")),
+    "too long": ({"analysis": {"length_ratio": 1.3}}, {"analysis": {"length_ratio": 1.04}}, ("1.30", "--length-penalty 0.2")),
+    "loops": ({"analysis": {"loops": 40}}, {"analysis": {"loops": 9}}, ("40 of 1,000", "4.0%", "--no-repeat 4")),
+    "copies": ({"analysis": {"copies": 25}}, {"analysis": {"copies": 9}}, ("25 of 1,000", "2.5%")),
+    "empty": ({"analysis": {"empty": 12}}, {"analysis": {"empty": 9}}, ("12 of 1,000", "1.2%", "--min-length")),
+    "numbers": (
+        {"analysis": {"numbers_kept": 30}},
+        {"analysis": {"numbers_kept": 8, "numbers_in_references": 9}},
+        ("30 of the 60", "references have 58"),
+    ),
+    "long sources": (
+        {"analysis": {"lengths": [LengthGroup(6, 10, 900, 31.0, 51.0), LengthGroup(21, 30, 50, 12.0, 30.5)]}},
+        {"analysis": {"lengths": [LengthGroup(6, 10, 900, 31.0, 51.0), LengthGroup(21, 30, 5, 12.0, 30.5)]}},
+        ("21 to 30 words", "30.5", "50.0"),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_advice_appears_with_its_numbers_and_only_where_it_must(name):
+    must, must_not, parts = CASES[name]
+    (advice,) = advise(findings(**must))
+    assert advice.name == name
+    said = f"{advice.measured} {advice.action} {advice.command}"
+    assert [part for part in parts if part not in said] == []
+    assert name not in names(findings(**must_not))
+
+
+def test_every_rule_has_a_case():
+    assert len(RULES) == len(CASES) - 1  # "too short" and "too long" are one rule
+
+
+def test_a_schedule_that_has_ended_is_not_resumed():
+    (advice,) = advise(findings(log=log(chrf=RISING, rate=lambda at: 1e-3 * (1 - at / 200))))
+    assert advice.name == "still improving" and "--resume" not in advice.command
+    assert "fallen to 0 by then" in advice.action
+
+
+def test_a_metric_where_less_is_better_is_followed_downwards():
+    falling = findings(recipe=recipe(training={"metric": "loss"}), log=log(loss=[4.0 - 0.1 * at for at in range(20)]))
+    assert names(falling) == ["still improving"]
+    assert "validation loss was best at the very end: 2.600 at step 1,500, 2.100" in advise(falling)[0].measured
+
+
+def test_what_is_on_already_is_not_advised():
+    careful = recipe(task={"r_drop": 5.0}, subwords={"sampling": 0.1})
+    (advice,) = advise(findings(recipe=careful, log=log(train=[1.0] * 200)))
+    assert advice.action == "Use more dropout (it is 0.1) or more data."
+
+
+def test_outputs_that_are_long_because_they_loop_get_one_piece_of_advice():
+    assert names(findings(analysis={"length_ratio": 2.1, "loops": 400})) == ["loops"]
+
+
+def test_greedy_outputs_are_said_to_be_greedy():
+    short = findings(analysis={"length_ratio": 0.8})
+    assert "greedy" in advise(short)[0].action
+    beam = replace(short, sets=[replace(short.sets[0], beam=5)])
+    assert "greedy" not in advise(beam)[0].action
+
+
+def test_more_pairs_can_be_set_aside_where_no_validation_files_are_named():
+    own = recipe(data={"source": ["a.en"], "target": ["a.de"], "holdout": 100})
+    assert advise(findings(recipe=own, width=4.0))[0].command == "--set data.holdout=400"
+
+
+def test_a_run_of_which_little_is_known_gets_no_advice():
+    nothing = TrainingLog([], {}, [], [], 0.0, 0, False)
+    bare = replace(findings(), log=nothing, filters=None, sets=[], analysis=None, text=None, model={})
+    assert advise(bare) == []
+
+
+def test_a_gain_of_less_than_one_per_cent_is_none():
+    slow = [30.0, 40.0, *[50.0 + 0.01 * at for at in range(18)]]
+    assert names(findings(log=log(chrf=slow))) == []
+    assert names(findings(log=log(chrf=[*slow[:-1], 51.0]))) == ["still improving"]

@@ -1,0 +1,69 @@
+"""The plain command: settings are chosen, stated in the run folder, and kept when it is resumed or extended."""
+
+import pytest
+from safetensors.torch import load_file
+
+from heed import config
+from heed.cli.main import main
+
+SMALL = [
+    "model.dim=16", "model.heads=2", "model.hidden=16", "model.encoder_layers=1", "model.decoder_layers=1", "subwords.size=300",
+    "training.valid_every=2", "training.samples=0", "training.warmup=2", "training.batch_tokens=200", "training.threads=1",
+]  # fmt: skip
+
+
+@pytest.fixture
+def train(tmp_path, monkeypatch, capsys):
+    """A plain command with settings; (exit code, what was said)."""
+    monkeypatch.setenv("HEED_CACHE", str(tmp_path / "cache"))
+    for name in ("en", "de"):
+        lines = [f"{name} {i} is {i * 7 % 13}{name} ." for i in range(60)]
+        (tmp_path / f"train.{name}").write_text("\n".join(lines) + "\n", "utf-8")
+
+    def train(out, *more):
+        sets = [word for setting in SMALL for word in ("--set", setting)]
+        files = ["--source", str(tmp_path / "train.en"), "--target", str(tmp_path / "train.de")]
+        code = main(["train", *files, "--out", str(tmp_path / out), "--no-report", *sets, *more])
+        return code, capsys.readouterr().err
+
+    return train
+
+
+def weights(folder):
+    return load_file(folder / "model" / "model.safetensors")
+
+
+def same(one, other):
+    return one.keys() == other.keys() and all((one[name] == other[name]).all() for name in one)
+
+
+def test_what_was_chosen_is_said_and_stands_in_the_recipe(train, tmp_path):
+    code, said = train("run", "--set", "training.steps=8", "--set", "task.r_drop=1.0")
+    assert code == 0 and "Chosen for 60 pairs" in said and "regularization: dropout 0.3, sampling 0.1" in said
+    recipe = config.load_toml(tmp_path / "run" / "recipe.toml")
+    assert recipe["training"]["cooldown"] == 0.25 and recipe["training"]["final"] == "best-ema"
+    assert recipe["task"]["r_drop"] == 1.0 and recipe["model"]["dim"] == 16, "what the user says counts"
+    assert recipe["training"]["auto"] is False, "nothing is left to choose"
+    assert "The model has the weights of moving average at step" in said
+
+
+def test_a_longer_run_from_before_the_cooldown_equals_one_planned_so(train, tmp_path):
+    steps = "training.steps={}".format
+    assert train("long", "--set", steps(16))[0] == 0
+    assert train("short", "--set", steps(8))[0] == 0
+    code, said = train("short", "--set", steps(16), "--resume")
+    assert code == 0 and "The run is extended: it goes on from before its learning rate fell." in said
+    assert same(weights(tmp_path / "long"), weights(tmp_path / "short"))
+
+
+def test_time_is_added_to_a_resumed_run_alone(train, tmp_path):
+    code, said = train("run", "--time", "+1h")
+    assert code == 1 and "training.time is '+1h', which adds to a run that is resumed: leave out the +, or add" in said
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_recipe_file_is_taken_as_it_is(train, tmp_path):
+    assert train("run", "--set", "training.steps=8")[0] == 0
+    recipe = str(tmp_path / "run" / "recipe.toml")
+    assert main(["train", recipe, "--out", str(tmp_path / "again"), "--no-report", "--quiet"]) == 0
+    assert same(weights(tmp_path / "run"), weights(tmp_path / "again"))

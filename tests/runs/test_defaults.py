@@ -1,0 +1,83 @@
+"""What heed train chooses when nothing is set."""
+
+import pytest
+
+from heed.runs.defaults import EPOCHS, LARGE, LEAST, MEDIUM, RULES, SMALL, TINY, Facts, budget, choose, summary
+
+NOTHING: frozenset[str] = frozenset()
+
+
+def chosen(facts, explicit=NOTHING):
+    return {name: value for choice in choose(facts, explicit) for name, value in choice.settings.items()}
+
+
+def size(settings):
+    return tuple(settings[f"model.{n}"] for n in ("dim", "heads", "hidden", "encoder_layers", "decoder_layers"))
+
+
+@pytest.mark.parametrize(
+    ("characters", "expected"), [(300_000, SMALL), (3_800_000, MEDIUM), (11_000_000, LARGE), (2_000_000_000, LARGE)]
+)
+def test_the_size_grows_with_the_corpus(characters, expected):
+    assert size(chosen(Facts(1000, characters, gpu=True))) == expected
+
+
+def test_regularization_falls_with_the_corpus():
+    rates = [chosen(Facts(1000, n, gpu=True)) for n in (3_000_000, 11_000_000, 900_000_000)]
+    assert [found["task.r_drop"] for found in rates] == [5.0, 2.0, 0.0]
+    assert [found["model.dropout"] for found in rates] == [0.3, 0.2, 0.1]
+
+
+@pytest.mark.parametrize(("passes", "expected"), [(1, LEAST), (8, TINY), (30, SMALL), (3000, MEDIUM)])
+def test_in_a_time_the_size_is_what_sees_the_corpus_often_enough(passes, expected):
+    """A model of half the width trains three times as fast."""
+    tokens = 3_800_000 // 8
+
+    def speed(wanted):
+        return (
+            passes
+            * tokens
+            / 0.85
+            / 600
+            * {512: 0.1, 256: 1.0, 128: 3.0}[wanted[0]]
+            / {LEAST: 1, TINY: 3}.get(wanted, 1)
+        )
+
+    facts = Facts(29_000, 3_800_000, gpu=False, seconds=600.0, speed=speed)
+    assert size(chosen(facts)) == expected
+    assert facts.epochs(expected) >= EPOCHS[expected]
+
+
+def test_a_short_time_has_a_short_warmup_and_few_validations():
+    facts = Facts(29_000, 3_800_000, gpu=False, seconds=600.0, speed=lambda wanted: 3000.0)
+    found = chosen(facts)
+    steps = 0.85 * 600 * 3000 / 1024
+    assert found["training.warmup"] == int(steps / 10) and found["training.valid_every"] == int(steps / 4)
+    assert found["task.r_drop"] == 0.0, "it would take twice the time"
+
+
+def test_what_the_user_sets_is_never_touched():
+    facts = Facts(29_000, 3_800_000, gpu=True)
+    every = chosen(facts)
+    for name in every:
+        assert name not in chosen(facts, frozenset({name}))
+    kept = chosen(facts, frozenset({"model.preset", "task.teacher", "subwords.kind", "training.final"}))
+    assert not [
+        name for name in kept if name.startswith(("model.", "task.", "subwords.", "training.final", "training.ema"))
+    ]
+
+
+def test_a_cpu_has_an_hour_unless_the_user_says_otherwise():
+    assert budget(None, False, NOTHING) == "1h"
+    assert budget("10m", False, NOTHING) == "10m"
+    assert budget(None, True, NOTHING) is None
+    assert budget(None, False, frozenset({"training.steps"})) is None
+
+
+def test_what_was_chosen_is_told_with_its_reason():
+    facts = Facts(29_000, 3_800_000, gpu=True)
+    first, *lines, last = summary(facts, choose(facts, NOTHING))
+    assert first == "Chosen for 29,000 pairs (3.8 million characters) on a GPU:"
+    assert len(lines) == len(RULES) and all(rule.reason in line for rule, line in zip(RULES, lines, strict=True))
+    assert "--set section.name=value overrides" in last
+    assert summary(facts, []) == []
