@@ -1,6 +1,11 @@
 """A model of several directions, by tags or by languages of its own, is served in all of them, which share one worker."""
 
+import json
+from itertools import permutations
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import heed
 from heed.loading import write_package
@@ -49,13 +54,28 @@ def tagged_client(tagged):
     running.stop()
 
 
+def expanded(groups):
+    """Each direction, and the language in its middle."""
+    return {
+        (source, target): group["through"]
+        for group in groups
+        for source in group["sources"]
+        for target in group["targets"]
+        if source != target
+    }
+
+
 def test_all_directions_of_a_multilingual_model_are_listed(client):
     found = client.get("/languages").json()
     assert [one["code"] for one in found] == CODES
     assert {one["code"]: one["targets"] for one in found}["ko"] == [code for code in CODES if code != "ko"]
     assert [one["name"] for one in found][-2:] == ["Chinese", "Chinese (traditional)"]
-    models = client.get("/v1/models").json()
-    assert len(models["models"]) == 1 and len(models["pairs"]) == 7 * 6
+    said = client.get("/v1/models").json()
+    (model,) = said["models"]
+    assert (model["languages"], model["directions"]) == (CODES, 7 * 6)
+    (group,) = said["directions"]
+    assert group["sources"] == CODES and sorted(group["targets"]) == sorted(CODES) and group["through"] is None
+    assert said["languages"][0] == {"code": "ace", "name": "Acehnese"}
 
 
 def test_all_directions_of_a_model_with_tags_are_listed(tagged_client):
@@ -64,7 +84,16 @@ def test_all_directions_of_a_model_with_tags_are_listed(tagged_client):
         {"code": "en", "name": "English", "targets": ["ko", "de"]},
         {"code": "de", "name": "German", "targets": []},
     ]
-    assert [one["name"] for one in tagged_client.get("/v1/models").json()["models"]] == ["many"]
+    said = tagged_client.get("/v1/models").json()
+    assert [(one["name"], one["languages"], one["directions"]) for one in said["models"]] == [
+        ("many", ["ko", "en", "de"], 3)
+    ]
+    assert expanded(said["directions"]) == {
+        ("ko", "en"): None,
+        ("ko", "de"): None,
+        ("en", "ko"): None,
+        ("en", "de"): "ko",
+    }
 
 
 def test_each_direction_says_what_the_translator_says(client, multilingual):
@@ -121,3 +150,29 @@ def test_one_direction_of_several_can_be_served(tagged):
         ValueError, match="does not translate from ko to fr; it translates ko to en, ko to de, en to ko"
     ):
         open_models([f"ko-fr={tagged}"], "cpu", "torch")
+
+
+class NoTranslator:
+    directions = ()
+
+
+@given(
+    st.sets(
+        st.tuples(st.sampled_from("abcde"), st.sampled_from("abcde")).filter(lambda pair: pair[0] != pair[1]),
+        min_size=1,
+    )
+)
+def test_the_groups_of_directions_are_the_directions(pairs):
+    pairs = sorted(pairs)
+    catalogue = Catalogue([ServedModel("many", *pairs[0], NoTranslator(), directions=pairs)])
+    assert expanded(catalogue.groups) == {pair: catalogue.through.get(pair) for pair in catalogue.pairs}
+    assert {pair for pair in catalogue.pairs if pair not in catalogue.through} == {*pairs}
+
+
+def test_two_hundred_languages_are_listed_in_little_space():
+    codes = [f"l{number:02}_Latn" for number in range(202)]
+    catalogue = Catalogue([ServedModel("many", *codes[:2], NoTranslator(), directions=list(permutations(codes, 2)))])
+    assert len(catalogue.pairs) == 202 * 201 and not catalogue.through
+    assert len(json.dumps(catalogue.groups)) < 6_000 and len(catalogue.languages_json) < 500_000
+    assert catalogue.languages_json is catalogue.languages_json
+    assert catalogue.listing.endswith(" and 40,582 more")

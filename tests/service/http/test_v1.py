@@ -121,7 +121,12 @@ def test_facts_of_models(client):
         ("ko-en", "ko", "en"),
         ("en-de", "en", "de"),
     ]
-    assert {"source": "ko", "target": "de", "through": "en"} in said["pairs"]
+    assert said["directions"] == [
+        {"sources": ["ko"], "targets": ["en"], "through": None},
+        {"sources": ["en"], "targets": ["de"], "through": None},
+        {"sources": ["ko"], "targets": ["de"], "through": "en"},
+    ]
+    assert said["models"][0]["languages"] == ["ko", "en"] and said["models"][0]["directions"] == 1
     assert said["models"][0]["trained"] == {"valid_bleu": 1.5}
 
 

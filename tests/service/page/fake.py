@@ -10,16 +10,17 @@ from heed.service import page
 from heed.service.http.app import HEADERS
 
 MODELS = {
-    "models": [{"name": "ko-en", "source": "ko", "target": "en", "kind": "transformer", "attention": True}],
-    "pairs": [
-        {"source": "ko", "target": "en", "through": None},
-        {"source": "en", "target": "ko", "through": None},
-        {"source": "ko", "target": "de", "through": "en"},
+    "models": [
+        {"name": "ko-en", "source": "ko", "target": "en", "directions": 1, "kind": "transformer", "attention": True}
+    ],
+    "directions": [
+        {"sources": ["ko", "en"], "targets": ["en", "ko"], "through": None},
+        {"sources": ["ko"], "targets": ["de"], "through": "en"},
     ],
     "languages": [
-        {"code": "ko", "name": "Korean", "targets": ["en", "de"]},
-        {"code": "en", "name": "English", "targets": ["ko"]},
-        {"code": "de", "name": "German", "targets": []},
+        {"code": "ko", "name": "Korean"},
+        {"code": "en", "name": "English"},
+        {"code": "de", "name": "German"},
     ],
     "limits": {"characters": 100000, "texts": 500, "bytes": 1048576, "seconds": 60.0},
     "files": [".txt", ".md", ".html", ".srt", ".tsv", ".docx"],

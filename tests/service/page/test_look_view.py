@@ -185,9 +185,10 @@ def test_each_model_can_be_looked_into(visit):
     page.click("nav [data-view=look]")
     page.wait_for_selector("#state-maps canvas")
     assert page.input_value("#look-text") == "Ich bin da."
-    assert page.eval_on_selector("#look-pair", "node => node.selectedOptions[0].textContent") == "German → English"
+    assert (page.input_value("#look-from"), page.input_value("#look-to")) == ("de", "en")
     assert page.text_content("#look-status").startswith("de-en · 1+1 layers")
     assert "This model has no attention" in page.text_content("#station-Heads") and page.locator("#map").count() == 0
-    page.select_option("#look-pair", "English → Korean")
+    page.select_option("#look-from", "en")
+    page.select_option("#look-to", "ko")
     page.wait_for_selector(".query-table")
     assert page.text_content("#look-status").startswith("en-ko · 1+2 layers") and "from=en&to=ko" in page.url

@@ -1,5 +1,6 @@
 """The routes from language to language through the served models."""
 
+import json
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import islice
@@ -69,6 +70,11 @@ class Catalogue:
         return [
             {"code": code, "name": language_name(code), "targets": list(self._targets.get(code, []))} for code in codes
         ]
+
+    @cached_property
+    def languages_json(self) -> bytes:
+        """`languages` as /languages gives them: of two hundred languages a third of a megabyte, which is made once."""
+        return json.dumps(self.languages, ensure_ascii=False, separators=(",", ":")).encode()
 
     def sources(self, target: str | None = None) -> list[str]:
         """The languages that can be translated, into `target` if given."""

@@ -74,9 +74,9 @@ def router(service: Service) -> APIRouter:
         return JSONResponse([_in_percent(one) for one in service.detect_language(body.q)])
 
     @routes.get("/languages", responses=responses([{"code": "ko", "name": "Korean", "targets": ["en"]}]))
-    async def languages() -> JSONResponse:
+    async def languages() -> Response:
         """The served languages, and the targets of each."""
-        return JSONResponse(service.catalogue.languages)
+        return Response(service.catalogue.languages_json, media_type="application/json")
 
     @routes.post("/translate_file", **operation(FileRequest, {"translatedFileUrl": "http://…"}, codes, FORMS[2:]))
     async def translate_file(request: Request) -> JSONResponse:

@@ -175,10 +175,11 @@ def open_models(folders: Sequence[str], device: str, engine: str) -> list[Served
 
 
 def _default(translator: Translator) -> Direction:
-    """The direction that the folder of a model of several names, or the first one."""
-    languages = translator.facts.get("languages") or {}
-    default = languages.get("source"), languages.get("target")
-    return default if default in translator.directions else translator.directions[0]
+    """The direction that the folder of a model of several names, or one with English, which most people can read."""
+    languages, pairs = translator.facts.get("languages") or {}, translator.directions
+    source, target = languages.get("source"), languages.get("target")
+    named = [pair for pair in pairs if source in (None, pair[0]) and target in (None, pair[1])] or pairs
+    return next((pair for pair in named if "en" in pair), named[0])
 
 
 def _name(folder: str) -> str:

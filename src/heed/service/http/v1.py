@@ -110,9 +110,9 @@ def router(service: Service) -> APIRouter:
 
         return Response(await _ask_model(service, request, body, inspect), media_type="application/json")
 
-    @routes.get("/models", responses=responses({"models": [], "pairs": [], "languages": []}))
+    @routes.get("/models", responses=responses({"models": [], "directions": [], "languages": []}))
     async def models() -> JSONResponse:
-        """The models that are served, the pairs of languages, and the limits."""
+        """The models that are served, the directions, from each source to each other target, and the limits."""
         return JSONResponse(_describe(service))
 
     trace_routes.add_routes(routes, service, _ask_model)
@@ -258,12 +258,9 @@ async def _ask_model(service: Service, request: Request, body: Any, call: Callab
 def _describe(service: Service) -> dict[str, Any]:
     limits, catalogue = service.limits, service.catalogue
     return {
-        "models": [json.loads(json.dumps(model.facts())) for model in service.catalogue.models],
-        "pairs": [
-            {"source": source, "target": target, "through": catalogue.through.get((source, target))}
-            for source, target in catalogue.pairs
-        ],
-        "languages": service.catalogue.languages,
+        "models": [json.loads(json.dumps(model.facts())) for model in catalogue.models],
+        "directions": catalogue.groups,
+        "languages": [{"code": one["code"], "name": one["name"]} for one in catalogue.languages],
         "limits": {name: getattr(limits, name) for name in ("characters", "texts", "bytes", "seconds")},
         "files": list(dict.fromkeys(documents.KINDS)),
         "keys": service.keys is not None,

@@ -1,32 +1,33 @@
 // The second view: one sentence walks through the machine.
 import * as api from "./api.js";
 import { byId, element } from "./dom.js";
+import * as languages from "./languages.js";
 import { keepInSight, look, share, regroup, take } from "./look-data.js";
 import * as heads from "./look-heads.js";
 import * as query from "./look-query.js";
 import * as steps from "./look-steps.js";
 import * as walk from "./look-walk.js";
-import { languageName, t } from "./speech.js";
+import { t } from "./speech.js";
 import { writeAddress } from "./store.js";
 import * as tour from "./tour.js";
 import { looked } from "./translate.js";
 
 const STATIONS = ["Tokens", "Embeddings", "Positions", "Layers", "States", "Heads", "Query", "Steps", "Beam"];
-const state = { ways: [], way: 0, asking: null, numbers: null, beam: 4, why: "" };
+const state = { source: "", target: "", asking: null, numbers: null, beam: 4, why: "" };
 let watcher = null;
 
 export function build() {
   byId("look-form").addEventListener("submit", (event) => { event.preventDefault(); ask(); });
   byId("tour-start").addEventListener("click", () => tour.start(STATIONS));
   byId("tour-start").disabled = true;
-  byId("look-pair").addEventListener("change", () => { state.way = byId("look-pair").selectedIndex; ask(); });
+  byId("look-from").addEventListener("change", () => { chooseWay(byId("look-from").value, state.target); ask(); });
+  byId("look-to").addEventListener("change", () => { chooseWay(state.source, byId("look-to").value); ask(); });
   window.addEventListener("resize", () => { if (look() && !byId("view-look").hidden) heads.draw(); });
 }
 
 export async function ready(known) {
-  state.known = known;
-  state.ways = known.pairs.filter((one) => !one.through);
-  fillWays();
+  const [model] = known.models;
+  chooseWay(model.source, model.target);
   byId("look-status").textContent = t("lookEmpty");
   try {
     share(await api.ramps(), steps.goToStep);
@@ -42,7 +43,7 @@ let enterSoon = null;
 export function enter(values) {
   if (!globalThis.settings) return void (enterSoon = () => { enterSoon = null; if (!byId("view-look").hidden) enter(values); });
   if (values.text === undefined && !byId("look-text").value && looked().text) values = looked();
-  chooseWay(values.from, values.to);
+  if (values.from || values.to) chooseWay(values.from, values.to);
   if (values.beam) byId("look-beam").value = values.beam;
   const text = values.text ?? byId("look-text").value;
   const same = look() && byId("look-text").value === text && values.text === undefined;
@@ -73,26 +74,27 @@ export function respeak() {
   layOut();
 }
 
-// One model is looked into: of a way through another language, the first.
+// One model is looked into: of a way through another language, the first. A target that cannot be reached gives way.
 function chooseWay(source, target) {
-  if (!source && !target) return;
-  const via = state.known.pairs.find((one) => one.source === source && one.target === target)?.through;
-  const found = state.ways.findIndex((one) => (!source || one.source === source) && (!target || one.target === (via ?? target)));
-  state.way = Math.max(0, found);
-  byId("look-pair").selectedIndex = state.way;
+  source = languages.sources(true).includes(source) ? source : languages.sources(true).find((own) => languages.way(own, target)) ?? state.source;
+  const via = languages.way(source, target)?.through, all = languages.targets(source, true);
+  state.source = source;
+  state.target = [via ?? target, state.target].find((code) => all.includes(code)) ?? languages.likely(all);
+  fillWays();
 }
 
 function fillWays() {
-  byId("look-pair").replaceChildren(...state.ways.map(({ source, target }) => element("option", {}, `${languageName(source)} → ${languageName(target)}`)));
-  byId("look-pair").selectedIndex = state.way;
-  byId("look-pair-label").hidden = state.ways.length < 2;
+  const from = languages.sources(true), to = languages.targets(state.source, true);
+  languages.fill(byId("look-from"), from, state.source);
+  languages.fill(byId("look-to"), to, state.target);
+  byId("look-languages").hidden = from.length < 2 && to.length < 2;
 }
 
-const pair = () => ({ source: state.ways[state.way].source, target: state.ways[state.way].target });
+const pair = () => ({ source: state.source, target: state.target });
 
 async function ask() {
   const text = byId("look-text").value.trim();
-  if (!text || !state.ways.length) return;
+  if (!text || !state.target) return;
   state.asking?.abort();
   const mine = (state.asking = new AbortController()), beam = Number(byId("look-beam").value) || 4;
   byId("look-status").textContent = t("looking");

@@ -1,6 +1,7 @@
 // The frame: which view is shown, in which language, in which light.
 import * as api from "./api.js";
 import { byId, element } from "./dom.js";
+import * as languages from "./languages.js";
 import * as looking from "./look.js";
 import * as watching from "./runs.js";
 import { readAddress, remember, remembered } from "./store.js";
@@ -88,6 +89,7 @@ async function begin() {
     return error.status === 403 || trouble(error.message, begin);
   }
   if (known.keys && !api.apiKey()) askForKey();
+  languages.ready(known);
   for (const view of Object.values(VIEWS)) view.ready(known);
   show();
 }

@@ -26,8 +26,8 @@ export const say = (text, ...values) => fill((locale === "ko" && TEXTS[text]) ||
 const names = {};
 export function languageName(code, otherwise) {
   try {
-    names[locale] ??= new Intl.DisplayNames([locale], { type: "language" });
-    return names[locale].of(code) ?? otherwise ?? code;
+    names[locale] ??= new Intl.DisplayNames([locale], { type: "language", fallback: "none" });
+    return names[locale].of(code.replaceAll("_", "-")) ?? otherwise ?? code;
   } catch {
     return otherwise ?? code;
   }

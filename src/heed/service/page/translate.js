@@ -6,15 +6,18 @@ import { byId, copyText, element, later, percent, toast } from "./dom.js";
 import * as files from "./files.js";
 import * as glossary from "./glossary.js";
 import * as history from "./history.js";
+import * as languages from "./languages.js";
 import { replaced } from "./links.js";
 import * as other from "./other-words.js";
 import * as output from "./output.js";
 import { addressOf, remember, remembered, writeAddress } from "./store.js";
-import { languageName, number, t } from "./speech.js";
+import { number, t } from "./speech.js";
 
 const LONGEST_LINK = 4000, TALL = 3000, LINE = 50; // characters; a line counts as so many more
 // `known` is what the service can, null until it has said so; `early` the text that was given before.
 const state = { known: null, early: undefined, from: "auto", to: "", text: "", result: null, of: "", seconds: 0, at: 0, asking: null };
+
+const { nameOf } = languages;
 
 export function build() {
   output.build(openWord);
@@ -27,7 +30,7 @@ export function build() {
   source.addEventListener("input", typed);
   for (const name of ["keyup", "click"]) source.addEventListener(name, () => turnTo(sentenceAtCaret()));
   source.addEventListener("scroll", () => (byId("mirror").scrollTop = source.scrollTop));
-  byId("from").addEventListener("change", () => { state.from = byId("from").value; fillTo(); changed(); });
+  byId("from").addEventListener("change", () => { state.from = byId("from").value; changed(); });
   byId("to").addEventListener("change", () => { state.to = byId("to").value; changed(); });
   byId("swap").addEventListener("click", swap);
   byId("clear").addEventListener("click", () => { use(state.from, state.to, ""); source.focus(); });
@@ -81,44 +84,44 @@ function mode(name) {
 
 // --- languages -------------------------------------------------------------------------------------------------------
 
-const option = (value, text, chosen) => element("option", { value, selected: value === chosen }, text);
-const nameOf = (code) => languageName(code, state.known.languages.find((one) => one.code === code)?.name);
-const sources = () => state.known.languages.filter((one) => one.targets.length);
-
-function targets() {
-  const of = state.from === "auto" ? sources() : sources().filter((one) => one.code === state.from);
-  return [...new Set(of.flatMap((one) => one.targets))];
-}
-
 function fillFrom() {
-  if (state.from !== "auto" && !sources().some((one) => one.code === state.from)) state.from = "auto";
+  const all = languages.sources();
+  if (state.from !== "auto" && !all.includes(state.from)) state.from = "auto";
   const found = state.result?.detected;
   const auto = state.from === "auto" && found ? t("autoIs", nameOf(found.language)) : t("auto");
-  byId("from").replaceChildren(option("auto", auto, state.from), ...sources().map((one) => option(one.code, nameOf(one.code), state.from)));
+  languages.fill(byId("from"), all, state.from, [element("option", { value: "auto", selected: state.from === "auto" }, auto)]);
 }
 
 function fillTo() {
-  const all = targets();
-  if (!all.includes(state.to)) state.to = all[0] ?? "";
-  byId("to").replaceChildren(...all.map((code) => option(code, nameOf(code), state.to)));
+  const all = languages.targets(state.from);
+  if (!all.includes(state.to)) state.to = languages.likely(all);
+  languages.fill(byId("to"), all, state.to);
 }
 
-const wayOf = ({ source, target }) => state.known.pairs.find((one) => one.source === source && one.target === target);
 const pair = () => ({ source: state.from === "auto" ? state.result?.detected?.language ?? "auto" : state.from, target: state.to });
 
 function swap() {
   if (!state.known) return;
   const { source, target } = pair();
-  const back = state.known.pairs.some((one) => one.source === target && (one.target === source || source === "auto"));
+  const back = source === "auto" ? languages.sources().includes(target) : languages.way(target, source);
   if (!back) return toast(t("cannotSwap"));
   use(target, source, state.result && fresh() ? state.result.text : state.text);
 }
 
 function changed() {
-  remember("from", state.from);
-  remember("to", state.to);
   state.result = null;
+  fillTo(); // another source has other targets
+  keep();
+  fillFrom();
+  fillTo();
   ask();
+}
+
+function keep() {
+  for (const side of ["to", "from"]) {
+    remember(side, state[side]);
+    languages.used(state[side]);
+  }
 }
 
 // --- the text --------------------------------------------------------------------------------------------------------
@@ -131,8 +134,7 @@ function use(from, to, text) {
   fillFrom();
   fillTo();
   state.text = text;
-  remember("from", state.from);
-  remember("to", state.to);
+  keep();
   state.result = null;
   follow();
   ask();
@@ -238,7 +240,7 @@ function shown() {
   byId("target-empty").hidden = true;
   byId("copy").disabled = byId("see").disabled = false;
   byId("detected").textContent = result.detected ? t("detectedAs", nameOf(result.detected.language), percent(result.detected.confidence)) : "";
-  const via = wayOf(result)?.through;
+  const via = languages.way(result.source, result.target)?.through;
   byId("quality").textContent = [via && t("through", nameOf(via)), t("took", number(state.seconds, 2))].filter(Boolean).join(" · ");
   byId("model").textContent = t("byModel", result.models.join(" → "));
   drawers.showNbest(result, state.at, choose);
@@ -252,7 +254,7 @@ function openWord(word, index, anchor) {
   const { sentences } = state.result;
   turnTo(word.sentence);
   other.ask({
-    anchor, word, sentence: sentences[word.sentence], way: wayOf(state.result), terms: glossary.fields(),
+    anchor, word, sentence: sentences[word.sentence], way: languages.way(state.result.source, state.result.target), terms: glossary.fields(),
     choose: (one) => choose(word.sentence, one.text, index),
   });
 }
