@@ -152,26 +152,22 @@ def test_one_direction_of_several_can_be_served(tagged):
         open_models([f"ko-fr={tagged}"], "cpu", "torch")
 
 
-class NoTranslator:
-    directions = ()
-
-
 @given(
     st.sets(
         st.tuples(st.sampled_from("abcde"), st.sampled_from("abcde")).filter(lambda pair: pair[0] != pair[1]),
         min_size=1,
     )
 )
-def test_the_groups_of_directions_are_the_directions(pairs):
+def test_the_groups_of_directions_are_the_directions(translator, pairs):
     pairs = sorted(pairs)
-    catalogue = Catalogue([ServedModel("many", *pairs[0], NoTranslator(), directions=pairs)])
+    catalogue = Catalogue([ServedModel("many", *pairs[0], translator, directions=pairs)])
     assert expanded(catalogue.groups) == {pair: catalogue.through.get(pair) for pair in catalogue.pairs}
     assert {pair for pair in catalogue.pairs if pair not in catalogue.through} == {*pairs}
 
 
-def test_two_hundred_languages_are_listed_in_little_space():
+def test_two_hundred_languages_are_listed_in_little_space(translator):
     codes = [f"l{number:02}_Latn" for number in range(202)]
-    catalogue = Catalogue([ServedModel("many", *codes[:2], NoTranslator(), directions=list(permutations(codes, 2)))])
+    catalogue = Catalogue([ServedModel("many", *codes[:2], translator, directions=list(permutations(codes, 2)))])
     assert len(catalogue.pairs) == 202 * 201 and not catalogue.through
     assert len(json.dumps(catalogue.groups)) < 6_000 and len(catalogue.languages_json) < 500_000
     assert catalogue.languages_json is catalogue.languages_json

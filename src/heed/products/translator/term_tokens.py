@@ -34,7 +34,8 @@ class TermEncoder:
 
     def __init__(self, vocabularies: Pair, vocab_size: int, max_target: int):
         self.source, self.vocabulary = vocabularies
-        self.max_target, self._pieces = max_target, _Pieces(self.vocabulary, vocab_size)
+        self.vocab_size, self.max_target = vocab_size, max_target
+        self._pieces = _Pieces(self.vocabulary, vocab_size)
         self._cache: dict[tuple[str, bool], Term] = {}
 
     def for_pair(self, vocabularies: Pair) -> "TermEncoder":
