@@ -54,9 +54,7 @@ def _package(name: str, package) -> dict[str, dict]:
     """What is known about a model, of heed or from elsewhere."""
     from heed.loading import find_model
     from heed.models import name_of
-    from heed.text.language_codes import public_codes
     from heed.vocabularies.folder import kind_of
-    from heed.vocabularies.multilingual import languages_of
 
     config, weights = package.facts, package.model.state_dict().values()
     facts: dict[str, dict] = {}
@@ -68,18 +66,28 @@ def _package(name: str, package) -> dict[str, dict]:
         "megabytes": round(sum(weight.numel() * weight.element_size() for weight in weights) / 1e6, 1),
     }
     facts["text"] = {
-        "languages": ", ".join(map("-".join, config.get("directions") or [])) or config.get("languages"),
+        **_languages(package),
         "vocabulary": kind_of(package.vocabularies[0]),
         "pieces": {side: len(part) for side, part in zip(("source", "target"), package.vocabularies, strict=True)},
         "longest": config.get("max_source"),
     }
-    if codes := languages_of(package.vocabularies[1]):
-        facts["text"]["translates between"] = list(public_codes(codes))
     if "labels" in package.processors:
         facts["text"]["labels"] = package.processors["labels"].names
     else:
         facts["search"] = config.get("decoding", {})
     return facts | {name: config[name] for name in ("origin", "trained") if name in config}
+
+
+def _languages(package) -> dict:
+    """The directions of a model; of a multilingual one its languages, and the direction that its folder names."""
+    from heed.text.language_codes import public_codes
+    from heed.vocabularies.multilingual import languages_of
+
+    stated = package.facts.get("languages") or {}
+    if codes := languages_of(package.vocabularies[1]):
+        default = {side: code for side, code in stated.items() if code}
+        return {"translates between": sorted(public_codes(codes)), **({"by default": default} if default else {})}
+    return {"languages": ", ".join(map("-".join, package.facts.get("directions") or [])) or stated}
 
 
 def _run(folder: Path) -> dict:

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from heed.models import MODELS
 from heed.runs.recipe import Recipe
 from heed.tasks.base import Prepared
 
@@ -56,4 +57,4 @@ def shape(model: dict[str, Any]) -> str:
         "heads": "{heads} heads", "cell": "{cell}, attention {attention}", "vocab_size": "{vocab_size} subwords",
     }  # fmt: skip
     known = [text.format(**model) for name, text in parts.items() if name in model]
-    return ", ".join([model["name"].capitalize(), *known])
+    return ", ".join([MODELS[model["name"]].title, *known])

@@ -17,13 +17,12 @@ from heed.data.prepare import Learning, TextFiles, digest, pair_corpus
 from heed.data.vectors import VectorsConfig
 from heed.decoding.config import DecodingConfig
 from heed.models.package import Package
-from heed.products.translator.directions import Directions, Options, direction_of
 from heed.tasks.base import Prepared, Task, Tell, Validation
+from heed.tasks.directions import direction_facts, in_direction, languages_row
 from heed.vocabularies.sentencepiece import SubwordsConfig
 from heed.vocabularies.tags import tag_ids
 from heed.vocabularies.vocabulary import Pair
 
-LANGUAGE_SETTINGS = Options("data.source_language", "data.target_language", python=False)
 WORD_SETTINGS = ("cut", "lower", "least")  # of a vocabulary of whole words
 
 
@@ -151,7 +150,9 @@ class TextTask(Task):
             tags=tuple(dict.fromkeys(tag for own in tags for tag in own)),
         )
         pair = base.vocabularies if base is not None else learning.pair(files.train, texts, tell)
-        processors = self.processors(self.in_direction(pair, files.data, base), files, base)
+        if not self.label_target:
+            pair = in_direction(pair, files.data, base.facts if base else {}, self.one_sided)
+        processors = self.processors(pair, files, base)
         pair = tuple(processors.values())
         with_text = recipe.subwords.sampling > 0
         named = [tags] if any(tags) else []
@@ -179,24 +180,6 @@ class TextTask(Task):
             self.sizes(pair, base),
             {} if joint or self.label_target else {"tied": "target"},
         )
-
-    def in_direction(self, pair: Pair, data: DataConfig, base: Package | None) -> Pair:
-        """Multilingual vocabularies for the languages of the data; others as they are."""
-        if self.label_target:
-            return pair
-        directions = Directions(pair, {}, LANGUAGE_SETTINGS)
-        if not directions.codes:
-            return pair
-        if len(data.directions) > 1:
-            raise ValueError(
-                "data.corpora has several directions, and a model with languages of its own is trained in one at a time: "
-                "name the corpora of one direction"
-            )
-        source, target = data.languages((base.facts.get("languages") if base else None) or {}).values()
-        if self.one_sided:
-            code = directions.language(source)
-            return directions.pair((code, code))
-        return directions.pair(directions.choose(source, target))
 
     def processors(self, pair: Pair, files: TextFiles, base: Package | None) -> dict[str, Any]:
         """What turns text into ids, by the names that the model folder gives them."""
@@ -281,10 +264,8 @@ class TextTask(Task):
         return [path] if path.is_file() else []  # a language model reads a stream, not texts
 
     def facts(self, recipe: Any, prepared: Prepared, base: Mapping[str, Any]) -> dict[str, Any]:
-        languages = recipe.data.languages(base.get("languages") or {})
         return {
-            "languages": direction_of(tuple(prepared.processors.values())) or languages,
-            **_directions(recipe, base),
+            **direction_facts(recipe.data, tuple(prepared.processors.values()), base),
             **{name: base[name] for name in ("origin",) if name in base},
             "max_source": max_source(prepared),
             "decoding": dataclasses.asdict(recipe.decoding),
@@ -297,16 +278,9 @@ class TextTask(Task):
             "data": ", ".join(files or [f"phrasebook ({data.phrasebook} pairs)"]),
             self.unit: f"{report.kept} of {report.read}; left out: {report.describe()}",
             **({"corpora": " ".join(self.corpus_summaries(recipe, prepared))} if data.corpora else {}),
+            **languages_row(tuple(prepared.processors.values())),
             "licence of the data": data.licence or "not stated",
         }
-
-
-def _directions(recipe: Any, base: Mapping[str, Any]) -> dict[str, list[list[str]]]:
-    """The directions of a model that has several: those of the model that it was made from, and those of the data."""
-    data, before = recipe.data, base.get("directions") or []
-    own = [data.direction(one) for one in data.parts] if before else data.directions
-    found = list(dict.fromkeys([*map(tuple, before), *(pair for pair in own if None not in pair)]))
-    return {"directions": [list(pair) for pair in found]} if len(found) > 1 else {}
 
 
 def max_source(prepared: Prepared) -> int:

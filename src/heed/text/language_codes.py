@@ -109,10 +109,10 @@ def near(code: str, known: Collection[str], most: int = 5) -> list[str]:
     names = {name(own).lower(): own for own in known}
     base = _split(code)[0]
     same = [own for own in known if _split(own)[0] == base]
-    alike = difflib.get_close_matches(code.lower(), [own.lower() for own in known], n=most, cutoff=0.5)
+    alike = difflib.get_close_matches(code.lower(), [own.lower() for own in known], n=most, cutoff=0.6)
     alike = [own for found in alike for own in known if own.lower() == found]
-    called = [names[found] for found in difflib.get_close_matches(code.lower(), names, n=most, cutoff=0.6)]
-    return list(dict.fromkeys([*called, *same, *alike]))[:most]
+    called = [names[found] for found in difflib.get_close_matches(code.lower(), names, n=most, cutoff=0.7)]
+    return list(dict.fromkeys([*same, *called]))[:most] or alike[:most]
 
 
 @lru_cache(1 << 12)

@@ -114,14 +114,12 @@ class Directions:
 
     def _unclear(self, asked: Sequence[str | None], found: Collection[Direction]) -> str:
         """The sentence on languages that have to be named."""
-        sides = [side for side, code in (("target", asked[1]), ("source", asked[0])) if code is None]
-        names = (" or " if len(found) <= MOST else " and ").join(getattr(self.options, side) for side in sides)
+        missing = [side for side, code in zip(("source", "target"), asked, strict=True) if code is None]
+        few = len(found) <= MOST
+        sides = missing[::-1] if few else missing  # a few directions often differ in their targets alone
+        names = (" or " if few else " and ").join(getattr(self.options, side) for side in sides)
         python = f" (in Python: {', '.join(sides)})" if self.options.python else ""
-        what = (
-            _listing(found)
-            if len(found) <= MOST
-            else f"between {len(self.languages)} languages, {_some(self.languages)}"
-        )
+        what = _listing(found) if few else self._among
         return f"the model translates {what}: say which with {names}{python}"
 
     def _unknown(self, asked: Sequence[str | None]) -> str:
@@ -135,17 +133,19 @@ class Directions:
         if len(self.pairs) <= MOST:
             return f"the model does not translate {wanted}; it translates {_listing(self.pairs)}"
         hints = [(code, near(code, self.languages)) for code in asked if code and code not in self.languages]
-        meant = [f"{code!r} may mean {' or '.join(codes)}" for code, codes in hints if codes]
-        has = f"it translates between {len(self.languages)} languages, {_some(self.languages)}"
-        return f"the model does not translate {wanted}; {', '.join(meant) or has}"
+        meant = [f"{code} may mean {' or '.join(codes)}" for code, codes in hints if codes]
+        return f"the model does not translate {wanted}; {' and '.join(meant) or f'it translates {self._among}'}"
+
+    @property
+    def _among(self) -> str:
+        codes = self.languages
+        return f"between {len(codes)} languages, " + (
+            ", ".join(codes) if len(codes) <= MOST else "which heed info lists"
+        )
 
 
 def _listing(pairs: Iterable[Direction]) -> str:
     return ", ".join(f"{source} to {target}" for source, target in pairs)
-
-
-def _some(codes: Sequence[str]) -> str:
-    return ", ".join(codes[:MOST]) + (f" and {len(codes) - MOST} more" if len(codes) > MOST else "")
 
 
 def direction_of(vocabularies: Sequence[Any]) -> dict[str, str] | None:
