@@ -16,7 +16,8 @@ def test_a_text_is_in_its_language_and_in_no_other(code):
 
 
 def test_codes_are_those_of_the_library():
-    assert [known(code) for code in ("pt-BR", "nb", "zh_TW", "tlh")] == ["pt", "no", "zh", None]
+    assert [known(code) for code in ("pt-BR", "nb", "zh_TW", "kor_Hang", "zho_Hant", "ki", "tlh")] == [
+        "pt", "no", "zh", "ko", "zh", "kik", None]  # fmt: skip
 
 
 def test_probabilities_sum_to_one_also_with_a_rare_language():

@@ -115,6 +115,18 @@ def near(code: str, known: Collection[str], most: int = 5) -> list[str]:
     return list(dict.fromkeys([*same, *called]))[:most] or alike[:most]
 
 
+def base(code: str) -> str:
+    """The language of a code, in two letters where it has such a code: ko of kor_Hang and of ko-KR."""
+    return _split(code)[0]
+
+
+@lru_cache(1 << 12)
+def synonyms(code: str) -> tuple[str, ...]:
+    """All codes of the language of a code, the shortest first: ki and kik."""
+    own = base(code)
+    return (own, *(ISO[own].split()[0].split(",") if own in ISO else ()), *([SAME[own]] if own in SAME else []))
+
+
 @lru_cache(1 << 12)
 def _split(code: str) -> tuple[str, str]:
     """The language in two letters where it has such a code, and its script or region: (ko, hang) of kor_Hang."""

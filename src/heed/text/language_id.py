@@ -6,10 +6,10 @@ from copy import copy
 from functools import cache
 from typing import Any
 
-from heed.text.languages import NAMES, base_code
+from heed.text.language_codes import synonyms
+from heed.text.languages import NAMES
 
 NOT_A_LANGUAGE = "zxx"  # py3langid's class for numbers, markup and names of files
-ALIASES = {"nb": "no"}
 MIN_PROBABILITY = 0.02  # of the language that a text should have: less, and it is in another (docs/cleaning.md)
 MIN_LETTERS = 4
 
@@ -30,9 +30,8 @@ def probabilities(text: str, codes: Iterable[str] = ()) -> dict[str, float]:
 
 
 def known(code: str) -> str | None:
-    """What py3langid calls a language (pt for pt-BR), or None if it does not know it."""
-    base = ALIASES.get(base_code(code), base_code(code))
-    return base if base in _labels() else None
+    """What py3langid calls a language (pt for pt-BR, ko for kor_Hang), or None if it does not know it."""
+    return next((own for own in synonyms(code) if own in _labels()), None)
 
 
 def check(codes: Iterable[str | None], setting: str) -> None:
@@ -68,7 +67,7 @@ def _labels() -> frozenset[str]:
 def _identifier(more: tuple[str, ...]) -> Any:
     """Of the 139 languages only those that heed names compete: texts are short, and rare languages take them."""
     identifier = copy(_load())  # with tables of its own for its languages; the rest is shared
-    own = {ALIASES.get(code, code) for code in NAMES} & set(identifier.labels)
+    own = set(map(known, NAMES)) - {None}
     identifier.set_languages([*own, *more, NOT_A_LANGUAGE])
     return identifier
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import cache, lru_cache
 
 NAMES = {
     "ar": "Arabic", "bg": "Bulgarian", "bn": "Bengali", "ca": "Catalan", "cs": "Czech", "da": "Danish", "de": "German", "el": "Greek",
@@ -18,6 +18,14 @@ SCRIPTS = {
     "ko": ("hangul", "han"), "ja": ("kana", "han"), "zh": ("han",), "ru": ("cyrillic",), "uk": ("cyrillic",), "bg": ("cyrillic",),
     "sr": ("cyrillic", "latin"), "el": ("greek",), "ar": ("arabic",), "fa": ("arabic",), "ur": ("arabic",), "he": ("hebrew",),
     "hi": ("devanagari",), "bn": ("bengali",), "ta": ("tamil",), "te": ("telugu",), "th": ("thai",), "ka": ("georgian",),
+}  # fmt: skip
+# Of languages that do not compete where they are not served
+MORE_SCRIPTS = {
+    "arabic": "acm acq aeb ajp apc ars ary arz azb ckb prs ps sd ug", "bengali": "as mni", "cyrillic": "ba be kk ky mk mn tg tt",
+    "devanagari": "awa bho hne mag mai mr ne sa", "han": "yue", "hebrew": "yi",
+}  # fmt: skip
+SCRIPT_CODES = {
+    "arab": "arabic", "beng": "bengali", "cyrl": "cyrillic", "deva": "devanagari", "hans": "han", "hant": "han", "latn": "latin",
 }  # fmt: skip
 # May follow the language in a file name.
 SUFFIXES = {"gz", "xz", "txt", "text", "tok", "norm", "clean", "raw", "lc", "tc"}
@@ -62,8 +70,14 @@ def _language_of_file(path: str) -> str | None:
 
 
 def scripts(code: str) -> tuple[str, ...]:
-    """The scripts of a language, by default Latin."""
-    return SCRIPTS.get(base_code(code), ("latin",))
+    """The scripts of a language, that of its code (ace_Arab) or the usual ones, by default Latin."""
+    named = SCRIPT_CODES.get(code.replace("_", "-").lower().rpartition("-")[2])
+    return (named,) if named else SCRIPTS.get(base_code(code)) or _more_scripts().get(base_code(code), ("latin",))
+
+
+@cache
+def _more_scripts() -> dict[str, tuple[str]]:
+    return {code: (script,) for script, codes in MORE_SCRIPTS.items() for code in codes.split()}
 
 
 @lru_cache(1 << 14)

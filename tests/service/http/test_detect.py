@@ -1,9 +1,11 @@
 """Language detection by script and by words, with a calibrated confidence."""
 
 import pytest
+from transformers.models.nllb.tokenization_nllb import FAIRSEQ_LANGUAGE_CODES
 
 from heed.service.http.detect import detect
 from heed.text import language_id
+from heed.text.language_codes import public_codes
 
 ALL = ["en", "de", "fr", "ko", "ja"]
 SAID = {
@@ -70,3 +72,16 @@ def test_without_the_library_the_words_alone_decide(monkeypatch):
 def test_a_language_that_the_library_does_not_know_is_no_error():
     found = detect("Two dogs are playing in the snow.", ["tlh", "en"])
     assert [one.language for one in found] == ["en", "tlh"]
+
+
+def test_codes_of_multilingual_models_are_those_of_their_language():
+    served = list(public_codes(tuple(FAIRSEQ_LANGUAGE_CODES)))
+    said = {
+        "ko": "나는 학생이에요.", "en": "The weather is nice today.", "zh": "今天天气很好。", "hi": "आज मौसम अच्छा है।",
+        "mr": "आज हवामान छान आहे.", "kk": "Бүгін ауа райы жақсы.", "ki": "Ũmũthĩ rĩera nĩ rĩega mũno.",
+    }  # fmt: skip
+    assert {text: detect(text, served)[0].language for text in said.values()} == {
+        own: code for code, own in said.items()
+    }
+    assert detect("今天天气很好。", ["zho_Hant", "en"])[0].language == "zho_Hant"
+    assert detect("나는 학생이에요.", ["kor_Hang", "jpn_Jpan"])[0].language == "kor_Hang"

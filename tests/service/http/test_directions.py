@@ -129,6 +129,14 @@ def test_one_sentence_is_inspected_in_its_direction(client, tagged_client):
     assert tagged_client.post("/v1/look", json={**body, "target": "de"}).json()["source"][0] == ">>de<<"
 
 
+def test_the_language_of_a_text_is_detected_among_those_of_the_model(client, multilingual):
+    body = {"q": "나는 책을 읽어요.", "source": "auto", "target": "zho_Hant"}
+    answer = client.post("/translate", json=body).json()
+    ours = heed.load(multilingual, device="cpu", engine="torch")
+    assert answer["detectedLanguage"]["language"] == "ko"
+    assert answer["translatedText"] == ours.translate(body["q"], source="ko", target="zho_Hant").text
+
+
 def test_an_unknown_language_is_refused(client):
     answer = client.post("/translate", json={"q": "a", "source": "en", "target": "xx"})
     assert answer.status_code == 400 and "target is 'xx', which is not served; it is one of" in answer.json()["error"]

@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 from heed.service.http.profiles import WORDS
 from heed.text import language_id
-from heed.text.languages import SCRIPTS, base_code, script, scripts
+from heed.text.language_codes import base
+from heed.text.languages import SCRIPTS, script, scripts
 
 MAX_CHARACTERS = 600  # more make no difference, and the client waits
 TEMPERATURE = 2.0  # the letters of a word are not independent evidence: their log-probabilities are divided by this
@@ -46,10 +47,10 @@ def detect(text: str, served: Iterable[str]) -> list[Detection]:
     for char, times in Counter("".join(words)).items():
         script_counts[script(char)] += times
     latin_words = Counter(word for word in words if script(word[0]) == "latin")
-    served_bases = {base_code(code) for code in served}
+    served_bases = {base(code) for code in served}
     library = _library_scores(text, served)
     others = [code for code in {**WORDS, **SCRIPTS, **library} if code not in served_bases]
-    scores = {code: _score(base_code(code), latin_words, script_counts) for code in [*served, *others]}
+    scores = {code: _score(code, latin_words, script_counts) for code in [*served, *others]}
     if library:
         scores = {code: score + library.get(language_id.known(code), UNKNOWN) for code, score in scores.items()}
     best = max(scores.values())
@@ -76,7 +77,7 @@ def _library_scores(text: str, served: list[str]) -> dict[str, float]:
 
 def _score(code: str, latin_words: Counter, script_counts: Counter) -> float:
     """The log-likelihood of a text in a language, up to a constant."""
-    own_scripts = scripts(code)
+    own_scripts, code = scripts(code), base(code)
     score = 0.0
     for name, count in script_counts.items():
         if name == "han" and "han" in own_scripts:
