@@ -1,6 +1,7 @@
 """A model of several directions, by tags or by languages of its own, is served in all of them, which share one worker."""
 
 import json
+import re
 from itertools import permutations
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 import heed
 from heed.loading import write_package
 from heed.service.http.catalogue import Catalogue
+from heed.service.http.limits import Refusal
 from heed.service.http.models import ServedModel, open_models
 from heed.service.http.service import Service
 from heed.vocabularies.sentencepiece import SubwordsConfig, learn
@@ -179,4 +181,14 @@ def test_two_hundred_languages_are_listed_in_little_space(translator):
     assert len(catalogue.pairs) == 202 * 201 and not catalogue.through
     assert len(json.dumps(catalogue.groups)) < 6_000 and len(catalogue.languages_json) < 500_000
     assert catalogue.languages_json is catalogue.languages_json
-    assert catalogue.listing.endswith(" and 40,582 more")
+    assert catalogue.listing == "40,602 directions between 202 languages"
+    for ask, says in (
+        (lambda: catalogue.route(codes[0], "l07"), "target is 'l07', which is not served; it may mean l07_Latn"),
+        (
+            lambda: catalogue.route(codes[0], "?"),
+            "target is '?', which is not served; it is one of 202, see /languages",
+        ),
+        (lambda: catalogue.only_target("auto"), "target is missing; it is one of 202, see /languages"),
+    ):
+        with pytest.raises(Refusal, match=re.escape(says)):
+            ask()

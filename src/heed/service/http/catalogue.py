@@ -3,15 +3,15 @@
 import json
 from collections.abc import Sequence
 from functools import cached_property
-from itertools import islice
 from typing import Any
 
 from heed.products.translator.directions import Direction
 from heed.service.http.limits import Refusal
 from heed.service.http.models import ServedModel
 from heed.text.language_codes import name as language_name
+from heed.text.language_codes import near
 
-MOST = 20  # directions that a sentence lists
+MOST = 20  # directions or languages that a sentence lists
 
 
 class Catalogue:
@@ -35,6 +35,10 @@ class Catalogue:
         for pair in self.pairs:
             self._list(*pair)
         self._join()
+
+    def prepare(self) -> None:
+        """Make the lists that requests ask for: of two hundred languages they take a while."""
+        _ = self.languages_json, self.groups, [model.languages for model in self.models]
 
     def _add(self, model: ServedModel, better: set[tuple[str, str]]) -> None:
         for pair in model.pairs:
@@ -80,9 +84,8 @@ class Catalogue:
         """The languages that can be translated, into `target` if given."""
         sources = list(self._targets) if target is None else list(self._sources.get(target, []))
         if not sources:
-            known = ", ".join(self.targets)
             raise Refusal(
-                400, f"target is {target[:40]!r}, into which nothing is translated here; it is one of {known}"
+                400, f"target is {target[:40]!r}, into which nothing is translated here; {_one_of(self.targets)}"
             )
         return sources
 
@@ -90,7 +93,7 @@ class Catalogue:
         """The target language where a source has only one."""
         targets = self.targets if source == "auto" else list(self._targets.get(source, []))
         if len(targets) != 1:
-            raise Refusal(400, f"target is missing; it is one of {', '.join(targets) or ', '.join(self.targets)}")
+            raise Refusal(400, f"target is missing; {_one_of(targets or self.targets)}")
         return targets[0]
 
     @property
@@ -106,7 +109,9 @@ class Catalogue:
         """The models from one language to another; none from a language to itself."""
         for name, code, known in (("source", source, self.sources()), ("target", target, self.targets)):
             if code not in self._targets and code not in self._sources:
-                raise Refusal(400, f"{name} is {code[:40]!r}, which is not served; it is one of {', '.join(known)}")
+                meant = near(code[:40], known)
+                hint = f"it may mean {' or '.join(meant)}" if meant and len(known) > MOST else _one_of(known)
+                raise Refusal(400, f"{name} is {code[:40]!r}, which is not served; {hint}")
         if source == target:
             return []
         if (source, target) not in self.pairs:
@@ -117,9 +122,10 @@ class Catalogue:
 
     @cached_property
     def listing(self) -> str:
-        """The first directions, and how many more there are."""
-        first = ", ".join(f"{source} to {target}" for source, target in islice(self.pairs, MOST))
-        return first + (f" and {len(self.pairs) - MOST:,} more" if len(self.pairs) > MOST else "")
+        """The directions; if there are many, how many."""
+        if len(self.pairs) > MOST:
+            return f"{len(self.pairs):,} directions between {len(self.languages)} languages"
+        return ", ".join(f"{source} to {target}" for source, target in self.pairs)
 
     @cached_property
     def groups(self) -> list[dict[str, Any]]:
@@ -137,3 +143,8 @@ class Catalogue:
             {"sources": sources, "targets": list(targets), "through": key[0]}
             for key, (sources, targets) in sets.items()
         ]
+
+
+def _one_of(codes: Sequence[str]) -> str:
+    """The end of a sentence on a language that is missing or unknown."""
+    return f"it is one of {', '.join(codes)}" if len(codes) <= MOST else f"it is one of {len(codes)}, see /languages"

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -75,6 +76,10 @@ class ServedModel:
         """The languages that it translates between."""
         return self.directions or [(self.source, self.target)]
 
+    @cached_property
+    def languages(self) -> list[str]:
+        return list(dict.fromkeys(code for pair in self.pairs for code in pair))
+
     def toward(self, source: str, target: str) -> "ServedModel":
         """The model in one direction; all directions share the worker."""
         if not self.directions:
@@ -126,7 +131,7 @@ class ServedModel:
         trained = {k: v for k, v in translator.facts.get("trained", {}).items() if isinstance(v, int | float | str)}
         return {
             "name": self.name,
-            "languages": list(dict.fromkeys(code for pair in self.pairs for code in pair)),
+            "languages": self.languages,
             "directions": len(self.pairs),
             "source": self.source,
             "target": self.target,

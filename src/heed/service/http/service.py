@@ -63,8 +63,12 @@ class Service:
         )  # fmt: skip
 
     def warm(self) -> None:
-        """Start all threads now: starting one blocks the event loop, and the first burst of requests would start many."""
+        """Do now what would block the event loop: load models of languages, list those served, and start all threads.
+
+        The first burst of requests would start many.
+        """
         warm_up()
+        self.catalogue.prepare()
         barrier = threading.Barrier(self.threads + 1)
         for _ in range(self.threads):
             self.pool.submit(barrier.wait)
