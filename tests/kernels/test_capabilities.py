@@ -6,7 +6,9 @@ from torch import nn
 from heed.decoding.cuda import weights
 from heed.kernels import fused_model, fused_stack
 from heed.models.bart import Bart, BartConfig
+from heed.models.m2m100 import M2M100, M2M100Config
 from heed.models.marian import Marian, MarianConfig
+from heed.models.mbart import MBart, MBartConfig
 from heed.models.pegasus import Pegasus, PegasusConfig
 from heed.models.transformer import Transformer, TransformerConfig
 from heed.nn.attention import Attention
@@ -53,11 +55,18 @@ def test_a_subclass_may_declare_capabilities_itself():
 
 
 @pytest.mark.parametrize(
-    ("kind", "config"), [(Bart, BartConfig), (Marian, MarianConfig), (Pegasus, PegasusConfig)], ids=lambda x: x.__name__
+    ("kind", "config"),
+    [(Bart, BartConfig), (Marian, MarianConfig), (Pegasus, PegasusConfig), (M2M100, M2M100Config)],
+    ids=lambda x: x.__name__,
 )
 def test_models_declare_what_they_support(kind, config):
     made = kind(config(**SIZES))
     assert all(check(made) for check in CHECKS)
+
+
+def test_mbart_is_trained_fast_and_searched_by_torch():
+    made = MBart(MBartConfig(**SIZES))
+    assert [check(made) for check in CHECKS] == [True, True, False]
 
 
 @pytest.mark.parametrize("kind", [Stack, Layer, PostNorm, Attention, MLP])

@@ -43,6 +43,26 @@ for norm, activation in (("post", F.silu), ("pre", F.relu)):
 print("the same")
 """
 
+MULTILINGUAL = """
+from heed.models.m2m100 import M2M100, M2M100Config
+from heed.models.mbart import MBart, MBartConfig
+from heed.tasks.sequence_loss import CrossEntropy
+SHAPE = dict(vocab_size=20, dim=32, heads=2, hidden=40, encoder_layers=1, decoder_layers=1, max_length=40, dropout=0.0, attention_dropout=0.0)
+batch = pack([[9] * 2, [8, 4] * 7], [[7] * 4, [5] * 16], slots=1)
+for kind, config in ((M2M100, M2M100Config), (MBart, MBartConfig)):
+    plain = kind(config(**SHAPE))
+    for weight in plain.parameters(): torch.nn.init.normal_(weight, std=0.2, generator=generator)
+    fused = copy.deepcopy(plain)
+    named = dict(fused.named_parameters())
+    models.use_fused_layers(fused)
+    losses = [CrossEntropy(0.1)(model, batch) for model in (plain, fused)]
+    torch.testing.assert_close(losses[0].total, losses[1].total, rtol=1e-5, atol=1e-4)
+    for loss in losses: loss.total.backward()
+    for name, weight in plain.named_parameters():
+        torch.testing.assert_close(weight.grad, named[name].grad, rtol=1e-4, atol=1e-4 * float(weight.grad.abs().max() + 1), msg=name)
+print("the same")
+"""
+
 DROPOUT = """
 norm = torch.nn.LayerNorm(24)
 torch.nn.init.normal_(norm.weight, generator=generator)
@@ -140,7 +160,10 @@ print("the same")
 """
 
 
-@pytest.mark.parametrize("program", [LAYERS, DROPOUT, ATTENTION, LOSS], ids=["layers", "dropout", "attention", "loss"])
+PROGRAMS = {"layers": LAYERS, "multilingual": MULTILINGUAL, "dropout": DROPOUT, "attention": ATTENTION, "loss": LOSS}
+
+
+@pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
 def test_kernels_give_what_plain_parts_give(program):
     """In a process of its own: the interpreter must be chosen before Triton is imported."""
     environment = {**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}

@@ -41,7 +41,7 @@ class MBartConfig:
 class MBart(EncoderDecoder):
     """Norms on the embeddings, before each sublayer and after the last layer; learned positions on each side, one matrix for all tokens."""
 
-    capabilities = ("packed", "fused", "cuda_search", "ctranslate2")
+    capabilities = ("packed", "fused", "ctranslate2")  # the search on the GPU has no norm before a pre-norm
 
     def __init__(self, config: MBartConfig):
         super().__init__(config)
