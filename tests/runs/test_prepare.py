@@ -1,6 +1,8 @@
 """From the files of a recipe to ids: done once, kept, and used again."""
 
 import gzip
+import hashlib
+import json
 import random
 from itertools import product
 from pathlib import Path
@@ -135,6 +137,21 @@ def test_another_setting_of_the_data_is_other_data(files, change):
 def test_other_settings_do_not_matter_to_it(files, change, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert prepare(recipe(files)).key == prepare(recipe(files, **change)).key
+
+
+def test_data_are_known_by_the_name_that_the_version_with_few_filters_gave_them(files):
+    def name(*parts):
+        return hashlib.sha256(json.dumps([2, *parts], sort_keys=True).encode()).hexdigest()[:16]
+
+    with_few = {"filters__overlap": False, "filters__swapped": False}
+    prepared = prepare(recipe(files, **with_few))
+    contents = [[hashlib.sha256(Path(path).read_bytes()).hexdigest()] for path in files]
+    texts = name([*contents, []], [], True, 6, False)
+    filters = {"max_length": 256, "max_ratio": 9.0, "same": True, "duplicates": True, "rejected": None}
+    expected = name(texts, filters, [part.key() for part in prepared.processors.values()], False)
+    assert prepared.earlier_keys == [expected]
+    for change in ({}, with_few | {"filters__numbers": True}, with_few | {"filters__max_repeats": 3}):
+        assert prepare(recipe(files, **change)).earlier_keys == []  # that version had trained on other pairs
 
 
 def test_another_filter_or_sampling_leaves_the_subwords_as_they_are(files, cache):

@@ -54,6 +54,12 @@ class Cleaning:
         spoken = [own[: self.sides] for own in self.languages] if self.filters.language else []
         return [dataclasses.asdict(self.filters), self.holdout, hashes, spoken, self.sides]
 
+    def earlier_key(self) -> dict | None:
+        """What an earlier version, which had fewer filters, hashed; None where the others are on."""
+        own = dataclasses.asdict(self.filters)
+        later = any(value for name, value in own.items() if name not in rules.FIRST)
+        return None if later else {name: own[name] for name in rules.FIRST}
+
     def reasons(self, lines: Lines, pair: Pair, tell: Tell) -> np.ndarray:
         """For each pair an index into SKIP_REASONS."""
         rows = (self._scan(line) for line in counted(lines(), "reading", tell))

@@ -29,6 +29,8 @@ class FiltersConfig:
             check_not_negative(f"filters.{name}", getattr(self, name))
 
 
+FIRST = ("max_length", "max_ratio", "same", "duplicates", "rejected")  # what the first versions had
+
 # What a rule says of the target makes no sense where the target is a label, or the source again.
 PAIRS_ONLY = {
     "same": False, "max_ratio": 0.0, "swapped": False, "max_repeats": 0, "numbers": False, "max_punctuation": 0, "misaligned": False,

@@ -24,6 +24,7 @@ from heed.vocabularies.tags import language_tag
 from heed.vocabularies.vocabulary import Pair, Vocabulary
 
 FORMAT = 3  # of what is cached; a change of how text is cleaned, segmented or stored changes it
+UNFILTERED = 2  # the format before most of the filters; the same pairs were trained on where those are off
 
 Tell = Callable[[str, int], None]
 Lines = Callable[[], Iterable[Line]]
@@ -51,14 +52,13 @@ class TextFiles:
             found += [line._replace(corpus=number) for line in lines]
         return found
 
-    def key(self, *settings) -> str:
+    def key(self, *settings, edition: int = FORMAT) -> str:
         """A hash of the contents of the training files, wherever they lie, and of settings."""
         parts = [_contents(own) for own in self.data.parts]
         if not self.data.corpora:
-            return digest(*parts[0], *settings)
-        return digest(
-            [[*part, own.tag] for part, own in zip(parts, self.data.parts, strict=True)], self.origins, *settings
-        )
+            return digest(*parts[0], *settings, edition=edition)
+        tagged = [[*part, own.tag] for part, own in zip(parts, self.data.parts, strict=True)]
+        return digest(tagged, self.origins, *settings, edition=edition)
 
     def tags(self, number: int) -> list[str]:
         """What is put before each source of a corpus: >>de<< where there are several directions, and its own tag."""
@@ -91,6 +91,17 @@ class TextFiles:
         if self.one_sided:
             return chain(readers.texts(sources), (line._replace(target=line.source) for line in tables))
         return chain(readers.pairs(sources, [Path(f) for f in target]), tables)
+
+
+def pair_keys(files: TextFiles, cleaning: Cleaning, max_ratio: float, *rest) -> tuple[str, list[str]]:
+    """The key of a corpus, and what earlier versions called it. `max_ratio` is as the recipe has it."""
+    settings = cleaning.filters.duplicates, cleaning.holdout, files.one_sided
+    key, first = digest(files.key(*settings), cleaning.key(), *rest), cleaning.earlier_key()
+    if first is None:
+        return key, []
+    if files.one_sided:
+        first["max_ratio"] = max_ratio  # it was hashed, though it has no effect
+    return key, [digest(files.key(*settings, edition=UNFILTERED), first, *rest, edition=UNFILTERED)]
 
 
 def pair_corpus(
@@ -185,8 +196,8 @@ class Learning:
         return learned[0], learned[-1]
 
 
-def digest(*parts) -> str:
-    text = json.dumps([FORMAT, *parts], sort_keys=True)
+def digest(*parts, edition: int = FORMAT) -> str:
+    text = json.dumps([edition, *parts], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

@@ -233,7 +233,7 @@ class Run:
         if found is None:
             return messages
         step, state = found
-        if state["key"] != self.prepared.key:
+        if state["key"] not in (self.prepared.key, *self.prepared.earlier_keys):
             raise ValueError(
                 f"{self.folder} was trained on other data: the files, the filters or the subwords have changed since, or another "
                 "version of heed prepares them otherwise; put them back, or start a new run with another --out"

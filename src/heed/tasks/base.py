@@ -31,6 +31,7 @@ class Prepared:
     """Data, ready to be trained on. `key` is a hash: the same files and settings have the same key.
 
     `sizes` fill the fields of a new model's config that the data decide; `defaults` those that the data suggest.
+    `earlier_keys` are those that earlier versions gave the same data.
     """
 
     key: str
@@ -39,6 +40,7 @@ class Prepared:
     processors: Mapping[str, Any]
     sizes: Mapping[str, int | None]
     defaults: Mapping[str, Any] = field(default_factory=dict)
+    earlier_keys: Sequence[str] = ()
 
 
 class ValidationResult(NamedTuple):
@@ -87,6 +89,7 @@ class Task(ABC):
     metrics: ClassVar[tuple[Metric, ...]]
     best: ClassVar[str]  # the metric that decides which model is best, unless a recipe names another
     final_names: ClassVar[tuple[str, ...]] = ()  # the files that `final_files` may write
+    filtered: ClassVar[bool] = False  # whether the [filters] are applied to its data
     has_rules: ClassVar[bool] = False  # whether runs/defaults.py was measured for it
     products: ClassVar[tuple[type[Product], ...]]  # what a trained model can be to its user, the usual one first
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from heed.config import check_fraction
 from heed.data.batching import DataPosition
 from heed.data.filters import FiltersConfig
-from heed.data.prepare import Learning, TextFiles, counted, digest, text_stream
+from heed.data.prepare import UNFILTERED, Learning, TextFiles, counted, digest, text_stream
 from heed.data.readers import Line
 from heed.data.streams import Window, Windows, join_lines, row_count
 from heed.decoding.config import DecodingConfig
@@ -87,7 +87,7 @@ class LanguageLoss:
 class LanguageModelling(TextTask):
     name, title, example = "language", "Language model", "heed generate {}"
     Settings, needs, products = LanguageSettings, ContinuesText, (Generator,)
-    unit, one_sided = "texts", True
+    unit, one_sided, filtered = "texts", True, False
     best, metrics = "loss", (Metric("loss", "loss", False, lambda: "-log p a token", 3),)
 
     def corpus_summaries(self, recipe: Any, prepared: Prepared) -> list[str]:
@@ -117,12 +117,14 @@ class LanguageModelling(TextTask):
                 )
             held = min(files.data.holdout, max(1, lines // 10))
             train, valid = lambda: islice(files.train(), lines - held), list(islice(files.train(), lines - held, None))
-        texts = files.key("language", held)
+        texts, earlier = files.key("language", held), files.key("language", held, edition=UNFILTERED)
         learning = Learning(recipe.subwords, recipe.model.vocabulary, one_sided=True)
         text = base.vocabularies[0] if base is not None else learning.pair(train, texts, tell)[0]
         key = digest(texts, text.key())
         stream = text_stream(key, train, text, held, tell)
-        return Prepared(key, stream, valid, {"text": text}, {} if base else {"vocab_size": len(text)})
+        sizes = {} if base else {"vocab_size": len(text)}
+        earlier = digest(earlier, text.key(), edition=UNFILTERED)
+        return Prepared(key, stream, valid, {"text": text}, sizes, earlier_keys=[earlier])
 
     def objective(self, prepared: Prepared, teachers: Sequence[nn.Module] = ()) -> Objective:
         return LanguageLoss(self.settings.label_smoothing)

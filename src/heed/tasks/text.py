@@ -13,7 +13,7 @@ from heed.data.cleaning import Cleaning
 from heed.data.config import DataConfig
 from heed.data.filters import PAIRS_ONLY, FiltersConfig
 from heed.data.prefetch import in_processes, worker_count
-from heed.data.prepare import Learning, TextFiles, digest, pair_corpus
+from heed.data.prepare import Learning, TextFiles, pair_corpus, pair_keys
 from heed.data.vectors import VectorsConfig
 from heed.decoding.config import DecodingConfig
 from heed.models.package import Package
@@ -34,6 +34,7 @@ class TextTask(Task):
     }  # fmt: skip
     one_sided: ClassVar[bool] = False
     label_target: ClassVar[bool] = False
+    filtered: ClassVar[bool] = True
     directed: ClassVar[bool] = False  # whether sources may have tags, and corpora be of several languages
     samples_subwords: ClassVar[bool] = False  # whether subword regularization (BPE-dropout) makes sense
 
@@ -156,7 +157,8 @@ class TextTask(Task):
         pair = tuple(processors.values())
         with_text = recipe.subwords.sampling > 0
         named = [tags] if any(tags) else []
-        key = digest(texts, cleaning.key(), [part.key() for part in pair], with_text, *named)
+        rest = [part.key() for part in pair], with_text, *named
+        key, earlier = pair_keys(files, cleaning, recipe.filters.max_ratio, *rest)
         corpus = pair_corpus(
             key,
             files.train,
@@ -179,6 +181,7 @@ class TextTask(Task):
             processors,
             self.sizes(pair, base),
             {} if joint or self.label_target else {"tied": "target"},
+            earlier,
         )
 
     def processors(self, pair: Pair, files: TextFiles, base: Package | None) -> dict[str, Any]:
