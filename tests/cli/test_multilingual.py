@@ -125,3 +125,13 @@ def test_a_folder_of_ctranslate2_is_said_to_be_one(heed, models, tmp_path):
     for verb in (["translate", "--from", "ko", "--to", "en"], ["info"]):
         code, _, err = heed(verb[0], tmp_path / "fast", *verb[1:], *(["나"] if verb[1:] else []))
         assert code == 1 and "is a folder of CTranslate2, which heed writes and does not read" in err
+
+
+def test_cards_show_how_a_direction_is_chosen(heed, models, tmp_path):
+    code, _, err = heed("convert", models / "m2m100", "--to", "heed", "--out", tmp_path / "own")
+    assert code == 0, err
+    card = (tmp_path / "own" / "README.md").read_text("utf-8")
+    assert card.startswith("# M2M-100, 100 languages") and "`heed translate FOLDER --from en --to de < text`" in card
+    assert heed("convert", tmp_path / "own", "--out", tmp_path / "out")[0] == 0
+    card = (tmp_path / "out" / "README.md").read_text("utf-8")
+    assert 'language: ["af", "am", "ar", "ast",' in card and "tokenizer.src_lang = 'en'" in card

@@ -9,8 +9,10 @@ from heed.convert import generation, multilingual
 from heed.convert.architecture import Architecture
 from heed.models import MODELS, name_of
 from heed.models.package import Package
+from heed.text.language_codes import public_codes
 from heed.version import __version__
 from heed.vocabularies.m2m100 import MODEL
+from heed.vocabularies.multilingual import languages_of
 from heed.vocabularies.vocabulary import Pair, Vocabulary
 
 PIECES = """\
@@ -98,8 +100,18 @@ Made a folder of heed {__version__}. Use it with `{use(package, "FOLDER")}`.
 def use(package: Package, folder: Path | str) -> str:
     """The command that runs a model."""
     summarizes = name_of(package.model) in SUMMARIZERS and not all(_languages(package))
-    usual = "heed summarize {} < text" if summarizes else "heed translate {} < text"
+    usual = "heed summarize {} < text" if summarizes else f"heed translate {{}}{_direction(package)} < text"
     return COMMANDS.get(package.task, usual).format(folder)
+
+
+def _direction(package: Package) -> str:
+    """The options that choose a direction, for a multilingual model that has none by default."""
+    pair = (
+        None
+        if all(_languages(package))
+        else multilingual.example(package.vocabularies, package.facts.get("languages") or {})
+    )
+    return "" if pair is None else f" --from {pair[0].language} --to {pair[1].language}"
 
 
 def licence(folder: Path) -> str | None:
@@ -115,7 +127,7 @@ def _front_matter(package: Package, architecture: Architecture) -> str:
     """Each value as JSON, which is YAML too: the language `no` must not be read as false."""
     source = package.facts.get("origin", {})
     entries = {
-        "language": list(dict.fromkeys(code for code in _languages(package) if code)),
+        "language": _language_codes(package),
         "license": source.get("licence"),
         "library_name": "transformers",
         "pipeline_tag": architecture.pipeline_tag,
@@ -181,7 +193,17 @@ def title(package: Package) -> str:
     name, (source, target) = MODELS[name_of(package.model)].title, _languages(package)
     if package.task == "classification":
         name += " as a classifier"
+    codes = languages_of(package.vocabularies[-1])
+    if codes and not (source and target):
+        return f"{name}, {len(codes)} languages"
     return f"{name}, {source} to {target}" if source and target else name
+
+
+def _language_codes(package: Package) -> list[str]:
+    """Those of its direction; of a multilingual model that has none by default, all."""
+    known = [code for code in _languages(package) if code]
+    codes = languages_of(package.vocabularies[-1])
+    return sorted(public_codes(codes)) if codes and len(known) < 2 else list(dict.fromkeys(known))
 
 
 def _languages(package: Package) -> tuple[str | None, str | None]:

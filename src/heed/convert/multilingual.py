@@ -9,6 +9,7 @@ from heed.vocabularies.multilingual import Multilingual
 from heed.vocabularies.vocabulary import Pair, SpecialTokens
 
 FORCED = "forced_bos_token_id"
+COMMON = ("en", "de", "fr")  # languages for examples
 Languages = Mapping[str, str | None]
 
 
@@ -70,8 +71,11 @@ def generation_settings(decoding: Mapping[str, Any], pair: Pair, max_length: int
 
 
 def example(pair: Pair, languages: Languages) -> Pair | None:
-    """The pair in a direction for an example: the one of the folder, or from the first language to the last; None for others."""
+    """The pair in a direction for an example: the one of the folder, or between languages that many read; None for others."""
     if not isinstance(pair[0], Multilingual):
         return None
-    first, *_, last = public_codes(tuple(pair[0].languages))
-    return choose(pair, {"source": languages.get("source") or first, "target": languages.get("target") or last})
+    codes = public_codes(tuple(pair[0].languages))
+    known = [code for code in (*COMMON, *codes) if code in codes]
+    source = languages.get("source") or next(code for code in known if code != languages.get("target"))
+    target = languages.get("target") or next(code for code in known if code != source)
+    return choose(pair, {"source": source, "target": target})
