@@ -495,7 +495,7 @@ BANNED = {"bad_words_ids": [[9]]}
 def test_what_heed_takes_for_granted_is_what_a_search_has():
     own = dataclasses.asdict(DecodingConfig())
     assert {name: own[name] for name in generation.OUR_DEFAULTS} == generation.OUR_DEFAULTS
-    assert set(own) - set(generation.OUR_DEFAULTS) == {"max_growth", "seed"}
+    assert set(own) - set(generation.OUR_DEFAULTS) == {"max_growth", "seed", *generation.GUARDS}
 
 
 def test_what_transformers_takes_for_granted_is_what_we_think():
@@ -518,7 +518,7 @@ def test_settings_of_a_search_there_and_back(special, begin):
     for beam, alpha, stopping, shortest, longest, force in ways:
         ours = {
             "beam": beam, "length_penalty": alpha, "penalty": "length", "stopping": stopping, "min_length": shortest,
-            "max_length": longest, "no_repeat": 3 if force else 0, "renormalize": not force, "force_end": force, **begin,
+            "max_length": longest, "no_repeat": 3 if force else 0, "renormalize": not force, "force_end": force, **begin, **generation.GUARDS,
         }  # fmt: skip
         back, left = generation.to_ours(generation.to_theirs(ours, special, 100), special)
         assert back == ours

@@ -22,6 +22,11 @@ class DecodingConfig:
     force_begin: bool = True  # the special tokens that start a text (BART's <s>) are not left to the model
     force_end: bool = False  # the last position is for the end token; else a text may be truncated there
     no_repeat: int = 0  # no n-gram of this length twice; 0 is off
+    avoid_loops: bool = True  # search again where a few tokens are repeated more often than anything in the source is
+    avoid_overlong: bool = (
+        True  # search again where a translation does not end within max_growth: the best one that does
+    )
+    avoid_copies: bool = True  # search again where the source is copied: the best translation that is no copy
     renormalize: bool = False  # share the probability of banned tokens among the allowed ones
     sample: bool = False  # draw tokens at random instead of searching
     temperature: float = 1.0

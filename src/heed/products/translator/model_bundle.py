@@ -1,11 +1,15 @@
 """Models with their vocabularies: what search, scoring and tracing need of a translator."""
 
+import copy
 import math
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
+import numpy as np
 import torch
-from torch import nn
+from jaxtyping import Bool
+from torch import Tensor, nn
 
 from heed.data.batching import collate, pad
 from heed.decoding.beam import Pick, SearchStep
@@ -20,6 +24,8 @@ from heed.vocabularies.vocabulary import Pair, SpecialTokens
 Sentences = list[list[int]]  # token ids without special tokens
 IdPair = tuple[list[int], list[int]]  # a source and its target
 Hypotheses = list[list[Hypothesis]]  # for each source, best first
+# the sources of a batch, how long each translation may be, and whether terms are required -> rules
+MakeRules = Callable[[Sentences, Tensor, bool], list[Rule]]
 
 
 class ModelBundle:
@@ -33,11 +39,24 @@ class ModelBundle:
         self.special: tuple[SpecialTokens, SpecialTokens] = self.source.special, self.target.special
         self.max_length = min(model.config.max_length for model in self.models)  # positions, special tokens included
         self.max_target = self.max_length - 1  # the end token needs a position too
+        self.make_rules: MakeRules | None = None  # more rules, which depend on the sources
         self.undirected: Callable[[], Any] | None = None  # raises, where the models need to know a direction first
 
     @property
     def device(self) -> torch.device:
         return next(self.model.parameters()).device
+
+    @cached_property
+    def letters(self) -> Bool[np.ndarray, " vocab"]:
+        """Which target tokens have letters; bytes have none."""
+        pieces = self.target.pieces(range(len(self.target)))
+        found = [not piece.startswith("<0x") and any(map(str.isalpha, piece)) for piece in pieces]
+        return np.array(found + [False] * (self.model.config.vocab_size - len(found)))
+
+    @cached_property
+    def one_vocabulary(self) -> bool:
+        """Whether sources and translations have the same tokens."""
+        return self.source.key() == self.target.key()
 
     @torch.inference_mode()
     def start(self, sources: Sentences) -> State:
@@ -59,8 +78,18 @@ class ModelBundle:
         """The best hypotheses for one batch of sources (`heed.products.search`)."""
         prefixes = prefixes or [[] for _ in sources]
         max_lengths = torch.tensor(self.max_lengths(sources, config, prefixes), device=self.device)
+        if self.make_rules is not None:
+            draws = config.nbest if config.sample else 1
+            drawn = [source for source in sources for _ in range(draws)]
+            rules = [*self.make_rules(drawn, max_lengths.repeat_interleave(draws), pick is not None), *rules]
         options = {"prefixes": prefixes, "rules": rules, "keys": keys, "pick": pick, "on_step": on_step}
         return search(self.search_model, self.start(sources), config, self.special[1], max_lengths, **options)
+
+    def with_rules(self, make: MakeRules) -> "ModelBundle":
+        """The same models, whose searches follow more rules."""
+        own = copy.copy(self)
+        own.make_rules = make
+        return own
 
     def max_lengths(self, sources: Sentences, config: DecodingConfig, prefixes: Sentences) -> list[int]:
         """How many tokens each translation may have; there is always room for its prefix and the end."""

@@ -1,0 +1,126 @@
+"""Loops: the same few tokens again and again, more often than anything in the source is repeated.
+
+A sequence of up to `MAX_PERIOD` tokens may be said `allowed_repeats` times in a row; one more is a loop. Tokens without letters may
+be repeated more often: digits, dashes and dots are.
+"""
+
+from collections.abc import Sequence
+from functools import cache
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from heed.decoding.limits import Rule
+
+MAX_PERIOD = 16  # tokens
+SHORT_PERIOD = (
+    2  # up to this many tokens ("ha ha ha", "very, very, very") three times in a row are no loop; longer ones, twice
+)
+MAX_LETTERS = 64  # of a period in a source
+PADDING = -1
+
+Repeats = tuple[
+    int, int
+]  # how often the most repeated sequence is said in a row: one without letters, one with letters
+
+
+def allowed_repeats(period: int, has_letters: bool, source: Repeats = (1, 1)) -> int:
+    """How often a sequence of tokens may be said in a row; `source` are the repeats of the source.
+
+    What the source repeats three times or more may be said once more than there: languages count differently.
+    """
+    least = (3 if period <= SHORT_PERIOD else 2) if has_letters else max(4, 12 // period)
+    own = source[has_letters]
+    return max(least, own + 1 if own > 2 else own)
+
+
+def source_repeats(text: str) -> Repeats:
+    """How often the most repeated sequence of a text is said in a row, without letters and with letters."""
+    words = "".join(char if char.isalnum() else " " for char in text.casefold())
+    spaced = " ".join(words.split()) + " "  # "Ha! Ha, ha" is "ha " three times
+    return _repeats("".join(text.split()), False), _repeats(spaced, True)
+
+
+def _repeats(text: str, has_letters: bool) -> int:
+    """The same of sequences that all have letters, or all have none; one that is begun once more counts."""
+    most = 1
+    for period in range(1, min(MAX_LETTERS, len(text) - 1) + 1):
+        run = 0
+        for at in range(period, len(text)):
+            run = run + 1 if text[at] == text[at - period] else 0
+            repeats = 1 + -(-run // period) if run >= period else 1
+            if repeats > most and any(map(str.isalpha, text[at - period + 1 : at + 1])) == has_letters:
+                most = repeats
+    return most
+
+
+def find_loops(
+    sequences: Sequence[Sequence[int]], letters: Bool[np.ndarray, " vocab"], sources: Sequence[Repeats] | None = None
+) -> Bool[np.ndarray, " n"]:
+    """Which sequences have a loop. `letters` tells which tokens have letters; without `sources` these repeat nothing."""
+    found = np.zeros(len(sequences), dtype=bool)
+    # a loop says a token three times: without two that were there before there is none
+    rows = [row for row, tokens in enumerate(sequences) if len(tokens) > len(set(tokens)) + 1]
+    if not rows:
+        return found
+    lengths = np.array([len(sequences[row]) for row in rows])
+    tokens = np.full((len(rows), lengths.max()), PADDING)
+    tokens[np.arange(tokens.shape[1]) < lengths[:, None]] = np.concatenate([sequences[row] for row in rows])
+    has_letters = letters[tokens] & (tokens != PADDING)
+    own = [(1, 1)] * len(rows) if sources is None else [sources[row] for row in rows]
+    loops = np.zeros(len(rows), dtype=bool)
+    for period in range(1, min(MAX_PERIOD, (tokens.shape[1] - 1) // 2) + 1):
+        same = (tokens[:, period:] == tokens[:, :-period]) & (tokens[:, period:] != PADDING)
+        if not same.any():
+            continue
+        run, lettered = _run_lengths(same), _any_of_last(has_letters, period)[:, period:]
+        allowed = _allowed(period, own)
+        loops |= (run >= period * np.where(lettered, allowed[:, 1:], allowed[:, :1])).any(axis=1)
+    found[np.array(rows)[loops]] = True
+    return found
+
+
+def no_loops(letters: Bool[Tensor, " vocab"], sources: Sequence[Repeats]) -> Rule:
+    """Ban the token that would complete a loop; `sources[i]` are the repeats of the source of sentence i."""
+    periods = range(1, MAX_PERIOD + 1)
+    allowed = torch.stack([torch.from_numpy(_allowed(period, sources)) for period in periods])
+    on_device: dict[torch.device, tuple[Tensor, Tensor]] = {}
+
+    def rule(banned: Bool[Tensor, "r vocab"], tokens: Int[Tensor, "r t"], sentence: Int[Tensor, " r"]) -> None:
+        if tokens.device not in on_device:
+            on_device[tokens.device] = letters.to(tokens.device), allowed.to(tokens.device)
+        own_letters, own_allowed = on_device[tokens.device]
+        has_letters, size = own_letters[tokens], tokens.shape[1]
+        for period in range(1, min(MAX_PERIOD, size // 2) + 1):
+            same = tokens[:, period:] == tokens[:, : size - period]
+            run = same.flip(1).cumprod(dim=1).sum(dim=1)
+            lettered = has_letters[:, size - period :].any(dim=1)
+            most = torch.where(lettered, *own_allowed[period - 1, sentence].flip(1).unbind(1))
+            rows = (run + 1 >= period * most).nonzero()[:, 0]
+            banned[rows, tokens[rows, size - period]] = True
+
+    return rule
+
+
+def _allowed(period: int, sources: Sequence[Repeats]) -> Int[np.ndarray, "n 2"]:
+    return np.array([_allowed_row(period, own) for own in sources]).reshape(-1, 2)
+
+
+@cache
+def _allowed_row(period: int, source: Repeats) -> Repeats:
+    return allowed_repeats(period, False, source), allowed_repeats(period, True, source)
+
+
+def _run_lengths(same: Bool[np.ndarray, "n t"]) -> Int[np.ndarray, "n t"]:
+    """For each position, how many in a row up to there are true."""
+    position = np.arange(1, same.shape[1] + 1)
+    return position - np.maximum.accumulate(np.where(same, 0, position), axis=1)
+
+
+def _any_of_last(flags: Bool[np.ndarray, "n t"], count: int) -> Bool[np.ndarray, "n t"]:
+    """For each position, whether any of the last `count` flags is true."""
+    total = flags.cumsum(axis=1)
+    total[:, count:] -= total[:, :-count].copy()
+    return total > 0

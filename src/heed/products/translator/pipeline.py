@@ -1,0 +1,71 @@
+"""The whole search of a translator: an engine, glossary terms, and guards."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from heed.decoding.config import DecodingConfig
+from heed.products.product import in_batches
+from heed.products.translator.attention_trace import AlignmentRows
+from heed.products.translator.engines.engine import Engine
+from heed.products.translator.guards import Guards
+from heed.products.translator.model_bundle import Hypotheses, ModelBundle, Sentences
+from heed.products.translator.term_search import TermSearch
+from heed.products.translator.term_tokens import RequiredTerms, TermEncoder
+
+
+@dataclass(frozen=True)
+class Job:
+    """Sources with the beginnings and the terms that their translations must have; `numbers` seed their random numbers."""
+
+    sources: Sentences
+    prefixes: Sentences
+    required: Sequence[RequiredTerms]
+    batch_tokens: int
+    numbers: Sequence[int]
+
+    def select(self, rows: Sequence[int]) -> "Job":
+        """Some of the sources."""
+        own = [self.required[row] for row in rows] if self.required else []
+        sources, prefixes = [self.sources[row] for row in rows], [self.prefixes[row] for row in rows]
+        return Job(sources, prefixes, own, self.batch_tokens, [self.numbers[row] for row in rows])
+
+
+@dataclass(frozen=True)
+class SearchPipeline:
+    """Engines are asked in order. `tag` is what they must read before each source: they serve all directions of a model."""
+
+    engines: Sequence[Engine]
+    tag: tuple[int, ...]
+    guards: Guards
+    encoder: TermEncoder
+    alignment_rows: AlignmentRows
+
+    def search(self, job: Job, config: DecodingConfig) -> Hypotheses:
+        """The best hypotheses for each source, best first."""
+        engine = next(engine for engine in self.engines if engine.takes(config, job.prefixes))
+        tagged = [[*self.tag, *own] for own in job.sources] if self.tag else job.sources
+        found = engine.search(tagged, config, job.prefixes, job.batch_tokens)
+        found = self._with_terms(self.guards.bundle, job, found, config)
+        again = self.guards.faulty(job.sources, found, config)
+        for row, nbest in zip(again, self._guarded(job.select(again), config), strict=True):
+            found[row] = nbest
+        return found
+
+    def _guarded(self, job: Job, config: DecodingConfig) -> Hypotheses:
+        """The same in torch, under rules that rule out faults."""
+        bundle, wide = self.guards.guarded(config)
+
+        def search(rows: list[int]) -> Hypotheses:
+            own = job.select(rows)
+            pairs = zip(own.numbers, own.sources, strict=True)
+            keys = [(number, [*self.tag, *source]) for number, source in pairs]  # those of the first search
+            return bundle.search(own.sources, wide, prefixes=own.prefixes, keys=keys)
+
+        sizes = [len(source) + 1 for source in job.sources]
+        found = in_batches(search, range(len(sizes)), sizes, job.batch_tokens)
+        best = [self.guards.best(*both, config) for both in zip(job.sources, found, strict=True)]
+        return self._with_terms(bundle, job, best, config)
+
+    def _with_terms(self, bundle: ModelBundle, job: Job, found: Hypotheses, config: DecodingConfig) -> Hypotheses:
+        terms = TermSearch(bundle, self.encoder, self.alignment_rows)
+        return terms.complete(found, job.sources, config, job.prefixes, job.required, job.batch_tokens)
