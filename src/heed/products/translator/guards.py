@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-import torch
 from torch import Tensor
 
 from heed.decoding import limits, loops
@@ -27,20 +26,24 @@ class Guards:
     bundle: ModelBundle
     languages: tuple[str | None, str | None] = (None, None)
 
-    def faulty(self, sources: Sentences, found: Hypotheses, config: DecodingConfig) -> list[int]:
-        """The rows that must be searched again: one of their hypotheses has a fault that another might not have."""
+    def faulty(self, sources: Sentences, found: Hypotheses, config: DecodingConfig) -> dict[int, int]:
+        """The rows that must be searched again, and for how many hypotheses: one of theirs has a fault.
+
+        Another search avoids loops and overlong translations; to avoid a copy, all beams are needed to choose from.
+        """
         rows = set(self._looping(sources, found)) if config.avoid_loops else set()
         if _ends_early(config):
             last = self.bundle.special[1].last
             rows |= {row for row, nbest in enumerate(found) if any(h.tokens[-1:] != [last] for h in nbest)}
+        faulty = dict.fromkeys(sorted(rows), config.nbest)
         if config.avoid_copies and _has_alternatives(config):
-            rows |= {row for row, nbest in enumerate(found) if any(self._copies(sources[row], nbest))}
-        return sorted(rows)
+            copied = [row for row, nbest in enumerate(found) if any(self._copies(sources[row], nbest))]
+            faulty |= dict.fromkeys(copied, max(config.nbest, config.beam))
+        return faulty
 
-    def guarded(self, config: DecodingConfig) -> tuple[ModelBundle, DecodingConfig]:
-        """The models whose searches follow the guards, and a config that gives `best` enough to choose from."""
-        most = config.nbest if config.sample else max(config.nbest, config.beam)
-        return self.bundle.with_rules(partial(self._rules, config)), replace(config, nbest=most)
+    def guarded(self, config: DecodingConfig) -> ModelBundle:
+        """The same models, whose searches rule faults out."""
+        return self.bundle.with_rules(partial(self._rules, config))
 
     def best(self, source: list[int], nbest: list[Hypothesis], config: DecodingConfig) -> list[Hypothesis]:
         """The best hypotheses that a guarded search has found, those that are no copies first."""
@@ -55,22 +58,22 @@ class Guards:
         """The best hypothesis for one source, found in torch; `on_step` gets the steps of the search that found it."""
         steps: list[SearchStep] = []
         found = self.bundle.search([source], config, on_step=steps.append)
-        if self.faulty([source], found, config):
+        for nbest in self.faulty([source], found, config).values():
             steps.clear()
-            bundle, wide = self.guarded(config)
-            found = [self.best(source, bundle.search([source], wide, on_step=steps.append)[0], config)]
+            found = self.guarded(config).search([source], replace(config, nbest=nbest), on_step=steps.append)
+            found = [self.best(source, found[0], config)]
         on_step(steps)
         return found[0][0]
 
     def _looping(self, sources: Sentences, found: Hypotheses) -> list[int]:
         """The rows with a loop. The sources are looked at only where one that repeats nothing would not explain it."""
-        letters, owners = self.bundle.letters, [row for row, nbest in enumerate(found) for _ in nbest]
+        kinds, owners = self.bundle.token_kinds, [row for row, nbest in enumerate(found) for _ in nbest]
         every = [
             self.bundle.strip(h.tokens)[0] if self.bundle.special[1].before else h.tokens for own in found for h in own
         ]
-        suspects = loops.find_loops(every, letters).nonzero()[0].tolist()
+        suspects = loops.find_loops(every, kinds).nonzero()[0].tolist()
         repeats = [self._repeats(sources[owners[number]]) for number in suspects]
-        looping = loops.find_loops([every[number] for number in suspects], letters, repeats)
+        looping = loops.find_loops([every[number] for number in suspects], kinds, repeats)
         return [owners[number] for number, loop in zip(suspects, looping, strict=True) if loop]
 
     def _repeats(self, source: list[int]) -> loops.Repeats:
@@ -92,7 +95,7 @@ class Guards:
         if config.avoid_loops:
             repeats = {tuple(source): self._repeats(source) for source in sources}
             own = [repeats[tuple(source)] for source in sources]
-            rules.append(loops.no_loops(torch.from_numpy(self.bundle.letters), own))
+            rules.append(loops.no_loops(self.bundle.token_kinds, own))
         if _ends_early(config) and not terms:
             rules.append(limits.end_at_limit(max_lengths, self.bundle.special[1].last))
         return rules

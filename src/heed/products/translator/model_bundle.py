@@ -6,9 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
-import numpy as np
 import torch
-from jaxtyping import Bool
 from torch import Tensor, nn
 
 from heed.data.batching import collate, pad
@@ -16,6 +14,7 @@ from heed.decoding.beam import Pick, SearchStep
 from heed.decoding.config import DecodingConfig, max_output_length
 from heed.decoding.ensemble import Ensemble
 from heed.decoding.limits import Rule
+from heed.decoding.loops import TokenKinds, token_kinds
 from heed.decoding.steps import Hypothesis, State
 from heed.models.package import Package
 from heed.products.search import forced_start, search
@@ -47,11 +46,9 @@ class ModelBundle:
         return next(self.model.parameters()).device
 
     @cached_property
-    def letters(self) -> Bool[np.ndarray, " vocab"]:
-        """Which target tokens have letters; bytes have none."""
-        pieces = self.target.pieces(range(len(self.target)))
-        found = [not piece.startswith("<0x") and any(map(str.isalpha, piece)) for piece in pieces]
-        return np.array(found + [False] * (self.model.config.vocab_size - len(found)))
+    def token_kinds(self) -> TokenKinds:
+        """What tells loops from other translations."""
+        return token_kinds(self.target.pieces(range(len(self.target))), self.model.config.vocab_size)
 
     @cached_property
     def one_vocabulary(self) -> bool:

@@ -1,7 +1,7 @@
 """The whole search of a translator: an engine, glossary terms, and guards."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from heed.decoding.config import DecodingConfig
 from heed.products.product import in_batches
@@ -47,13 +47,15 @@ class SearchPipeline:
         found = engine.search(tagged, config, job.prefixes, job.batch_tokens)
         found = self._with_terms(self.guards.bundle, job, found, config)
         again = self.guards.faulty(job.sources, found, config)
-        for row, nbest in zip(again, self._guarded(job.select(again), config), strict=True):
-            found[row] = nbest
+        for count in set(again.values()):
+            rows = [row for row, own in again.items() if own == count]
+            for row, nbest in zip(rows, self._guarded(job.select(rows), config, count), strict=True):
+                found[row] = nbest
         return found
 
-    def _guarded(self, job: Job, config: DecodingConfig) -> Hypotheses:
-        """The same in torch, under rules that rule out faults."""
-        bundle, wide = self.guards.guarded(config)
+    def _guarded(self, job: Job, config: DecodingConfig, count: int) -> Hypotheses:
+        """The same in torch under rules that rule out faults, chosen from `count` hypotheses each."""
+        bundle, wide = self.guards.guarded(config), replace(config, nbest=count)
 
         def search(rows: list[int]) -> Hypotheses:
             own = job.select(rows)
