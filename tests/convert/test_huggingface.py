@@ -495,7 +495,9 @@ BANNED = {"bad_words_ids": [[9]]}
 def test_what_heed_takes_for_granted_is_what_a_search_has():
     own = dataclasses.asdict(DecodingConfig())
     assert {name: own[name] for name in generation.OUR_DEFAULTS} == generation.OUR_DEFAULTS
-    assert set(own) - set(generation.OUR_DEFAULTS) == {"max_growth", "seed", *generation.GUARDS}
+    assert set(own) - set(generation.OUR_DEFAULTS) == {
+        "max_growth", "seed", *generation.GUARDS, "rerank", "candidates", "candidates_from", "utility"
+    }  # fmt: skip
 
 
 def test_what_transformers_takes_for_granted_is_what_we_think():

@@ -136,7 +136,7 @@ def look(guards: Guards, rows: AlignmentRows, text: str, target: str | None, con
 
 def search_one(guards: Guards, source: list[int], config: DecodingConfig, steps: list[SearchStep]) -> list[int]:
     """The tokens that the search finds; its steps are appended to `steps`."""
-    config = dataclasses.replace(config, nbest=1, sample=False)
+    config = dataclasses.replace(config, nbest=1, sample=False, rerank="none")
     return guards.search_one(source, config, steps.extend).tokens
 
 

@@ -1,9 +1,11 @@
-"""The whole search of a translator: an engine, glossary terms, and guards."""
+"""The whole search of a translator: an engine, glossary terms, guards, and reranking."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from heed.decoding.config import DecodingConfig
+from heed.decoding.steps import Hypothesis
+from heed.evaluation.mbr import mbr_order
 from heed.products.product import in_batches
 from heed.products.translator.attention_trace import AlignmentRows
 from heed.products.translator.engines.engine import Engine
@@ -42,6 +44,9 @@ class SearchPipeline:
 
     def search(self, job: Job, config: DecodingConfig) -> Hypotheses:
         """The best hypotheses for each source, best first."""
+        return self._reranked(job, config) if config.rerank == "mbr" else self._searched(job, config)
+
+    def _searched(self, job: Job, config: DecodingConfig) -> Hypotheses:
         engine = next(engine for engine in self.engines if engine.takes(config, job.prefixes))
         tagged = [[*self.tag, *own] for own in job.sources] if self.tag else job.sources
         found = engine.search(tagged, config, job.prefixes, job.batch_tokens)
@@ -68,6 +73,32 @@ class SearchPipeline:
         best = [self.guards.best(*both, config) for both in zip(job.sources, found, strict=True)]
         return self._with_terms(bundle, job, best, config)
 
+    def _reranked(self, job: Job, config: DecodingConfig) -> Hypotheses:
+        """The candidates that are most like all of them (minimum Bayes risk), with their own scores."""
+        found: Hypotheses = [[] for _ in job.sources]
+        for search in _candidate_searches(config):
+            if search.sample and any(own.terms for own in job.required):
+                raise ValueError(
+                    f'candidates_from is "{config.candidates_from}", and there is a glossary: terms are found by a beam search; '
+                    'set candidates_from to "beam", or leave the glossary out'
+                )
+            for own, more in zip(found, self._searched(job, search), strict=True):
+                own += more
+        return [self._most_alike(own, config) for own in found]
+
+    def _most_alike(self, found: list[Hypothesis], config: DecodingConfig) -> list[Hypothesis]:
+        texts = [self.guards.bundle.target.decode(h.tokens) for h in found]
+        order = mbr_order(texts, [h.score for h in found], config.utility)
+        return [found[number] for number in order[: config.nbest]]
+
     def _with_terms(self, bundle: ModelBundle, job: Job, found: Hypotheses, config: DecodingConfig) -> Hypotheses:
         terms = TermSearch(bundle, self.encoder, self.alignment_rows)
         return terms.complete(found, job.sources, config, job.prefixes, job.required, job.batch_tokens)
+
+
+def _candidate_searches(config: DecodingConfig) -> list[DecodingConfig]:
+    """The searches that find the candidates of a search with reranking."""
+    count, plain = config.candidates, replace(config, rerank="none")
+    beam = replace(plain, beam=max(config.beam, count), nbest=count)
+    samples = replace(plain, sample=True, nbest=count)
+    return {"beam": [beam], "samples": [samples], "both": [beam, samples]}[config.candidates_from]
