@@ -60,7 +60,7 @@ def test_the_rule_bans_what_would_complete_a_loop(tokens, sources):
 
 def test_what_tokens_are():
     assert KINDS.letters.tolist() == [True, True, False, True, False, False]
-    assert KINDS.starts.tolist() == [True, False, False, False, False, False]
+    assert KINDS.starts.tolist() == [True, False, False, False, True, False]
     assert KINDS.syllables.tolist() == [True, True, False, False, False, False]
     assert not token_kinds(["<0xAB>", "▁한국"], 2).syllables.any()
     assert token_kinds(["<0xAB>", "▁한국"], 2).letters.tolist() == [False, True]
@@ -98,6 +98,7 @@ def test_what_is_a_loop_and_what_is_not():
     assert loop(["▁ha"] * 9, "Ha ha ha!")
     assert not loop(["▁1", *"000000000000"], "a trillion")
     assert not loop(["▁-"] * 30, "-" * 30)
+    assert not loop(["▁os", ".", "path", ".", "join", "(", "os", ".", "path", ".", "dirname", "(", "path", ")"], "see")
 
 
 class Looper:

@@ -47,7 +47,7 @@ def add_reranking(parser: argparse._ActionsContainer) -> None:
         "--candidates", type=int, metavar="N", help="how many candidates --rerank mbr has, of each kind (default: 16)"
     )
     option("--candidates-from", choices=["beam", "samples", "both"], help="where they come from (default: beam)")
-    option("--utility", choices=["chrf", "bleu"], help="how like each other two candidates are (default: chrf)")
+    option("--utility", choices=["bleu", "chrf"], help="how like each other two candidates are (default: bleu)")
     for name, what in (
         ("loops", "repeats itself"),
         ("overlong", "does not end in time"),

@@ -36,7 +36,7 @@ class DecodingConfig:
     rerank: Literal["none", "mbr"] = "none"  # "mbr": of several candidates the one that is most like all of them
     candidates: int = 16  # how many there are for that, of each kind
     candidates_from: Literal["beam", "samples", "both"] = "beam"  # the best of the beam, samples, or as many of each
-    utility: Literal["chrf", "bleu"] = "chrf"  # how like each other two candidates are: sentence chrF or BLEU
+    utility: Literal["bleu", "chrf"] = "bleu"  # how like two candidates are: sentence BLEU, or chrF (no spaces needed)
 
     def __post_init__(self):
         self._check_counts()

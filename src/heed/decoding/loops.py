@@ -26,7 +26,7 @@ Repeats = tuple[
 
 
 class TokenKinds(NamedTuple):
-    """Of each token: whether it has letters, whether it begins a word, and whether a word should not have it again and again.
+    """Of each token: whether it has letters, whether a word begins here, and whether a word should not have it again and again.
 
     The last are pieces of two letters or more, in scripts that have capitals: those have spaces between words too.
     """
@@ -42,7 +42,13 @@ def token_kinds(pieces: Sequence[str], vocab_size: int) -> TokenKinds:
     bare = ["" if piece.startswith("<0x") else piece.lstrip("▁") for piece in pieces]
     cased = [sum(char.lower() != char.upper() for char in piece) for piece in bare]
     letters = [any(map(str.isalpha, piece)) for piece in bare]
-    return TokenKinds(np.array(letters), np.array([p.startswith("▁") for p in pieces]), np.array(cased) > 1)
+    starts = [piece.startswith("▁") or not all(map(_in_word, own)) for piece, own in zip(pieces, bare, strict=True)]
+    return TokenKinds(np.array(letters), np.array(starts), np.array(cased) > 1)
+
+
+def _in_word(char: str) -> bool:
+    """Whether a word goes on with this character; paths, addresses and code (os.path, A_B) are several words."""
+    return char.isalpha() or char in "-'’"
 
 
 def allowed_repeats(period: int, has_letters: bool, source: Repeats = (1, 1)) -> int:
