@@ -10,9 +10,13 @@ def evaluate(args: argparse.Namespace) -> int:
     """The perplexity of one model or two, and how it was computed."""
     from rich.console import Console
 
-    from heed.cli.common import check_product, open_product, read_lines
+    from heed.cli.common import RERANKING, check_product, open_product, read_lines
     from heed.evaluation.perplexity import measure_perplexity
 
+    given = [name for name in RERANKING if getattr(args, name) is not None]
+    if given:
+        flag = given[0].replace("avoid_", "allow-").replace("_", "-")
+        raise ValueError(f"--{flag} is for translations: it does not go with --text")
     for name in NOT_WITH_TEXT:
         if getattr(args, name):
             raise ValueError(f"--{name.replace('_', '-')} is for translations: it does not go with --text")
