@@ -1,8 +1,10 @@
 """What heed train chooses when nothing is set."""
 
+from pathlib import Path
+
 import pytest
 
-from heed.runs.defaults import EPOCHS, LARGE, LEAST, MEDIUM, RULES, SMALL, TINY, Facts, budget, choose, summary
+from heed.runs.defaults import EPOCHS, GPU_EXAMPLE, LARGE, LEAST, MEDIUM, RULES, SMALL, TINY, Facts, budget, choose, summary
 
 NOTHING: frozenset[str] = frozenset()
 
@@ -81,3 +83,26 @@ def test_what_was_chosen_is_told_with_its_reason():
     assert len(lines) == len(RULES) and all(rule.reason in line for rule, line in zip(RULES, lines, strict=True))
     assert "--set section.name=value overrides" in last
     assert summary(facts, []) == []
+
+
+def test_on_a_cpu_it_says_what_a_gpu_would_get():
+    """By the same rules, and only of what they choose: the user's own settings are the same everywhere."""
+    facts = Facts(29_000, 3_800_000, gpu=False, seconds=3600.0, speed=lambda wanted: 2000.0)
+    told, example = summary(facts, choose(facts, NOTHING))[-3:-1]
+    assert told == (
+        "  On a GPU, while validation improves, it would be size: dim 512, heads 8, hidden 1024; "
+        "regularization: dropout 0.3, r_drop 5.0, sampling 0.1; vocabulary: size 8000."
+    )
+    assert example.strip() == GPU_EXAMPLE
+    assert size(chosen(Facts(29_000, 3_800_000, gpu=True))) == (512, 8, 1024, 4, 4), "which is what a GPU gets"
+    own = frozenset({"model.preset", "task.r_drop", "subwords.size"})
+    assert "would be regularization: sampling 0.1." in "".join(summary(facts, choose(facts, own)))
+    every = {name for choice in choose(facts, NOTHING) for name in choice.settings}
+    assert not any("GPU" in line for line in summary(facts, choose(facts, frozenset(every - {"training.rate"}))))
+
+
+def test_the_example_of_a_gpu_is_in_the_measured_table():
+    """BLEU 43.38 on the GPU, and 37.5 in an estimated hour of two cores."""
+    measured = (Path(__file__).parents[2] / "docs" / "defaults.md").read_text("utf-8").split("## Measured")[1]
+    assert "43.38" in measured and "an hour 37.5" in measured and "282 s" in measured
+    assert "43.4 BLEU" in GPU_EXAMPLE and "37.5" in GPU_EXAMPLE
