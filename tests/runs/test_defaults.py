@@ -4,7 +4,20 @@ from pathlib import Path
 
 import pytest
 
-from heed.runs.defaults import EPOCHS, GPU_EXAMPLE, LARGE, LEAST, MEDIUM, RULES, SMALL, TINY, Facts, budget, choose, summary
+from heed.runs.defaults import (
+    EPOCHS,
+    GPU_EXAMPLE,
+    LARGE,
+    LEAST,
+    MEDIUM,
+    RULES,
+    SMALL,
+    TINY,
+    Facts,
+    budget,
+    choose,
+    summary,
+)
 
 NOTHING: frozenset[str] = frozenset()
 

@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
         def tell(what: str, done: int) -> None:
             status.update(f"{what} · {done:,} pairs" if done else what)
 
-        def report(start: int, steps: int) -> Report:
+        def report(start: int, steps: int | None) -> Report:
             status.stop()
             return Report(console, steps, start, quiet)
 

@@ -53,7 +53,7 @@ class Run:
         recipe: Recipe,
         folder: Path,
         prepared: Prepared,
-        report: Callable[[int, int], Report],
+        report: Callable[[int, int | None], Report],
         base: Package | None = None,
         workers: SingleProcess | None = None,
         teachers: Mapping[str, Package] | None = None,
@@ -87,13 +87,14 @@ class Run:
         self.files = RunFolder(folder, recipe, prepared, self.validation, base)
         notes = [*vectors.summaries(begun), *task.notes(recipe, prepared, self.validation, max_length)]
         notes += [*self.plan.notes(self.workers.device), *self._restore()]
-        self.report = report(self.step, t.steps)
+        steps = self.ending.expected_last_step(self.step, self.history)
+        self.report = report(self.step, steps)
         for sentence in notes:
             self.report.say(sentence)
         self.log = Log(folder, self.step) if self.workers.first else None
         for one in begun if self.log else ():
             self.log.write("vectors", **one._asdict())
-        self.meter = Meter(self.step, t.steps)
+        self.meter = Meter(self.step, steps)
 
     def train(self) -> Outcome:
         t = self.recipe.training
@@ -270,7 +271,10 @@ class Run:
         with temporary_weights(model, weights) if weights else nullcontext():
             found = found or self._validate(model)
             self.files.write_model(model, found, made_of, final=True)
-        self.log.write("end", step=self.step, weights=made_of, **found.scores)
+        h = self.history
+        self.log.write(
+            "end", step=self.step, weights=made_of, ended_by=h.ended_by, cooldown_from=h.cooldown_from, **found.scores
+        )
         self.report.say(f"The model has the weights of {made_of}: validation {self.task.describe(found.scores)}.")
 
     def _final_weights(self) -> tuple[average.Weights, str]:
