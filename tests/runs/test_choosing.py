@@ -5,6 +5,7 @@ from safetensors.torch import load_file
 
 from heed import config
 from heed.cli.main import main
+from heed.runs.report.log import read_training
 
 SMALL = [
     "model.dim=16", "model.heads=2", "model.hidden=16", "model.encoder_layers=1", "model.decoder_layers=1", "subwords.size=300",
@@ -45,6 +46,8 @@ def test_what_was_chosen_is_said_and_stands_in_the_recipe(train, tmp_path):
     assert recipe["task"]["r_drop"] == 1.0 and recipe["model"]["dim"] == 16, "what the user says counts"
     assert recipe["training"]["auto"] is False, "nothing is left to choose"
     assert "The model has the weights of moving average at step" in said
+    log = read_training(tmp_path / "run", ["chrf"])
+    assert (log.finished, log.ended_by, log.cooldown_from) == (True, "steps", 6)
 
 
 def test_a_longer_run_from_before_the_cooldown_equals_one_planned_so(train, tmp_path):

@@ -272,9 +272,8 @@ class Run:
             found = found or self._validate(model)
             self.files.write_model(model, found, made_of, final=True)
         h = self.history
-        self.log.write(
-            "end", step=self.step, weights=made_of, ended_by=h.ended_by, cooldown_from=h.cooldown_from, **found.scores
-        )
+        ended = {"ended_by": h.ended_by or ("patience" if h.stopped else "steps"), "cooldown_from": h.cooldown_from}
+        self.log.write("end", step=self.step, weights=made_of, **ended, **found.scores)
         self.report.say(f"The model has the weights of {made_of}: validation {self.task.describe(found.scores)}.")
 
     def _final_weights(self) -> tuple[average.Weights, str]:
