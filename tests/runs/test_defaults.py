@@ -13,6 +13,7 @@ from heed.runs.defaults import (
     RULES,
     SMALL,
     TINY,
+    TUNING_RULES,
     Facts,
     budget,
     choose,
@@ -119,3 +120,38 @@ def test_the_example_of_a_gpu_is_in_the_measured_table():
     measured = (Path(__file__).parents[2] / "docs" / "defaults.md").read_text("utf-8").split("## Measured")[1]
     assert "43.38" in measured and "an hour 37.5" in measured and "282 s" in measured
     assert "43.4 BLEU" in GPU_EXAMPLE and "37.5" in GPU_EXAMPLE
+
+
+def tuned(characters, gpu=False, explicit=NOTHING):
+    return chosen(Facts(1000, characters, gpu=gpu, seconds=3600.0, tuning=True), explicit)
+
+
+def test_fine_tuning_is_slow_short_and_leaves_the_model_as_it_is():
+    found = tuned(100_000)
+    assert not [name for name in found if name.split(".")[0] != "training"], "no size, vocabulary, dropout or search"
+    new = chosen(Facts(1000, 3_800_000, gpu=True))
+    assert new["training.rate"] / 10 <= found["training.rate"] <= new["training.rate"] / 5
+    assert found["training.warmup"] == 50 and found["training.patience"] and found["training.steps"] == 1000
+    assert "training.rate" not in tuned(100_000, explicit=frozenset({"training.rate"}))
+
+
+@pytest.mark.parametrize(
+    ("characters", "gpu", "batch", "steps"),
+    [
+        (40_000, True, 1024, 1000),
+        (1_000_000, True, 2048, 1220),
+        (80_000_000, True, 8192, 20_000),
+        (80_000_000, False, 1024, 20_000),
+    ],
+)
+def test_fine_tuning_goes_by_the_amount_of_text(characters, gpu, batch, steps):
+    found = tuned(characters, gpu)
+    assert (found["training.batch_tokens"], found["training.steps"]) == (batch, steps)
+    assert steps / found["training.valid_every"] >= 25 and found["training.warmup"] <= 200
+
+
+def test_what_was_chosen_for_fine_tuning_is_told():
+    facts = Facts(500, 40_000, gpu=False, tuning=True)
+    first, *lines, _ = summary(facts, choose(facts, NOTHING))
+    assert first == "Chosen for fine-tuning on 500 pairs (0.0 million characters) on a CPU:"
+    assert len(lines) == len(TUNING_RULES) and not any("GPU" in line for line in lines)

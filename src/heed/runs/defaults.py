@@ -12,6 +12,7 @@ import torch
 
 from heed.training.duration import in_words
 
+TUNING_RATE = 0.0002  # for a model 512 wide, a seventh of the rate of a new one
 CPU_TIME = "1h"  # the default on a CPU: enough for a useful model of a small corpus
 MODEL_SIZES = ("dim", "heads", "hidden", "encoder_layers", "decoder_layers")
 LARGE = (512, 8, 2048, 6, 6)
@@ -28,13 +29,17 @@ EPOCHS = {LARGE: 20, MEDIUM: 20, SMALL: 20, TINY: 6, LEAST: 0}  # from how many 
 
 @dataclass(frozen=True)
 class Facts:
-    """What the rules look at. `characters` counts both sides; `speed` gives tokens a second of training a size here."""
+    """What the rules look at. `characters` counts both sides; `speed` gives tokens a second of training a size here.
+
+    `tuning`: a trained model is fine-tuned (--from), so size and vocabulary are its own.
+    """
 
     pairs: int
     characters: int
     gpu: bool
     seconds: float | None = None
     speed: Callable[[Sequence[int]], float] = field(default=lambda size: float("inf"), compare=False)
+    tuning: bool = False
 
     @property
     def tokens(self) -> int:
@@ -131,6 +136,44 @@ RULES = (
     Rule("weights", _weights, "the moving average of the weights, at its best validation", "docs/defaults.md#weights"),
 )  # fmt: skip
 
+
+def _tuning_batch_tokens(facts: Facts) -> int:
+    """A power of two, so that an epoch has fifty steps if that is possible."""
+    return (
+        1024
+        if not facts.gpu
+        else next(size for size in (8192, 4096, 2048, 1024, 0) if facts.tokens >= 50 * size) or 1024
+    )
+
+
+def _tuning_steps(facts: Facts) -> int:
+    return int(min(20_000, max(1000, 20 * facts.tokens / _tuning_batch_tokens(facts))))
+
+
+def _tuning_batches(facts: Facts) -> Mapping[str, Any]:
+    return {"training.batch_tokens": _tuning_batch_tokens(facts)}
+
+
+def _tuning_schedule(facts: Facts) -> Mapping[str, Any]:
+    return {"training.rate": TUNING_RATE, "training.warmup": min(200, _tuning_steps(facts) // 20)}
+
+
+def _tuning_end(facts: Facts) -> Mapping[str, Any]:
+    steps = _tuning_steps(facts)
+    every = min(500, steps // 25)
+    return {"training.steps": steps, "training.valid_every": every, "training.patience": 5, "training.cooldown": 0.25}
+
+
+def _tuning_weights(facts: Facts) -> Mapping[str, Any]:
+    return {"training.final": "best-ema", "training.ema": 0.999}
+
+
+TUNING_RULES = (
+    Rule("batches", _tuning_batches, "few tokens, so that a small corpus has many steps", "docs/defaults.md#fine-tuning"),
+    Rule("learning rate", _tuning_schedule, "a seventh of a new model's: what it knows is kept", "docs/defaults.md#fine-tuning"),
+    Rule("end", _tuning_end, "twenty epochs at most, while validation improves", "docs/defaults.md#fine-tuning"),
+    Rule("weights", _tuning_weights, "the moving average from the trained model on, at its best", "docs/defaults.md#fine-tuning"),
+)  # fmt: skip
 OF_THE_MODEL = ("size", "regularization", "vocabulary")  # the rules whose choices a GPU makes larger
 
 
@@ -150,7 +193,7 @@ class Choice(NamedTuple):
 def choose(facts: Facts, explicit: frozenset[str]) -> list[Choice]:
     """What the rules choose for settings that are not among the `explicit` ones."""
     found = []
-    for rule in RULES:
+    for rule in TUNING_RULES if facts.tuning else RULES:
         settings = {name: value for name, value in rule.choose(facts).items() if not _is_set(name, explicit)}
         if settings:
             found.append(Choice(rule, settings))
@@ -183,7 +226,10 @@ def summary(facts: Facts, choices: Sequence[Choice]) -> list[str]:
         return []
     where = "a GPU" if facts.gpu else "a CPU"
     time = f", {in_words(facts.seconds)} at most" if facts.seconds else ""
-    first = f"Chosen for {facts.pairs:,} pairs ({facts.characters / 1e6:.1f} million characters) on {where}{time}:"
+    what = "fine-tuning on " if facts.tuning else ""
+    first = (
+        f"Chosen for {what}{facts.pairs:,} pairs ({facts.characters / 1e6:.1f} million characters) on {where}{time}:"
+    )
     return [
         first,
         *(f"  {choice.describe()}" for choice in choices),
