@@ -79,8 +79,15 @@ def test_what_the_user_sets_is_never_touched():
         assert name not in chosen(facts, frozenset({name}))
     kept = chosen(facts, frozenset({"model.preset", "task.teacher", "subwords.kind", "training.final"}))
     assert not [
-        name for name in kept if name.startswith(("model.", "task.", "subwords.", "training.final", "training.ema"))
+        name
+        for name in kept
+        if name.startswith(("model.", "task.r_drop", "subwords.", "training.final", "training.ema"))
     ]
+
+
+def test_a_length_penalty_that_the_user_sets_is_not_tuned():
+    found = chosen(Facts(29_000, 3_800_000, gpu=True), frozenset({"decoding.length_penalty"}))
+    assert not [name for name in found if "length_penalty" in name]
 
 
 def test_a_cpu_has_an_hour_unless_the_user_says_otherwise():

@@ -123,7 +123,11 @@ def _ending(facts: Facts) -> Mapping[str, Any]:
 
 
 def _weights(facts: Facts) -> Mapping[str, Any]:
-    return {"training.final": "best-ema", "training.ema": 0.999, "decoding.length_penalty": 1.0}
+    return {"training.final": "best-ema", "training.ema": 0.999}
+
+
+def _search(facts: Facts) -> Mapping[str, Any]:
+    return {"decoding.length_penalty": 1.0, "task.tune_length_penalty": 200}
 
 
 RULES = (
@@ -134,6 +138,7 @@ RULES = (
     Rule("learning rate", _schedule, "the highest that is stable with norms before sublayers", "docs/defaults.md#schedule"),
     Rule("end", _ending, "while validation improves; then the rate falls to zero", "docs/defaults.md#end"),
     Rule("weights", _weights, "the moving average of the weights, at its best validation", "docs/defaults.md#weights"),
+    Rule("search", _search, "chosen on validation sentences at the end, if one is clearly better", "docs/defaults.md#search"),
 )  # fmt: skip
 
 
@@ -206,6 +211,8 @@ def _is_set(name: str, explicit: frozenset[str]) -> bool:
         return True
     if name.startswith("model."):
         return "model.preset" in explicit and name.split(".")[1] in (*MODEL_SIZES, "dropout")
+    if name == "task.tune_length_penalty":
+        return "decoding.length_penalty" in explicit
     if name == "task.r_drop":
         return "task.teacher" in explicit
     if name.startswith("subwords."):

@@ -270,11 +270,14 @@ class Run:
             found = None
         with temporary_weights(model, weights) if weights else nullcontext():
             found = found or self._validate(model)
-            self.files.write_model(model, found, made_of, final=True)
+            search, chosen = self.task.final_search(self.recipe, model, self.validation) or (None, "")
+            self.files.write_model(model, found, made_of, final=True, search=search)
         h = self.history
         ended = {"ended_by": h.ended_by or ("patience" if h.stopped else "steps"), "cooldown_from": h.cooldown_from}
         self.log.write("end", step=self.step, weights=made_of, **ended, **found.scores)
         self.report.say(f"The model has the weights of {made_of}: validation {self.task.describe(found.scores)}.")
+        if chosen:
+            self.report.say(chosen)
 
     def _final_weights(self) -> tuple[average.Weights, str]:
         """The mean of the checkpoints that the recipe asks for, or nothing for the last weights; and what they are."""

@@ -166,6 +166,10 @@ class Task(ABC):
         """Files of the prepared data that the run folder keeps."""
         return ()
 
+    def final_search(self, recipe: Any, model: nn.Module, validation: Validation) -> tuple[Any, str] | None:
+        """Search settings of the finished model that were chosen on the validation set, and a sentence; None keeps the recipe's."""
+        return None
+
     def final_files(self, model: nn.Module, prepared: Prepared, validation: Validation) -> dict[str, str]:
         """Further text files of the finished model folder, by name."""
         return {}

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from torch import nn
@@ -19,6 +19,7 @@ from heed.models.abilities import EncodesAndDecodes
 from heed.products.summarizer import Summarizer
 from heed.products.translator.attention_trace import AlignmentRows, choose_rows
 from heed.products.translator.translator import Translator
+from heed.tasks import length_penalty
 from heed.tasks.base import Metric, Objective, Prepared, Validation, ValidationResult
 from heed.tasks.sequence_loss import CrossEntropy, Distilled, RDrop
 from heed.tasks.shortlist import choose
@@ -35,11 +36,15 @@ class TranslationSettings:
     label_smoothing: float = 0.1  # share of the probability that is spread over the vocabulary
     r_drop: float = 0.0  # weight of R-Drop (5 is usual); 0 is off
     teacher: list[str] = field(default_factory=list)  # models of the same vocabulary to distill from (docs/distill.md)
+    tune_length_penalty: int = (
+        0  # validation sentences on which the finished model's length penalty is chosen; 0 is off
+    )
     distillation: float = 0.5  # share of the loss in which a teacher's distribution is the target
 
     def __post_init__(self):
         check_fraction("task.label_smoothing", self.label_smoothing)
         check_not_negative("task.r_drop", self.r_drop)
+        check_not_negative("task.tune_length_penalty", self.tune_length_penalty)
         if not 0 < self.distillation <= 1:
             raise ValueError(f"task.distillation is {self.distillation}; it must be above 0 and no more than 1")
         if any(self.teacher) and self.r_drop:
@@ -102,6 +107,18 @@ class Translation(TextTask):
             target = "the teacher's distribution" if len(self.teachers) == 1 else "the teachers' mean distribution"
             notes.append(f"For {self.settings.distillation:.0%} of the loss, {target} is the target.")
         return notes
+
+    def final_search(
+        self, recipe: Any, model: nn.Module, validation: "TranslationValidation | DirectionsValidation"
+    ) -> tuple[DecodingConfig, str] | None:
+        each = validation.each.values() if isinstance(validation, DirectionsValidation) else [validation]
+        sets, count = [(own.vocabularies, own.pairs) for own in each], self.settings.tune_length_penalty
+        found = (
+            length_penalty.choose(model, sets, recipe.decoding, count, recipe.training.valid_tokens) if count else None
+        )
+        if found is None:
+            return None
+        return replace(recipe.decoding, length_penalty=found.alpha), found.describe()
 
     def final_files(self, model: nn.Module, prepared: Prepared, validation: "TranslationValidation") -> dict[str, str]:
         """A lexical shortlist for a large vocabulary, if the validation set is translated as well with it."""

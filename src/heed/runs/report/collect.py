@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from heed.config import read as read_config
 from heed.data.corpus import Corpus, CorpusSide
+from heed.decoding.config import DecodingConfig
 from heed.device import choose_device
 from heed.evaluation.analysis import analyze, count_words, words
 from heed.evaluation.comparison import compare, half_widths
@@ -57,6 +59,7 @@ def collect(folder: Path, options: Options, tell: Tell = lambda what: None) -> F
         tell("validating")
         kept = _validate(recipe, folder, prepared, options.device)
     facts = model_folder.read_config(folder / "model")
+    recipe = _as_finished(recipe, facts)
     title, data = model_card.title(recipe, facts), kept.data if kept else {}
     scores = kept.scores if kept else _recorded(facts)
     report = getattr(getattr(prepared, "train", None), "report", None)
@@ -78,6 +81,13 @@ def _recipe(folder: Path) -> Recipe:
     if not (folder / "recipe.toml").is_file():
         raise ValueError(f"{folder} is not a run: it has no recipe.toml; name the folder that heed train wrote")
     return read(folder / "recipe.toml", [], saved=True)
+
+
+def _as_finished(recipe: Recipe, facts: Mapping[str, Any]) -> Recipe:
+    """The recipe with the search settings of the model: its length penalty may have been chosen at the end."""
+    if recipe.decoding is None:
+        return recipe
+    return dataclasses.replace(recipe, decoding=read_config(DecodingConfig, facts.get("decoding", {})))
 
 
 def _prepared(recipe: Recipe, folder: Path, notes: list[str]) -> Prepared | None:
