@@ -60,7 +60,8 @@ class RunFolder:
         write_text(folder / "README.md", model_card.write(self.recipe, facts, self.prepared, self.validation.size))
         self._keep_files()
         data = task.card_rows(self.recipe, self.prepared, facts)
-        final_validation.write(self.folder, FinalValidation(dict(found.scores), list(found.outputs), data))
+        kept = FinalValidation(dict(found.scores), list(found.outputs), data, dict(found.directions))
+        final_validation.write(self.folder, kept)
         if final:
             self._write_final_files(folder, model)
 
@@ -93,7 +94,7 @@ class RunFolder:
         trained = model_folder.read_config(folder)["trained"]
         scores = {name.removeprefix("valid_"): value for name, value in trained.items() if name.startswith("valid_")}
         kept = final_validation.read(self.folder)
-        found = ValidationResult(scores, [], list(kept.outputs) if kept else [])
+        found = ValidationResult(scores, [], *((list(kept.outputs), kept.directions) if kept else ()))
         return (
             model_folder.read_weights(folder / model_folder.WEIGHTS),
             found,

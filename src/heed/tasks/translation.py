@@ -70,9 +70,14 @@ class Translation(TextTask):
     def teachers(self) -> Sequence[str]:
         return [name for name in self.settings.teacher if name]
 
-    def usage(self, recipe: Any, folder: Any) -> str:
-        several = recipe.data.directions[1:]
-        return super().usage(recipe, f"{folder} --to {several[0][1]}" if several else folder)
+    def usage(self, folder: Any, facts: Mapping[str, Any]) -> str:
+        directions = facts.get("directions") or []
+        if len(directions) < 2:
+            return super().usage(folder, facts)
+        own = list((facts.get("languages") or {}).values())  # of the data, where they have one direction
+        source, target = own if own in directions else directions[0]
+        several = sum(other == target for _, other in directions) > 1  # then the target alone does not say which
+        return super().usage(f"{folder}{f' --from {source}' * several} --to {target}", facts)
 
     def objective(self, prepared: Prepared, teachers: Sequence[nn.Module] = ()) -> Objective:
         s = self.settings
@@ -203,7 +208,10 @@ class DirectionsValidation:
         metrics = next(iter(found.values())).scores
         means = {metric: sum(own.scores[metric] for own in found.values()) / len(found) for metric in metrics}
         split = {f"{metric}_{name}": own.scores[metric] for metric in metrics for name, own in found.items()}
-        return ValidationResult({**means, **split}, [sample for own in found.values() for sample in own.samples])
+        samples, outputs = ([row for own in found.values() for row in own[part]] for part in (1, 2))
+        return ValidationResult(
+            {**means, **split}, samples, outputs, {name: len(own.outputs) for name, own in found.items()}
+        )
 
     def facts(self, model: nn.Module) -> dict[str, Any]:
         return next(iter(self.each.values())).facts(model)  # alignments are read at one place for all
