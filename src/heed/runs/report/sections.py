@@ -146,8 +146,9 @@ def problems(f: Findings) -> str:
 
 def _faults(f: Findings) -> str:
     a = f.analysis
+    kept = (f"{a.numbers_kept:,} of {a.numbers:,}", f"the references keep {a.numbers_in_references:,}")
     tiles = {
-        "numbers kept": (f"{a.numbers_kept:,} of {a.numbers:,}", f"the references keep {a.numbers_in_references:,}"),
+        "numbers kept": kept if a.numbers else ("–", "the sources have no numbers"),
         "length": (f"{a.length_ratio:.2f}", "tokens, output to reference"),
         "loops": (f"{a.loops:,}", "outputs that repeat words or letters"),
         "copies": (f"{a.copies:,}", "outputs mostly of source words"),
