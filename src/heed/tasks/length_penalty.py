@@ -1,7 +1,7 @@
-"""Which length penalty translates the validation set best: the hypotheses of one beam search, ranked by each."""
+"""Which length penalty translates the validation set best: one beam search, ranked by each, and one more to confirm."""
 
-import dataclasses
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import torch
@@ -41,39 +41,54 @@ class LengthPenalty(NamedTuple):
 def choose(
     model: nn.Module, sets: Sequence[tuple[Pair, Texts]], search: DecodingConfig, sentences: int, batch_tokens: int
 ) -> LengthPenalty | None:
-    """The best alpha for a model on at most so many sentences of `sets`, one of each direction; None if there is no beam to rank."""
+    """The best alpha for a model on at most so many sentences of `sets`, one of each direction; None if there is no beam to rank.
+
+    Ranking one beam anew is cheap, but a search with a higher penalty may find worse that is longer: so the nearest
+    alpha that promises a gain is searched with, and must keep it.
+    """
     if search.beam == 1 or search.sample:
         return None
-    alphas, count = sorted({*ALPHAS, search.length_penalty}), 0
-    scores = dict.fromkeys(alphas, 0.0)
-    bleu = metrics(False, "13a")[0]
-    for vocabularies, texts in sets:
-        few = [texts[row] for row in sample_rows(len(texts), max(1, sentences // len(sets)))]
-        found, references = hypotheses(model, vocabularies, few, search, batch_tokens)
-        count += len(found)
-        for alpha in alphas:
-            outputs = [vocabularies[1].decode(rank(own, search, alpha).tokens) for own in found]
-            scores[alpha] += (bleu.corpus_score(outputs, [references]).score if found else 0.0) / len(sets)
-    best = max(alphas, key=lambda alpha: (scores[alpha], -abs(alpha - search.length_penalty)))
-    enough = scores[best] >= scores[search.length_penalty] + GAIN
-    return LengthPenalty(best if enough else search.length_penalty, search.length_penalty, scores, count)
+    few = [
+        (pair, [texts[row] for row in sample_rows(len(texts), max(1, sentences // len(sets)))]) for pair, texts in sets
+    ]
+
+    def bleu(config: DecodingConfig, alphas: Sequence[float]) -> dict[float, float]:
+        """The BLEU of each alpha by what one search finds, the mean of all sets."""
+        found = [(pair, *hypotheses(model, pair, texts, config, batch_tokens)) for pair, texts in few]
+        return {alpha: sum(_bleu(*own, config, alpha) for own in found) / len(found) for alpha in alphas}
+
+    before = search.length_penalty
+    wide = replace(search, nbest=search.beam, stopping="heuristic")  # exact stopping is slow for all of a beam
+    scores = bleu(wide, sorted({*ALPHAS, before}))
+    count = sum(len(texts) for _, texts in few)
+    promising = [alpha for alpha in scores if scores[alpha] >= scores[before] + GAIN]
+    if promising:
+        alpha = min(promising, key=lambda one: abs(one - before))
+        kept = bleu(replace(search, nbest=1, length_penalty=alpha), [alpha])[alpha]
+        if kept >= scores[before] + GAIN:
+            return LengthPenalty(alpha, before, {**scores, alpha: kept}, count)
+    return LengthPenalty(before, before, scores, count)
+
+
+def _bleu(
+    pair: Pair, found: Sequence[Sequence[Hypothesis]], references: list[str], search: DecodingConfig, alpha: float
+) -> float:
+    outputs = [pair[1].decode(rank(own, search, alpha).tokens) for own in found]
+    return metrics(False, "13a")[0].corpus_score(outputs, [references]).score if outputs else 0.0
 
 
 @torch.inference_mode()
 def hypotheses(
     model: nn.Module, vocabularies: Pair, texts: Texts, search: DecodingConfig, batch_tokens: int
 ) -> tuple[list[list[Hypothesis]], list[str]]:
-    """All that a beam search found for each source, and the references; sources that the model has no positions for are left out."""
+    """What a beam search found for each source, and the references; sources that the model has no positions for are left out."""
     bundle = ModelBundle([model.eval()], vocabularies)
     ids = vocabularies[0].encode([source for source, _ in texts])
     kept = [row for row, own in enumerate(ids) if 0 < len(own) < bundle.max_length]
-    wide = dataclasses.replace(
-        search, nbest=search.beam, stopping="heuristic"
-    )  # exact stopping is slow for all of a beam
     found: dict[int, list[Hypothesis]] = {}
     for rows in by_length([len(ids[row]) + 1 for row in kept], max(1, batch_tokens // search.beam)):
         batch = [kept[row] for row in rows]
-        found.update(zip(batch, bundle.search([ids[row] for row in batch], wide), strict=True))
+        found.update(zip(batch, bundle.search([ids[row] for row in batch], search), strict=True))
     return [found[row] for row in kept], [texts[row][1] for row in kept]
 
 
