@@ -264,7 +264,7 @@ class TextTask(Task):
 
     def kept_files(self, prepared: Prepared) -> list[Path]:
         path = prepared.train.folder / contamination.FILE
-        return [path] if path.is_file() else []  # a language model reads a stream, not texts
+        return [path] if path.is_file() else []  # what an earlier version prepared may lack it
 
     def facts(self, recipe: Any, prepared: Prepared, base: Mapping[str, Any]) -> dict[str, Any]:
         return {
