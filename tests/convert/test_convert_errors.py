@@ -209,7 +209,8 @@ def test_another_architecture(refused, marian):
     edited(marian, "config.json", architectures=["T5ForConditionalGeneration"], model_type="t5")
     assert refused(marian) == (
         f"{marian} holds a T5ForConditionalGeneration; heed reads MarianMTModel, BartForConditionalGeneration, "
-        "BartForSequenceClassification, PegasusForConditionalGeneration, GPT2LMHeadModel"
+        "BartForSequenceClassification, PegasusForConditionalGeneration, OpenAIGPTLMHeadModel, OpenAIGPTDoubleHeadsModel, "
+        "GPT2LMHeadModel, GPT2DoubleHeadsModel"
     )
 
 

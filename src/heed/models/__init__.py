@@ -5,7 +5,7 @@ from typing import Any
 from torch import nn
 
 from heed.config import data_fields
-from heed.models import bart, gpt2, marian, pegasus, rnn_lm, seq2seq, transformer
+from heed.models import bart, gpt, gpt2, marian, pegasus, rnn_lm, seq2seq, transformer
 from heed.models.system import System
 
 MODELS: dict[str, System] = {
@@ -15,6 +15,7 @@ MODELS: dict[str, System] = {
     "pegasus": pegasus.SYSTEM,
     "seq2seq": seq2seq.SYSTEM,
     "rnn-lm": rnn_lm.SYSTEM,
+    "gpt": gpt.SYSTEM,
     "gpt2": gpt2.SYSTEM,
 }
 
