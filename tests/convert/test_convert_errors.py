@@ -210,7 +210,7 @@ def test_another_architecture(refused, marian):
     assert refused(marian) == (
         f"{marian} holds a T5ForConditionalGeneration; heed reads MarianMTModel, BartForConditionalGeneration, "
         "BartForSequenceClassification, PegasusForConditionalGeneration, OpenAIGPTLMHeadModel, OpenAIGPTDoubleHeadsModel, "
-        "GPT2LMHeadModel, GPT2DoubleHeadsModel"
+        "GPT2LMHeadModel, GPT2DoubleHeadsModel, CTRLLMHeadModel"
     )
 
 

@@ -18,7 +18,7 @@ from heed.models.package import Package
 from heed.nn.attention import record
 from heed.products.generator import Generator
 from heed.training.loss import chunked_cross_entropy
-from heed.vocabularies import gpt, gpt2
+from heed.vocabularies import ctrl, gpt, gpt2
 from tests.data.mixed import lines, training
 
 # system, class of transformers, vocabulary, its size
@@ -27,6 +27,7 @@ CASES = {
     "gpt-double": ("gpt", "OpenAIGPTDoubleHeadsModel", gpt, 500),
     "gpt2": ("gpt2", "GPT2LMHeadModel", gpt2, 500),
     "gpt2-double": ("gpt2", "GPT2DoubleHeadsModel", gpt2, 500),
+    "ctrl": ("ctrl", "CTRLLMHeadModel", ctrl, 500),
 }
 SIZES = {"dim": 24, "heads": 3, "hidden": 96, "layers": 2, "max_length": 30}
 DOUBLE = [name for name in CASES if name.endswith("double")]
@@ -120,9 +121,9 @@ def test_greedy_and_beam_search_find_their_tokens(pair, beams):
         ids = draw(1, 1 + 3 * seed, seed=seed)[0].tolist()
         found = generator.generate_ids(ids, length=6, one_line=True, **search)[0]
         prompt = torch.tensor([[last, *ids]])
-        expected = theirs.generate(
-            prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=6, num_beams=beams, do_sample=False
-        )[0, len(ids) + 1 :].tolist()
+        options = {"num_beams": beams, "do_sample": False, "length_penalty": 1.0, "early_stopping": False}
+        expected = theirs.generate(prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=6, **options)
+        expected = expected[0, len(ids) + 1 :].tolist()
         expected = expected[: expected.index(last)] if last in expected else expected
         assert found.tokens == generator.vocabulary.pieces(expected)
 
@@ -150,9 +151,9 @@ def test_ids_are_those_of_their_tokenizer(pair, form, tmp_path):
     assert own.encode(texts) == theirs(texts)["input_ids"]
     assert len(own) == len(theirs) and own.special == package.processors["text"].special
     texts = [own.clean(text) for text in texts[::5]]
-    assert [own.decode(i) for i in own.encode(texts)] == theirs.batch_decode(
-        theirs(texts)["input_ids"], skip_special_tokens=True
-    )
+    expected = theirs.batch_decode(theirs(texts)["input_ids"], skip_special_tokens=True)
+    half = "@@" if own.kind == "ctrl" else ""  # they show that a word is not at its end, where an unknown token follows
+    assert [own.decode(i) for i in own.encode(texts)] == [text.removesuffix(half) for text in expected]
 
 
 @pytest.mark.parametrize("pair", ["gpt", "gpt2"], indirect=True)

@@ -10,7 +10,7 @@ from heed.models.gpt2 import GPT2, GPT2Config
 TOKENS = torch.randint(0, 50, (2, 9), generator=torch.Generator().manual_seed(0))
 
 
-@pytest.fixture(params=["gpt", "gpt2"])
+@pytest.fixture(params=["gpt", "gpt2", "ctrl"])
 def model(request):
     torch.manual_seed(0)
     system = MODELS[request.param]

@@ -7,7 +7,20 @@ from typing import Any
 
 from torch import nn
 
-from heed.convert import bart, generation, gpt, gpt2, hub, marian, model_card, pegasus, tokenizers, transformer, weights
+from heed.convert import (
+    bart,
+    ctrl,
+    generation,
+    gpt,
+    gpt2,
+    hub,
+    marian,
+    model_card,
+    pegasus,
+    tokenizers,
+    transformer,
+    weights,
+)
 from heed.convert.architecture import Architecture
 from heed.files import atomic_folder, write_json, write_text
 from heed.models.folder import put, read_json, save_weights
@@ -15,7 +28,9 @@ from heed.models.package import Package
 from heed.vocabularies import folder as vocabulary_folder
 from heed.vocabularies.vocabulary import Pair
 
-ARCHITECTURES = [each for system in (marian, bart, pegasus, transformer, gpt, gpt2) for each in system.ARCHITECTURES]
+ARCHITECTURES = [
+    each for system in (marian, bart, pegasus, transformer, gpt, gpt2, ctrl) for each in system.ARCHITECTURES
+]
 READABLE = {name: each for each in ARCHITECTURES if each.readable for name in (each.name, *each.aliases)}
 CONFIG, GENERATION, TOKENIZER = "config.json", "generation_config.json", "tokenizer_config.json"
 

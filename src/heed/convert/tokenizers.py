@@ -9,6 +9,7 @@ from typing import Any
 
 from heed.vocabularies import files, marian, pegasus
 from heed.vocabularies.byte_bpe import ByteBPE
+from heed.vocabularies.ctrl import CTRLVocabulary
 from heed.vocabularies.files import CONFIG, TOKENIZER, File
 from heed.vocabularies.gpt import GPTVocabulary
 from heed.vocabularies.gpt2 import GPT2Vocabulary
@@ -69,6 +70,7 @@ WRITERS = {
     ByteBPE: _one_for_both,
     GPTVocabulary: _one_for_both,
     GPT2Vocabulary: _one_for_both,
+    CTRLVocabulary: _one_for_both,
     PegasusVocabulary: _pegasus,
 }
 

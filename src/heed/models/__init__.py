@@ -5,7 +5,7 @@ from typing import Any
 from torch import nn
 
 from heed.config import data_fields
-from heed.models import bart, gpt, gpt2, marian, pegasus, rnn_lm, seq2seq, transformer
+from heed.models import bart, ctrl, gpt, gpt2, marian, pegasus, rnn_lm, seq2seq, transformer
 from heed.models.system import System
 
 MODELS: dict[str, System] = {
@@ -17,6 +17,7 @@ MODELS: dict[str, System] = {
     "rnn-lm": rnn_lm.SYSTEM,
     "gpt": gpt.SYSTEM,
     "gpt2": gpt2.SYSTEM,
+    "ctrl": ctrl.SYSTEM,
 }
 
 

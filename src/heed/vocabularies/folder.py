@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from heed.vocabularies import byte_bpe, gpt, gpt2, marian, pegasus, sentencepiece, words
+from heed.vocabularies import byte_bpe, ctrl, gpt, gpt2, marian, pegasus, sentencepiece, words
 from heed.vocabularies.sentencepiece import Subwords
 from heed.vocabularies.vocabulary import Pair, Vocabulary
 
 # Modules with `read`, `write` and `learn`, by the `kind` of their vocabulary class. SentencePiece models, the default, have none.
-KINDS = {"marian": marian, "bart": byte_bpe, "pegasus": pegasus, "words": words, "gpt": gpt, "gpt2": gpt2}
+KINDS = {"marian": marian, "bart": byte_bpe, "pegasus": pegasus, "words": words, "gpt": gpt, "gpt2": gpt2, "ctrl": ctrl}
 
 
 def read(folder: Path, names: Mapping[str, str]) -> Pair:

@@ -44,8 +44,9 @@ def _read_merges(file: File) -> list[tuple[str, str]]:
     except UnicodeDecodeError as error:
         raise ValueError(f"{file.path} is damaged: it is not text ({error})") from error
     for number, line in enumerate(lines, 1):
-        if line.strip() and not (number == 1 and line.startswith("#version")):
-            merges.append(tuple(line.split()))  # fastBPE has a count as a third column
+        line = line.removesuffix("\r")
+        if line and not (number == 1 and line.startswith("#version")):
+            merges.append(tuple(line.split(" ")))
             if len(merges[-1]) != 2:
                 raise ValueError(f"{file.path}, line {number}, is {line!r}; a merge is two pieces with a space between")
     return merges
