@@ -124,7 +124,7 @@ def test_greedy_and_beam_search_find_their_tokens(pair, beams):
         options = {"num_beams": beams, "do_sample": False, "length_penalty": 1.0, "early_stopping": False}
         expected = theirs.generate(prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=6, **options)
         expected = expected[0, len(ids) + 1 :].tolist()
-        expected = expected[: expected.index(last)] if last in expected else expected
+        expected = expected[: expected.index(last) + 1] if last in expected else expected
         assert found.tokens == generator.vocabulary.pieces(expected)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 from torch import nn
 
 from heed.config import data_fields
-from heed.models import bart, ctrl, gpt, gpt2, marian, pegasus, rnn_lm, seq2seq, transformer
+from heed.models import bart, ctrl, gpt, gpt2, marian, pegasus, rnn_lm, seq2seq, transformer, transformer_xl
 from heed.models.system import System
 
 MODELS: dict[str, System] = {
@@ -18,6 +18,7 @@ MODELS: dict[str, System] = {
     "gpt": gpt.SYSTEM,
     "gpt2": gpt2.SYSTEM,
     "ctrl": ctrl.SYSTEM,
+    "transformer-xl": transformer_xl.SYSTEM,
 }
 
 

@@ -86,6 +86,8 @@ def _table(model: nn.Module, side: str, frozen: bool) -> nn.Embedding:
     """The embeddings of one side."""
     own = getattr(model, "source_tokens", None) if side == "source" else None
     table = model.tokens if own is None else own
+    if not isinstance(table, nn.Embedding):
+        raise ValueError(f"vectors.{side} is given, but the model has no single matrix of word vectors: leave it out")
     if frozen and model.output_weights()[0] is table.weight:
         raise ValueError(
             f"vectors.frozen is true, but the matrix of vectors.{side} is also the output layer, which has to learn: set "
