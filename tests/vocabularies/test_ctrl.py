@@ -52,6 +52,12 @@ def test_the_published_codes_are_known(learned, tmp_path):
     assert read.encode(["ReR\nR", "<unk>R"]) == [[0, 3, 1, 0], [0, 0]]  # "Re" is on the way to nothing that has an id
 
 
+def test_merges_are_read_as_transformers_reads_them(tmp_path):
+    (tmp_path / "vocab.json").write_text(json.dumps({"<unk>": 0, "\n": 1, "3@@": 2, "1)": 3, "31@@": 4, ")": 5}))
+    (tmp_path / "merges.txt").write_text("#version: 0.1\n3 1\n1 )</w>\n3 1\xa0\n\u2009 3\n")  # as in the published file
+    assert ctrl.read(tmp_path)[0].encode(["31)"]) == [[2, 3]]
+
+
 @pytest.mark.parametrize("code", ["two words", "", "\n", "<unk>", "end@@"])
 def test_a_code_is_one_word(learned, code):
     with pytest.raises(ValueError, match=r"the control code is .*; it must be one word"):

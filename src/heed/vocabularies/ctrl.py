@@ -39,11 +39,12 @@ class CTRLVocabulary(FastTokenizer):
 
     def __init__(self, contents: Mapping[str, File]):
         files.refuse_other_names(contents, {"unk_token": UNKNOWN})
-        tables = suffix_bpe.read_tables({name: contents[name] for name in (VOCAB, MERGES)}, "CTRL")
-        self.ids, self.merges = tables.ids, tables.merges
+        path = contents[VOCAB].path
+        self.ids = files.check_ids(files.parse_json(contents[VOCAB]), path)
+        self.merges = _read_merges(contents[MERGES])
         for token in (UNKNOWN, LINE_END):
             if token not in self.ids:
-                raise ValueError(f"{tables.path} has no {token!r}: it is not the vocabulary of a CTRL")
+                raise ValueError(f"{path} has no {token!r}: it is not the vocabulary of a CTRL")
         unknown, last = self.ids[UNKNOWN], self.ids[LINE_END]
         pieces = _pieces(self.ids, self.merges)
         self._their_ids = [self.ids.get(_token(piece), unknown) for piece in pieces]
@@ -76,6 +77,12 @@ class CTRLVocabulary(FastTokenizer):
 
     def key(self) -> str:
         return hashlib.sha256(json.dumps([self.kind, self.ids, self.merges, self.codes]).encode()).hexdigest()
+
+
+def _read_merges(file: File) -> list[tuple[str, str]]:
+    """The merges as transformers reads them from the published file: any white space separates, and of two the later counts."""
+    ranks = {tuple(line.split()): rank for rank, line in enumerate(suffix_bpe.merge_lines(file))}
+    return [merge for merge in sorted(ranks, key=ranks.get) if len(merge) == 2]  # no others can ever apply
 
 
 def _words(part: str) -> list[str]:

@@ -34,22 +34,22 @@ def read_tables(contents: Mapping[str, File], owner: str) -> Tables:
         merges = [tuple(merge.split(" ") if isinstance(merge, str) else merge) for merge in model["merges"]]
         return Tables(files.check_ids(model.get("vocab"), file.path), merges, file.path)
     ids = files.check_ids(files.parse_json(contents[VOCAB]), contents[VOCAB].path)
-    return Tables(ids, _read_merges(contents[MERGES]), contents[VOCAB].path)
+    merges = [tuple(line.split(" ")) for line in merge_lines(contents[MERGES])]
+    for number, merge in enumerate(merges):
+        if len(merge) != 2:
+            raise ValueError(
+                f"{contents[MERGES].path}: merge {number + 1} is {' '.join(merge)!r}; a merge is two pieces with a space between"
+            )
+    return Tables(ids, merges, contents[VOCAB].path)
 
 
-def _read_merges(file: File) -> list[tuple[str, str]]:
-    merges = []
+def merge_lines(file: File) -> list[str]:
+    """The lines of a merges.txt, without its version and empty ones."""
     try:
-        lines = file.content.decode("utf-8").split("\n")
+        first, *rest = [line.removesuffix("\r") for line in file.content.decode("utf-8").split("\n")]
     except UnicodeDecodeError as error:
         raise ValueError(f"{file.path} is damaged: it is not text ({error})") from error
-    for number, line in enumerate(lines, 1):
-        line = line.removesuffix("\r")
-        if line and not (number == 1 and line.startswith("#version")):
-            merges.append(tuple(line.split(" ")))
-            if len(merges[-1]) != 2:
-                raise ValueError(f"{file.path}, line {number}, is {line!r}; a merge is two pieces with a space between")
-    return merges
+    return [line for line in ([] if first.startswith("#version") else [first]) + rest if line]
 
 
 def write_merges(merges: Iterable[tuple[str, str]]) -> str:
