@@ -11,7 +11,7 @@ examples:
   heed convert runs/en-de --out exported                                    # for transformers (model.norm = "post")
   heed convert runs/en-de --to ctranslate2 --quantize int8 --out fast       # for CTranslate2
 
-heed reads MarianMT, BART, Pegasus and GPT-2. A Transformer of heed is written for transformers as a Marian, if it has the
+heed reads MarianMT, BART, Pegasus, GPT, GPT-2 and CTRL. A Transformer of heed is written for transformers as a Marian, if it has the
 paper's norms and positions (model.norm = "post", model.positions = "sinusoidal"), and for CTranslate2 whatever its shape.
 With HF_HUB_OFFLINE=1 names are looked up in the cache only.
 """
