@@ -74,7 +74,8 @@ def _huggingface(package, args: argparse.Namespace) -> str:
 
     made = huggingface.write(package, args.out)
     use = f'{made.auto_class}.from_pretrained("{args.out}")'
-    return f"a {made.name} of transformers ({model_card.title(package)}): {use}"
+    article = "an" if made.name[0] in "AEIOU" else "a"
+    return f"{article} {made.name} of transformers ({model_card.title(package)}): {use}"
 
 
 def _ctranslate2(package, args: argparse.Namespace) -> str:

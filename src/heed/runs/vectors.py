@@ -183,4 +183,6 @@ def embeddings(package: Package, side: str | None) -> Vectors:
     silent = {special.pad, special.unknown, special.first, special.last, *special.before, special.mask, special.gap}
     ids = [i for i in range(len(vocabulary)) if i not in silent]
     words = [vocabulary.words[i] for i in ids] if isinstance(vocabulary, Words) else vocabulary.pieces(ids)
-    return Vectors(words, table.weight.detach().cpu()[ids].float().numpy())
+    with torch.inference_mode():
+        rows = table(torch.tensor(ids, device=next(table.parameters()).device))
+    return Vectors(words, rows.cpu().float().numpy())
