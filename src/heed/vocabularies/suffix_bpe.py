@@ -1,5 +1,6 @@
 """Byte-pair encoding with a mark at the end of a word (Sennrich et al., 2016), as GPT and CTRL have it: its files and how it is learned."""
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -58,8 +59,6 @@ def write_merges(merges: Iterable[tuple[str, str]]) -> str:
 
 def learn(texts: Iterable[str], size: int, tokenizer: "Tokenizer", owner: str) -> Tables:
     """<unk>, the characters of the texts within and at the end of a word, their merges, and the end of a line."""
-    import json
-
     from tokenizers import trainers
 
     trainer = trainers.BpeTrainer(
