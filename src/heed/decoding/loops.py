@@ -4,6 +4,7 @@ Two kinds are loops. A sequence of up to `MAX_PERIOD` tokens may be said `allowe
 And a piece of two letters or more may occur so often in one word (Co-Fl-Co-Co).
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
@@ -85,8 +86,8 @@ def find_loops(
 ) -> Bool[np.ndarray, " n"]:
     """Which sequences have a loop; without `sources` these repeat nothing."""
     found = np.zeros(len(sequences), dtype=bool)
-    # a loop says a token three times: without two that were there before there is none
-    rows = [row for row, tokens in enumerate(sequences) if len(tokens) > len(set(tokens)) + 1]
+    # a loop says a token more often than is allowed: most sequences have none that often
+    rows = [row for row, tokens in enumerate(sequences) if max(Counter(tokens).values(), default=0) > WITH_LETTERS]
     if not rows:
         return found
     lengths = np.array([len(sequences[row]) for row in rows])
