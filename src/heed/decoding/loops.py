@@ -95,10 +95,11 @@ def find_loops(
     tokens[np.arange(tokens.shape[1]) < lengths[:, None]] = np.concatenate([sequences[row] for row in rows])
     own = [(1, 1)] * len(rows) if sources is None else [sources[row] for row in rows]
     loops = _within_words(tokens, kinds, _allowed(1, own)[:, 1])
-    has_letters = kinds.letters[tokens] & (tokens != PADDING)
+    said = tokens != PADDING
+    has_letters = kinds.letters[tokens] & said
     for period in range(1, min(MAX_PERIOD, (tokens.shape[1] - 1) // 2) + 1):
-        same = (tokens[:, period:] == tokens[:, :-period]) & (tokens[:, period:] != PADDING)
-        if same.any():
+        same = (tokens[:, period:] == tokens[:, :-period]) & said[:, period:]
+        if np.count_nonzero(same) >= WITH_LETTERS * period:
             run, lettered = _run_lengths(same), _any_of_last(has_letters, period)[:, period:]
             allowed = _allowed(period, own)
             loops |= (run >= period * np.where(lettered, allowed[:, 1:], allowed[:, :1])).any(axis=1)
