@@ -4,6 +4,7 @@ Two kinds are loops. A sequence of up to `MAX_PERIOD` tokens may be said `allowe
 And a piece of two letters or more may occur so often in one word (Co-Fl-Co-Co).
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
@@ -85,8 +86,8 @@ def find_loops(
 ) -> Bool[np.ndarray, " n"]:
     """Which sequences have a loop; without `sources` these repeat nothing."""
     found = np.zeros(len(sequences), dtype=bool)
-    # a loop says a token three times: without two that were there before there is none
-    rows = [row for row, tokens in enumerate(sequences) if len(tokens) > len(set(tokens)) + 1]
+    # a loop says a token more often than is allowed: most sequences have none that often
+    rows = [row for row, tokens in enumerate(sequences) if max(Counter(tokens).values(), default=0) > WITH_LETTERS]
     if not rows:
         return found
     lengths = np.array([len(sequences[row]) for row in rows])
@@ -94,10 +95,11 @@ def find_loops(
     tokens[np.arange(tokens.shape[1]) < lengths[:, None]] = np.concatenate([sequences[row] for row in rows])
     own = [(1, 1)] * len(rows) if sources is None else [sources[row] for row in rows]
     loops = _within_words(tokens, kinds, _allowed(1, own)[:, 1])
-    has_letters = kinds.letters[tokens] & (tokens != PADDING)
+    said = tokens != PADDING
+    has_letters = kinds.letters[tokens] & said
     for period in range(1, min(MAX_PERIOD, (tokens.shape[1] - 1) // 2) + 1):
-        same = (tokens[:, period:] == tokens[:, :-period]) & (tokens[:, period:] != PADDING)
-        if same.any():
+        same = (tokens[:, period:] == tokens[:, :-period]) & said[:, period:]
+        if np.count_nonzero(same) >= WITH_LETTERS * period:
             run, lettered = _run_lengths(same), _any_of_last(has_letters, period)[:, period:]
             allowed = _allowed(period, own)
             loops |= (run >= period * np.where(lettered, allowed[:, 1:], allowed[:, :1])).any(axis=1)

@@ -147,13 +147,8 @@ class Translator(Product):
         (`source` is what was read), or refused with too_long="refuse". Terms of `glossary` that occur in a text are
         translated as it says, and those in `keep` stay (docs/glossary.md); `terms` of a translation lists them.
         """
-        options = {
-            "prefix": prefix,
-            "too_long": too_long,
-            "batch_tokens": batch_tokens,
-            "glossary": glossary,
-            "keep": keep,
-        }
+        options = {"prefix": prefix, "too_long": too_long, "batch_tokens": batch_tokens}
+        options |= {"glossary": glossary, "keep": keep}
         if source or target or self.bundle.undirected:
             return self.toward(source, target).translate(texts, **options, **decoding)
         if isinstance(texts, str):
