@@ -6,6 +6,8 @@ import pytest
 
 from heed.data.synthetic import phrasebook
 from heed.models.folder import WEIGHTS
+from heed.runs import final_validation
+from heed.runs.report.collect import Options, collect
 
 SETTINGS = """
 [subwords]
@@ -90,7 +92,7 @@ def test_every_direction_is_validated_and_the_mean_decides(made):
     assert config["directions"] == [["ko", "en"], ["ko", "de"], ["en", "ko"]]
     card = (made / "model" / "README.md").read_text("utf-8")
     assert "# Translator, ko to en, ko to de, en to ko" in card and "| chrF ko-de |" in card
-    assert "`heed translate FOLDER --to de < text`" in card
+    assert "`heed translate FOLDER --to en < text`" in card
 
 
 def test_the_verbs_take_the_language(heed, files, made, tmp_path):
@@ -119,6 +121,7 @@ def test_a_mix_of_general_and_special_text_fine_tunes_a_model_and_keeps_its_dire
     path = recipe(files, tmp_path / "tune.toml", [("ko", "de", 3.0)], few)
     code, _, err = heed("train", path, "--from", made, "--out", tmp_path / "tuned")
     assert code == 0, err
+    assert f"Try it: heed translate {tmp_path / 'tuned'} --to de < text" in err, "the direction of the data"
     assert "train.ko + train.de: 130 of 150 pairs, weight 3; left out: 20 for" in err
     config = json.loads((tmp_path / "tuned" / "model" / "config.json").read_text("utf-8"))
     assert config["directions"] == [["ko", "en"], ["ko", "de"], ["en", "ko"]]
@@ -149,3 +152,37 @@ def test_directions_that_are_not_clear_are_refused(heed, files, tmp_path, change
     path.write_text(change(path.read_text("utf-8")), "utf-8")
     code, _, err = heed("train", path, "--out", tmp_path / "run")
     assert code == 1 and says in err
+
+
+def test_a_report_has_the_scores_of_each_direction(heed, files, made, tmp_path):
+    """The same as those of the log and of heed evaluate."""
+    kept = final_validation.read(made)
+    assert kept.directions == {"ko-en": 4, "ko-de": 4, "en-ko": 4}
+    assert [rows[0][0] for rows in kept.by_direction().values()] == [kept.outputs[at][0] for at in (0, 4, 8)]
+    found = collect(made, Options())
+    assert [one.name.removeprefix("validation set, ") for one in found.sets] == [
+        "ko-en",
+        "ko-de",
+        "en-ko",
+        "all directions in one",
+    ]
+    for one, name in zip(found.sets, kept.directions, strict=False):
+        assert one.scores.chrf.value == pytest.approx(kept.scores[f"chrf_{name}"]) and one.scores.lines == 4
+    assert len(found.sentences) == found.sets[-1].scores.lines == 12
+    page = (made / "report.html").read_text("utf-8")
+    assert "Scores on the validation set, ko-de" in page
+    again = collect(made, Options(against=str(made / "model")))
+    assert again.against.comparison.chrf.difference == 0, "each direction is translated as such"
+    test = [
+        "--source",
+        files / "valid.ko",
+        "--reference",
+        files / "valid.de",
+        "--out",
+        tmp_path / "test.html",
+        "--alone",
+    ]
+    assert heed("report", made, "--to", "de", *test)[0] == 0
+    assert "Scores on the test set" in (tmp_path / "test.html").read_text("utf-8")
+    assert "ko to en, ko to de, en to ko: say which" in heed("report", made, *test)[2]
+    assert "name it with --source and --reference" in heed("report", made, "--to", "de")[2]

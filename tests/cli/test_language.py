@@ -8,6 +8,7 @@ import pytest
 from safetensors.torch import load_file
 
 from heed.cli.main import main
+from heed.data.contamination import is_long
 from heed.runs.recipe import read
 
 TINY = ["model.name=rnn-lm", "subwords.kind=words", "model.dim=8", "model.hidden=8", "training.threads=1", "training.steps=6",
@@ -190,3 +191,21 @@ def test_a_language_model_goes_without_saying_what_it_learns():
     assert (recipe.task.name, recipe.task.settings.label_smoothing) == ("language", 0.0)
     said = read(None, [("data.source", ["a.txt"]), ("model.name", "rnn-lm"), ("task.label_smoothing", 0.2)])
     assert said.task.settings.label_smoothing == 0.2
+
+
+def test_lines_that_were_trained_on_are_reported(heed, trained, files, tmp_path):
+    """The planted ones, however they are spelled; short ones are no evidence."""
+    lines = (files / "train.txt").read_text("utf-8").splitlines()[:54]
+    long = list(filter(is_long, dict.fromkeys(lines)))[:2]
+    assert len(long) == 2
+    new = "nobody ever wrote this line before, or did they"
+    (tmp_path / "test.txt").write_text("\n".join([*(line.upper() for line in long), "the cat", new]) + "\n", "utf-8")
+    code, _, err = heed("evaluate", trained, "--text", tmp_path / "test.txt", "--json", tmp_path / "e.json")
+    assert code == 0 and err.startswith(f"Warning: {trained} was trained on 2 of the 4 lines of this text (")
+    found = json.loads((tmp_path / "e.json").read_text("utf-8"))["trained_on"][str(trained)]
+    assert (found["lines"], found["total"], found["share"]) == (2, 4, 1.0)
+    (tmp_path / "new.txt").write_text(f"{new}\nthe cat\n", "utf-8")
+    assert heed("evaluate", trained, "--text", tmp_path / "new.txt")[2] == ""
+    (trained / "trained-texts.safetensors").rename(tmp_path / "hashes")
+    assert "Not known: whether" in heed("evaluate", trained, "--text", tmp_path / "new.txt")[2]
+    (tmp_path / "hashes").rename(trained / "trained-texts.safetensors")

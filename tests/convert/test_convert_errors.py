@@ -210,7 +210,8 @@ def test_another_architecture(refused, marian):
     assert refused(marian) == (
         f"{marian} holds a T5ForConditionalGeneration; heed reads MarianMTModel, BartForConditionalGeneration, "
         "BartForSequenceClassification, PegasusForConditionalGeneration, MBartForConditionalGeneration, "
-        "M2M100ForConditionalGeneration, GPT2LMHeadModel"
+        "M2M100ForConditionalGeneration, OpenAIGPTLMHeadModel, OpenAIGPTDoubleHeadsModel, GPT2LMHeadModel, "
+        "GPT2DoubleHeadsModel, CTRLLMHeadModel"
     )
 
 

@@ -193,7 +193,7 @@ def test_what_is_tied_is_stored_once(tmp_path):
 
 @pytest.mark.parametrize("kind", ENDS)
 def test_the_program_in_the_readme_says_what_heed_says(tmp_path, capsys, monkeypatch, kind):
-    decoding = {"beam": 1, "length_penalty": 1.0, "max_length": MOST}
+    decoding = {"beam": 1, "length_penalty": 1.0, "max_length": MOST, "avoid_loops": False}
     own = package(kind, **({} if kind in OTHERS else {"output_bias": True}))
     own = speaking(own, 0.0)._replace(facts={"decoding": decoding})
     out.write(own, tmp_path / "out")

@@ -161,7 +161,7 @@ def test_there_and_back(tmp_path, kind):
     assert all(torch.equal(weight, own.model.state_dict()[name]) for name, weight in back.model.state_dict().items())
     assert [side.key() for side in back.vocabularies] == [side.key() for side in own.vocabularies]
     given = settings.read(DecodingConfig, back.facts["decoding"])
-    assert given == settings.read(DecodingConfig, own.facts["decoding"])
+    assert given == settings.read(DecodingConfig, {**own.facts["decoding"], **generation.GUARDS})
     assert back.facts["max_source"] == SIZES["max_length"]
     assert back.task == own.task
     assert list(back.processors) == ["source", "target"]
@@ -205,7 +205,7 @@ def test_translations_are_the_same(tmp_path, kind):
     model, tokenizer = opened(tmp_path / "out")
     inputs, said = batch(tokenizer), set()
     for name, changes in SEARCHES.items():
-        decoding = {**SEARCH, **changes}
+        decoding = {**SEARCH, **changes, **generation.GUARDS}
         theirs = GenerationConfig(**generation.to_theirs(decoding, own.vocabularies[1].special, SIZES["max_length"]))
         if changes:
             model.generation_config = theirs
@@ -223,7 +223,7 @@ def test_translations_are_the_same(tmp_path, kind):
 def test_two_hundred_texts_become_the_tokens_of_generate(tmp_path, kind, changes):
     from transformers import GenerationConfig
 
-    own, decoding = made(kind), {**SEARCH, "no_repeat": 2, **changes}
+    own, decoding = made(kind), {**SEARCH, "no_repeat": 2, **changes, **generation.GUARDS}
     huggingface.write(own, tmp_path / "out")
     model, _ = opened(tmp_path / "out")
     special, chance = own.vocabularies[1].special, random.Random(1)
@@ -289,7 +289,9 @@ def test_what_transformers_saves_is_read(tmp_path, kind, way):
     expected = own.model.float().state_dict()
     assert all(torch.equal(weight, expected[name]) for name, weight in back.model.state_dict().items())
     assert [side.encode(texts()) for side in back.vocabularies] == [side.encode(texts()) for side in own.vocabularies]
-    assert settings.read(DecodingConfig, back.facts["decoding"]) == settings.read(DecodingConfig, SEARCH)
+    assert settings.read(DecodingConfig, back.facts["decoding"]) == settings.read(
+        DecodingConfig, {**SEARCH, **generation.GUARDS}
+    )
 
 
 def edited(folder, name, **changes):
@@ -306,7 +308,13 @@ def test_an_old_folder_has_its_search_in_config_json(tmp_path):
     facts = huggingface.read(tmp_path / "out").facts
     assert facts["origin"]["left"] == []
     assert settings.read(DecodingConfig, facts["decoding"]) == DecodingConfig(
-        beam=6, length_penalty=1.0, penalty="length", stopping="heuristic", max_length=511, force_end=True
+        beam=6,
+        length_penalty=1.0,
+        penalty="length",
+        stopping="heuristic",
+        max_length=511,
+        force_end=True,
+        **generation.GUARDS,
     )
 
 
@@ -495,7 +503,9 @@ BANNED = {"bad_words_ids": [[9]]}
 def test_what_heed_takes_for_granted_is_what_a_search_has():
     own = dataclasses.asdict(DecodingConfig())
     assert {name: own[name] for name in generation.OUR_DEFAULTS} == generation.OUR_DEFAULTS
-    assert set(own) - set(generation.OUR_DEFAULTS) == {"max_growth", "seed"}
+    assert set(own) - set(generation.OUR_DEFAULTS) == {
+        "max_growth", "seed", *generation.GUARDS, "rerank", "candidates", "candidates_from", "utility"
+    }  # fmt: skip
 
 
 def test_what_transformers_takes_for_granted_is_what_we_think():
@@ -518,7 +528,7 @@ def test_settings_of_a_search_there_and_back(special, begin):
     for beam, alpha, stopping, shortest, longest, force in ways:
         ours = {
             "beam": beam, "length_penalty": alpha, "penalty": "length", "stopping": stopping, "min_length": shortest,
-            "max_length": longest, "no_repeat": 3 if force else 0, "renormalize": not force, "force_end": force, **begin,
+            "max_length": longest, "no_repeat": 3 if force else 0, "renormalize": not force, "force_end": force, **begin, **generation.GUARDS,
         }  # fmt: skip
         back, left = generation.to_ours(generation.to_theirs(ours, special, 100), special)
         assert back == ours
@@ -584,7 +594,7 @@ def test_each_setting_of_theirs(theirs, ours):
 def test_what_well_known_models_say(special, theirs, ours):
     generation.check_ids(theirs, special)
     found, left = generation.to_ours(theirs, special)
-    common = {"length_penalty": 1.0, "penalty": "length", "stopping": "heuristic"}
+    common = {"length_penalty": 1.0, "penalty": "length", "stopping": "heuristic", **generation.GUARDS}
     assert settings.read(DecodingConfig, found) == DecodingConfig(**{**common, **ours})
     assert left == []
 

@@ -93,6 +93,7 @@ def test_a_row_ends_where_its_sentence_has_room_for_one_more(tokens_so_far, data
         {0, 1, 2} if len(words) + 1 >= most else before for words, most in zip(tokens_so_far, longest, strict=True)
     ]
     assert banned_by(limits.force_end(torch.tensor(longest), 3), tokens_so_far, before) == expected
+    assert banned_by(limits.end_at_limit(torch.tensor(longest), 3), tokens_so_far, before) == expected
 
 
 TOKENS = torch.tensor([[0, 1], [2, 0]])
@@ -119,6 +120,14 @@ def test_forced_tokens_cost_nothing_and_a_prefix_has_the_models_cost(renormalize
     torch.testing.assert_close(ends[1], LOGITS.log_softmax(dim=-1)[1], rtol=0, atol=1e-10)
     prefix = log_probs(limits.force_prefix([[3, 3, 1]] * 2))
     torch.testing.assert_close(prefix[:, 1], LOGITS.log_softmax(dim=-1)[:, 1], rtol=0, atol=1e-10)
+
+
+def test_an_end_at_the_limit_has_the_models_cost():
+    ends = log_probs(limits.end_at_limit(torch.tensor([3, 4]), 3))
+    expected = LOGITS.log_softmax(dim=-1)
+    torch.testing.assert_close(ends[:, 3], expected[:, 3], rtol=0, atol=1e-10)
+    assert ends[0, :3].eq(-torch.inf).all()
+    torch.testing.assert_close(ends[1], expected[1], rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize("renormalize", [False, True])

@@ -35,7 +35,7 @@ def many(model, tagged):
 
 
 def test_a_direction_is_the_search_with_its_tag_before_the_source(many, tagged, texts):
-    each = {target: many.translate(texts, target=target) for target in ("en", "de")}
+    each = {target: many.translate(texts, target=target, avoid_loops=False) for target in ("en", "de")}
     for target, found in each.items():
         ids = [[tagged.tags[f">>{target}<<"], *own] for own in tagged.encode(texts)]
         expected = [own[0] for own in many.bundle.search(ids, many.decoding)]

@@ -1,17 +1,23 @@
 """Each piece of advice appears where its measurement calls for it, with the numbers, and nowhere else."""
 
+import argparse
+import shlex
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from heed.cli.train import add, settings
 from heed.data.filters import FilterReport
 from heed.evaluation.analysis import Analysis, LengthGroup, WordGroup
 from heed.evaluation.translation import Metric, Scores
-from heed.runs.recipe import parse
+from heed.runs.ending import can_extend
+from heed.runs.recipe import parse, read
 from heed.runs.report.advice import RULES, advise
 from heed.runs.report.findings import Findings, SetScores, TrainingText
 from heed.runs.report.log import TrainingLog
+from heed.runs.validation_history import ValidationHistory
+from heed.training.duration import seconds_of
 
 FILES = {"source": ["a.en"], "target": ["a.de"], "valid_source": ["v.en"], "valid_target": ["v.de"]}
 SCORES = Scores(Metric("BLEU", 30.0, "b"), Metric("chrF2", 50.0, "c"), Metric("TER", 55.0, "t"), 1000)
@@ -30,6 +36,12 @@ def log(train=None, loss=None, chrf=None, rate=None) -> TrainingLog:
     rates = [(10.0 * at, (rate or (lambda at: 1e-3))(at)) for at in range(1, 201)]
     steps = [(10.0 * (at + 1), value) for at, value in enumerate(train)]
     return TrainingLog(steps, points, rates, [(10.0, 500.0)], 60.0, 3, True, "step 1,200")
+
+
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser()
+    add(found)
+    return found
 
 
 def words(*counts) -> list[WordGroup]:
@@ -77,6 +89,11 @@ CASES = {
         {"log": log(chrf=RISING)},
         {"log": log(chrf=[*RISING[:15], *[45.0] * 5])},
         ("44.00 at step 1,500", "49.00 at step 2,000", "heed train --out runs/x --resume --set training.steps=4000"),
+    ),
+    "more patience": (
+        {"log": replace(log(loss=[2.2] * 11 + [2.1] * 3 + [2.0] * 6), ended_by="patience"), "recipe": recipe(training={"patience": 8})},
+        {"log": replace(log(loss=[2.1] * 11 + [2.1] * 3 + [2.2] * 6), ended_by="patience"), "recipe": recipe(training={"patience": 8})},
+        ("no better in 8 validations", "2.100 at step 1,200, 2.000 at step 2,000", "--resume --set training.patience=16"),
     ),
     "best early": (
         {"log": log(chrf=[40.0, 45.0, 52.0, *[48.0] * 17])},
@@ -146,6 +163,37 @@ def test_a_schedule_that_has_ended_is_not_resumed():
     (advice,) = advise(findings(log=log(chrf=RISING, rate=lambda at: 1e-3 * (1 - at / 200))))
     assert advice.name == "still improving" and "--resume" not in advice.command
     assert "fallen to 0 by then" in advice.action
+
+
+@pytest.mark.parametrize(
+    ("ended_by", "time", "command"),
+    [
+        ("steps", None, "--set training.steps=4000"),
+        ("time", "1h", "--time +1h"),
+        ("time", "5400s", "--time +1h30m"),
+    ],
+)
+def test_a_run_that_has_cooled_down_is_extended(ended_by, time, command):
+    """Its rate is zero at the end, but it goes on from before."""
+    ended = replace(log(chrf=RISING, rate=lambda at: 1e-3 * (1 - at / 200)), ended_by=ended_by, cooldown_from=1500)
+    (advice,) = advise(findings(log=ended, recipe=recipe(training={"time": time, "cooldown": 0.25})))
+    assert advice.name == "still improving" and advice.command == f"heed train --out runs/x --resume {command}"
+    assert "was best when the learning rate began to fall: 40.00 at step 1,100, 44.00 at step 1,500" in advice.measured
+    args = parser().parse_args(shlex.split(advice.command)[2:])
+    changed = read(None, [(f"data.{name}", value) for name, value in FILES.items()] + settings(args)).training
+    record = ValidationHistory(ends_at=2000, cooldown_from=1500, ended_by=ended_by, budget=time and seconds_of(time))
+    assert args.resume and can_extend(changed, record), "the command does what it is said to do"
+
+
+def test_what_a_cooldown_gains_is_no_reason_to_train_longer():
+    gained = [*[50.0] * 14, 50.1, 52.0, 53.0, 54.0, 54.5, 55.0]
+    assert names(findings(log=log(chrf=gained))) == ["still improving"]
+    assert names(findings(log=replace(log(chrf=gained), ended_by="patience", cooldown_from=1500))) == []
+
+
+def test_a_run_that_has_not_ended_is_resumed():
+    (advice,) = advise(findings(log=replace(log(chrf=RISING), finished=False)))
+    assert advice.command == "heed train --out runs/x --resume"
 
 
 def test_a_metric_where_less_is_better_is_followed_downwards():

@@ -1,10 +1,14 @@
 """The plain command: settings are chosen, stated in the run folder, and kept when it is resumed or extended."""
 
+from pathlib import Path
+
 import pytest
 from safetensors.torch import load_file
 
 from heed import config
 from heed.cli.main import main
+from heed.models import folder as model_folder
+from heed.runs.report.log import read_training
 
 SMALL = [
     "model.dim=16", "model.heads=2", "model.hidden=16", "model.encoder_layers=1", "model.decoder_layers=1", "subwords.size=300",
@@ -45,6 +49,10 @@ def test_what_was_chosen_is_said_and_stands_in_the_recipe(train, tmp_path):
     assert recipe["task"]["r_drop"] == 1.0 and recipe["model"]["dim"] == 16, "what the user says counts"
     assert recipe["training"]["auto"] is False, "nothing is left to choose"
     assert "The model has the weights of moving average at step" in said
+    stated = model_folder.read_config(tmp_path / "run" / "model")["decoding"]["length_penalty"]
+    assert f"The length penalty {'stays' if stated == 1.0 else 'is'} {stated:g}: on 6 validation sentences" in said
+    log = read_training(tmp_path / "run", ["chrf"])
+    assert (log.finished, log.ended_by, log.cooldown_from) == (True, "steps", 6)
 
 
 def test_a_longer_run_from_before_the_cooldown_equals_one_planned_so(train, tmp_path):
@@ -67,3 +75,30 @@ def test_a_recipe_file_is_taken_as_it_is(train, tmp_path):
     recipe = str(tmp_path / "run" / "recipe.toml")
     assert main(["train", recipe, "--out", str(tmp_path / "again"), "--no-report", "--quiet"]) == 0
     assert same(weights(tmp_path / "run"), weights(tmp_path / "again"))
+
+
+def mixed(tmp_path):
+    """The recipe of docs/data.md, its files and a model to start from."""
+    text = (Path(__file__).parents[2] / "docs" / "data.md").read_text("utf-8")
+    recipe = text.split("```toml\n# mix.toml\n[[data.corpora]]\nname")[1].split("```")[0]
+    (tmp_path / "mix.toml").write_text("[[data.corpora]]\nname" + recipe, "utf-8")
+    for name, lines in (("medical", range(100, 120)), ("medical-val", range(200, 206)), ("news", range(300, 400))):
+        for language in ("en", "de"):
+            said = "".join(f"{language} {name[:3]} {i} is {i * 7 % 13}{language} .\n" for i in lines)
+            (tmp_path / f"{name}.{language}").write_text(said, "utf-8")
+
+
+def test_a_trained_model_is_tuned_on_a_mix_by_the_rules(train, tmp_path, monkeypatch, capsys):
+    """The recipe is that of the documentation."""
+    assert train("base", "--set", "training.steps=4")[0] == 0
+    mixed(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    few = ["--set", "training.steps=4", "--set", "training.valid_every=2", "--set", "training.threads=1"]
+    assert main(["train", "mix.toml", "--from", "base", "--out", "tuned", "--no-report", *few]) == 0
+    said = capsys.readouterr().err
+    assert "Chosen for fine-tuning on 120 pairs" in said and "learning rate: rate 0.0002, warmup 50" in said
+    assert "medical: 20 of 20 pairs, weight 2" in said and "news: 100 of 100 pairs, weight 0.1" in said
+    recipe = config.load_toml(tmp_path / "tuned" / "recipe.toml")
+    assert recipe["training"]["rate"] == 0.0002 and recipe["training"]["patience"] == 5
+    before, after = (model_folder.read_config(tmp_path / name / "model") for name in ("base", "tuned"))
+    assert before["model"] == after["model"] and before["decoding"] == after["decoding"]

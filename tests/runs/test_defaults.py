@@ -1,8 +1,24 @@
 """What heed train chooses when nothing is set."""
 
+from pathlib import Path
+
 import pytest
 
-from heed.runs.defaults import EPOCHS, LARGE, LEAST, MEDIUM, RULES, SMALL, TINY, Facts, budget, choose, summary
+from heed.runs.defaults import (
+    EPOCHS,
+    GPU_EXAMPLE,
+    LARGE,
+    LEAST,
+    MEDIUM,
+    RULES,
+    SMALL,
+    TINY,
+    TUNING_RULES,
+    Facts,
+    budget,
+    choose,
+    summary,
+)
 
 NOTHING: frozenset[str] = frozenset()
 
@@ -63,8 +79,15 @@ def test_what_the_user_sets_is_never_touched():
         assert name not in chosen(facts, frozenset({name}))
     kept = chosen(facts, frozenset({"model.preset", "task.teacher", "subwords.kind", "training.final"}))
     assert not [
-        name for name in kept if name.startswith(("model.", "task.", "subwords.", "training.final", "training.ema"))
+        name
+        for name in kept
+        if name.startswith(("model.", "task.r_drop", "subwords.", "training.final", "training.ema"))
     ]
+
+
+def test_a_length_penalty_that_the_user_sets_is_not_tuned():
+    found = chosen(Facts(29_000, 3_800_000, gpu=True), frozenset({"decoding.length_penalty"}))
+    assert not [name for name in found if "length_penalty" in name]
 
 
 def test_a_cpu_has_an_hour_unless_the_user_says_otherwise():
@@ -81,3 +104,61 @@ def test_what_was_chosen_is_told_with_its_reason():
     assert len(lines) == len(RULES) and all(rule.reason in line for rule, line in zip(RULES, lines, strict=True))
     assert "--set section.name=value overrides" in last
     assert summary(facts, []) == []
+
+
+def test_on_a_cpu_it_says_what_a_gpu_would_get():
+    """By the same rules, and only of what they choose: the user's own settings are the same everywhere."""
+    facts = Facts(29_000, 3_800_000, gpu=False, seconds=3600.0, speed=lambda wanted: 2000.0)
+    told, example = summary(facts, choose(facts, NOTHING))[-3:-1]
+    assert told == (
+        "  On a GPU, while validation improves, it would be size: dim 512, heads 8, hidden 1024; "
+        "regularization: dropout 0.3, r_drop 5.0, sampling 0.1; vocabulary: size 8000."
+    )
+    assert example.strip() == GPU_EXAMPLE
+    assert size(chosen(Facts(29_000, 3_800_000, gpu=True))) == (512, 8, 1024, 4, 4), "which is what a GPU gets"
+    own = frozenset({"model.preset", "task.r_drop", "subwords.size"})
+    assert "would be regularization: sampling 0.1." in "".join(summary(facts, choose(facts, own)))
+    every = {name for choice in choose(facts, NOTHING) for name in choice.settings}
+    assert not any("GPU" in line for line in summary(facts, choose(facts, frozenset(every - {"training.rate"}))))
+
+
+def test_the_example_of_a_gpu_is_in_the_measured_table():
+    """BLEU 43.38 on the GPU, and 37.5 in an estimated hour of two cores."""
+    measured = (Path(__file__).parents[2] / "docs" / "defaults.md").read_text("utf-8").split("## Measured")[1]
+    assert "43.38" in measured and "an hour 37.5" in measured and "282 s" in measured
+    assert "43.4 BLEU" in GPU_EXAMPLE and "37.5" in GPU_EXAMPLE
+
+
+def tuned(characters, gpu=False, explicit=NOTHING):
+    return chosen(Facts(1000, characters, gpu=gpu, seconds=3600.0, tuning=True), explicit)
+
+
+def test_fine_tuning_is_slow_short_and_leaves_the_model_as_it_is():
+    found = tuned(100_000)
+    assert not [name for name in found if name.split(".")[0] != "training"], "no size, vocabulary, dropout or search"
+    new = chosen(Facts(1000, 3_800_000, gpu=True))
+    assert new["training.rate"] / 10 <= found["training.rate"] <= new["training.rate"] / 5
+    assert found["training.warmup"] == 50 and found["training.patience"] and found["training.steps"] == 1000
+    assert "training.rate" not in tuned(100_000, explicit=frozenset({"training.rate"}))
+
+
+@pytest.mark.parametrize(
+    ("characters", "gpu", "batch", "steps"),
+    [
+        (40_000, True, 1024, 1000),
+        (1_000_000, True, 2048, 1220),
+        (80_000_000, True, 8192, 20_000),
+        (80_000_000, False, 1024, 20_000),
+    ],
+)
+def test_fine_tuning_goes_by_the_amount_of_text(characters, gpu, batch, steps):
+    found = tuned(characters, gpu)
+    assert (found["training.batch_tokens"], found["training.steps"]) == (batch, steps)
+    assert steps / found["training.valid_every"] >= 25 and found["training.warmup"] <= 200
+
+
+def test_what_was_chosen_for_fine_tuning_is_told():
+    facts = Facts(500, 40_000, gpu=False, tuning=True)
+    first, *lines, _ = summary(facts, choose(facts, NOTHING))
+    assert first == "Chosen for fine-tuning on 500 pairs (0.0 million characters) on a CPU:"
+    assert len(lines) == len(TUNING_RULES) and not any("GPU" in line for line in lines)

@@ -1,6 +1,7 @@
 """A teacher's corpus: it is what the teacher says, however often the work was broken off."""
 
 import dataclasses
+import json
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
@@ -66,7 +67,8 @@ def files(tmp_path_factory, pairs):
     folder = tmp_path_factory.mktemp("files")
     for name, texts in zip(DATA, zip(*[(p.source, p.target) for p in pairs], strict=True), strict=True):
         (folder / name).write_text("".join(f"{text}\n" for text in texts), "utf-8")
-        (folder / f"valid.{name}").write_text("".join(f"{text}\n" for text in texts[:4]), "utf-8")
+    for name, texts in zip(DATA, zip(*[pair[:2] for pair in phrasebook.pairs("valid", 4)], strict=True), strict=True):
+        (folder / f"valid.{name}").write_text("".join(f"{text}\n" for text in texts), "utf-8")
     (folder / "tsv").write_text("".join(f"{p.target}\t{p.source}\n" for p in pairs), "utf-8")
     return folder
 
@@ -82,6 +84,11 @@ def plan(teachers, files):
         return distill.read(None, [*changes, *map(assignment, settings)])
 
     return plan
+
+
+def toml(tables: list[dict]) -> str:
+    """Tables as a setting of the command line."""
+    return "[" + ", ".join("{" + ", ".join(f"{k} = {json.dumps(v)}" for k, v in t.items()) + "}" for t in tables) + "]"
 
 
 def made(out: Path) -> dict[str, str]:
@@ -371,6 +378,8 @@ def test_a_plan_is_read_back_as_it_was_written(plan, tmp_path):
         (["distill.mix=true"], "distill.mix is True, which needs references: name them as data.target"),
         (["distill.nearest=ter"], "distill.nearest: 'ter' is none of 'chrf', 'bleu'"),
         (["task.name=classification"], "task.name is 'classification'; a student learns from its teacher by 'translation'"),
+        (["data.corpora=[{source=['a.en'], target=['a.de']}, {source=['b.en'], target=['b.fr']}]", "data.source=[]", "data.valid_source=[]",
+          "data.valid_target=[]"], "data.corpora: a student learns one direction, and these are en to de, en to fr: name those"),
         (["data.phrasebook=5", "data.source=[]"], "data.phrasebook: a teacher translates files; heed phrasebook --out"),
         (["model.name=marian"], "model.name is 'marian', which goes with other subwords than the teacher's: set distill."),
         (["subwords.source_model=a.spm"], "subwords.source_model is 'a.spm', which goes with other subwords than the"),
@@ -420,3 +429,59 @@ def test_a_student_with_other_room_than_its_teacher_is_refused():
         ValueError, match=r"task\.teacher is runs/a, which has room for 20 subwords, and the model for 24"
     ):
         check_vocab_size(model(20), "runs/a", model(24))
+
+
+def test_what_training_leaves_out_is_not_translated(plan, tmp_path, pairs, files):
+    """A duplicate, a copy of its source, an empty line, and a text of the validation set, spelled otherwise."""
+    faults = [
+        pairs[0][:2],
+        ("same", "same"),
+        ("alone", ""),
+        (lines(files / "valid.source")[0].replace(".", " !"), "new"),
+    ]
+    every = [pair[:2] for pair in pairs] + faults
+    for side, name in enumerate(DATA):
+        (tmp_path / name).write_text("".join(f"{pair[side]}\n" for pair in every), "utf-8")
+    told = []
+    chosen = plan("filters.same=true", source=str(tmp_path / "source"), target=str(tmp_path / "target"))
+    path = distill.make(chosen, tmp_path / "run", say=told.append)
+    assert lines(tmp_path / "run" / "distilled" / "source.txt") == [pair.source for pair in pairs]
+    assert told[0].startswith("20 texts to translate, of 24; left out: 1 for ") and told[0].count(" 1 for ") == 4
+    read = dataclasses.replace(chosen.recipe, data=chosen.data)
+    kept = read.task.prepare(read, None, lambda what, done: None).train.report
+    assert kept.kept == 20, "as training does"
+    assert recipes.read(path, []).data.source
+
+
+def corpora(files, pairs, tmp_path, **settings):
+    """Three corpora: pairs, a table with a tag, and texts of another folder alone if `alone`."""
+    (tmp_path / "few.tsv").write_text("".join(f"{p.source}\t{p.target}\n" for p in pairs[:5]), "utf-8")
+    (tmp_path / "rest.en").write_text("".join(f"{p.source}\n" for p in pairs[5:]), "utf-8")
+    (tmp_path / "rest.de").write_text("".join(f"{p.target}\n" for p in pairs[5:]), "utf-8")
+    first = {"source": [str(tmp_path / "rest.en")], "target": [str(tmp_path / "rest.de")], "weight": 2.0}
+    second = {"tsv": [str(tmp_path / "few.tsv")], "tag": "<bt>", "source_language": "en", "target_language": "de"}
+    return [{**first, **settings}, second]
+
+
+def test_several_corpora_stay_apart(plan, tmp_path, pairs, files, teachers):
+    """Their weights and tags are the student's, and the translations are those of one corpus."""
+    chosen = plan(f"data.corpora={toml(corpora(files, pairs, tmp_path))}", source=None)
+    student = recipes.read(distill.make(chosen, tmp_path / "run"), [])
+    own = tmp_path / "run" / "distilled"
+    assert [(c.label, c.weight, c.tag) for c in student.data.corpora] == [
+        ("rest.en + rest.de", 2.0, None),
+        ("few.tsv", 1.0, "<bt>"),
+    ]
+    assert student.data.languages({}) == {"source": "en", "target": "de"}
+    distill.make(plan(), tmp_path / "one")
+    whole = dict(
+        zip(*(lines(tmp_path / "one" / "distilled" / name) for name in ("source.txt", "target.txt")), strict=True)
+    )
+    for number, expected in ((1, pairs[5:]), (2, pairs[:5])):
+        sources, targets = (lines(own / f"{number}.{name}.txt") for name in DATA)
+        assert sources == [pair.source for pair in expected]
+        assert set(targets) <= set(whole.values())
+    again = distill.read(own / "plan.toml", [], saved=True)
+    distill.check_folder(again, tmp_path / "run", resume=True)
+    alone = plan(f"data.corpora={toml(corpora(files, pairs, tmp_path, target=[]))}", source=None)
+    assert not alone.referenced and len(recipes.read(distill.make(alone, tmp_path / "alone"), []).data.corpora) == 2

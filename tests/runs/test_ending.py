@@ -86,6 +86,7 @@ def test_validations_count_as_time():
 def test_the_expected_end_follows_the_pace():
     clock, history = Clock(), ValidationHistory()
     ending = Ending(TrainingConfig(steps=100_000, time="1000s"), 0.0, clock)
+    assert ending.expected_last_step(0, history) is None, "not the bound"
     for step in range(1, 51):
         clock.now += 2
         history = ending.update(step, history)

@@ -230,7 +230,7 @@ def test_a_setting_that_has_moved_says_where_to(old, new, tmp_path):
         ({"task": {"r_dorp": 5.0}}, "task.r_dorp: no such setting; did you mean r_drop?"),
         ({"training": {"metric": "accuracy"}}, "training.metric is 'accuracy'; translation has bleu, chrf, rouge, loss"),
         ({"task": {"name": "poetry"}}, "task.name: 'poetry' is none of 'translation', 'denoising', 'gap-sentences',"),
-        ({"model": {"name": "gpt"}}, "model.name: 'gpt' is none of 'transformer', 'marian', 'bart', 'pegasus', 'mbart'"),
+        ({"model": {"name": "gpt9"}}, "model.name: 'gpt9' is none of 'transformer', 'marian', 'bart', 'pegasus', 'mbart'"),
         ({"task": {"name": "classification"}}, "task.name is 'classification', which transformer cannot learn: set model.name to bart"),
     ],
 )  # fmt: skip

@@ -100,6 +100,12 @@ def test_a_run_of_another_task_has_the_parts_that_apply():
     assert "<script" not in page(bare)
 
 
+def test_sources_without_numbers_are_said_to_have_none():
+    assert "numbers kept 55 of 60 the references keep 58" in Tags(page(findings())).text
+    text = Tags(page(findings(analysis={"numbers": 0, "numbers_kept": 0, "numbers_in_references": 0}))).text
+    assert "numbers kept – the sources have no numbers" in text
+
+
 def test_a_run_without_steps_has_a_page():
     empty = replace(findings().log, train=[], valid={}, rate=[], speed=[], finished=False)
     assert "not finished at step 0" in page(replace(findings(), log=empty, sets=[], analysis=None))

@@ -12,7 +12,9 @@ from torch import nn
 
 from heed.cli.main import main
 from heed.data.vectors import read, write
-from heed.runs.vectors import KnownRows, fill, look_up
+from heed.models.package import Package
+from heed.models.transformer_xl import TransformerXL, TransformerXLConfig
+from heed.runs.vectors import KnownRows, embeddings, fill, look_up
 from heed.vocabularies.sentencepiece import SPECIAL_TOKENS
 from heed.vocabularies.words import NAMES, Words
 
@@ -143,6 +145,24 @@ def test_a_language_model_and_its_frozen_words(files, capsys):
     given, own = read(files / "en.vec"), read(files / "own.vec", set(ENGLISH))
     own = own.matrix[[own.words.index(word) for word in given.words]]
     np.testing.assert_allclose(own / own.std(), given.matrix / given.matrix.std(), rtol=1e-5)
+
+
+def test_the_words_of_a_model_with_clusters_have_vectors():
+    words = vocabulary("the", "dog", "sees", "trees")
+    model = TransformerXL(TransformerXLConfig(8, dim=8, heads=2, hidden=8, layers=1, cutoffs=[6], divisor=2)).eval()
+    found = embeddings(Package(model, "language", {"text": words}, {}), None)
+    assert found.words == ["the", "dog", "sees", "trees"]
+    np.testing.assert_allclose(found.matrix, model.tokens(torch.arange(4, 8)).detach().numpy(), rtol=1e-6)
+
+
+def test_a_model_without_a_matrix_of_words_takes_no_vectors(files, capsys):
+    left = ("model.encoder_layers", "model.decoder_layers", "subwords.joint", "decoding.max_length")
+    settings = {name: value for name, value in TINY.items() if name not in left}
+    settings |= {"model.name": "transformer-xl", "model.layers": 1, "vectors.text": files / "en.vec"}
+    sets = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
+    assert main(["train", f"--source={files / 'train.en'}", f"--out={files / 'lm'}", *sets]) == 1
+    says = "vectors.text is given, but the model has no single matrix of word vectors: leave it out"
+    assert says in " ".join(capsys.readouterr().err.split())
 
 
 WRONG = [

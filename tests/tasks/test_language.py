@@ -9,6 +9,7 @@ import torch
 from heed.data.batching import DataPosition
 from heed.data.streams import Windows
 from heed.models.rnn_lm import RNNLanguageModel, RNNLanguageModelConfig
+from heed.models.transformer_xl import TransformerXL, TransformerXLConfig
 from heed.tasks.language import LanguageLoss
 from heed.training import loop
 from heed.training.checkpoints import TrainingState
@@ -39,6 +40,21 @@ def test_windows_with_carried_state_give_the_loss_of_one_long_pass(cell):
         parts = [objective(model, windows.make(DataPosition(0, i))) for i in range(len(windows))]
         assert sum(part.count for part in parts) == len(IDS)
         assert abs(sum(part.nll for part in parts) - plain) < 1e-9
+
+
+@pytest.mark.parametrize("cutoffs", [[], [6, 9]])
+def test_windows_with_carried_memory_give_the_loss_of_one_long_pass(cutoffs):
+    config = {"dim": 8, "heads": 2, "hidden": 12, "layers": 2, "memory": 9, "same_length": True, "divisor": 2}
+    torch.manual_seed(0)
+    model = TransformerXL(TransformerXLConfig(vocab_size=12, cutoffs=cutoffs, **config)).double().eval()
+    plain = float(LanguageLoss()(model, Windows(IDS, 3, rows=1, length=101).make(DataPosition(0, 0))).nll)
+    for length in (1, 7, 40):
+        windows, objective = Windows(IDS, 3, rows=1, length=length), LanguageLoss()
+        parts = [objective(model, windows.make(DataPosition(0, i))) for i in range(len(windows))]
+        assert abs(sum(float(part.nll) for part in parts) - plain) < 1e-9
+        assert {part.shape for part in objective.recurrent_state().values()} == {(1, 9, 8)}
+    with pytest.raises(ValueError, match=r"task.label_smoothing is for models with one softmax; this one has none"):
+        LanguageLoss(0.1)(model, windows.make(DataPosition(0, 0)))
 
 
 def test_the_next_epoch_remembers_nothing():

@@ -3,7 +3,7 @@
 import pytest
 
 from heed.training.config import TrainingConfig
-from heed.training.duration import in_words, seconds_of
+from heed.training.duration import as_setting, in_words, seconds_of
 
 
 @pytest.mark.parametrize(
@@ -23,3 +23,9 @@ def test_what_is_no_duration_is_refused(text):
 
 def test_durations_in_words():
     assert [in_words(seconds) for seconds in (20.0, 600.0, 3600.0, 5400.0)] == ["20 s", "10 min", "1 h", "1 h 30 min"]
+
+
+@pytest.mark.parametrize("text", ["45s", "10m", "2h", "1h30m", "26h"])
+def test_a_duration_is_written_as_it_is_read(text):
+    assert as_setting(seconds_of(text)) == text
+    assert as_setting(0.0) == "1s" and as_setting(3590.0) == "1h"

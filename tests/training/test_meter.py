@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from heed.data.batching import DataPosition
 from heed.training.loop import Progress
 from heed.training.meter import Meter
 
@@ -20,3 +21,14 @@ def test_finite_numbers_pass():
 def test_a_loss_or_a_gradient_that_is_not_finite_ends_the_run(name, called, bad):
     with pytest.raises(ValueError, match=f"the {called} is not a number any more at step 7: lower training.rate"):
         Meter(0, 10).check(progress(**{name: bad}))
+
+
+def test_the_time_left_is_told_when_the_last_step_is_known():
+    now = progress()._replace(position=DataPosition())
+    facts = []
+    for steps in (None, 21):
+        meter = Meter(0, steps)
+        meter.add(now)
+        facts.append(meter.read(now))
+    assert (facts[0]["steps"], facts[0]["seconds_left"]) == (None, None)
+    assert facts[1]["steps"] == 21 and facts[1]["seconds_left"] == pytest.approx(2 * facts[1]["seconds"])

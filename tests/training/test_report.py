@@ -141,3 +141,29 @@ def test_the_bar_says_how_much_is_left_however_narrow_the_terminal(width):
     line = next(line for line in reversed(shown.splitlines()) if "12,345" in line)
     assert "step 12,345 of 100,000" in line and "loss 6.049" in line and "1,119,589 tokens/s" in line
     assert line.rstrip().endswith("left") and ("perplexity" in line) is (width == 120)
+
+
+def test_before_the_last_step_is_known_none_is_named():
+    console = Console(file=io.StringIO(), width=100, force_terminal=True)
+    report = Report(console, steps=None)
+    facts = {"loss": 6.0, "perplexity": 403.4, "rate": 1e-4, "tokens_per_second": 1000.0}
+    report.step({"step": 5, "seconds_left": None, **facts})
+    report.bar.refresh()
+    report.steps = 90
+    report.step({"step": 20, "seconds_left": 60.0, **facts})
+    report.bar.refresh()
+    report.close()
+    shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", console.file.getvalue())
+    assert "step 5 " in shown and "step 5 of" not in shown and "step 20 of 90" in shown
+
+
+def test_without_a_terminal_lines_say_the_same():
+    console = Console(file=io.StringIO(), width=200)
+    report = Report(console, steps=None)
+    facts = {"loss": 6.0, "perplexity": 403.4, "rate": 1e-4, "tokens_per_second": 1000.0}
+    for steps, left in ((None, None), (90, 60.0)):
+        report.spoken, report.steps = -1e9, steps
+        report.step({"step": 20, "seconds_left": left, **facts})
+    first, second = console.file.getvalue().splitlines()
+    assert first.startswith("step 20 · loss") and first.endswith("tokens/s")
+    assert second.startswith("step 20 of 90 · loss") and second.endswith("1.0 min left")

@@ -37,6 +37,29 @@ def add_direction(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--to", dest="to_language", metavar="LANGUAGE", help="the language to translate into")
 
 
+def add_reranking(parser: argparse._ActionsContainer) -> None:
+    """Options of DecodingConfig that a search may have beyond its beam; they are in `RERANKING`."""
+    option = parser.add_argument
+    option(
+        "--rerank", choices=["none", "mbr"], help="mbr: of several candidates the one most like all (docs/search.md)"
+    )
+    option(
+        "--candidates", type=int, metavar="N", help="how many candidates --rerank mbr has, of each kind (default: 16)"
+    )
+    option("--candidates-from", choices=["beam", "samples", "both"], help="where they come from (default: beam)")
+    option("--utility", choices=["bleu", "chrf"], help="how like each other two candidates are (default: bleu)")
+    for name, what in (
+        ("loops", "repeats itself"),
+        ("overlong", "does not end in time"),
+        ("copies", "copies the source"),
+    ):
+        line = f"do not search again where a translation {what}"
+        option(f"--allow-{name}", dest=f"avoid_{name}", action="store_false", default=None, help=line)
+
+
+RERANKING = ("rerank", "candidates", "candidates_from", "utility", "avoid_loops", "avoid_overlong", "avoid_copies")
+
+
 def split_names(text: str) -> list[str]:
     """The folders of an ensemble, which are written with commas between them."""
     return text.split(",")

@@ -11,7 +11,7 @@ examples:
   heed convert runs/en-de --out exported                                    # for transformers (model.norm = "post")
   heed convert runs/en-de --to ctranslate2 --quantize int8 --out fast       # for CTranslate2
 
-heed reads MarianMT, BART, Pegasus, mBART-50, M2M-100, NLLB and GPT-2. A Transformer of heed is written for transformers as a Marian, if it has the
+heed reads MarianMT, BART, Pegasus, mBART-50, M2M-100, NLLB, GPT, GPT-2 and CTRL. A Transformer of heed is written for transformers as a Marian, if it has the
 paper's norms and positions (model.norm = "post", model.positions = "sinusoidal"), and for CTranslate2 whatever its shape.
 With HF_HUB_OFFLINE=1 names are looked up in the cache only.
 """
@@ -74,7 +74,8 @@ def _huggingface(package, args: argparse.Namespace) -> str:
 
     made = huggingface.write(package, args.out)
     use = f'{made.auto_class}.from_pretrained("{args.out}")'
-    return f"a {made.name} of transformers ({model_card.title(package)}): {use}"
+    article = "an" if made.name[0] in "AEIOU" else "a"
+    return f"{article} {made.name} of transformers ({model_card.title(package)}): {use}"
 
 
 def _ctranslate2(package, args: argparse.Namespace) -> str:

@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
         console.print("There are no references: the student is validated on translations of its teacher.")
     try:
         with progress(console) as tell:
-            recipe = distill.make(plan, args.out, tell)
+            recipe = distill.make(plan, args.out, tell, lambda sentence: console.print(sentence, highlight=False))
     except KeyboardInterrupt:
         console.print(f"Interrupted; what is translated is kept. Continue with: heed distill --out {args.out} --resume")
         return 130

@@ -10,6 +10,7 @@ examples:
   heed evaluate runs/en-de --source test.en --reference test.de --lowercase --against runs/other
   heed evaluate runs/ko-en --source test.ko --reference test.en --gold test.align
   heed evaluate runs/many --to de --source test.en --reference test.de    # one direction of several (docs/data.md)
+  heed evaluate runs/en-de --source test.en --reference test.de --rerank mbr    # docs/search.md
   heed evaluate test.hyp --reference test.de             # existing translations, in a file
   heed evaluate runs/news --source test.article --reference test.summary --rouge
   heed evaluate runs/en-de --source test.en --reference test.de --sentences report.html
@@ -21,7 +22,7 @@ differences marked. --against gives the p-value of a paired bootstrap test for e
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    from heed.cli.common import add_device, add_direction, add_engine
+    from heed.cli.common import add_device, add_direction, add_engine, add_reranking
 
     option = parser.add_argument
     option("system", help="a run or model folder (several with commas: an ensemble), or a file of translations")
@@ -42,6 +43,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     option("--samples", type=int, default=1000, help="how many samples the bootstrap draws")
     option("--beam", type=int, help="how many hypotheses are kept at each step; 1 is greedy")
     option("--length-penalty", type=float, help="alpha, the exponent of the penalty: larger means longer")
+    add_reranking(parser)
     add_direction(parser)
     add_device(parser)
     add_engine(parser, "torch")  # so that scores are those of the model itself
@@ -112,7 +114,10 @@ def _translations(system: str, sources: list[str] | None, args: argparse.Namespa
 
 
 def _decoding(args: argparse.Namespace) -> dict:
-    return {name: getattr(args, name) for name in ("beam", "length_penalty") if getattr(args, name) is not None}
+    from heed.cli.common import RERANKING
+
+    names = ("beam", "length_penalty", *RERANKING)
+    return {name: getattr(args, name) for name in names if getattr(args, name) is not None}
 
 
 def _show(console, scores) -> None:

@@ -10,15 +10,21 @@ def evaluate(args: argparse.Namespace) -> int:
     """The perplexity of one model or two, and how it was computed."""
     from rich.console import Console
 
-    from heed.cli.common import check_product, open_product, read_lines
+    from heed.cli.common import RERANKING, check_product, open_product, read_lines
+    from heed.cli.seen import show_seen_lines
     from heed.evaluation.perplexity import measure_perplexity
 
+    given = [name for name in RERANKING if getattr(args, name) is not None]
+    if given:
+        flag = given[0].replace("avoid_", "allow-").replace("_", "-")
+        raise ValueError(f"--{flag} is for translations: it does not go with --text")
     for name in NOT_WITH_TEXT:
         if getattr(args, name):
             raise ValueError(f"--{name.replace('_', '-')} is for translations: it does not go with --text")
     systems = [args.system, *([args.against] if args.against else [])]
     check_product(args, systems, "generate", "--source FILE and --reference FILE")
     lines, console, results = read_lines(args.text), Console(), {}
+    seen = show_seen_lines(systems, lines)
     for system in systems:
         generator = open_product(args, "generate", [system])
         results[system] = measure_perplexity(generator.model, generator.vocabulary, lines, args.rows)
@@ -27,7 +33,7 @@ def evaluate(args: argparse.Namespace) -> int:
     counts = f"{first.lines:,} lines, {first.words:,} words with the ends of lines, {first.bytes:,} bytes"
     console.print(f"[dim]{counts}[/]", highlight=False)
     if args.json:
-        _write_json(args, results)
+        _write_json(args, results, seen)
     return 0
 
 
@@ -81,14 +87,14 @@ def _show(console, name: str, result) -> None:
         console.print(f"[dim]{note}[/]", highlight=False, soft_wrap=True)
 
 
-def _write_json(args: argparse.Namespace, results: dict) -> None:
+def _write_json(args: argparse.Namespace, results: dict, seen: dict) -> None:
     from heed.files import write_json
 
     def perplexity(system: str) -> dict:
         names = ("per_token", "per_word", "bits_per_byte", "signature")
         return asdict(results[system]) | {name: getattr(results[system], name) for name in names}
 
-    facts = {"system": args.system, "text": args.text, "perplexity": perplexity(args.system)}
+    facts = {"system": args.system, "text": args.text, "perplexity": perplexity(args.system), "trained_on": seen}
     if args.against:
         facts |= {"against": args.against, "perplexity_against": perplexity(args.against)}
     write_json(args.json, facts)

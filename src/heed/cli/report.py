@@ -8,6 +8,7 @@ examples:
   heed report runs/en-de                                    # writes runs/en-de/report.html
   heed report runs/en-de --source test.en --reference test.de --out report.html
   heed report runs/en-de --against runs/other
+  heed report runs/many --to de --source test.en --reference test.de --out de.html    # one direction of several
 
 One page that loads nothing from elsewhere: curves, scores with their signatures, sentences from best to worst, where
 translations go wrong, what the run was made of, and what to try next (docs/report.md). heed train writes it at the end
@@ -17,7 +18,7 @@ it that was validated on the same sentences.
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    from heed.cli.common import add_device
+    from heed.cli.common import add_device, add_direction
 
     option = parser.add_argument
     option("folder", type=Path, help="a run")
@@ -33,6 +34,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     option(
         "--tokenize", default="13a", help="sacreBLEU's tokenizer: 13a, zh, ja-mecab, ko-mecab, intl, char, flores200"
     )
+    add_direction(parser)
     add_device(parser)
 
 
@@ -45,7 +47,11 @@ def run(args: argparse.Namespace) -> int:
     if not args.folder.is_dir():
         raise ValueError(f"{args.folder}: no such folder")
     metrics(args.lowercase, args.tokenize)  # a tokenizer that is not there is reported before anything is translated
-    options = Options(_test(args), "" if args.alone else args.against, args.device, args.lowercase, args.tokenize)
+    direction = args.from_language, args.to_language
+    if any(direction) and not args.source:
+        raise ValueError("--from and --to say of which direction a test set is: name it with --source and --reference")
+    against = "" if args.alone else args.against
+    options = Options(_test(args), against, args.device, direction, args.lowercase, args.tokenize)
     if args.threads:
         import torch
 

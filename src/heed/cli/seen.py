@@ -1,6 +1,6 @@
 """heed evaluate: whether the test texts were trained on."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 
@@ -9,18 +9,35 @@ def show_seen(systems: Iterable[str], sources: list[str] | None, references: lis
 
     Of a file of translations, nothing is said.
     """
-    from heed.cli.common import errors, split_names
+    from heed.cli.common import split_names
+    from heed.data import contamination
+
+    models = [system for system in systems if sources is not None and not Path(system).is_file()]
+    names = [name for system in models for name in split_names(system)]
+    return _show(names, "source", lambda trained: contamination.count_seen(trained, sources, references))
+
+
+def show_seen_lines(systems: Iterable[str], lines: list[str]) -> dict[str, dict | None]:
+    """The same of language models and the lines of a text."""
+    from heed.data import contamination
+
+    return _show(systems, "text", lambda trained: contamination.count_seen_lines(trained, lines))
+
+
+def _show(names: Iterable[str], side: str, count: Callable) -> dict[str, dict | None]:
+    """Count by the hashes of each model's run. Where these are of another task, they say nothing."""
+    from heed.cli.common import errors
     from heed.data import contamination
 
     facts, sentences = {}, []
-    models = [system for system in systems if sources is not None and not Path(system).is_file()]
-    for name in (name for system in models for name in split_names(system)):
+    for name in names:
         path = contamination.find(Path(name))
-        found = contamination.count_seen(contamination.read(path), sources, references) if path else None
+        trained = contamination.read(path) if path else None
+        found = count(trained) if trained and side in trained.sides else None
         facts[name] = found and found._asdict()
         if found is None:
             sentences.append(f"Not known: whether {name} was trained on these texts (it has no {contamination.FILE}).")
-        elif found.either:
+        elif found.any:
             sentences.append(f"Warning: {name} {found.describe()}.")
     console = errors()
     for sentence in sentences:

@@ -61,6 +61,7 @@ def add_run_options(parser: argparse.ArgumentParser, example: str) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from heed.cli.common import errors
+    from heed.models.folder import read_config
     from heed.runs.train import run as train
     from heed.training.report import Report
     from heed.training.torchrun import is_first
@@ -84,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
         def tell(what: str, done: int) -> None:
             status.update(f"{what} · {done:,} pairs" if done else what)
 
-        def report(start: int, steps: int) -> Report:
+        def report(start: int, steps: int | None) -> Report:
             status.stop()
             return Report(console, steps, start, quiet)
 
@@ -94,7 +95,8 @@ def run(args: argparse.Namespace) -> int:
         return 130
     if is_first() and not args.no_report:
         _report(args.out, recipe.training.device, console, say)
-    say(f"Done ({outcome.how}, step {outcome.step:,}). Try it: {recipe.task.usage(recipe, args.out)}")
+    usage = recipe.task.usage(args.out, read_config(args.out / "model"))
+    say(f"Done ({outcome.how}, step {outcome.step:,}). Try it: {usage}")
     return 0
 
 

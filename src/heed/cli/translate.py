@@ -14,6 +14,7 @@ examples:
   heed translate runs/many --to de < test.en             # a model of several directions (docs/data.md)
   heed translate runs/a,runs/b,runs/c < test.en          # an ensemble
   heed translate runs/en-de --sample --top-p 0.9 --seed 7 < test.en
+  heed translate runs/en-de --rerank mbr < test.en       # of 16 candidates the one most like all (docs/search.md)
   heed translate runs/en-de --prefix "Ein Hund" "A dog is sleeping."
   heed translate runs/en-ko --glossary '{"Tobigs": "투빅스"}' "Tobigs likes books."   # or --glossary terms.tsv
   heed translate runs/en-de --keep Heed --keep "Studio 54" < notes.en
@@ -29,7 +30,7 @@ probability over the length penalty) and a tab before each; --token-scores and -
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    from heed.cli.common import add_batches, add_device, add_direction, add_engine, split_names
+    from heed.cli.common import add_batches, add_device, add_direction, add_engine, add_reranking, split_names
 
     names = "a run, a model folder, or a name on the hub; several with commas are an ensemble"
     parser.add_argument("folder", type=split_names, help=names)
@@ -60,6 +61,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     search.add_argument("--max-length", type=int, help="maximum number of tokens")
     search.add_argument("--no-repeat", type=int, metavar="N", help="never repeat a sequence of N tokens")
     search.add_argument("--prefix", help="what each translation must begin with")
+    add_reranking(search)
     sampling = parser.add_argument_group("sampling")
     sampling.add_argument("--sample", action="store_true", default=None, help="sample each token, instead of searching")
     sampling.add_argument("--temperature", type=float, help="above 1: more varied; below 1: closer to the likeliest")
@@ -82,9 +84,10 @@ DECODING = ("beam", "nbest", "length_penalty", "penalty", "stopping", "min_lengt
 
 
 def run(args: argparse.Namespace) -> int:
-    from heed.cli.common import open_product, stream_lines, write_chunks
+    from heed.cli.common import RERANKING, open_product, stream_lines, write_chunks
 
-    chosen = {name: getattr(args, name) for name in DECODING if getattr(args, name) is not None}
+    names = (*DECODING, *RERANKING)
+    chosen = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
     glossary = _glossary(args)
     if args.file is not None:
         from heed.cli import documents

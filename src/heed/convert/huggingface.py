@@ -9,7 +9,9 @@ from torch import nn
 
 from heed.convert import (
     bart,
+    ctrl,
     generation,
+    gpt,
     gpt2,
     hub,
     m2m100,
@@ -30,7 +32,7 @@ from heed.vocabularies import folder as vocabulary_folder
 from heed.vocabularies.multilingual import languages_of
 from heed.vocabularies.vocabulary import Pair
 
-SYSTEMS = (marian, bart, pegasus, mbart, m2m100, transformer, gpt2)
+SYSTEMS = (marian, bart, pegasus, mbart, m2m100, transformer, gpt, gpt2, ctrl)
 ARCHITECTURES = [each for system in SYSTEMS for each in system.ARCHITECTURES]
 READABLE = {name: each for each in ARCHITECTURES if each.readable for name in (each.name, *each.aliases)}
 CONFIG, GENERATION, TOKENIZER = "config.json", "generation_config.json", "tokenizer_config.json"

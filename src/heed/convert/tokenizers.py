@@ -7,9 +7,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from heed.vocabularies import byte_bpe, files, m2m100, marian, mbart50, pegasus
+from heed.vocabularies import files, m2m100, marian, mbart50, pegasus
 from heed.vocabularies.byte_bpe import ByteBPE
+from heed.vocabularies.ctrl import CTRLVocabulary
 from heed.vocabularies.files import CONFIG, TOKENIZER, File
+from heed.vocabularies.gpt import GPTVocabulary
 from heed.vocabularies.gpt2 import GPT2Vocabulary
 from heed.vocabularies.m2m100 import M2M100Vocabulary
 from heed.vocabularies.marian import MarianVocabulary
@@ -50,9 +52,9 @@ def _marian(pair: Pair, folder: Path, max_length: int) -> None:
     _write_settings(folder, pair[0].config, "MarianTokenizer", separate_vocabs=separate, model_max_length=max_length)
 
 
-def _byte_bpe(pair: Pair, folder: Path, max_length: int) -> None:
+def _one_for_both(pair: Pair, folder: Path, max_length: int) -> None:
     shared = _shared(*pair)
-    byte_bpe.write(folder, pair)
+    files.write(folder, shared.files)
     _write_settings(folder, shared.files.get(CONFIG), shared.tokenizer_class, model_max_length=max_length)
 
 
@@ -92,8 +94,10 @@ def _chosen(pair: Pair) -> dict[str, str]:
 WRITERS = {
     Subwords: _sentencepiece,
     MarianVocabulary: _marian,
-    ByteBPE: _byte_bpe,
-    GPT2Vocabulary: _byte_bpe,
+    ByteBPE: _one_for_both,
+    GPTVocabulary: _one_for_both,
+    GPT2Vocabulary: _one_for_both,
+    CTRLVocabulary: _one_for_both,
     PegasusVocabulary: _pegasus,
     MBart50Vocabulary: _mbart50,
     M2M100Vocabulary: _m2m100,

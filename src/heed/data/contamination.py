@@ -15,6 +15,7 @@ from safetensors.numpy import save
 
 FILE = "trained-texts.safetensors"
 MAX_HASHES = 1_000_000  # of a side, eight bytes each; of a larger corpus, the texts with the smallest hashes
+MIN_LINE = 20  # letters and digits of a line of a text: shorter ones, headings for example, repeat by chance
 NO_TEXT = 0  # the hash of a text without letters and digits, which is the same as no other
 
 
@@ -33,6 +34,11 @@ _KEPT = _Kept()
 def normalize(text: str) -> str:
     """A text without case, white space and punctuation."""
     return unicodedata.normalize("NFKC", text).casefold().translate(_KEPT)
+
+
+def is_long(line: str) -> bool:
+    """Whether a line of a text has enough letters that it tells where it is from."""
+    return len(normalize(line)) >= MIN_LINE
 
 
 def text_hash(text: str) -> int:
@@ -119,6 +125,10 @@ class Seen(NamedTuple):
     total: int
     share: float
 
+    @property
+    def any(self) -> bool:
+        return self.either > 0
+
     def describe(self) -> str:
         """In a sentence, without its beginning."""
         found = (
@@ -138,6 +148,35 @@ def count_seen(trained: TrainedTexts, sources: Sequence[str], references: Sequen
     second = np.any([trained.seen("target", texts) for texts in references], axis=0)
     share = min(trained.share("source"), trained.share("target"))
     return Seen(int(first.sum()), int(second.sum()), int((first | second).sum()), len(sources), share)
+
+
+class SeenLines(NamedTuple):
+    """How many of `total` lines of a text were trained on, with how many of its characters, as far as is known."""
+
+    lines: int
+    total: int
+    characters: float
+    share: float
+
+    @property
+    def any(self) -> bool:
+        return self.lines > 0
+
+    def describe(self) -> str:
+        """In a sentence, without its beginning."""
+        known = "" if self.share == 1.0 else f" at least, of which {self.share:.1%} of the training lines tell"
+        found = (
+            f"{self.lines:,} of the {self.total:,} lines of this text ({self.characters:.1%} of its characters){known}"
+        )
+        return f"was trained on {found}: the perplexity of them says little about new text"
+
+
+def count_seen_lines(trained: TrainedTexts, lines: Sequence[str]) -> SeenLines:
+    """How many lines of a text were trained on; short ones count as not."""
+    found = trained.seen("text", lines) & np.fromiter(map(is_long, lines), dtype=bool, count=len(lines))
+    sizes = np.fromiter(map(len, lines), dtype=np.int64, count=len(lines))
+    characters = float(sizes[found].sum() / max(1, sizes.sum()))
+    return SeenLines(int(found.sum()), len(lines), characters, trained.share("text"))
 
 
 def find(folder: Path) -> Path | None:

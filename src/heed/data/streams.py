@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from heed.data import contamination
 from heed.data.batching import DataPosition
 from heed.data.filters import FilterReport
 from heed.data.packing import to_device
@@ -65,7 +66,7 @@ def build(
     """Encode lines into `folder`, which appears only when complete; `held_out` more lines were removed before."""
     dtype, special = np.uint16 if len(vocabulary) <= 2**16 else np.uint32, vocabulary.special
     read = unknown = longest = 0
-    rest = iter(lines)
+    rest, trained = iter(lines), contamination.HashCollector()
     with atomic_folder(folder, "keep") as unfinished:
         with open(unfinished / "stream.ids", "wb") as file:
             while chunk := list(islice(rest, CHUNK)):
@@ -73,12 +74,15 @@ def build(
                 file.writelines(ids.tobytes() for ids in encoded)
                 read, longest = read + len(chunk), max(longest, *(len(ids) - 1 for ids in encoded))
                 unknown += sum(int(np.count_nonzero(ids == special.unknown)) for ids in encoded)
+                for line in filter(contamination.is_long, chunk):
+                    trained.add(line)
                 progress(read)
         if not longest:
             raise ValueError(f"data.source has {read:,} lines and not one word: there is nothing to learn")
         report = {"read": read + held_out, "kept": read, "taken": {}}
         metadata = {"dtype": np.dtype(dtype).name, "last": special.last, "unknown": unknown, "longest": longest}
         (unfinished / "stream.json").write_text(json.dumps({**metadata, "report": report}, indent=2))
+        contamination.write(unfinished / contamination.FILE, {"text": trained})
     return Stream(folder)
 
 

@@ -22,18 +22,24 @@ class DecodingConfig:
     force_begin: bool = True  # the special tokens that start a text (BART's <s>) are not left to the model
     force_end: bool = False  # the last position is for the end token; else a text may be truncated there
     no_repeat: int = 0  # no n-gram of this length twice; 0 is off
+    avoid_loops: bool = True  # search again where a few tokens are repeated more often than anything in the source is
+    avoid_overlong: bool = (
+        True  # search again where a translation does not end within max_growth: the best one that does
+    )
+    avoid_copies: bool = True  # search again where the source is copied: the best translation that is no copy
     renormalize: bool = False  # share the probability of banned tokens among the allowed ones
     sample: bool = False  # draw tokens at random instead of searching
     temperature: float = 1.0
     top_k: int = 0  # draw from the k likeliest tokens; 0 is all
     top_p: float = 1.0  # draw from the fewest tokens that hold this much probability
     seed: int = 1
+    rerank: Literal["none", "mbr"] = "none"  # "mbr": of several candidates the one that is most like all of them
+    candidates: int = 16  # how many there are for that, of each kind
+    candidates_from: Literal["beam", "samples", "both"] = "beam"  # the best of the beam, samples, or as many of each
+    utility: Literal["bleu", "chrf"] = "bleu"  # how like two candidates are: sentence BLEU, or chrF (no spaces needed)
 
     def __post_init__(self):
-        if self.beam < 1 or self.nbest < 1:
-            raise ValueError(f"beam is {self.beam} and nbest is {self.nbest}; both must be at least 1")
-        if self.nbest > self.beam and not self.sample:
-            raise ValueError(f"nbest is {self.nbest}, but beam is {self.beam}: a beam gives no more than its width")
+        self._check_counts()
         if not MIN_TEMPERATURE <= self.temperature <= MAX_TEMPERATURE:  # also refuses NaN
             raise ValueError(
                 f"temperature is {self.temperature}; it must be above 0 (near 0 is greedy), {MIN_TEMPERATURE:g} to {MAX_TEMPERATURE:g}"
@@ -48,6 +54,21 @@ class DecodingConfig:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be a number of at most {most:,.0f}")
         if self.max_length is not None and self.max_length < max(1, self.min_length):
             raise ValueError(f"max_length is {self.max_length}; it must be at least 1 and not below min_length")
+
+    def _check_counts(self) -> None:
+        if self.beam < 1 or self.nbest < 1:
+            raise ValueError(f"beam is {self.beam} and nbest is {self.nbest}; both must be at least 1")
+        if self.rerank == "mbr":
+            self._check_candidates()
+        elif self.nbest > self.beam and not self.sample:
+            raise ValueError(f"nbest is {self.nbest}, but beam is {self.beam}: a beam gives no more than its width")
+
+    def _check_candidates(self) -> None:
+        if self.sample:
+            raise ValueError('rerank is "mbr" and sample is true: set candidates_from to "samples" instead of sample')
+        if not max(2, self.nbest) <= self.candidates <= MAXIMA["beam"]:
+            least = f"at least {max(2, self.nbest)}" + (", as many as nbest" if self.nbest > 2 else "")
+            raise ValueError(f"candidates is {self.candidates}; it must be {least}, and at most {MAXIMA['beam']:,}")
 
 
 def max_output_length(config: DecodingConfig, source_length: int, model_limit: int) -> int:

@@ -123,6 +123,15 @@ def force_end(longest: Int[Tensor, " b"], last: int) -> Rule:
     return rule
 
 
+def end_at_limit(longest: Int[Tensor, " b"], last: int) -> Rule:
+    """At the maximal length of its sentence a sequence ends, as likely as the model finds it: one that ended before may be better."""
+
+    def rule(banned: Bool[Tensor, "r vocab"], tokens: Int[Tensor, "r t"], sentence: Int[Tensor, " r"]) -> None:
+        _only(last, tokens.shape[1] + 1 >= longest[sentence], banned)
+
+    return rule
+
+
 def _only(token: int, rows: Bool[Tensor, " r"], banned: Bool[Tensor, "r vocab"]) -> Bool[Tensor, " r"]:
     """Ban all other tokens in these rows."""
     banned |= rows[:, None]

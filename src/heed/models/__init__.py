@@ -5,7 +5,20 @@ from typing import Any
 from torch import nn
 
 from heed.config import data_fields
-from heed.models import bart, gpt2, m2m100, marian, mbart, pegasus, rnn_lm, seq2seq, transformer
+from heed.models import (
+    bart,
+    ctrl,
+    gpt,
+    gpt2,
+    m2m100,
+    marian,
+    mbart,
+    pegasus,
+    rnn_lm,
+    seq2seq,
+    transformer,
+    transformer_xl,
+)
 from heed.models.system import System
 
 MODELS: dict[str, System] = {
@@ -17,7 +30,10 @@ MODELS: dict[str, System] = {
     "m2m100": m2m100.SYSTEM,
     "seq2seq": seq2seq.SYSTEM,
     "rnn-lm": rnn_lm.SYSTEM,
+    "gpt": gpt.SYSTEM,
     "gpt2": gpt2.SYSTEM,
+    "ctrl": ctrl.SYSTEM,
+    "transformer-xl": transformer_xl.SYSTEM,
 }
 
 

@@ -30,8 +30,8 @@ class EncodesAndDecodes(HasVocabularyOutput, Protocol):
 
 
 @runtime_checkable
-class ContinuesText(HasVocabularyOutput, Protocol):
-    """Predicts each next token of one text: language models."""
+class ContinuesText(Protocol):
+    """Predicts each next token of one text: language models. They have a vocabulary output, or compute losses themselves."""
 
     def start(self, rows: int) -> Any:
         """The state before any token is read, for a batch of `rows` texts.
@@ -42,6 +42,17 @@ class ContinuesText(HasVocabularyOutput, Protocol):
 
     def hidden_states(self, tokens: Tensor, state: Any = None) -> Tensor:
         """(b, t) token ids to hidden states (b, t, dim); `state` then covers these tokens too."""
+
+    def project(self, x: Tensor) -> Tensor:
+        """Hidden states to logits."""
+
+
+@runtime_checkable
+class ComputesLosses(Protocol):
+    """A language model whose output is no matrix: it computes the losses itself, and `project` gives log-probabilities."""
+
+    def token_losses(self, x: Tensor, expected: Tensor) -> Tensor:
+        """Hidden states (n, dim) and the expected tokens (n) to -log p of each, 0 where it is negative."""
 
 
 @runtime_checkable

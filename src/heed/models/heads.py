@@ -16,3 +16,15 @@ class Classification(nn.Module):
 
     def forward(self, x: Float[Tensor, "b dim"]) -> Float[Tensor, "b labels"]:
         return self.out(self.dropout(torch.tanh(self.dense(self.dropout(x)))))
+
+
+class Choices(nn.Module):
+    """The vector of each choice in, its score out (Radford et al., 2018)."""
+
+    def __init__(self, dim: int, dropout: float = 0.0):
+        super().__init__()
+        self.dropout = nn.Dropout(dropout)
+        self.out = nn.Linear(dim, 1)
+
+    def forward(self, x: Float[Tensor, "*rows dim"]) -> Float[Tensor, "*rows"]:
+        return self.out(self.dropout(x))[..., 0]

@@ -28,8 +28,9 @@ def attend(
     mask: Bool[Tensor, "... #q #k"] | PackedMask | None = None,
     causal: bool = False,
     dropout: float = 0.0,
+    bias: Float[Tensor, "b h q k"] | None = None,
 ) -> Float[Tensor, "b h q dv"]:
-    """softmax(query . key / sqrt(d)) . value over the keys that `mask` and `causal` both allow.
+    """softmax(query . key / sqrt(d) + bias) . value over the keys that `mask` and `causal` both allow.
 
     When there are more keys than queries, the queries are the last ones. (torch's `is_causal` lines
     up the first ones, which is wrong as soon as keys are cached.)
@@ -37,9 +38,11 @@ def attend(
     if isinstance(mask, PackedMask):
         return attend_packed(query, key, value, mask, causal, dropout)
     queries, keys = query.shape[-2], key.shape[-2]
-    square_causal = causal and queries == keys and mask is None
+    square_causal = causal and queries == keys and mask is None and bias is None
     if not square_causal:
         mask = _combine(mask, causal, queries, keys, query.device)
+    if bias is not None:
+        mask = bias if mask is None else bias.masked_fill(~mask, -torch.inf)
     return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout, is_causal=square_causal)
 
 
@@ -68,20 +71,31 @@ def mix(
 class Attention(nn.Module):
     """Multi-head attention of x over itself, or over `memory`: equations (1), (2) and (6).
 
-    With `causal`, the queries are the last of the keys, cached keys included. `kernel` computes the attention itself.
+    With `causal`, the queries are the last of the keys, cached keys included. `kernel` computes the attention itself;
+    `relative` is a term of the scores, computed from queries and keys; without `bias` the four matrices have none.
     """
 
-    def __init__(self, dim: int, heads: int, *, dropout: float = 0.0, kernel: Kernel = attend):
+    def __init__(
+        self,
+        dim: int,
+        heads: int,
+        *,
+        dropout: float = 0.0,
+        kernel: Kernel = attend,
+        bias: bool = True,
+        relative: nn.Module | None = None,
+    ):
         super().__init__()
         if dim % heads:
             raise ValueError(f"dim ({dim}) is not a multiple of heads ({heads})")
         self.width = dim // heads
-        self.q = nn.Linear(dim, dim)
-        self.k = nn.Linear(dim, dim)
-        self.v = nn.Linear(dim, dim)
-        self.out = nn.Linear(dim, dim)
+        self.q = nn.Linear(dim, dim, bias=bias)
+        self.k = nn.Linear(dim, dim, bias=bias)
+        self.v = nn.Linear(dim, dim, bias=bias)
+        self.out = nn.Linear(dim, dim, bias=bias)
         self.dropout = dropout
         self.kernel = kernel
+        self.relative = relative
 
     def forward(
         self,
@@ -100,7 +114,9 @@ class Attention(nn.Module):
             k, v = self._split(self.k(source)), self._split(self.v(source))
             if cache is not None:
                 k, v = cache.append(k, v)
-        y = self.kernel(q, k, v, mask=mask, causal=causal, dropout=self.dropout if self.training else 0.0)
+        terms = {} if self.relative is None else {"bias": self.relative(q, k)}
+        dropout = self.dropout if self.training else 0.0
+        y = self.kernel(q, k, v, mask=mask, causal=causal, dropout=dropout, **terms)
         return self.out(y.transpose(1, 2).flatten(2))
 
     def _split(self, x: Float[Tensor, "b t hd"]) -> Float[Tensor, "b h t d"]:
@@ -112,8 +128,9 @@ def record(model: nn.Module) -> Iterator[list[Float[Tensor, "b h q k"]]]:
     """Inside this block, collect the weights of every attention in `model`, in the order of the calls."""
     maps = []
 
-    def attend_and_record(query, key, value, *, mask=None, causal=False, dropout=0.0):
+    def attend_and_record(query, key, value, *, mask=None, causal=False, dropout=0.0, bias=None):
         scores = query @ key.mT / math.sqrt(query.shape[-1])  # equation (1), head by head
+        scores = scores if bias is None else scores + bias
         combined = _combine(mask, causal, query.shape[-2], key.shape[-2], query.device)
         y, weights = mix(scores, value, combined)
         maps.append(weights)

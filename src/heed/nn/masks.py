@@ -47,6 +47,11 @@ def causal() -> Pattern:
     return lambda q, k: k <= q
 
 
+def reach(positions: int) -> Pattern:
+    """Each position sees none that is `positions` or more before it."""
+    return lambda q, k: q - k < positions
+
+
 def windowed(window: int) -> Pattern:
     """Each position sees a window of `window` positions centred on it."""
     return lambda q, k: (q - k).abs() <= window // 2

@@ -30,6 +30,13 @@ def sinusoids_of_fairseq(length: int, dim: int, offset: int = 2) -> Float[Tensor
     return F.pad(torch.cat([angle.sin(), angle.cos()], dim=1), (0, dim % 2))
 
 
+def sinusoids_in_single_precision(length: int, dim: int) -> Float[Tensor, "length dim"]:
+    """All sines, then all cosines, of angles rounded to float32: bit for bit those of CTRL in Hugging Face."""
+    places = torch.arange(dim, dtype=torch.float32)
+    angle = torch.arange(length, dtype=torch.float32)[:, None] * (1 / torch.pow(10000, (2 * (places // 2)) / dim))
+    return torch.cat([angle[:, 0::2].sin(), angle[:, 1::2].cos()], dim=1)
+
+
 class Sinusoidal(nn.Module):
     """Fixed sinusoids (Vaswani et al., 2017)."""
 
@@ -58,6 +65,14 @@ class SinusoidalFairseq(Sinusoidal):
     def __init__(self, length: int, dim: int):
         super().__init__(length, dim)
         self.waves = sinusoids_of_fairseq(length, dim)
+
+
+class SinusoidalSingle(Sinusoidal):
+    """Fixed sinusoids in halves, computed in single precision (CTRL)."""
+
+    def __init__(self, length: int, dim: int):
+        super().__init__(length, dim)
+        self.waves = sinusoids_in_single_precision(length, dim)
 
 
 class Learned(nn.Module):

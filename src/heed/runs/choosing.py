@@ -38,8 +38,10 @@ def complete(
 
 
 def _applies(recipe: Recipe) -> bool:
-    """Whether there are rules: for a new model of a system, and a task, that they were measured for."""
-    return recipe.model.folder is None and recipe.model.system.has_rules and recipe.task.has_rules
+    """Whether there are rules: for a new model of a system that they were measured for, or a trained one, and for the task."""
+    model = recipe.model
+    able = model.system.has_rules if model.folder is None else not model.fresh
+    return able and recipe.task.has_rules
 
 
 def _measure(recipe: Recipe, device: torch.device, seconds: float | None, tell: Tell) -> defaults.Facts:
@@ -53,7 +55,7 @@ def _measure(recipe: Recipe, device: torch.device, seconds: float | None, tell: 
         settings = dict(zip(defaults.MODEL_SIZES, size, strict=True)) | recipe.model.system.defaults
         return tokens_per_second(recipe.model.system, settings, defaults.vocabulary_size(characters, device), device)
 
-    return defaults.Facts(pairs, characters, device.type == "cuda", seconds, speed)
+    return defaults.Facts(pairs, characters, device.type == "cuda", seconds, speed, recipe.model.folder is not None)
 
 
 def _settings(recipe: Recipe) -> dict[str, Any]:

@@ -1,14 +1,13 @@
 """A student's corpus: the translations of its teacher (sequence-level distillation: Kim and Rush, 2016), written in blocks."""
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from heed import config
-from heed.data import duplicates, readers
 from heed.data.config import DataConfig
 from heed.data.readers import Line
 from heed.evaluation.translation import metrics
@@ -16,6 +15,8 @@ from heed.files import write_text
 from heed.loading import load
 from heed.products.translator.translator import Translator
 from heed.runs.distill_config import DistillConfig
+from heed.runs.distill_corpus import TaughtText, has_references, with_targets
+from heed.runs.distill_corpus import read as read_text
 from heed.runs.distilled_files import append, check_same, count_lines, whole_blocks
 from heed.runs.earlier import upgraded
 from heed.runs.recipe import Recipe, parse
@@ -43,19 +44,20 @@ class Plan:
     @property
     def referenced(self) -> bool:
         """Whether every text has a reference."""
-        return bool(self.data.target or (self.data.tsv and not self.data.source))
+        return all(map(has_references, self.data.parts)) if not self.data.phrasebook else True
 
     def to_toml(self) -> str:
         sections = self.recipe.sections()
-        return config.to_toml({**sections, "data": asdict(self.data), "distill": asdict(self.distill)})
+        return config.to_toml({**sections, "data": config.plain(self.data), "distill": asdict(self.distill)})
 
     def __post_init__(self):
         d, recipe = self.distill, self.recipe
         if not d.teacher:
             raise ValueError("distill.teacher: name the model to learn from, a run, a folder or a name on the hub")
         _check_task(recipe.task.name)
-        if self.data.corpora:
-            raise ValueError("data.corpora: a teacher translates one corpus: name its files as data.source or data.tsv")
+        if len(ways := self.data.directions) > 1:
+            named = ", ".join(f"{source} to {target}" for source, target in ways)
+            raise ValueError(f"data.corpora: a student learns one direction, and these are {named}: name those of one")
         if self.data.phrasebook:
             raise ValueError("data.phrasebook: a teacher translates files; heed phrasebook --out FOLDER writes them")
         for name, asked in (("nbest", d.nbest > d.take), ("mix", d.mix)):
@@ -89,7 +91,7 @@ def _check_task(name: str) -> None:
 
 
 FIXED = {  # what a resumed run may not change: the translations depend on it
-    "data": ("source", "target", "tsv", "columns", "holdout"),
+    "data": ("source", "target", "tsv", "columns", "holdout", "corpora"),
     "distill": ("teacher", "beam", "nbest", "take", "nearest", "mix", "vocabulary"),
 }
 
@@ -106,8 +108,7 @@ def read(path: Path | None, changes: list[tuple[str, Any]], *, saved: bool = Fal
         data = config.read(DataConfig, values.get("data", {}), "data.")
         if isinstance(task := values.get("task"), Mapping):
             _check_task(task.get("name") or "translation")  # first: its error is the clearest
-        referenced = {**values.get("data", {}), "target": data.target or data.source}  # as the student will see them
-        return Plan(parse({**values, "data": referenced}), data, distill)
+        return Plan(parse({**values, "data": config.plain(with_targets(data))}), data, distill)
     except ValueError as error:
         raise ValueError(f"{path}: {error}" if path is not None else str(error)) from error
 
@@ -131,8 +132,13 @@ def check_folder(plan: Plan, folder: Path, resume: bool) -> None:
                 )
 
 
-def make(plan: Plan, folder: Path, tell: Tell = lambda what, done, total: None) -> Path:
-    """Let the teacher translate the corpus, or what is left of it; returns the path of the student's recipe."""
+def make(
+    plan: Plan,
+    folder: Path,
+    tell: Tell = lambda what, done, total: None,
+    say: Callable[[str], None] = lambda sentence: None,
+) -> Path:
+    """Let the teacher translate the corpora, or what is left of them; returns the path of the student's recipe."""
     own = (folder / FOLDER).resolve()  # absolute, because the student may be trained from another working directory
     if not (own / STUDENT).is_file():
         teacher = load(plan.distill.teacher, plan.recipe.training.device, verb="translate")
@@ -145,14 +151,16 @@ def make(plan: Plan, folder: Path, tell: Tell = lambda what, done, total: None) 
             for model, name in zip(teacher.models, plan.distill.teacher, strict=True):
                 check_teacher(model, own_words, name, plan.recipe.filters.max_length)
         tell("reading", 0, 0)
-        corpus = _read(plan)  # errors in the files are reported before anything is written
+        pair = teacher.source, teacher.target  # errors in the files are reported before anything is written
+        text = read_text(plan.data, plan.recipe.filters, pair)
+        say(text.describe())
         own.mkdir(parents=True, exist_ok=True)
         write_text(own / PLAN, plan.to_toml())
         if plan.distill.vocabulary == "teacher" and not plan.recipe.model.folder:
             vocabularies.write(own, (teacher.source, teacher.target))
-        for name, texts in zip(VALID, zip(*corpus.held, strict=True), strict=False):
+        for name, texts in zip(VALID, zip(*text.held, strict=True), strict=False):
             write_text(own / name, "".join(f"{text}\n" for text in texts))
-        _translate(plan.distill, teacher, corpus, own, tell)
+        _translate(plan, teacher, text, own, tell)
     else:
         before = read(own / PLAN, [], saved=True).data
         plan = _of_languages(plan, {"source": before.source_language, "target": before.target_language})
@@ -163,8 +171,7 @@ def make(plan: Plan, folder: Path, tell: Tell = lambda what, done, total: None) 
 
 def student(plan: Plan, own: Path) -> Recipe:
     """The recipe of the student, which learns from the files in the folder `own`."""
-    _, *learned = _names(plan.distill)
-    texts = {"source": len(learned) * [str(own / SOURCE)], "target": [str(own / name) for name in learned], "tsv": []}
+    texts: dict[str, Any] = _taught_files(plan, own)
     if (own / VALID[0]).is_file() and not plan.data.validated:
         texts |= {"valid_source": [str(own / VALID[0])], "valid_target": [str(own / VALID[1])]}
     recipe, changes = plan.recipe, {"data": dataclasses.replace(plan.data, **texts)}
@@ -176,7 +183,7 @@ def student(plan: Plan, own: Path) -> Recipe:
         changes["subwords"] = dataclasses.replace(recipe.subwords, **models)
     model = recipe.model
     if model.preset == "auto" and not model.folder:
-        preset = f"{model.system.preset_for(count_lines(own / SOURCE))}-6-2"
+        preset = f"{model.system.preset_for(sum(count_lines(own / names[0]) for names in _names(plan)))}-6-2"
         if preset in model.system.presets:
             changes["model"] = dataclasses.replace(model, preset=preset)
     return dataclasses.replace(recipe, **changes)
@@ -201,61 +208,42 @@ def _check_vocabulary(plan: Plan, teacher: Translator) -> None:
         )
 
 
-class _Corpus(NamedTuple):
-    """The lines to translate, their number, and the pairs held out for validation."""
-
-    lines: Iterator[Line]
-    total: int
-    held: list[tuple[str, str]]
-
-
-def _read(plan: Plan) -> _Corpus:
-    data = plan.data
-    for _ in _lines(data.valid_source, data.valid_target, data.valid_tsv, data.columns):
-        pass  # only to check that they can be read: they are needed after the translation
-
-    def lines() -> Iterator[Line]:
-        return _lines(data.source, data.target, data.tsv, data.columns, alone=not data.target)
-
-    if data.validated or not plan.referenced:
-        return _Corpus(lines(), sum(1 for _ in lines()), [])
-    reasons = duplicates.find_skipped(lines(), plan.recipe.filters, data.holdout, share=0.1)
-    both = zip(lines(), reasons, strict=True)
-    held = [(line.source, line.target) for line, reason in both if duplicates.SKIP_REASONS[reason] == "held out"]
-    total = int((reasons == 0).sum())
-    if not total:
-        raise ValueError(f"data: of {len(reasons):,} pairs none is left to translate: name files to validate on")
-    return _Corpus((line for line, reason in zip(lines(), reasons, strict=True) if reason == 0), total, held)
+def _translate(plan: Plan, teacher: Translator, text: TaughtText, own: Path, tell: Tell) -> None:
+    """Continue the files of each corpus where they end."""
+    before, total = 0, sum(corpus.total for corpus in text.corpora)
+    for names, corpus in zip(_names(plan), text.corpora, strict=True):
+        done = whole_blocks([own / name for name in names], corpus.total, BLOCK)
+        check_same(corpus.lines, own / names[0], done)
+        check_weights(teacher.models, own / WEIGHTS, begun=before + done > 0)
+        tell("translating", before + done, total)
+        while block := list(islice(corpus.lines, BLOCK)):
+            sources = [line.source for line in block]
+            columns = (sources, *_targets(teacher, block, plan.distill), [line.target for line in block])
+            for name, texts in zip(names, columns, strict=False):
+                append(own / name, texts)
+            done += len(block)
+            tell("translating", before + done, total)
+        before += done
 
 
-def _lines(
-    source: Sequence[str], target: Sequence[str], tsv: Sequence[str], columns: Sequence[int], alone: bool = False
-) -> Iterator[Line]:
-    """The lines of all files; with `alone`, the source is also the target."""
-    sources = [Path(f) for f in source]
-    first = readers.texts(sources) if alone else readers.pairs(sources, [Path(f) for f in target])
-    return chain(first, *(readers.table(Path(f), columns) for f in tsv))
-
-
-def _translate(how: DistillConfig, teacher: Translator, corpus: _Corpus, own: Path, tell: Tell) -> None:
-    """Continue the files where they end."""
-    names = _names(how)
-    done = whole_blocks([own / name for name in names], corpus.total, BLOCK)
-    check_same(corpus.lines, own / SOURCE, done)
-    check_weights(teacher.models, own / WEIGHTS, begun=done > 0)
-    tell("translating", done, corpus.total)
-    while block := list(islice(corpus.lines, BLOCK)):
-        columns = ([line.source for line in block], *_targets(teacher, block, how), [line.target for line in block])
-        for name, texts in zip(names, columns, strict=False):
-            append(own / name, texts)
-        done += len(block)
-        tell("translating", done, corpus.total)
-
-
-def _names(how: DistillConfig) -> list[str]:
-    """The names of the parallel files: the source, and all targets that the student learns."""
+def _names(plan: Plan) -> list[list[str]]:
+    """The names of the parallel files of each corpus: the source, and all targets that the student learns."""
+    how = plan.distill
     further = [f"target.{number}.txt" for number in range(2, how.take + 1)]
-    return [SOURCE, TARGET, *further, *([REFERENCE] if how.mix else [])]
+    names = [SOURCE, TARGET, *further, *([REFERENCE] if how.mix else [])]
+    return [[f"{number}.{name}" for name in names] for number in range(1, 1 + len(plan.data.corpora))] or [names]
+
+
+def _taught_files(plan: Plan, own: Path) -> dict[str, Any]:
+    """The settings of [data] that name the files of the student."""
+    each = []
+    for source, *learned in _names(plan):
+        paths = {"source": len(learned) * [str(own / source)], "target": [str(own / name) for name in learned]}
+        each.append({**paths, "tsv": []})
+    if not plan.data.corpora:
+        return each[0]
+    parts = zip(plan.data.corpora, each, strict=True)
+    return {"corpora": [dataclasses.replace(one, name=one.label, **files) for one, files in parts]}
 
 
 def _targets(teacher: Translator, block: Sequence[Line], how: DistillConfig) -> list[list[str]]:

@@ -52,11 +52,13 @@ class Ending:
     def last_step(self, history: ValidationHistory) -> int:
         return history.ends_at if history.ends_at is not None else self.config.steps
 
-    def expected_last_step(self, step: int, history: ValidationHistory) -> int:
-        """The last step as far as it can be told now."""
-        pace = self.seconds_per_step(step)
-        if history.ends_at is not None or self.budget is None or pace is None:
+    def expected_last_step(self, step: int, history: ValidationHistory) -> int | None:
+        """The last step as far as it can be told now; None while a time is set and no step was timed yet."""
+        if history.ends_at is not None or self.budget is None:
             return self.last_step(history)
+        pace = self.seconds_per_step(step)
+        if pace is None:
+            return None
         return max(step, min(self.config.steps, step + self._steps_in(self._left(), pace)))
 
     def is_over(self, step: int, history: ValidationHistory) -> bool:

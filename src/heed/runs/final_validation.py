@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 from heed.files import sha256, write_text
@@ -13,11 +14,20 @@ FILE = "validation.json"
 
 @dataclass(frozen=True)
 class FinalValidation:
-    """`outputs` are (input, expected, output), none where the task writes no text; `data` are rows of the model card."""
+    """`outputs` are (input, expected, output), none where the task writes no text; `data` are rows of the model card.
+
+    With several `directions`, the outputs are those of each in turn, so many of it.
+    """
 
     scores: Mapping[str, float]
     outputs: Sequence[tuple[str, str, str]]
     data: Mapping[str, str]
+    directions: Mapping[str, int] = field(default_factory=dict)
+
+    def by_direction(self) -> dict[str, Sequence[tuple[str, str, str]]]:
+        """The outputs of each direction; empty where there is one."""
+        rows = iter(self.outputs)
+        return {name: list(islice(rows, count)) for name, count in self.directions.items()}
 
 
 def write(folder: Path, found: FinalValidation) -> None:
@@ -26,6 +36,7 @@ def write(folder: Path, found: FinalValidation) -> None:
         "model": sha256(folder / "model" / WEIGHTS),
         "scores": dict(found.scores),
         "data": dict(found.data),
+        "directions": dict(found.directions),
         "outputs": [list(row) for row in found.outputs],
     }
     write_text(folder / FILE, json.dumps(values, ensure_ascii=False, indent=0) + "\n")
@@ -40,6 +51,7 @@ def read(folder: Path) -> FinalValidation | None:
         values = json.loads(path.read_text("utf-8"))
         if values["model"] != sha256(weights):
             return None
-        return FinalValidation(values["scores"], [tuple(row) for row in values["outputs"]], values["data"])
+        outputs = [tuple(row) for row in values["outputs"]]
+        return FinalValidation(values["scores"], outputs, values["data"], values.get("directions", {}))
     except (ValueError, KeyError, TypeError):
         raise ValueError(f"{path} is damaged: remove it, and heed report translates the validation set again") from None

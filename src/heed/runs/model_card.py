@@ -22,7 +22,7 @@ def write(recipe: Recipe, facts: dict[str, Any], prepared: Prepared, size: int) 
     beam = f", beam {recipe.training.valid_beam}" if recipe.decoding is not None else ""
     return f"""# {title(recipe, facts)}
 
-Made by heed {facts["heed"]}. Use it with `{task.usage(recipe, "FOLDER")}`.
+Made by heed {facts["heed"]}. Use it with `{task.usage("FOLDER", facts)}`.
 
 | | |
 |---|---|

@@ -53,7 +53,7 @@ class Run:
         recipe: Recipe,
         folder: Path,
         prepared: Prepared,
-        report: Callable[[int, int], Report],
+        report: Callable[[int, int | None], Report],
         base: Package | None = None,
         workers: SingleProcess | None = None,
         teachers: Mapping[str, Package] | None = None,
@@ -87,13 +87,14 @@ class Run:
         self.files = RunFolder(folder, recipe, prepared, self.validation, base)
         notes = [*vectors.summaries(begun), *task.notes(recipe, prepared, self.validation, max_length)]
         notes += [*self.plan.notes(self.workers.device), *self._restore()]
-        self.report = report(self.step, t.steps)
+        steps = self.ending.expected_last_step(self.step, self.history)
+        self.report = report(self.step, steps)
         for sentence in notes:
             self.report.say(sentence)
         self.log = Log(folder, self.step) if self.workers.first else None
         for one in begun if self.log else ():
             self.log.write("vectors", **one._asdict())
-        self.meter = Meter(self.step, t.steps)
+        self.meter = Meter(self.step, steps)
 
     def train(self) -> Outcome:
         t = self.recipe.training
@@ -269,9 +270,14 @@ class Run:
             found = None
         with temporary_weights(model, weights) if weights else nullcontext():
             found = found or self._validate(model)
-            self.files.write_model(model, found, made_of, final=True)
-        self.log.write("end", step=self.step, weights=made_of, **found.scores)
+            search, chosen = self.task.final_search(self.recipe, model, self.validation) or (None, "")
+            self.files.write_model(model, found, made_of, final=True, search=search)
+        h = self.history
+        ended = {"ended_by": h.ended_by or ("patience" if h.stopped else "steps"), "cooldown_from": h.cooldown_from}
+        self.log.write("end", step=self.step, weights=made_of, **ended, **found.scores)
         self.report.say(f"The model has the weights of {made_of}: validation {self.task.describe(found.scores)}.")
+        if chosen:
+            self.report.say(chosen)
 
     def _final_weights(self) -> tuple[average.Weights, str]:
         """The mean of the checkpoints that the recipe asks for, or nothing for the last weights; and what they are."""

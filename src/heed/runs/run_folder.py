@@ -1,6 +1,7 @@
 """What a run writes: the model folder with its card, checkpoints, and samples."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +34,13 @@ class RunFolder:
         text = "".join(f"{source}\n= {reference}\n> {output}\n\n" for source, reference, output in found.samples)
         write_text(self.folder / "samples" / f"step-{step:06d}.txt", text)
 
-    def write_model(self, model: nn.Module, found: ValidationResult, made_of: str, final: bool = False) -> None:
-        """The model with its present weights. `made_of` says where they are from; the `final` one has all its files."""
+    def write_model(
+        self, model: nn.Module, found: ValidationResult, made_of: str, final: bool = False, search: Any = None
+    ) -> None:
+        """The model with its present weights. `made_of` says where they are from; the `final` one has all its files.
+
+        `search`, if given, are its search settings instead of those of the recipe.
+        """
         folder, task = self.folder / "model", self.recipe.task
         folder.mkdir(exist_ok=True)
         facts = {
@@ -42,6 +48,7 @@ class RunFolder:
             "task": {"name": task.name},
             "processors": processors.write(folder, self.prepared.processors),
             **task.facts(self.recipe, self.prepared, self.base),
+            **({} if search is None else {"decoding": asdict(search)}),
             **self.validation.facts(model),
             "trained": {
                 "task": task.name,
@@ -53,7 +60,8 @@ class RunFolder:
         write_text(folder / "README.md", model_card.write(self.recipe, facts, self.prepared, self.validation.size))
         self._keep_files()
         data = task.card_rows(self.recipe, self.prepared, facts)
-        final_validation.write(self.folder, FinalValidation(dict(found.scores), list(found.outputs), data))
+        kept = FinalValidation(dict(found.scores), list(found.outputs), data, dict(found.directions))
+        final_validation.write(self.folder, kept)
         if final:
             self._write_final_files(folder, model)
 
@@ -86,7 +94,7 @@ class RunFolder:
         trained = model_folder.read_config(folder)["trained"]
         scores = {name.removeprefix("valid_"): value for name, value in trained.items() if name.startswith("valid_")}
         kept = final_validation.read(self.folder)
-        found = ValidationResult(scores, [], list(kept.outputs) if kept else [])
+        found = ValidationResult(scores, [], *((list(kept.outputs), kept.directions) if kept else ()))
         return (
             model_folder.read_weights(folder / model_folder.WEIGHTS),
             found,

@@ -25,7 +25,7 @@ def run(
     folder: Path,
     *,
     resume: bool = False,
-    report: Callable[[int, int], Report],
+    report: Callable[[int, int | None], Report],
     say: Callable[[str], None] = lambda sentence: None,
     tell: Callable[[str, int], None] = lambda what, done: None,
 ) -> Outcome:

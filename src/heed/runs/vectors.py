@@ -86,6 +86,8 @@ def _table(model: nn.Module, side: str, frozen: bool) -> nn.Embedding:
     """The embeddings of one side."""
     own = getattr(model, "source_tokens", None) if side == "source" else None
     table = model.tokens if own is None else own
+    if not isinstance(table, nn.Embedding):
+        raise ValueError(f"vectors.{side} is given, but the model has no single matrix of word vectors: leave it out")
     if frozen and model.output_weights()[0] is table.weight:
         raise ValueError(
             f"vectors.frozen is true, but the matrix of vectors.{side} is also the output layer, which has to learn: set "
@@ -181,4 +183,6 @@ def embeddings(package: Package, side: str | None) -> Vectors:
     silent = {special.pad, special.unknown, special.first, special.last, *special.before, special.mask, special.gap}
     ids = [i for i in range(len(vocabulary)) if i not in silent]
     words = [vocabulary.words[i] for i in ids] if isinstance(vocabulary, Words) else vocabulary.pieces(ids)
-    return Vectors(words, table.weight.detach().cpu()[ids].float().numpy())
+    with torch.inference_mode():
+        rows = table(torch.tensor(ids, device=next(table.parameters()).device))
+    return Vectors(words, rows.cpu().float().numpy())

@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from torch import nn
@@ -46,12 +47,13 @@ class Prepared:
 class ValidationResult(NamedTuple):
     """`scores` by metric name, and of several directions also by name_direction; `samples` are (input, expected, output).
 
-    `outputs` are all outputs, where a text is written.
+    `outputs` are all outputs, where a text is written; with several directions, `directions` says how many are of each, in turn.
     """
 
     scores: dict[str, float]
     samples: list[tuple[str, str, str]]
     outputs: Sequence[tuple[str, str, str]] = ()
+    directions: Mapping[str, int] = MappingProxyType({})
 
 
 @runtime_checkable
@@ -93,8 +95,8 @@ class Task(ABC):
     has_rules: ClassVar[bool] = False  # whether runs/defaults.py was measured for it
     products: ClassVar[tuple[type[Product], ...]]  # what a trained model can be to its user, the usual one first
 
-    def usage(self, recipe: Any, folder: Any) -> str:
-        """A command that uses the trained folder."""
+    def usage(self, folder: Any, facts: Mapping[str, Any]) -> str:
+        """A command that uses the trained folder; `facts` are those of its config.json."""
         return self.example.format(folder)
 
     def score(self, scores: Mapping[str, float], name: str) -> float:
@@ -168,6 +170,10 @@ class Task(ABC):
     def kept_files(self, prepared: Prepared) -> Sequence[Path]:
         """Files of the prepared data that the run folder keeps."""
         return ()
+
+    def final_search(self, recipe: Any, model: nn.Module, validation: Validation) -> tuple[Any, str] | None:
+        """Search settings of the finished model that were chosen on the validation set, and a sentence; None keeps the recipe's."""
+        return None
 
     def final_files(self, model: nn.Module, prepared: Prepared, validation: Validation) -> dict[str, str]:
         """Further text files of the finished model folder, by name."""

@@ -16,7 +16,7 @@ from heed.data.readers import Line
 from heed.data.streams import Window, Windows, join_lines, row_count
 from heed.decoding.config import DecodingConfig
 from heed.evaluation.perplexity import total_nll
-from heed.models.abilities import ContinuesText
+from heed.models.abilities import ComputesLosses, ContinuesText
 from heed.models.package import Package
 from heed.products.generator import Generator
 from heed.tasks.base import Metric, Objective, Prepared, Tell, Validation, ValidationResult
@@ -56,6 +56,11 @@ class LanguageLoss:
         states = model.hidden_states(batch.tokens, state)
         self.state = state.detach()
         expected = batch.expected.flatten()
+        if isinstance(model, ComputesLosses):
+            if self.smoothing:
+                raise ValueError("task.label_smoothing is for models with one softmax; this one has none: leave it out")
+            total = model.token_losses(states.flatten(0, 1), expected).sum()
+            return Loss(total, total.detach(), batch.count)
         total, nll = chunked_cross_entropy(states.flatten(0, 1), *model.output_weights(), expected, self.smoothing)
         return Loss(total, nll, batch.count)
 

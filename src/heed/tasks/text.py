@@ -264,7 +264,7 @@ class TextTask(Task):
 
     def kept_files(self, prepared: Prepared) -> list[Path]:
         path = prepared.train.folder / contamination.FILE
-        return [path] if path.is_file() else []  # a language model reads a stream, not texts
+        return [path] if path.is_file() else []  # what an earlier version prepared may lack it
 
     def facts(self, recipe: Any, prepared: Prepared, base: Mapping[str, Any]) -> dict[str, Any]:
         return {
@@ -293,5 +293,7 @@ def max_source(prepared: Prepared) -> int:
 
 
 def validation_search(recipe: Any) -> DecodingConfig:
-    """The search settings of a recipe, as validation uses them: quick, and one hypothesis."""
-    return dataclasses.replace(recipe.decoding, beam=recipe.training.valid_beam, nbest=1, sample=False)
+    """The search settings of a recipe, as validation uses them: quick, and one hypothesis, whatever its faults."""
+    guards = dict.fromkeys(("avoid_loops", "avoid_overlong", "avoid_copies"), False)  # a young model only has faults
+    own = dataclasses.replace(recipe.decoding, rerank="none", nbest=1, sample=False, **guards)
+    return dataclasses.replace(own, beam=recipe.training.valid_beam)

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from torch import nn
@@ -19,6 +19,7 @@ from heed.models.abilities import EncodesAndDecodes
 from heed.products.summarizer import Summarizer
 from heed.products.translator.attention_trace import AlignmentRows, choose_rows
 from heed.products.translator.translator import Translator
+from heed.tasks import length_penalty
 from heed.tasks.base import Metric, Objective, Prepared, Validation, ValidationResult
 from heed.tasks.sequence_loss import CrossEntropy, Distilled, RDrop
 from heed.tasks.shortlist import choose
@@ -35,11 +36,15 @@ class TranslationSettings:
     label_smoothing: float = 0.1  # share of the probability that is spread over the vocabulary
     r_drop: float = 0.0  # weight of R-Drop (5 is usual); 0 is off
     teacher: list[str] = field(default_factory=list)  # models of the same vocabulary to distill from (docs/distill.md)
+    tune_length_penalty: int = (
+        0  # validation sentences on which the finished model's length penalty is chosen; 0 is off
+    )
     distillation: float = 0.5  # share of the loss in which a teacher's distribution is the target
 
     def __post_init__(self):
         check_fraction("task.label_smoothing", self.label_smoothing)
         check_not_negative("task.r_drop", self.r_drop)
+        check_not_negative("task.tune_length_penalty", self.tune_length_penalty)
         if not 0 < self.distillation <= 1:
             raise ValueError(f"task.distillation is {self.distillation}; it must be above 0 and no more than 1")
         if any(self.teacher) and self.r_drop:
@@ -65,9 +70,14 @@ class Translation(TextTask):
     def teachers(self) -> Sequence[str]:
         return [name for name in self.settings.teacher if name]
 
-    def usage(self, recipe: Any, folder: Any) -> str:
-        several = recipe.data.directions[1:]
-        return super().usage(recipe, f"{folder} --to {several[0][1]}" if several else folder)
+    def usage(self, folder: Any, facts: Mapping[str, Any]) -> str:
+        directions = facts.get("directions") or []
+        if len(directions) < 2:
+            return super().usage(folder, facts)
+        own = list((facts.get("languages") or {}).values())  # of the data, where they have one direction
+        source, target = own if own in directions else directions[0]
+        several = sum(other == target for _, other in directions) > 1  # then the target alone does not say which
+        return super().usage(f"{folder}{f' --from {source}' * several} --to {target}", facts)
 
     def objective(self, prepared: Prepared, teachers: Sequence[nn.Module] = ()) -> Objective:
         s = self.settings
@@ -102,6 +112,18 @@ class Translation(TextTask):
             target = "the teacher's distribution" if len(self.teachers) == 1 else "the teachers' mean distribution"
             notes.append(f"For {self.settings.distillation:.0%} of the loss, {target} is the target.")
         return notes
+
+    def final_search(
+        self, recipe: Any, model: nn.Module, validation: "TranslationValidation | DirectionsValidation"
+    ) -> tuple[DecodingConfig, str] | None:
+        each = validation.each.values() if isinstance(validation, DirectionsValidation) else [validation]
+        sets, count = [(own.vocabularies, own.pairs) for own in each], self.settings.tune_length_penalty
+        found = (
+            length_penalty.choose(model, sets, recipe.decoding, count, recipe.training.valid_tokens) if count else None
+        )
+        if found is None:
+            return None
+        return replace(recipe.decoding, length_penalty=found.alpha), found.describe()
 
     def final_files(self, model: nn.Module, prepared: Prepared, validation: "TranslationValidation") -> dict[str, str]:
         """A lexical shortlist for a large vocabulary, if the validation set is translated as well with it."""
@@ -186,7 +208,10 @@ class DirectionsValidation:
         metrics = next(iter(found.values())).scores
         means = {metric: sum(own.scores[metric] for own in found.values()) / len(found) for metric in metrics}
         split = {f"{metric}_{name}": own.scores[metric] for metric in metrics for name, own in found.items()}
-        return ValidationResult({**means, **split}, [sample for own in found.values() for sample in own.samples])
+        samples, outputs = ([row for own in found.values() for row in own[part]] for part in (1, 2))
+        return ValidationResult(
+            {**means, **split}, samples, outputs, {name: len(own.outputs) for name, own in found.items()}
+        )
 
     def facts(self, model: nn.Module) -> dict[str, Any]:
         return next(iter(self.each.values())).facts(model)  # alignments are read at one place for all

@@ -16,6 +16,14 @@ def seconds_of(text: str) -> float:
     return total
 
 
+def as_setting(seconds: float) -> str:
+    """A duration that `seconds_of` reads, in whole minutes from one on: 45s, 10m, 1h30m."""
+    if seconds < 60:
+        return f"{max(1, round(seconds))}s"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return (f"{hours}h" if hours else "") + (f"{minutes}m" if minutes else "")
+
+
 def in_words(seconds: float) -> str:
     """A duration for people: 45 s, 10 min, 1 h 30 min."""
     if seconds < 90:

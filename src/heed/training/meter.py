@@ -12,9 +12,12 @@ def perplexity(loss: float) -> float:
 
 
 class Meter:
-    """Loss and speed since it was last read. Reading waits for the device; adding does not."""
+    """Loss and speed since it was last read. Reading waits for the device; adding does not.
 
-    def __init__(self, step: int, steps: int):
+    `steps` is the last step as far as it is known, or None.
+    """
+
+    def __init__(self, step: int, steps: int | None):
         self.steps, self.first = steps, step
         self.began = self.since = time.monotonic()
         self.nll, self.count, self.paused = 0.0, 0, 0.0
@@ -36,12 +39,13 @@ class Meter:
         now = time.monotonic()
         speed = count / max(now - self.since - self.paused, 1e-9)
         seconds_per_step = (now - self.began) / max(progress.step - self.first, 1)
+        left = None if self.steps is None else seconds_per_step * (self.steps - progress.step)
         parts = {f"loss_{name}": float(total) / max(float(n), 1.0) for name, (total, n) in self.parts.items()}
         self.nll, self.count, self.paused, self.since, self.parts = 0.0, 0, 0.0, now, {}
         return {
             "step": progress.step, "epoch": progress.position.epoch, "loss": loss, "perplexity": perplexity(loss),
             "rate": progress.rate, "gradient": gradient, "tokens_per_second": speed, "seconds": now - self.began,
-            "seconds_left": seconds_per_step * (self.steps - progress.step), **parts,
+            "seconds_left": left, "steps": self.steps, **parts,
         }  # fmt: skip
 
     def check(self, progress: Progress) -> None:

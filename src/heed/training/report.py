@@ -57,23 +57,23 @@ class Log:
 
 
 class Report:
-    """The terminal: a bar if there is one, else a line now and then."""
+    """The terminal: a bar if there is one, else a line now and then. `steps` is the last step, None while it is not known."""
 
-    def __init__(self, console: Console, steps: int, start: int = 0, quiet: bool = False):
+    def __init__(self, console: Console, steps: int | None, start: int = 0, quiet: bool = False):
         self.console, self.steps, self.quiet = console, steps, quiet
         self.table: list[dict[str, Any]] = []
         self.spoken = time.monotonic()
         self.bar = None
         if console.is_terminal and not quiet:
             self.bar = Progress(
-                TextColumn("[bold]step {task.completed:,.0f}[/] of {task.total:,.0f}"),
+                TextColumn("[bold]step {task.completed:,.0f}[/]{task.fields[of]}"),
                 BarColumn(bar_width=None),
                 TextColumn("{task.fields[facts]}"),
                 TimeRemainingColumn(compact=True),
                 TextColumn("left"),
                 console=console,
             )
-            self.task = self.bar.add_task("train", total=steps, completed=start, facts="")
+            self.task = self.bar.add_task("train", total=steps, completed=start, facts="", of=self._of())
             self.bar.start()
 
     def say(self, sentence: str) -> None:
@@ -88,11 +88,14 @@ class Report:
         if self.bar is not None:
             brief = f"loss {facts['loss']:.3f} · {facts['tokens_per_second']:,.0f} tokens/s"
             shown = text if self.console.width >= WIDE else brief
-            self.bar.update(self.task, total=self.steps, completed=facts["step"], facts=shown)
+            self.bar.update(self.task, total=self.steps, completed=facts["step"], facts=shown, of=self._of())
         elif time.monotonic() - self.spoken > 10:
             self.spoken = time.monotonic()
-            left = facts["seconds_left"]
-            self.say(f"step {facts['step']:,} of {self.steps:,} · {text} · {left / 60:.1f} min left")
+            left = "" if self.steps is None else f" · {facts['seconds_left'] / 60:.1f} min left"
+            self.say(f"step {facts['step']:,}{self._of()} · {text}{left}")
+
+    def _of(self) -> str:
+        return "" if self.steps is None else f" of {self.steps:,}"
 
     def valid(
         self, facts: dict[str, Any], samples: Sequence[tuple[str, str, str]], best: bool, labels: Mapping[str, str]

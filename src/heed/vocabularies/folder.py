@@ -3,13 +3,14 @@
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from heed.vocabularies import byte_bpe, gpt2, m2m100, marian, mbart50, pegasus, sentencepiece, words
+from heed.vocabularies import byte_bpe, ctrl, gpt, gpt2, m2m100, marian, mbart50, pegasus, sentencepiece, words
 from heed.vocabularies.sentencepiece import Subwords
 from heed.vocabularies.vocabulary import Pair, Vocabulary
 
 # Modules with `read`, `write` and `learn`, by the `kind` of their vocabulary class. SentencePiece models, the default, have none.
 KINDS = {
-    "marian": marian, "bart": byte_bpe, "pegasus": pegasus, "words": words, "gpt2": gpt2, "mbart50": mbart50, "m2m100": m2m100,
+    "marian": marian, "bart": byte_bpe, "pegasus": pegasus, "words": words, "gpt": gpt, "gpt2": gpt2, "ctrl": ctrl, "mbart50": mbart50,
+    "m2m100": m2m100,
 }  # fmt: skip
 
 

@@ -28,6 +28,12 @@ def test_a_translation_has_the_scores_and_alignment_of_the_translator(client, ko
     assert links == own.alignment and links
 
 
+def test_a_request_may_rerank(client, ko_en):
+    (said,) = ask(client, "translate", text=HELLO, target="en", rerank="mbr")["translations"]
+    assert said["text"] == ko_en.translate(HELLO, rerank="mbr").text
+    assert "none" in json.dumps(ask(client, "translate", 400, text=HELLO, target="en", rerank="best"))
+
+
 def test_offsets_are_those_of_the_whole_texts(client):
     text = f"# {HELLO}\n\n  · {HELLO} {HELLO} https://a.example\n"
     (said,) = ask(client, "translate", text=text, target="en")["translations"]

@@ -52,3 +52,20 @@ def test_the_metrics_of_a_run_are_those_of_its_task(tmp_path):
     assert metrics('[task]\nname = "language"\n') == [loss]
     for unknown in ("", "[task]\nname = 'chess'\n", "[task]\nname = [1]\n", "task = 3\n", "half a li"):
         assert [one["name"] for one in metrics(unknown)] == ["bleu", "chrf", "rouge", "loss", "accuracy"]
+
+
+def test_the_last_step_is_the_one_that_can_be_expected(tmp_path):
+    """A time ends a run long before the bound of its recipe."""
+    first, later = {"kind": "step", "step": 1}, {"kind": "step", "step": 20, "steps": 480}
+
+    def steps(*lines, time='time = "1h"\n'):
+        written(tmp_path, "one", lines)
+        (tmp_path / "one" / "recipe.toml").write_text(f"[training]\nsteps = 1000000\n{time}")
+        (listed,) = runs.list_runs(tmp_path)
+        assert listed["steps"] == runs.read_run(tmp_path, "one", 0)["steps"]
+        return listed["steps"]
+
+    assert steps(first) is None
+    assert steps(first, later) == 480
+    assert steps(first, later, {"kind": "end", "step": 470}) == 470
+    assert steps(first, time="") == 1_000_000

@@ -32,6 +32,22 @@ def test_curves_and_samples_over_time(visit, runs):
     assert "step 400 of 600" in page.text_content(".run-state") and "20 s left" in page.text_content(".run-state")
 
 
+def test_a_run_with_a_time_shows_the_step_that_is_expected(visit, runs):
+    """Not the bound of its recipe, 600 here."""
+    folder = runs / "timed"
+    write_run(folder, [step(100, 5.0)], {})
+    try:
+        (folder / "recipe.toml").write_text('[training]\nsteps = 600\ntime = "1h"\n', "utf-8")
+        page = visit("#runs?run=timed")
+        assert page.text_content(".run-state .small span") == "step 100"
+        with (folder / "log.jsonl").open("a") as log:
+            log.write(json.dumps({**step(200, 4.0), "steps": 250}) + "\n")
+        page.wait_for_selector("text=step 200 of 250")
+        assert page.get_attribute(".run-track", "aria-valuenow") == "80"
+    finally:
+        shutil.rmtree(folder)
+
+
 def test_two_runs_are_compared(visit):
     page = visit("#runs?run=first")
     page.wait_for_selector(".sample")

@@ -15,7 +15,8 @@ from heed.decoding.config import DecodingConfig
 from heed.lab.attention import Candidate, Look
 from heed.models.encoder_decoder import Trace
 from heed.products.translator.alignment import Links, agreement, links, word_attention
-from heed.products.translator.model_bundle import IdPair, ModelBundle
+from heed.products.translator.guards import Guards
+from heed.products.translator.model_bundle import IdPair
 from heed.vocabularies.vocabulary import Pair, SpecialTokens
 
 LIKELY = 8  # tokens that are shown for each step
@@ -101,15 +102,14 @@ def _word_tables(weights: np.ndarray, pairs: Sequence[IdPair], vocabularies: Pai
     return tables
 
 
-def look(
-    bundle: ModelBundle, rows: AlignmentRows, text: str, target: str | None, config: DecodingConfig, name: str
-) -> Look:
+def look(guards: Guards, rows: AlignmentRows, text: str, target: str | None, config: DecodingConfig, name: str) -> Look:
     """Everything about one translation, the model's own or a given one."""
+    bundle = guards.bundle
     text = bundle.source.clean(text)
     source, ids = bundle.encode_pairs([text], [target or ""])[0]
     special, steps = bundle.special, []
     if target is None:
-        ids, special = bundle.strip(search_one(bundle, source, config, steps))
+        ids, special = bundle.strip(search_one(guards, source, config, steps))
     first, last, before = special[1].first, special[1].last, special[1].before
     maps, logp, states = trace_pair(bundle.model, (source, ids), special)
     pieces = bundle.target.pieces
@@ -134,10 +134,10 @@ def look(
     )
 
 
-def search_one(bundle: ModelBundle, source: list[int], config: DecodingConfig, steps: list[SearchStep]) -> list[int]:
+def search_one(guards: Guards, source: list[int], config: DecodingConfig, steps: list[SearchStep]) -> list[int]:
     """The tokens that the search finds; its steps are appended to `steps`."""
-    config = dataclasses.replace(config, nbest=1, sample=False)
-    return bundle.search([source], config, on_step=steps.append)[0][0].tokens
+    config = dataclasses.replace(config, nbest=1, sample=False, rerank="none")
+    return guards.search_one(source, config, steps.extend).tokens
 
 
 def _candidates(steps: Sequence[SearchStep], beams: int, pieces) -> list[list[Candidate]]:

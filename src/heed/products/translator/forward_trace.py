@@ -15,7 +15,7 @@ from heed.decoding.sample import filter_top_k_top_p
 from heed.models.encoder_decoder import EncoderDecoder
 from heed.nn.attention import Attention, mix
 from heed.products.translator.attention_trace import search_one
-from heed.products.translator.model_bundle import ModelBundle
+from heed.products.translator.guards import Guards
 from heed.vocabularies.vocabulary import Vocabulary
 
 UNITS = 64  # of each vector; the eye cannot tell more apart
@@ -45,7 +45,7 @@ class Choice:
 
 @torch.inference_mode()
 def trace(
-    bundle: ModelBundle,
+    guards: Guards,
     text: str,
     given: str | None,
     config: DecodingConfig,
@@ -56,10 +56,11 @@ def trace(
 
     A recurrent model has embeddings and choices only; `look` shows its states.
     """
+    bundle = guards.bundle
     model, special = bundle.model, bundle.special
     source, target = bundle.encode_pairs([bundle.source.clean(text)], [given or ""])[0]
     if given is None:  # the very tokens of the search: its text may be tokenized differently
-        target, special = bundle.strip(search_one(bundle, source, config, []))
+        target, special = bundle.strip(search_one(guards, source, config, []))
     batch = collate([source], [target], special).to(bundle.device)
     with _record(model, _attention(model, query) if query else None) as (calls, kernel_calls):
         output = model.decode(batch.target, model.encode(batch.source), batch.valid)

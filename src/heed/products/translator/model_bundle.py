@@ -1,17 +1,20 @@
 """Models with their vocabularies: what search, scoring and tracing need of a translator."""
 
+import copy
 import math
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from heed.data.batching import collate, pad
 from heed.decoding.beam import Pick, SearchStep
 from heed.decoding.config import DecodingConfig, max_output_length
 from heed.decoding.ensemble import Ensemble
 from heed.decoding.limits import Rule
+from heed.decoding.loops import TokenKinds, token_kinds
 from heed.decoding.steps import Hypothesis, State
 from heed.models.package import Package
 from heed.products.search import forced_start, search
@@ -20,6 +23,8 @@ from heed.vocabularies.vocabulary import Pair, SpecialTokens
 Sentences = list[list[int]]  # token ids without special tokens
 IdPair = tuple[list[int], list[int]]  # a source and its target
 Hypotheses = list[list[Hypothesis]]  # for each source, best first
+# the sources of a batch, how long each translation may be, and whether terms are required -> rules
+MakeRules = Callable[[Sentences, Tensor, bool], list[Rule]]
 
 
 class ModelBundle:
@@ -33,11 +38,22 @@ class ModelBundle:
         self.special: tuple[SpecialTokens, SpecialTokens] = self.source.special, self.target.special
         self.max_length = min(model.config.max_length for model in self.models)  # positions, special tokens included
         self.max_target = self.max_length - 1  # the end token needs a position too
+        self.make_rules: MakeRules | None = None  # more rules, which depend on the sources
         self.undirected: Callable[[], Any] | None = None  # raises, where the models need to know a direction first
 
     @property
     def device(self) -> torch.device:
         return next(self.model.parameters()).device
+
+    @cached_property
+    def token_kinds(self) -> TokenKinds:
+        """What tells loops from other translations."""
+        return token_kinds(self.target.pieces(range(len(self.target))), self.model.config.vocab_size)
+
+    @cached_property
+    def one_vocabulary(self) -> bool:
+        """Whether sources and translations have the same tokens."""
+        return self.source.key() == self.target.key()
 
     @torch.inference_mode()
     def start(self, sources: Sentences) -> State:
@@ -59,8 +75,18 @@ class ModelBundle:
         """The best hypotheses for one batch of sources (`heed.products.search`)."""
         prefixes = prefixes or [[] for _ in sources]
         max_lengths = torch.tensor(self.max_lengths(sources, config, prefixes), device=self.device)
+        if self.make_rules is not None:
+            draws = config.nbest if config.sample else 1
+            drawn = [source for source in sources for _ in range(draws)]
+            rules = [*self.make_rules(drawn, max_lengths.repeat_interleave(draws), pick is not None), *rules]
         options = {"prefixes": prefixes, "rules": rules, "keys": keys, "pick": pick, "on_step": on_step}
         return search(self.search_model, self.start(sources), config, self.special[1], max_lengths, **options)
+
+    def with_rules(self, make: MakeRules) -> "ModelBundle":
+        """The same models, whose searches follow more rules."""
+        own = copy.copy(self)
+        own.make_rules = make
+        return own
 
     def max_lengths(self, sources: Sentences, config: DecodingConfig, prefixes: Sentences) -> list[int]:
         """How many tokens each translation may have; there is always room for its prefix and the end."""

@@ -23,11 +23,12 @@ from heed.products.translator.engines import ctranslate2
 from heed.products.translator.engines.cuda import CudaEngine
 from heed.products.translator.engines.engine import ENGINES, Engine, TorchEngine
 from heed.products.translator.forward_trace import Choice, Query
+from heed.products.translator.guards import Guards
 from heed.products.translator.lazy_scores import Scores, token_scores
 from heed.products.translator.model_bundle import Hypotheses, IdPair, ModelBundle, Sentences, check_ensemble
+from heed.products.translator.pipeline import Job, SearchPipeline
 from heed.products.translator.results import Candidate, Score, TermUse, Translation, join_parts
 from heed.products.translator.split import cut, split
-from heed.products.translator.term_search import TermSearch
 from heed.products.translator.term_tokens import RequiredTerms, TermEncoder, add_split_terms
 from heed.text.glossary import Glossary, as_glossary
 from heed.vocabularies.vocabulary import Pair
@@ -75,6 +76,12 @@ class Translator(Product):
     @property
     def device(self) -> torch.device:
         return self.bundle.device
+
+    @property
+    def guards(self) -> Guards:
+        """What keeps its searches from loops, overlong translations and copies."""
+        languages = self.facts.get("languages") or {}
+        return Guards(self.bundle, (languages.get("source"), languages.get("target")))
 
     @property
     def directions(self) -> list[Direction]:
@@ -207,7 +214,7 @@ class Translator(Product):
 
     def look(self, text: str, target: str | None = None, name: str = "", **decoding: Any) -> Look:
         """Everything about one translation: attentions, likely tokens, the search, the alignment."""
-        return attention_trace.look(self.bundle, self.alignment_rows, text, target, self._config(decoding), name)
+        return attention_trace.look(self.guards, self.alignment_rows, text, target, self._config(decoding), name)
 
     def trace(
         self,
@@ -220,7 +227,7 @@ class Translator(Product):
     ) -> dict[str, Any]:
         """The (first) model's forward pass over a text and its translation, its own or a given one, as numbers."""
         config = dataclasses.replace(self.decoding, beam=beam or self.decoding.beam)
-        return forward_trace.trace(self.bundle, text, translation, config, query, choice)
+        return forward_trace.trace(self.guards, text, translation, config, query, choice)
 
     def encode_pairs(self, sources: Sequence[str], targets: Sequence[str]) -> list[IdPair]:
         """Texts with given translations as ids; those longer than the model allows are refused."""
@@ -235,10 +242,8 @@ class Translator(Product):
         required: Sequence[RequiredTerms] = (),
     ) -> Hypotheses:
         """The best hypotheses for each source, each beginning with its prefix and containing its required terms."""
-        engine = next(engine for engine in self.engines if engine.takes(config, prefixes))
-        found = engine.search(ids, config, prefixes, batch_tokens)
-        terms = TermSearch(self.bundle, self.term_encoder, self.alignment_rows)
-        return terms.complete(found, ids, config, prefixes, required, batch_tokens)
+        pipeline = SearchPipeline(self.engines, self.guards, self.term_encoder, self.alignment_rows)
+        return pipeline.search(Job(ids, prefixes, required, batch_tokens, range(len(ids))), config)
 
     def parts(self, text: str) -> list[str]:
         """A text split into parts of the length that the model allows."""

@@ -3,10 +3,13 @@
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from heed.config import read as read_config
 from heed.data.corpus import Corpus, CorpusSide
+from heed.decoding.config import DecodingConfig
 from heed.device import choose_device
 from heed.evaluation.analysis import analyze, count_words, words
 from heed.evaluation.comparison import compare, half_widths
@@ -34,6 +37,7 @@ class Options:
     test: tuple[list[str], list[str]] | None = None
     against: str | None = None
     device: str = "auto"
+    direction: tuple[str | None, str | None] = (None, None)  # of the test set, for a model of several
     lowercase: bool = False
     tokenize: str = "13a"
 
@@ -57,6 +61,7 @@ def collect(folder: Path, options: Options, tell: Tell = lambda what: None) -> F
         tell("validating")
         kept = _validate(recipe, folder, prepared, options.device)
     facts = model_folder.read_config(folder / "model")
+    recipe = _as_finished(recipe, facts)
     title, data = model_card.title(recipe, facts), kept.data if kept else {}
     scores = kept.scores if kept else _recorded(facts)
     report = getattr(getattr(prepared, "train", None), "report", None)
@@ -64,7 +69,7 @@ def collect(folder: Path, options: Options, tell: Tell = lambda what: None) -> F
     if kept and not kept.outputs and options.test is not None:
         raise ValueError(f"{folder} has learned {task.name}: --source and --reference are for translation")
     if (kept and kept.outputs) or options.test is not None:
-        return _with_translations(findings, kept.outputs if kept else [], prepared, options, tell)
+        return _with_translations(findings, kept, prepared, options, tell)
     return findings
 
 
@@ -78,6 +83,13 @@ def _recipe(folder: Path) -> Recipe:
     if not (folder / "recipe.toml").is_file():
         raise ValueError(f"{folder} is not a run: it has no recipe.toml; name the folder that heed train wrote")
     return read(folder / "recipe.toml", [], saved=True)
+
+
+def _as_finished(recipe: Recipe, facts: Mapping[str, Any]) -> Recipe:
+    """The recipe with the search settings of the model: its length penalty may have been chosen at the end."""
+    if recipe.decoding is None:
+        return recipe
+    return dataclasses.replace(recipe, decoding=read_config(DecodingConfig, facts.get("decoding", {})))
 
 
 def _prepared(recipe: Recipe, folder: Path, notes: list[str]) -> Prepared | None:
@@ -96,16 +108,18 @@ def _validate(recipe: Recipe, folder: Path, prepared: Prepared, device: str) -> 
     model = open_package(folder / "model").model.to(choose_device(device))
     found = recipe.task.validation(recipe, prepared).run(model)
     facts = model_folder.read_config(folder / "model")
-    return FinalValidation(found.scores, list(found.outputs), recipe.task.card_rows(recipe, prepared, facts))
+    data = recipe.task.card_rows(recipe, prepared, facts)
+    return FinalValidation(found.scores, list(found.outputs), data, found.directions)
 
 
 def _with_translations(
-    findings: Findings, outputs: Outputs, prepared: Prepared | None, options: Options, tell: Tell
+    findings: Findings, kept: FinalValidation | None, prepared: Prepared | None, options: Options, tell: Tell
 ) -> Findings:
     tell("scoring")
-    recipe, name = findings.recipe, "validation set"
-    beam = validation_search(recipe).beam
-    sets = [_scored(name, outputs, beam, options)] if outputs else []
+    recipe, name, outputs = findings.recipe, "validation set", kept.outputs if kept else []
+    beam, each = validation_search(recipe).beam, kept.by_direction() if kept else {}
+    sets = [_scored(f"{name}, {direction}", rows, beam, options) for direction, rows in each.items()]
+    sets += [_scored(f"{name}, all directions in one" if each else name, outputs, beam, options)] if outputs else []
     if options.test is not None:
         tell("translating the test set")
         sources, references = options.test
@@ -131,7 +145,7 @@ def _scored(name: str, outputs: Outputs, beam: int, options: Options) -> SetScor
 
 
 def _translate(folder: Path | str, sources: list[str], options: Options, **search: Any) -> list[str]:
-    translator = load(folder, options.device, "torch", "translate")
+    translator = load(folder, options.device, "torch", "translate").toward(*options.direction)
     return [found.text for found in translator.translate(sources, **search)]
 
 
@@ -161,13 +175,22 @@ def _against(folder: Path, outputs: Outputs, is_test: bool, options: Options, te
     before = None if is_test else _kept_translations(Path(other), outputs)
     if before is None:
         tell(f"translating with {other}")
-        before = _translate(other, sources, options, **({} if is_test else {"beam": _validation_beam(folder)}))
+        before = _translate(other, sources, options) if is_test else _validated_by(other, folder, outputs, options)
     tell("comparing")
     return Against(Path(other).name, compare(before, hypotheses, [references], **options.scoring))
 
 
-def _validation_beam(folder: Path) -> int:
-    return validation_search(_recipe(folder)).beam
+def _validated_by(other: str, folder: Path, outputs: Outputs, options: Options) -> list[str]:
+    """What another model says on the validation set of a run, direction by direction."""
+    recipe, kept = _recipe(folder), final_validation.read(folder)
+    beam, rows = validation_search(recipe).beam, iter(outputs)
+    pairs = {"-".join(map(str, pair)): pair for pair in recipe.data.directions}
+    each = kept.directions if kept is not None and kept.directions else {"": len(outputs)}
+    found = []
+    for name, count in each.items():
+        way = dataclasses.replace(options, direction=pairs.get(name, (None, None)))
+        found += _translate(other, [row[0] for row in islice(rows, count)], way, beam=beam)
+    return found
 
 
 def run_before(folder: Path, outputs: Outputs, is_test: bool = False) -> str | None:

@@ -12,7 +12,10 @@ LAST = 10  # log lines whose mean is the training loss at the end
 
 @dataclass(frozen=True)
 class TrainingLog:
-    """By step: `train` is the training loss, `valid` every metric of the validations, `speed` is in target tokens a second."""
+    """By step: `train` is the training loss, `valid` every metric of the validations, `speed` is in target tokens a second.
+
+    `ended_by` is "steps", "time" or "patience", "" if that is not known; after step `cooldown_from` the rate fell, 0 if it did not.
+    """
 
     train: Points
     valid: Mapping[str, Points]
@@ -22,6 +25,8 @@ class TrainingLog:
     epochs: int
     finished: bool
     weights: str = ""  # of the final model: which steps they are from
+    ended_by: str = ""
+    cooldown_from: int = 0
 
     @property
     def steps(self) -> int:
@@ -48,7 +53,8 @@ def read_training(folder: Path, metrics: Sequence[str]) -> TrainingLog:
         return list(zip(*curve.points(kind, field), strict=True))
 
     steps = [line for line in lines if line["kind"] == "step"]
-    end = next((line for line in reversed(lines) if line["kind"] == "end"), None)
+    ends = [line for line in lines if line["kind"] == "end"]
+    end = ends[-1] if ends else {}
     return TrainingLog(
         points("step", "loss"),
         {name: found for name in metrics if (found := points("valid", name))},
@@ -56,8 +62,10 @@ def read_training(folder: Path, metrics: Sequence[str]) -> TrainingLog:
         points("step", "tokens_per_second"),
         _seconds(lines),
         max((line.get("epoch", 0) for line in steps), default=-1) + 1,
-        end is not None,
-        (end or {}).get("weights", ""),
+        bool(ends),
+        end.get("weights", ""),
+        end.get("ended_by", ""),
+        end.get("cooldown_from", 0),
     )
 
 

@@ -15,6 +15,7 @@ from heed.runs.report.findings import Findings, SetScores
 from heed.runs.report.settings import chosen
 
 SIGNIFICANT = 0.05  # p-value below which a difference is called one
+ENDED = {"time": "; the time was over", "patience": "; validation no longer improved"}
 EXAMPLES = 3  # of the best, the middle and the worst sentences, each
 
 
@@ -145,8 +146,9 @@ def problems(f: Findings) -> str:
 
 def _faults(f: Findings) -> str:
     a = f.analysis
+    kept = (f"{a.numbers_kept:,} of {a.numbers:,}", f"the references keep {a.numbers_in_references:,}")
     tiles = {
-        "numbers kept": (f"{a.numbers_kept:,} of {a.numbers:,}", f"the references keep {a.numbers_in_references:,}"),
+        "numbers kept": kept if a.numbers else ("–", "the sources have no numbers"),
         "length": (f"{a.length_ratio:.2f}", "tokens, output to reference"),
         "loops": (f"{a.loops:,}", "outputs that repeat words or letters"),
         "copies": (f"{a.copies:,}", "outputs mostly of source words"),
@@ -205,7 +207,7 @@ def settings(f: Findings) -> str:
     training = {
         "model": shape(dict(f.model)),
         "weights": log.weights or "of the best validation so far",
-        "steps": f"{log.steps:,} of {f.recipe.training.steps:,}, in {log.epochs:,} epoch{'s' * (log.epochs != 1)}",
+        "steps": f"{log.steps:,}, in {log.epochs:,} epoch{'s' * (log.epochs != 1)}{ENDED.get(log.ended_by, '')}",
         "time": f"{minutes}, validation included; {log.tokens_per_second:,.0f} target tokens a second",
     }
     own = {name: _shown(value) for name, value in chosen(f.recipe).items()}

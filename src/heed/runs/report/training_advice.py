@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from heed.runs.report.findings import Advice, Findings
 from heed.runs.report.log import LAST, Points
 from heed.runs.report.settings import can_sample_subwords, either
+from heed.tasks.base import Metric
+from heed.training.duration import as_setting, seconds_of
 
 IMPROVING = 0.01  # relative gain over the last quarter of training from which it had not converged
 LOWEST_RATE = 0.05  # of its peak: below it, a schedule has ended, and more steps at that rate change little
@@ -26,24 +28,57 @@ def diverged(f: Findings) -> Advice | None:
 
 
 def still_improving(f: Findings) -> Advice | None:
-    found = _last_quarter(f)
+    """Before the cool-down, if there was one: in it, every run improves."""
+    found = _last_quarter(f, f.log.cooldown_from or f.log.steps)
     if found is None or found.step_of_best != found.last[0] or found.gain < IMPROVING:
         return None
-    steps = 2 * f.log.steps
-    rates = [rate for _, rate in f.log.rate]
+    when = "when the learning rate began to fall" if f.log.cooldown_from else "at the very end"
     measured = (
-        f"The {found.label} was best at the very end: {found.show(found.before[1])} at step {found.before[0]:,.0f}, "
+        f"The {found.label} was best {when}: {found.show(found.before[1])} at step {found.before[0]:,.0f}, "
         f"{found.show(found.last[1])} at step {found.last[0]:,.0f}."
     )
+    return Advice("still improving", measured, *_longer(f))
+
+
+def _longer(f: Findings) -> tuple[str, str]:
+    """What to do, and the command: what can be resumed is."""
+    resume, steps = f"heed train --out {f.folder} --resume", f"--set training.steps={2 * f.log.steps}"
+    if not f.log.finished:
+        return "Let the run go on: it has not come to its end.", resume
+    if f.log.cooldown_from:
+        spent = seconds_of(f.recipe.training.time) if f.recipe.training.time else f.log.seconds
+        more = f"--time +{as_setting(spent)}" if f.log.ended_by == "time" else steps
+        return "Train longer: the run goes on from before its learning rate fell.", f"{resume} {more}"
+    rates = [rate for _, rate in f.log.rate]
     if rates and rates[-1] < LOWEST_RATE * max(rates):
-        action = f"Train longer. The learning rate had fallen to {rates[-1]:.2g} by then, so begin a new run with more steps."
-        return Advice("still improving", measured, action, f"--set training.steps={steps}")
-    command = f"heed train --out {f.folder} --resume --set training.steps={steps}"
-    return Advice("still improving", measured, "Train longer.", command)
+        return (
+            f"Train longer. The learning rate had fallen to {rates[-1]:.2g} by then, so begin a new run with more steps.",
+            steps,
+        )
+    return "Train longer.", f"{resume} {steps}"
+
+
+def more_patience(f: Findings) -> Advice | None:
+    """A run whose metric stood still while its validation loss was still falling."""
+    last, patience, metric = f.log.cooldown_from or f.log.steps, f.recipe.training.patience, _metric(f)
+    points = [point for point in f.log.valid.get(metric.name, ()) if point[0] <= last]
+    losses = {step: loss for step, loss in f.log.valid.get("loss", ()) if step <= last}
+    if f.log.ended_by != "patience" or metric.name == "loss" or not points or not losses:
+        return None
+    best = _best(points, metric)[0]
+    if best not in losses or losses[best] - losses[max(losses)] < IMPROVING * losses[best]:
+        return None
+    return Advice(
+        "more patience",
+        f"Training ended because the {metric.label} was no better in {patience:,} validations, but in them the validation loss "
+        f"still fell: {losses[best]:.3f} at step {best:,.0f}, {losses[max(losses)]:.3f} at step {max(losses):,.0f}.",
+        "Wait for more validations: the run goes on from there.",
+        f"heed train --out {f.folder} --resume --set training.patience={2 * patience}",
+    )
 
 
 def best_early(f: Findings) -> Advice | None:
-    found = _last_quarter(f)
+    found = _last_quarter(f, f.log.steps)
     if found is None or found.step_of_best > 0.75 * found.last[0] or found.loss_since_best < IMPROVING:
         return None
     patience = f.recipe.training.patience
@@ -110,14 +145,25 @@ class _LastQuarter:
         return f"{value:.{self.decimals}f}"
 
 
-def _last_quarter(f: Findings) -> _LastQuarter | None:
-    """None with fewer than three validations: two points are no curve."""
-    metric = next(metric for metric in f.recipe.task.metrics if metric.name == f.metric)
-    points, sign = f.log.valid.get(f.metric, ()), 1 if metric.higher_is_better else -1
+def _metric(f: Findings) -> Metric:
+    return next(metric for metric in f.recipe.task.metrics if metric.name == f.metric)
+
+
+def _best(points: Points, metric: Metric) -> tuple[float, float]:
+    """The step and the value of the best validation; of several, the first."""
+    sign = 1 if metric.higher_is_better else -1
+    return max(points, key=lambda point: (sign * point[1], -point[0]))
+
+
+def _last_quarter(f: Findings, last: int) -> _LastQuarter | None:
+    """Of the steps up to `last`. None with fewer than three validations: two points are no curve."""
+    metric = _metric(f)
+    points = [point for point in f.log.valid.get(f.metric, ()) if point[0] <= last]
+    sign = 1 if metric.higher_is_better else -1
     if len(points) < 3:
         return None
     before = [point for point in points if point[0] <= 0.75 * points[-1][0]][-1:] or [points[0]]
-    best = max(points, key=lambda point: (sign * point[1], -point[0]))
+    best = _best(points, metric)
     gain = sign * (points[-1][1] - before[0][1]) / max(abs(before[0][1]), 1e-9)
     lost = sign * (best[1] - points[-1][1]) / max(abs(best[1]), 1e-9)
     label = "validation loss" if metric.name == "loss" else metric.label

@@ -111,7 +111,9 @@ def _decode(
     if not starts:
         return []
     beam = min(2, translator.decoding.beam)
-    config = dataclasses.replace(translator.decoding, nbest=1, beam=beam, sample=False, renormalize=False)
+    config = dataclasses.replace(
+        translator.decoding, nbest=1, beam=beam, sample=False, renormalize=False, rerank="none"
+    )
     sources = [source] * len(starts)
     found = translator.search_ids(sources, config, starts, required=[wanted] * len(starts))
     scores = lazy_scores.token_scores(translator.bundle, sources, found, 4096)

@@ -25,7 +25,8 @@ def list_runs(folder: Path) -> list[dict[str, Any]]:
     for path in folder.iterdir():
         if (log := path / "log.jsonl").is_file():
             stat = log.stat()
-            summaries.append({**_cached_summary(path, stat.st_mtime_ns, stat.st_size), **_plan(path)})
+            summary = _cached_summary(path, stat.st_mtime_ns, stat.st_size)
+            summaries.append({**_plan(path), **summary})
     return sorted(summaries, key=lambda run: -run["updated"])
 
 
@@ -45,8 +46,8 @@ def read_run(folder: Path, name: str, after: int) -> dict[str, Any] | None:
     start = 0 if restarted else after
     end = min(len(lines), start + MAX_LINES)
     return {
-        **_summary(path, lines),
         **_plan(path),
+        **_summary(path, lines),
         "lines": lines[start:end],
         "next": end,
         "more": end < len(lines),
@@ -83,7 +84,9 @@ def _summary(path: Path, lines: list[dict[str, Any]]) -> dict[str, Any]:
     step = next((line for line in reversed(lines) if line["kind"] == "step"), {})
     valid = next((line for line in reversed(lines) if line["kind"] == "valid"), None)
     finished = any(line["kind"] == "end" for line in lines)
+    expected = last.get("step") if finished else step.get("steps")
     return {
+        **({"steps": expected} if isinstance(expected, int) else {}),  # else those of the recipe
         "name": path.name,
         "step": last.get("step", 0),
         "finished": finished,
@@ -94,10 +97,11 @@ def _summary(path: Path, lines: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _plan(path: Path) -> dict[str, Any]:
-    """The number of steps in the recipe, and the metrics of its task; of an unknown task, those of all tasks."""
+    """The number of steps in the recipe, None if a time ends it before, and the metrics of its task, or of all if it is unknown."""
     try:
         recipe = tomllib.loads((path / "recipe.toml").read_text("utf-8"))
-        steps, task = recipe.get("training", {}).get("steps"), TASKS.get(recipe.get("task", {}).get("name"))
+        training, task = recipe.get("training", {}), TASKS.get(recipe.get("task", {}).get("name"))
+        steps = None if training.get("time") else training.get("steps")
     except (OSError, ValueError, AttributeError, TypeError):  # no recipe, or a broken one
         steps = task = None
     metrics = task.metrics if task else {m.name: m for each in TASKS.values() for m in each.metrics}.values()

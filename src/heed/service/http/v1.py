@@ -4,7 +4,7 @@ import json
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
@@ -40,6 +40,7 @@ class TranslateRequest(BaseModel, extra="forbid", json_schema_extra={"example": 
     beam: Beam | None = None
     nbest: int = Field(1, ge=1, le=MAX_NBEST)
     length_penalty: float | None = Field(None, ge=0, le=5)
+    rerank: Literal["none", "mbr"] | None = Field(None, description="mbr: of several candidates the one most like all")
     prefix: str = Field("", max_length=2_000, description="what the translation must begin with")
     glossary: dict[str, str] | str | None = None
     keep: list[str] | str | None = None
@@ -174,7 +175,7 @@ async def _translate(service: Service, request: Request, fields: dict[str, Any])
     service.check_key(request, fields, size)
     service.log_texts(texts)
     terms = await read_glossary(service.glossary_pool, body.glossary, body.keep)
-    decoding = {"nbest": body.nbest, "beam": body.beam, "length_penalty": body.length_penalty}
+    decoding = {"nbest": body.nbest, "beam": body.beam, "length_penalty": body.length_penalty, "rerank": body.rerank}
     prefix = " ".join(body.prefix.split())
 
     def work(ticket) -> list[dict[str, Any]]:

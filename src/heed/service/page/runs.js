@@ -138,7 +138,7 @@ function standing(run, place) {
   return element("div", { class: `run-state run-${place}` },
     element("div", { class: "row" }, element("h2", {}, element("span", { class: "run-dot", "aria-hidden": "true" }), run.name), element("p", { class: "number-text" }, scores.join(" · "))),
     element("div", { class: "run-track", role: "progressbar", "aria-label": t("progressOf", run.name), "aria-valuenow": Math.round(100 * share), "aria-valuemin": 0, "aria-valuemax": 100 }, bar),
-    element("div", { class: "row small muted number-text" }, element("span", {}, run.steps ? t("runStep", number(run.step), number(run.steps)) : ""), element("span", {}, where)));
+    element("div", { class: "row small muted number-text" }, element("span", {}, run.steps ? t("runStep", number(run.step), number(run.steps)) : t("atStep", number(run.step))), element("span", {}, where)));
 }
 
 // Of all chosen runs: by field a title and how it is drawn.

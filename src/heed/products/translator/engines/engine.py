@@ -1,6 +1,6 @@
 """Search engines: a translator asks them in order, and the first that takes a search runs it."""
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from heed.decoding.config import DecodingConfig
 from heed.products.product import in_batches
@@ -9,6 +9,7 @@ from heed.products.translator.model_bundle import Hypotheses, ModelBundle, Sente
 ENGINES = "auto", "torch", "ctranslate2"
 
 
+@runtime_checkable
 class Engine(Protocol):
     """Something that can search. The translation of `sources[i]` must begin with `prefixes[i]`."""
 

@@ -1,18 +1,22 @@
-"""GPT-2: what it computes does not depend on how a text is cut into steps, and it sees no future."""
+"""Decoder-only language models: what one computes does not depend on how a text is cut into steps, and it sees no future."""
 
 import pytest
 import torch
 from torch import nn
 
+from heed.models import MODELS
 from heed.models.gpt2 import GPT2, GPT2Config
 
 TOKENS = torch.randint(0, 50, (2, 9), generator=torch.Generator().manual_seed(0))
 
 
-@pytest.fixture
-def model():
+@pytest.fixture(params=["gpt", "gpt2", "ctrl"])
+def model(request):
     torch.manual_seed(0)
-    own = GPT2(GPT2Config(vocab_size=50, dim=16, heads=2, hidden=24, layers=3, max_length=10)).double().eval()
+    system = MODELS[request.param]
+    own = (
+        system.model(system.config(vocab_size=50, dim=16, heads=2, hidden=24, layers=3, max_length=10)).double().eval()
+    )
     for weight in own.parameters():
         nn.init.normal_(weight, std=0.2)
     return own

@@ -1,0 +1,163 @@
+"""Loops: the same few tokens again and again, more often than anything in the source is repeated.
+
+Two kinds are loops. A sequence of up to `MAX_PERIOD` tokens may be said `allowed_repeats` times in a row, once more is a loop.
+And a piece of two letters or more may occur so often in one word (Co-Fl-Co-Co).
+"""
+
+from collections.abc import Sequence
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from heed.decoding.limits import Rule
+
+MAX_PERIOD = 16  # tokens
+MAX_LETTERS = 64  # of a period in a source
+WITH_LETTERS, WITHOUT_LETTERS = 2, 12  # tokens of one sequence without letters: digits, dashes and dots are repeated
+PADDING = -1
+
+Repeats = tuple[
+    int, int
+]  # how often the most repeated sequence is said in a row: one without letters, one with letters
+
+
+class TokenKinds(NamedTuple):
+    """Of each token: whether it has letters, whether a word begins here, and whether a word should not have it again and again.
+
+    The last are pieces of two letters or more, in scripts that have capitals: those have spaces between words too.
+    """
+
+    letters: Bool[np.ndarray, " vocab"]
+    starts: Bool[np.ndarray, " vocab"]
+    syllables: Bool[np.ndarray, " vocab"]
+
+
+def token_kinds(pieces: Sequence[str], vocab_size: int) -> TokenKinds:
+    """The kinds of a vocabulary's pieces; bytes have no letters."""
+    pieces = [*pieces, *[""] * (vocab_size - len(pieces))]
+    bare = ["" if piece.startswith("<0x") else piece.lstrip("▁") for piece in pieces]
+    cased = [sum(char.lower() != char.upper() for char in piece) for piece in bare]
+    letters = [any(map(str.isalpha, piece)) for piece in bare]
+    starts = [piece.startswith("▁") or not all(map(_in_word, own)) for piece, own in zip(pieces, bare, strict=True)]
+    return TokenKinds(np.array(letters), np.array(starts), np.array(cased) > 1)
+
+
+def _in_word(char: str) -> bool:
+    """Whether a word goes on with this character; paths, addresses and code (os.path, A_B) are several words."""
+    return char.isalpha() or char in "-'’"
+
+
+def allowed_repeats(period: int, has_letters: bool, source: Repeats = (1, 1)) -> int:
+    """How often a sequence of tokens may be said in a row; `source` are the repeats of the source.
+
+    What the source repeats three times or more may be said once more than there: languages count differently.
+    """
+    own = source[has_letters]
+    return max(WITH_LETTERS if has_letters else max(4, WITHOUT_LETTERS // period), own + 1 if own > 2 else own)
+
+
+def source_repeats(text: str) -> Repeats:
+    """How often the most repeated sequence of a text is said in a row, without letters and with letters."""
+    words = "".join(char if char.isalnum() else " " for char in text.casefold())
+    spaced = " ".join(words.split()) + " "  # "Ha! Ha, ha" is "ha " three times
+    return _repeats("".join(text.split()), False), _repeats(spaced, True)
+
+
+def _repeats(text: str, has_letters: bool) -> int:
+    """The same of sequences that all have letters, or all have none; one that is begun once more counts."""
+    most = 1
+    for period in range(1, min(MAX_LETTERS, len(text) - 1) + 1):
+        run = 0
+        for at in range(period, len(text)):
+            run = run + 1 if text[at] == text[at - period] else 0
+            repeats = 1 + -(-run // period) if run >= period else 1
+            if repeats > most and any(map(str.isalpha, text[at - period + 1 : at + 1])) == has_letters:
+                most = repeats
+    return most
+
+
+def find_loops(
+    sequences: Sequence[Sequence[int]], kinds: TokenKinds, sources: Sequence[Repeats] | None = None
+) -> Bool[np.ndarray, " n"]:
+    """Which sequences have a loop; without `sources` these repeat nothing."""
+    found = np.zeros(len(sequences), dtype=bool)
+    # a loop says a token three times: without two that were there before there is none
+    rows = [row for row, tokens in enumerate(sequences) if len(tokens) > len(set(tokens)) + 1]
+    if not rows:
+        return found
+    lengths = np.array([len(sequences[row]) for row in rows])
+    tokens = np.full((len(rows), lengths.max()), PADDING)
+    tokens[np.arange(tokens.shape[1]) < lengths[:, None]] = np.concatenate([sequences[row] for row in rows])
+    own = [(1, 1)] * len(rows) if sources is None else [sources[row] for row in rows]
+    loops = _within_words(tokens, kinds, _allowed(1, own)[:, 1])
+    has_letters = kinds.letters[tokens] & (tokens != PADDING)
+    for period in range(1, min(MAX_PERIOD, (tokens.shape[1] - 1) // 2) + 1):
+        same = (tokens[:, period:] == tokens[:, :-period]) & (tokens[:, period:] != PADDING)
+        if same.any():
+            run, lettered = _run_lengths(same), _any_of_last(has_letters, period)[:, period:]
+            allowed = _allowed(period, own)
+            loops |= (run >= period * np.where(lettered, allowed[:, 1:], allowed[:, :1])).any(axis=1)
+    found[np.array(rows)[loops]] = True
+    return found
+
+
+def no_loops(kinds: TokenKinds, sources: Sequence[Repeats]) -> Rule:
+    """Ban the token that would complete a loop; `sources[i]` are the repeats of the source of sentence i."""
+    every = [_allowed(period, sources) for period in range(1, MAX_PERIOD + 1)]
+    on_device: dict[torch.device, list[Tensor]] = {}
+
+    def rule(banned: Bool[Tensor, "r vocab"], tokens: Int[Tensor, "r t"], sentence: Int[Tensor, " r"]) -> None:
+        if tokens.device not in on_device:
+            tables = [np.stack(every), *kinds]
+            on_device[tokens.device] = [torch.from_numpy(table).to(tokens.device) for table in tables]
+        allowed, letters, starts, syllables = on_device[tokens.device]
+        has_letters, size = letters[tokens], tokens.shape[1]
+        for period in range(1, min(MAX_PERIOD, size // 2) + 1):
+            same = tokens[:, period:] == tokens[:, : size - period]
+            run = same.flip(1).cumprod(dim=1).sum(dim=1)
+            lettered = has_letters[:, size - period :].any(dim=1)
+            most = torch.where(lettered, *allowed[period - 1, sentence].flip(1).unbind(1))
+            rows = (run + 1 >= period * most).nonzero()[:, 0]
+            banned[rows, tokens[rows, size - period]] = True
+        in_word = starts[tokens].flip(1).cumsum(dim=1).flip(1) - starts[tokens].int() == 0  # none begins after it
+        counts = torch.zeros_like(banned, dtype=torch.int).scatter_add_(1, tokens, (in_word & syllables[tokens]).int())
+        banned |= (counts >= allowed[0, sentence, 1][:, None]) & ~starts  # one that begins a word is in the next
+
+    return rule
+
+
+def _within_words(
+    tokens: Int[np.ndarray, "n t"], kinds: TokenKinds, allowed: Int[np.ndarray, " n"]
+) -> Bool[np.ndarray, " n"]:
+    """Which rows have a word that has a piece too often."""
+    word = (kinds.starts[tokens] & (tokens != PADDING)).cumsum(axis=1)
+    counted = kinds.syllables[tokens] & (tokens != PADDING)
+    keys = np.sort(np.where(counted, word * len(kinds.letters) + tokens, -1 - np.arange(tokens.shape[1])), axis=1)
+    run = _run_lengths(keys[:, 1:] == keys[:, :-1]) if tokens.shape[1] > 1 else np.zeros_like(tokens)
+    return (run >= allowed[:, None]).any(axis=1)
+
+
+def _allowed(period: int, sources: Sequence[Repeats]) -> Int[np.ndarray, "n 2"]:
+    return np.array([_allowed_row(period, own) for own in sources]).reshape(-1, 2)
+
+
+@cache
+def _allowed_row(period: int, source: Repeats) -> Repeats:
+    return allowed_repeats(period, False, source), allowed_repeats(period, True, source)
+
+
+def _run_lengths(same: Bool[np.ndarray, "n t"]) -> Int[np.ndarray, "n t"]:
+    """For each position, how many in a row up to there are true."""
+    position = np.arange(1, same.shape[1] + 1)
+    return position - np.maximum.accumulate(np.where(same, 0, position), axis=1)
+
+
+def _any_of_last(flags: Bool[np.ndarray, "n t"], count: int) -> Bool[np.ndarray, "n t"]:
+    """For each position, whether any of the last `count` flags is true."""
+    total = flags.cumsum(axis=1)
+    total[:, count:] -= total[:, :-count].copy()
+    return total > 0

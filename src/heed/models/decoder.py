@@ -1,0 +1,91 @@
+"""The forward pass that decoder-only language models share: embed, attend to the text so far, project.
+
+A model file sets the parts, and so shows what the model is made of.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from heed.nn.attention import Attention
+from heed.nn.cache import StackCache
+from heed.nn.transformer import MLP, Layer, PostNorm, PreNorm
+
+
+@dataclass
+class TextState:
+    """The keys and values of what was read. The next window of a text is read by itself: its positions begin at 0."""
+
+    cache: StackCache
+    layers: list = field(default_factory=list)  # nothing that a checkpoint would need
+
+    def detach(self) -> "TextState":
+        return TextState(StackCache(len(self.cache)))
+
+    def reorder(self, rows: Tensor) -> None:
+        self.cache.reorder(rows)
+
+
+class Decoder(nn.Module):
+    """Tokens in, the logits of each next token out.
+
+    The parts: `tokens`, whose matrix is also that of the output; `scale` multiplies embeddings; `positions`, `dropout` and
+    `stack`; `bias` of the output (or None); `head` (or None) scores the choices of a question.
+    """
+
+    def __init__(self, config: Any):
+        super().__init__()
+        self.config = config
+        self.scale, self.bias, self.head = 1.0, None, None
+
+    def hidden_states(self, tokens: Int[Tensor, "b t"], state: TextState | None = None) -> Float[Tensor, "b t dim"]:
+        """The last hidden state at each token; `state` then covers these tokens too."""
+        cache = None if state is None or self.training else state.cache
+        start, length = cache.length if cache else 0, tokens.shape[1]
+        if start + length > self.config.max_length:
+            raise ValueError(
+                f"a text has {start + length} tokens, but the model has {self.config.max_length} positions"
+            )
+        x = self.dropout(self.tokens(tokens) * self.scale + self.positions(start, length))
+        return self.stack(x, causal=True, cache=cache)
+
+    def score_choices(
+        self, states: Float[Tensor, "b choices t dim"], last: Int[Tensor, "b choices"]
+    ) -> Float[Tensor, "b choices"]:
+        """The score of each choice, from its hidden state at the position `last`."""
+        if self.head is None:
+            raise ValueError("the model has no head that scores choices: it is a language model alone")
+        at = last[..., None, None].expand(-1, -1, 1, states.shape[-1])
+        return self.head(states.gather(2, at)[:, :, 0])
+
+    def project(self, x: Float[Tensor, "*rows dim"]) -> Float[Tensor, "*rows vocab"]:
+        return F.linear(x, *self.output_weights())
+
+    def output_weights(self) -> tuple[Tensor, Tensor | None]:
+        return self.tokens.weight, self.bias
+
+    def start(self, rows: int) -> TextState:
+        return TextState(StackCache(self.config.layers))
+
+    def step(self, tokens: Int[Tensor, " b"], state: TextState) -> Float[Tensor, "b vocab"]:
+        return self.project(self.hidden_states(tokens[:, None], state)[:, 0])
+
+
+def layer(
+    c: Any,
+    around: type[PreNorm] | type[PostNorm],
+    activation: Callable[[Tensor], Tensor],
+    attention_dropout: float,
+    norm_eps: float,
+) -> Layer:
+    """Self-attention and a feed-forward network with the sizes of a config, each wrapped in `around`."""
+
+    def within(body: nn.Module) -> nn.Module:
+        return around(body, nn.LayerNorm(c.dim, eps=norm_eps), c.dropout)
+
+    attention = Attention(c.dim, c.heads, dropout=attention_dropout)
+    return Layer(attention=within(attention), mlp=within(MLP(c.dim, c.hidden, activation)))

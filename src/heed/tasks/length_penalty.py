@@ -1,0 +1,103 @@
+"""Which length penalty translates the validation set best: one beam search, ranked by each, and one more to confirm."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import torch
+from torch import nn
+
+from heed.data.batching import by_length
+from heed.decoding.config import DecodingConfig
+from heed.decoding.ranking import PENALTIES
+from heed.decoding.steps import Hypothesis
+from heed.evaluation.translation import metrics
+from heed.products.translator.model_bundle import ModelBundle
+from heed.tasks.validation import sample_rows
+from heed.vocabularies.vocabulary import Pair
+
+ALPHAS = (0.6, 0.8, 1.0, 1.2, 1.4)
+GAIN = 0.2  # points of BLEU from which another penalty is taken: less may be chance
+
+Texts = Sequence[tuple[str, str]]  # sources and references
+
+
+class LengthPenalty(NamedTuple):
+    """A choice of alpha, by BLEU on `sentences`; `scores` are those of each alpha that was tried."""
+
+    alpha: float
+    before: float
+    scores: dict[float, float]
+    sentences: int
+
+    def describe(self) -> str:
+        own, old = self.scores[self.alpha], self.scores[self.before]
+        where = f"on {self.sentences:,} validation sentences with a beam"
+        if self.alpha == self.before:
+            return f"The length penalty stays {self.alpha:g}: {where}, none of {min(self.scores):g} to {max(self.scores):g} is clearly better (BLEU {own:.2f})."
+        return f"The length penalty is {self.alpha:g}: {where}, BLEU {own:.2f}; {old:.2f} with {self.before:g}."
+
+
+def choose(
+    model: nn.Module, sets: Sequence[tuple[Pair, Texts]], search: DecodingConfig, sentences: int, batch_tokens: int
+) -> LengthPenalty | None:
+    """The best alpha for a model on at most so many sentences of `sets`, one of each direction; None if there is no beam to rank.
+
+    Ranking one beam anew is cheap, but a search with a higher penalty may find worse that is longer: so the nearest
+    alpha that promises a gain is searched with, and must keep it.
+    """
+    if search.beam == 1 or search.sample:
+        return None
+    few = [
+        (pair, [texts[row] for row in sample_rows(len(texts), max(1, sentences // len(sets)))]) for pair, texts in sets
+    ]
+
+    def bleu(config: DecodingConfig, alphas: Sequence[float]) -> dict[float, float]:
+        """The BLEU of each alpha by what one search finds, the mean of all sets."""
+        found = [(pair, *hypotheses(model, pair, texts, config, batch_tokens)) for pair, texts in few]
+        return {alpha: sum(_bleu(*own, config, alpha) for own in found) / len(found) for alpha in alphas}
+
+    before = search.length_penalty
+    wide = replace(search, nbest=search.beam, stopping="heuristic")  # exact stopping is slow for all of a beam
+    scores = bleu(wide, sorted({*ALPHAS, before}))
+    count = sum(len(texts) for _, texts in few)
+    promising = [alpha for alpha in scores if scores[alpha] >= scores[before] + GAIN]
+    if promising:
+        alpha = min(promising, key=lambda one: abs(one - before))
+        kept = bleu(replace(search, nbest=1, length_penalty=alpha), [alpha])[alpha]
+        if kept >= scores[before] + GAIN:
+            return LengthPenalty(alpha, before, {**scores, alpha: kept}, count)
+    return LengthPenalty(before, before, scores, count)
+
+
+def _bleu(
+    pair: Pair, found: Sequence[Sequence[Hypothesis]], references: list[str], search: DecodingConfig, alpha: float
+) -> float:
+    outputs = [pair[1].decode(rank(own, search, alpha).tokens) for own in found]
+    return metrics(False, "13a")[0].corpus_score(outputs, [references]).score if outputs else 0.0
+
+
+@torch.inference_mode()
+def hypotheses(
+    model: nn.Module, vocabularies: Pair, texts: Texts, search: DecodingConfig, batch_tokens: int
+) -> tuple[list[list[Hypothesis]], list[str]]:
+    """What a beam search found for each source, and the references; sources that the model has no positions for are left out."""
+    bundle = ModelBundle([model.eval()], vocabularies)
+    ids = vocabularies[0].encode([source for source, _ in texts])
+    kept = [row for row, own in enumerate(ids) if 0 < len(own) < bundle.max_length]
+    found: dict[int, list[Hypothesis]] = {}
+    for rows in by_length([len(ids[row]) + 1 for row in kept], max(1, batch_tokens // search.beam)):
+        batch = [kept[row] for row in rows]
+        found.update(zip(batch, bundle.search([ids[row] for row in batch], search), strict=True))
+    return [found[row] for row in kept], [texts[row][1] for row in kept]
+
+
+def rank(found: Sequence[Hypothesis], search: DecodingConfig, alpha: float) -> Hypothesis:
+    """The best hypothesis of a search, had its length penalty been `alpha`."""
+    penalty = PENALTIES[search.penalty]
+
+    def score(one: Hypothesis) -> float:
+        size = len(one.tokens)
+        return one.score * penalty(size, search.length_penalty) / penalty(size, alpha)
+
+    return max(found, key=score)

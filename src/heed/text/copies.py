@@ -1,0 +1,41 @@
+"""Translations that only repeat their source, where it should have been translated."""
+
+import re
+
+from heed.text import language_id
+from heed.text.languages import base_code
+
+MIN_WORDS = 3  # that should have been translated: fewer may be the same in both languages (radio, normal, in Berlin)
+MIN_CHARACTERS = 8  # the same for a script without capitals and spaces
+NOT_WORDS = re.compile(r"\S*(?:://|www\.|@|[\\/_<>{}=|#\d])\S*")  # addresses, paths, code, numbers
+
+
+def is_copy(source: str, translation: str) -> bool:
+    """Whether both have the same words, whatever their case and punctuation."""
+    return _letters(source) == _letters(translation)
+
+
+def should_differ(source: str, source_language: str | None, target_language: str | None) -> bool:
+    """Whether a translation of this text cannot be the text itself: it is more than names, numbers, addresses and a few words.
+
+    Nothing is said of languages that are unknown, and of a text that is in the target language already.
+    """
+    if not source_language or not target_language or base_code(source_language) == base_code(target_language):
+        return False
+    words = NOT_WORDS.sub(" ", source).split()
+    lower = sum(any(map(str.isalpha, word)) and word == word.lower() != word.upper() for word in words)
+    uncased = sum(char.isalpha() and char.lower() == char.upper() for word in words for char in word)
+    return (lower >= MIN_WORDS or uncased >= MIN_CHARACTERS) and not _is_in(source, target_language, source_language)
+
+
+def _letters(text: str) -> list[str]:
+    return "".join(char if char.isalnum() else " " for char in text.casefold()).split()
+
+
+def _is_in(text: str, language: str, other: str) -> bool:
+    """Whether a text is more likely in one language than in another; unknown ones are less likely than all."""
+    if not language_id.available() or language_id.known(language) is None:
+        return False
+    found = language_id.probabilities(text, (language, other))
+    known = language_id.known(other)
+    return found[language_id.known(language)] > (found[known] if known else 0.0)

@@ -1,0 +1,82 @@
+"""Byte-pair encoding with a mark at the end of a word (Sennrich et al., 2016), as GPT and CTRL have it: its files and how it is learned."""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from heed.vocabularies import files
+from heed.vocabularies.byte_bpe import MERGES, VOCAB
+from heed.vocabularies.files import TOKENIZER, File
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+WORD_END, LINE_END, UNKNOWN = "</w>", "\n</w>", "<unk>"
+LINE_END_SHOWN = "<0x0A>"  # as other vocabularies show a control character
+
+
+class Tables(NamedTuple):
+    """The ids of pieces, and the merges in their order; `path` is for errors."""
+
+    ids: dict[str, int]
+    merges: list[tuple[str, str]]
+    path: str
+
+
+def read_tables(contents: Mapping[str, File], owner: str) -> Tables:
+    """The tables of a tokenizer.json, or else of vocab.json and merges.txt; `owner` is whose vocabulary it should be."""
+    if TOKENIZER in contents:
+        file = contents[TOKENIZER]
+        model = files.parse_json(file).get("model") or {}
+        if model.get("end_of_word_suffix") != WORD_END or "merges" not in model:
+            raise ValueError(
+                f"{file.path} is not BPE with {WORD_END}, the vocabulary of a {owner}: heed cannot read it"
+            )
+        merges = [tuple(merge.split(" ") if isinstance(merge, str) else merge) for merge in model["merges"]]
+        return Tables(files.check_ids(model.get("vocab"), file.path), merges, file.path)
+    ids = files.check_ids(files.parse_json(contents[VOCAB]), contents[VOCAB].path)
+    merges = [tuple(line.split(" ")) for line in merge_lines(contents[MERGES])]
+    for number, merge in enumerate(merges):
+        if len(merge) != 2:
+            raise ValueError(
+                f"{contents[MERGES].path}: merge {number + 1} is {' '.join(merge)!r}; a merge is two pieces with a space between"
+            )
+    return Tables(ids, merges, contents[VOCAB].path)
+
+
+def merge_lines(file: File) -> list[str]:
+    """The lines of a merges.txt, without its version and empty ones."""
+    try:
+        first, *rest = [line.removesuffix("\r") for line in file.content.decode("utf-8").split("\n")]
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{file.path} is damaged: it is not text ({error})") from error
+    return [line for line in ([] if first.startswith("#version") else [first]) + rest if line]
+
+
+def write_merges(merges: Iterable[tuple[str, str]]) -> str:
+    return "#version: 0.2\n" + "".join(f"{left} {right}\n" for left, right in merges)
+
+
+def learn(texts: Iterable[str], size: int, tokenizer: "Tokenizer", owner: str) -> Tables:
+    """<unk>, the characters of the texts within and at the end of a word, their merges, and the end of a line."""
+    from tokenizers import trainers
+
+    trainer = trainers.BpeTrainer(
+        vocab_size=size - 1, special_tokens=[UNKNOWN], end_of_word_suffix=WORD_END, show_progress=False
+    )
+    tokenizer.train_from_iterator(iter(texts), trainer)
+    model = json.loads(tokenizer.to_str())["model"]
+    ids = {**model["vocab"], LINE_END: len(model["vocab"])}
+    if len(ids) > size:
+        raise ValueError(
+            f"a {owner} vocabulary of {size} could not be learned: <unk>, the characters and the line end alone are {len(ids)}"
+        )
+    return Tables(ids, [tuple(merge) for merge in model["merges"]], VOCAB)
+
+
+def missing_files(contents: Mapping[str, File], folder: object, owner: str) -> None:
+    """Refuse a folder that has neither form of the vocabulary."""
+    if TOKENIZER not in contents and not {VOCAB, MERGES} <= contents.keys():
+        raise ValueError(
+            f"{folder} has no {VOCAB} with {MERGES}, and no {TOKENIZER}: it cannot read text; a {owner} comes with one or the other"
+        )

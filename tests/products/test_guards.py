@@ -1,0 +1,125 @@
+"""A translator does not loop, ends in time and does not copy; what has no such fault stays as it is."""
+
+import pytest
+
+from heed.data.synthetic import phrasebook
+from heed.decoding.loops import find_loops, source_repeats
+from heed.decoding.steps import Hypothesis
+from heed.products.translator.guards import Guards
+from heed.vocabularies.sentencepiece import LAST
+
+OFF = {"avoid_loops": False, "avoid_overlong": False, "avoid_copies": False}
+SEARCHES = {"beam": {}, "nbest": {"nbest": 2}, "greedy": {"beam": 1}, "sample": {"sample": True, "nbest": 2}}
+
+
+@pytest.fixture(scope="module")
+def many():
+    return [pair.source for pair in phrasebook.pairs("train", 12)]
+
+
+@pytest.fixture(scope="module")
+def looper(make):
+    """Says the same again and again."""
+    return make(3, max_source=48)
+
+
+def told(translation):
+    return [(one.text, one.score, one.tokens) for one in translation.nbest]
+
+
+def looping(translator, translations):
+    kinds, target = translator.bundle.token_kinds, translator.target
+    found = []
+    for one in translations:
+        ids = [[target.pieces(range(len(target))).index(piece) for piece in own.tokens] for own in one.nbest]
+        found.append(bool(find_loops(ids, kinds, [source_repeats(one.source)] * len(ids)).any()))
+    return found
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_loops_are_searched_again_and_nothing_else(looper, many, name):
+    options = {"max_length": 24, **SEARCHES[name]}
+    plain, guarded = looper.translate(many, **OFF, **options), looper.translate(many, **options)
+    loops = looping(looper, plain)
+    assert any(loops) and not all(loops)
+    assert not any(looping(looper, guarded))
+    for before, after, loop in zip(plain, guarded, loops, strict=True):
+        assert (told(before) == told(after)) == (not loop)
+
+
+def test_what_shares_a_batch_does_not_matter(looper, many):
+    for options in ({"max_length": 24}, {"max_length": 24, "sample": True}):
+        whole = looper.translate(many, **options)
+        small = looper.translate(many, **options, batch_tokens=30)
+        assert [one.text for one in small] == [one.text for one in whole]
+    for text, one in zip(many[:4], looper.translate(many[:4], max_length=24), strict=True):
+        assert looper.translate(text, max_length=24).text == one.text
+
+
+def test_an_ensemble_does_not_loop(make, many):
+    both = make(3, 3)
+    assert any(looping(both, both.translate(many, max_length=24, **OFF)))
+    assert not any(looping(both, both.translate(many, max_length=24)))
+
+
+def test_other_engines_leave_loops_to_heeds_own(make, many):
+    fast, own = make(3, max_source=48), make(3, max_source=48)
+    for model in (*fast.models, *own.models):
+        model.float()
+    fast.use("ctranslate2", "float32")
+    plain = fast.translate(many, max_length=24, **OFF)
+    found, expected = fast.translate(many, max_length=24), own.translate(many, max_length=24)
+    for before, after, other, loop in zip(plain, found, expected, looping(fast, plain), strict=True):
+        assert told(after) == told(before) if not loop else after.text == other.text
+
+
+def test_a_translation_ends_before_its_limit_if_it_can(make, many):
+    looper = make(3, max_source=48)
+    looper.model.bias[LAST] -= 1.2
+    options = {"max_length": None, "max_growth": 0.1, "beam": 4, "avoid_loops": False}
+    plain = looper.translate(many, **options, avoid_overlong=False)
+    guarded = looper.translate(many, **options)
+    open_ends = [one.tokens[-1] != "</s>" for one in plain]
+    assert any(open_ends) and not all(open_ends)
+    assert all(one.tokens[-1] == "</s>" for one in guarded)
+    for before, after, cut in zip(plain, guarded, open_ends, strict=True):
+        assert (told(before) == told(after)) == (not cut)
+    assert told(looper.translate(many[0], max_length=3, beam=4)) == told(
+        looper.translate(many[0], max_length=3, beam=4, avoid_overlong=False)
+    )
+
+
+def test_terms_are_said_without_loops(looper, many):
+    terms = {"책": "Tobigs", "우유": "milk tea", "친구": "friend"}
+    found = looper.translate(many, glossary=terms, max_length=24)
+    assert any(one.terms for one in found)
+    assert not any(one.missing for one in found) and not any(looping(looper, found))
+
+
+def test_the_page_shows_the_translation_that_is_given(looper, many):
+    plain = looper.translate(many, max_length=24, **OFF)
+    row = looping(looper, plain).index(True)
+    look = looper.look(many[row], max_length=24)
+    assert look.target_text == looper.translate(many[row], max_length=24).text != plain[row].text
+    assert len(look.search) >= len(look.target) - 1
+
+
+def hypotheses(translator, texts):
+    last = translator.special[1].last
+    return [Hypothesis([*ids, last], -float(i), None) for i, ids in enumerate(translator.target.encode(texts))]
+
+
+def test_a_copy_comes_after_what_is_none(looper):
+    text, other = "나는 오늘 도서관에서 책을 읽어요.", "I read a book."
+    source, found = looper.source.encode([text])[0], hypotheses(looper, [text, other])
+    config = looper._config({"beam": 2})
+    guards = Guards(looper.bundle, ("ko", "en"))
+    assert guards.faulty([source], [found[:1]], config) == {0: 2}
+    assert guards.best(source, found, config) == found[1:]
+    assert guards.best(source, found[:1], config) == found[:1]
+    for same in (Guards(looper.bundle), Guards(looper.bundle, ("ko", "ko"))):
+        assert same.faulty([source], [found[:1]], config) == {}
+        assert same.best(source, found, config) == found[:1]
+    off = looper._config({"beam": 2, "avoid_copies": False})
+    assert guards.faulty([source], [found[:1]], off) == {} and guards.best(source, found, off) == found[:1]
+    assert guards.faulty([source], [found[1:]], config) == {}
