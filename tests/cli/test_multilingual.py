@@ -53,11 +53,16 @@ def test_a_language_is_chosen_by_its_code_or_its_name(heed, models):
         ("nllb", ["--to", "ko"], "the model translates ace to ko, de to ko, en to ko, fr to ko, zh to ko, zho_Hant to ko: say which with --from (in Python: source)"),
         ("mbart50", ["--from", "ko", "--to", "Germann"], "the model does not translate from ko to Germann; Germann may mean de"),
         ("mbart50", ["--from", "ko", "--to", "xx"], "the model does not translate from ko to xx; it translates between 52 languages, which heed info lists"),
-        ("nllb", ["--from", "ko", "--to", "kor_Hang"], "the model does not translate from ko to ko; it translates between 7 languages, ace, de, en, fr, ko, zh, zho_Hant"),
+        ("nllb", ["--from", "ko", "--to", "xx"], "the model does not translate from ko to xx; it translates between 7 languages, ace, de, en, fr, ko, zh, zho_Hant"),
     ],
 )  # fmt: skip
 def test_a_language_that_is_missing_or_unknown_is_one_sentence(heed, models, kind, words, says):
     assert translate(heed, models / kind, *words) == f"heed: {says}"
+
+
+def test_a_text_may_stay_in_its_language(heed, models):
+    said = translate(heed, models / "m2m100", "--from", "ko", "--to", "Korean")
+    assert not said.startswith("heed:") and said != translate(heed, models / "m2m100", "--from", "ko", "--to", "en")
 
 
 def test_other_verbs_take_the_direction(heed, models, files):

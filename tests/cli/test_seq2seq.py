@@ -64,7 +64,9 @@ def test_every_verb(heed, runs, files, tmp_path):
     assert heed("average", run, "--last", 2, "--out", tmp_path / "mean")[0] == 0
     assert json.loads(heed("info", tmp_path / "mean", "--json")[1])["model"]["attention"] == "additive"
     assert heed("translate", f"{run},{tmp_path / 'mean'}", TEXT)[0] == 0
-    assert "Seq2seq, 1+2 layers, width 12, gru, attention additive" in (run / "model" / "README.md").read_text("utf-8")
+    assert "Recurrent translator, 1+2 layers, width 12, gru, attention additive" in (
+        run / "model" / "README.md"
+    ).read_text("utf-8")
 
 
 def test_a_look_shows_the_attention_and_the_states(heed, runs, tmp_path):

@@ -82,7 +82,7 @@ class Directions:
         if all(getattr(side, "language", None) for side in self.vocabularies) or len(self.pairs) < 2:
             return self.vocabularies
         default = self._listed(*self.default)
-        return self.pair(default) if default in self.pairs else None
+        return self.pair(default) if self._has(default) else None
 
     def only(self, direction: Direction) -> dict[str, Any]:
         """The facts of the model, as if it had this direction alone."""
@@ -107,9 +107,14 @@ class Directions:
         own = code if code in self.codes else resolve(code, self._plain)
         return self._plain.get(own, own)
 
+    def _has(self, direction: tuple[str | None, ...]) -> bool:
+        """Whether it is one of the directions; a multilingual model may also stay in a language, as for summaries."""
+        stays = direction[0] == direction[1] and direction[0] in self.codes and not self.facts.get("directions")
+        return stays or direction in self.pairs
+
     def _between(self, source: str | None, target: str | None) -> list[Direction]:
         if source and target:
-            return [(source, target)] if (source, target) in self.pairs else []
+            return [(source, target)] if self._has((source, target)) else []
         return [pair for pair in self.pairs if source in (None, pair[0]) and target in (None, pair[1])]
 
     def _unclear(self, asked: Sequence[str | None], found: Collection[Direction]) -> str:
