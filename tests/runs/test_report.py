@@ -8,6 +8,7 @@ from html.parser import HTMLParser
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
+from heed.evaluation.analysis import LengthGroup
 from heed.evaluation.comparison import compare
 from heed.evaluation.sentence_scores import score_sentences
 from heed.evaluation.translation import score
@@ -20,7 +21,7 @@ from heed.runs.report.sections import duration
 from heed.runs.report.settings import chosen
 from heed.runs.report.write import page
 from tests.chromium import chromium
-from tests.runs.test_advice import findings, recipe
+from tests.runs.test_advice import RISING, findings, log, recipe
 
 EVIL = "</script><script>document.title='owned'</script> <img src=x onerror=\"document.title='owned'\"> {{data}} & more"
 REFERENCES = [f"Sentence number {n} has a few good words" for n in range(60)]
@@ -32,7 +33,8 @@ OUTPUTS[7] = EVIL
 def made():
     """Findings with everything in them."""
     table = score_sentences(OUTPUTS, [REFERENCES], sources=[EVIL, *REFERENCES[1:]])
-    plain = findings(analysis={"loops": 40})
+    lengths = [LengthGroup(6, 10, 900, 95.0, 99.0), LengthGroup(21, 30, 100, 28.0, 48.0)]
+    plain = findings(analysis={"loops": 40, "lengths": lengths})
     own = replace(plain.sets[0], scores=score(OUTPUTS, [REFERENCES]))
     comparison = compare([line[:12] for line in REFERENCES], OUTPUTS, [REFERENCES], samples=100)
     return replace(
@@ -106,9 +108,19 @@ def test_sources_without_numbers_are_said_to_have_none():
     assert "numbers kept – the sources have no numbers" in text
 
 
+def test_where_to_begin_is_said_of_several_pieces_of_advice():
+    rising = replace(findings(), log=log(chrf=RISING))
+    assert "Still improving" in page(rising) and "Begin with the first" not in page(rising)
+    assert "Begin with the first" in page(replace(rising, analysis=replace(rising.analysis, loops=40)))
+
+
 def test_a_run_without_steps_has_a_page():
     empty = replace(findings().log, train=[], valid={}, rate=[], speed=[], finished=False)
     assert "not finished at step 0" in page(replace(findings(), log=empty, sets=[], analysis=None))
+
+
+BARS = """[...document.querySelectorAll(".two table:first-child .bar i")]
+    .map(bar => [bar.getBoundingClientRect().width, parseFloat(bar.style.width)])"""
 
 
 def test_in_a_browser_nothing_is_cut_off_and_everyone_can_read_it(made, tmp_path):
@@ -122,6 +134,8 @@ def test_in_a_browser_nothing_is_cut_off_and_everyone_can_read_it(made, tmp_path
             opened.goto((tmp_path / "report.html").as_uri())
             assert opened.title() == "x: report"
             assert opened.evaluate("document.documentElement.scrollWidth") == width
+            scales = [width / share for width, share in opened.evaluate(BARS) if share > 5]
+            assert max(scales) == pytest.approx(min(scales), rel=0.01), "long bars are as much longer as they say"
             opened.locator("#query").scroll_into_view_if_needed()
             opened.locator(".every .row").first.wait_for()
             opened.emulate_media(media="print")

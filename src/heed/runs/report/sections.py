@@ -56,7 +56,7 @@ def next_steps(f: Findings) -> str:
     hint = "Each comes from something that was measured in this run."
     if not found:
         return _section("What to try next", "<p>Nothing that was measured here calls for a change.</p>")
-    if found[0].name == "still improving":
+    if found[0].name == "still improving" and len(found) > 1:
         hint += " Begin with the first: a longer training may mend the others too."
     items = []
     for one in found:
