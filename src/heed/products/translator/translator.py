@@ -55,8 +55,7 @@ class Translator(Product):
         self._set_bundle(ModelBundle(list(models), initial or vocabularies, shortlist))
         self.bundle.undirected = None if initial else self.toward
         self.models, self.model, self.shortlist = self.bundle.models, self.bundle.model, shortlist
-        self.max_length = self.bundle.max_length
-        self.max_source = min(max_source or self.max_length, self.max_length)
+        self.max_source = min(max_source or self.bundle.max_length, self.bundle.max_length)
         self.term_encoder = TermEncoder(self.bundle.vocabularies, self.model.config.vocab_size, self.bundle.max_target)
         last = attention_trace.AlignmentRows(self.model.config.decoder_layers - 1, after=False)
         self.alignment_rows = attention_trace.AlignmentRows(**self.facts.get("alignment", last._asdict()))
@@ -252,9 +251,7 @@ class Translator(Product):
         if too_long not in ("split", "cut", "refuse"):
             raise ValueError(f"too_long is {too_long!r}; it is 'split', 'cut' or 'refuse'")
         if too_long == "refuse":
-            self._refuse_long(
-                texts, "shorten it, or let it be translated in parts (too_long='split', --too-long split)"
-            )
+            self._refuse_long(texts, "shorten it, or translate it in parts (too_long='split', --too-long split)")
         parts, owners = [], []
         for i, text in enumerate(texts):
             text = self.source.clean(text)

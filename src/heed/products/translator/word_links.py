@@ -22,7 +22,7 @@ def word_links(
         return links
     ids = translator.source.encode(list(sources)), translator.target.encode(list(targets))
     # the bound of Translator.encode_pairs: a longer pair would raise there, and every shorter one can be aligned
-    longest = [translator.max_length - len(special.before) - 1 for special in translator.special]
+    longest = [translator.bundle.max_length - len(special.before) - 1 for special in translator.special]
     pairs = enumerate(zip(*ids, strict=True))
     sizes = {i: len(s) + len(t) for i, (s, t) in pairs if 0 < len(s) <= longest[0] and 0 < len(t) <= longest[1]}
     alignable = [sources[i] for i in sizes], [targets[i] for i in sizes]
