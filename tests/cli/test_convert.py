@@ -8,6 +8,7 @@ import torch
 
 import heed
 from heed.cli.main import main
+from heed.decoding.config import UNGUARDED
 from heed.service.http.models import open_models
 from tests.cli.conftest import sets
 
@@ -89,11 +90,12 @@ def test_a_transformer_of_heed_goes_out_and_says_the_same(heed_command, phrases,
     assert heed_command("convert", run, "--out", out)[0] == 0
     ours = heed.load(run, "cpu")
     ours.model.double()
-    said = [t.text for t in ours.translate(TEXTS, beam=4, penalty="length", length_penalty=1.0, stopping="heuristic")]
+    rules = {"beam": 4, "penalty": "length", "length_penalty": 1.0, "stopping": "heuristic"} | UNGUARDED
+    said = [t.text for t in ours.translate(TEXTS, **rules)]
     assert theirs(out, TEXTS, num_beams=4, length_penalty=1.0, max_length=13) == said
 
 
-RULES = {"beam": 4, "penalty": "length", "stopping": "first", "renormalize": True, "min_length": 1}
+RULES = {"beam": 4, "penalty": "length", "stopping": "first", "renormalize": True, "min_length": 1, **UNGUARDED}
 
 
 def ctranslate2_says(folder, package, texts, alpha, most):

@@ -116,7 +116,7 @@ def test_data_that_do_not_say_their_languages_are_refused(heed, models, files, t
     code, _, err = heed(*given)
     assert code == 1 and err.endswith("say which with data.source_language and data.target_language")
     code, _, err = heed(*given, "--set", "data.source_language=ko", "--set", "data.target_language=Frenc")
-    assert code == 1 and err == "heed: the model does not translate from ko to Frenc; Frenc may mean fr"
+    assert code == 1 and err.endswith("heed: the model does not translate from ko to Frenc; Frenc may mean fr")
     recipe = tmp_path / "recipe.toml"
     corpus = '[[data.corpora]]\nsource = "{0}/train.{1}"\ntarget = "{0}/train.{2}"\n'
     recipe.write_text(corpus.format(files, "ko", "en") + corpus.format(files, "en", "ko"), "utf-8")

@@ -30,7 +30,7 @@ class Words:
     def key(self):
         return self.name
 
-    clean = language_tag = encode = decode = pieces = len  # never called
+    clean = language_tag = fixed_special = encode = decode = pieces = len  # never called
 
 
 TWO = Words("a"), Words("b")

@@ -7,6 +7,11 @@ MAX_COUNT = 1_000_000  # more is a typing error
 # With larger values powers and lengths overflow, or all scores become equal in float32.
 MAXIMA = {"beam": 1000, "length_penalty": 10.0, "max_growth": 1000.0}
 MIN_TEMPERATURE, MAX_TEMPERATURE = 1e-6, 1000.0
+UNGUARDED = {
+    "avoid_loops": False,
+    "avoid_overlong": False,
+    "avoid_copies": False,
+}  # what is found stays, whatever its faults
 
 
 @dataclass(frozen=True)
@@ -23,9 +28,7 @@ class DecodingConfig:
     force_end: bool = False  # the last position is for the end token; else a text may be truncated there
     no_repeat: int = 0  # no n-gram of this length twice; 0 is off
     avoid_loops: bool = True  # search again where a few tokens are repeated more often than anything in the source is
-    avoid_overlong: bool = (
-        True  # search again where a translation does not end within max_growth: the best one that does
-    )
+    avoid_overlong: bool = True  # search again where a translation does not end within max_growth: the best that does
     avoid_copies: bool = True  # search again where the source is copied: the best translation that is no copy
     renormalize: bool = False  # share the probability of banned tokens among the allowed ones
     sample: bool = False  # draw tokens at random instead of searching

@@ -15,7 +15,7 @@ from heed.data.filters import PAIRS_ONLY, FiltersConfig
 from heed.data.prefetch import in_processes, worker_count
 from heed.data.prepare import Learning, TextFiles, pair_corpus, pair_keys
 from heed.data.vectors import VectorsConfig
-from heed.decoding.config import DecodingConfig
+from heed.decoding.config import UNGUARDED, DecodingConfig
 from heed.models.package import Package
 from heed.tasks.base import Prepared, Task, Tell, Validation
 from heed.tasks.directions import direction_facts, in_direction, languages_row
@@ -294,6 +294,5 @@ def max_source(prepared: Prepared) -> int:
 
 def validation_search(recipe: Any) -> DecodingConfig:
     """The search settings of a recipe, as validation uses them: quick, and one hypothesis, whatever its faults."""
-    guards = dict.fromkeys(("avoid_loops", "avoid_overlong", "avoid_copies"), False)  # a young model only has faults
-    own = dataclasses.replace(recipe.decoding, rerank="none", nbest=1, sample=False, **guards)
-    return dataclasses.replace(own, beam=recipe.training.valid_beam)
+    own = dataclasses.replace(recipe.decoding, **UNGUARDED)  # a young model only has faults
+    return dataclasses.replace(own, beam=recipe.training.valid_beam, rerank="none", nbest=1, sample=False)

@@ -9,7 +9,7 @@ from typing import Any
 
 from heed.config import read as read_config
 from heed.data.corpus import Corpus, CorpusSide
-from heed.decoding.config import DecodingConfig
+from heed.decoding.config import UNGUARDED, DecodingConfig
 from heed.device import choose_device
 from heed.evaluation.analysis import analyze, count_words, words
 from heed.evaluation.comparison import compare, half_widths
@@ -189,7 +189,7 @@ def _validated_by(other: str, folder: Path, outputs: Outputs, options: Options) 
     found = []
     for name, count in each.items():
         way = dataclasses.replace(options, direction=pairs.get(name, (None, None)))
-        found += _translate(other, [row[0] for row in islice(rows, count)], way, beam=beam)
+        found += _translate(other, [row[0] for row in islice(rows, count)], way, beam=beam, **UNGUARDED)
     return found
 
 
