@@ -59,7 +59,9 @@ def to_ours(given: Mapping[str, Any], special: SpecialTokens) -> tuple[dict[str,
         "no_repeat": theirs["no_repeat_ngram_size"],
         "renormalize": theirs["renormalize_logits"],
         "force_end": _forced("forced_eos_token_id", theirs, special.last),
-        **dict.fromkeys(("avoid_loops", "avoid_overlong", "avoid_copies"), False),  # so that a model says what it said there
+        **dict.fromkeys(
+            ("avoid_loops", "avoid_overlong", "avoid_copies"), False
+        ),  # so that a model says what it said there
     }
     if special.before:
         ours["force_begin"] = _forced("forced_bos_token_id", theirs, special.before[0])
