@@ -46,6 +46,8 @@ def test_two_groups_of_weights_resume_to_the_bit(tmp_path):
     TrainingState(again, second).restore(kept.model, kept.training, tmp_path)
     moments = {name for name in kept.training if name.startswith("optimizer.exp_avg.")}
     assert moments == {f"optimizer.exp_avg.{name}" for name, _ in whole.named_parameters()}
-    assert all(kept.training[name].shape == kept.model[name.removeprefix("optimizer.exp_avg.")].shape for name in moments)
+    assert all(
+        kept.training[name].shape == kept.model[name.removeprefix("optimizer.exp_avg.")].shape for name in moments
+    )
     step(again, second, 3)
     assert all(torch.equal(weight, again.state_dict()[name]) for name, weight in whole.state_dict().items())

@@ -125,7 +125,9 @@ class TrainingState:
     ):
         self.model, self.optimizer, self.ema, self.recurrent = model, optimizer, ema, recurrent
         names = {id(weight): name for name, weight in model.named_parameters()}
-        self.names = [names[id(weight)] for group in optimizer.param_groups for weight in group["params"]]  # in its order
+        self.names = [
+            names[id(weight)] for group in optimizer.param_groups for weight in group["params"]
+        ]  # in its order
 
     def tensors(self) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """The weights, and all other tensors."""
