@@ -64,12 +64,12 @@ class LanguageValidation:
         generator, decode = Generator(model, self.vocabulary), self.vocabulary.decode
         names = ("temperature", "top_k", "top_p", "seed", "no_repeat")
         search = {name: value for name, value in dataclasses.asdict(self.search).items() if name in names}
-        samples = []
-        for line, corpus in self.shown:
+        length, samples = min(CONTINUATION, model.config.max_length - PROMPT - 1), []
+        for line, corpus in self.shown if length > 0 else ():
             prompt, rest = line[:PROMPT], line[PROMPT : PROMPT + CONTINUATION]
             code = self.codes[corpus] if self.codes else None
             own = generator.with_code(code) if code else generator
-            found = own.generate_ids(prompt, length=CONTINUATION, one_line=True, **search)[0]
+            found = own.generate_ids(prompt, length=length, one_line=True, **search)[0]
             shown = f"{code}: {decode(prompt)}" if code else decode(prompt)
             samples.append((shown, decode(rest), found.text.strip()))
         return samples
