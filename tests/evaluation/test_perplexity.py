@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from heed.evaluation.perplexity import measure_perplexity
+from heed.evaluation.perplexity import Context, measure_perplexity
 from heed.models.rnn_lm import RNNLanguageModel, RNNLanguageModelConfig
 from heed.vocabularies import words
 from heed.vocabularies.sentencepiece import SubwordsConfig
@@ -55,14 +55,14 @@ def test_the_sizes_of_windows_and_chunks_do_not_matter(model, vocabulary, monkey
 
 def test_more_rows_are_near_and_count_all(model, vocabulary):
     whole = measure_perplexity(model, vocabulary, LINES)
-    rows = measure_perplexity(model, vocabulary, LINES, rows=10)
+    rows = measure_perplexity(model, vocabulary, LINES, Context(rows=10))
     assert rows.tokens == whole.tokens
     assert rows.per_token == pytest.approx(whole.per_token, rel=0.01)
-    assert measure_perplexity(model, vocabulary, ["the"], rows=10).rows == 2
+    assert measure_perplexity(model, vocabulary, ["the"], Context(rows=10)).rows == 2
 
 
 def test_an_empty_text_is_refused(model, vocabulary):
     with pytest.raises(ValueError, match="the text has no lines"):
         measure_perplexity(model, vocabulary, [])
     with pytest.raises(ValueError, match="rows is 0"):
-        measure_perplexity(model, vocabulary, LINES, rows=0)
+        measure_perplexity(model, vocabulary, LINES, Context(rows=0))

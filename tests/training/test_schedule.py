@@ -44,6 +44,18 @@ def test_cosine_falls_by_half_a_wave_to_nothing():
     assert rate(5000) == pytest.approx(0.0, abs=1e-15)
 
 
+def test_cosine_may_end_above_zero():
+    plain, rate = cosine(2.0, 100, 1100), cosine(2.0, 100, 1100, 0.5)
+    for step in (1, 100, 350, 600, 1100, 5000):
+        assert rate(step) == pytest.approx(plain(step) if step <= 100 else 0.5 + 1.5 * plain(step) / 2.0)
+    made = make_schedule(TrainingConfig(schedule="cosine", rate=1e-3, minimum_rate=1e-4, warmup=100, steps=5000), 384)
+    assert made(5000) == pytest.approx(1e-4)
+    with pytest.raises(ValueError, match=r"minimum_rate is 0.1, but training.schedule is 'noam'; it is for 'cosine'"):
+        TrainingConfig(schedule="noam", minimum_rate=0.1)
+    with pytest.raises(ValueError, match=r"minimum_rate is 0.1; it must be at most training.rate, 0.001"):
+        TrainingConfig(schedule="cosine", minimum_rate=0.1)
+
+
 def test_constant_rises_and_stays():
     assert [constant(2.0, 100)(step) for step in (1, 50, 100, 101, 10**6)] == [0.02, 1.0, 2.0, 2.0, 2.0]
 

@@ -4,7 +4,7 @@ import hashlib
 
 import pytest
 
-from heed.vocabularies import folder, words
+from heed.vocabularies import characters, folder, words
 from heed.vocabularies.sentencepiece import SubwordsConfig
 from tests.data.mixed import training
 
@@ -13,6 +13,8 @@ from tests.data.mixed import training
 def test_a_kind_writes_its_name_and_is_found_by_it(tmp_path, kind):
     if kind == "words":
         pair = (words.learn(training(), SubwordsConfig(kind="words")),) * 2
+    elif kind in ("characters", "bytes"):
+        pair = (characters.learn(kind, training(), SubwordsConfig(kind=kind)),) * 2
     else:
         pair = folder.learn(kind, training(), 1000)
     assert folder.write(tmp_path, pair) == {"kind": kind}

@@ -15,6 +15,9 @@ examples:
   heed evaluate runs/news --source test.article --reference test.summary --rouge
   heed evaluate runs/en-de --source test.en --reference test.de --sentences report.html
   heed evaluate runs/wiki --text test.txt                # the perplexity of a language model
+  heed evaluate runs/gpt2 --text test.txt --stride 64    # a sliding window: each token sees more of the text before it
+  heed evaluate runs/xl --text test.txt --memory 640     # Transformer-XL with a longer memory
+  heed evaluate runs/ctrl --text test.txt --code Reviews
 
 --sentences writes a table of all sentences, the worst first, as .tsv or as one .html page with the
 differences marked. --against gives the p-value of a paired bootstrap test for each metric.
@@ -23,13 +26,14 @@ differences marked. --against gives the p-value of a paired bootstrap test for e
 
 def add(parser: argparse.ArgumentParser) -> None:
     from heed.cli.common import add_device, add_direction, add_engine, add_reranking
+    from heed.cli.language import add_context
 
     option = parser.add_argument
     option("system", help="a run or model folder (several with commas: an ensemble), or a file of translations")
     option("--source", metavar="FILE", help="what to translate; needed for a folder")
     option("--reference", nargs="+", metavar="FILE", help="one or more reference translations")
     option("--text", metavar="FILE", help="for a language model: a text to measure the perplexity on")
-    option("--rows", type=int, default=1, help="parts of --text that are read in parallel; 1 is exact")
+    add_context(parser)
     option("--against", metavar="SYSTEM", help="another folder or file to compare with")
     option("--sentences", type=Path, metavar="FILE", help="write a table of sentences (.tsv or .html)")
     option("--out", metavar="FILE", help="write the translations to a file")
@@ -52,6 +56,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from rich.console import Console
 
+    from heed.cli import language
     from heed.cli.common import read_lines, write_lines
     from heed.cli.seen import show_seen
     from heed.evaluation.sentence_scores import score_sentences
@@ -59,9 +64,8 @@ def run(args: argparse.Namespace) -> int:
     from heed.evaluation.translation import metrics, score
 
     if args.text:
-        from heed.cli.language import evaluate
-
-        return evaluate(args)
+        return language.evaluate(args)
+    language.check_context(args)
     if not args.reference:
         raise ValueError("name what to compare with: --reference FILE, or for a language model --text FILE")
     references = [read_lines(path) for path in args.reference]

@@ -5,6 +5,32 @@ from dataclasses import asdict
 
 NOT_WITH_TEXT = ("source", "reference", "sentences", "out", "gold", "rouge", "lowercase", "beam", "length_penalty")
 
+CONTEXT = ("window", "stride", "memory", "code", "document")
+
+
+def add_context(parser: argparse.ArgumentParser) -> None:
+    """The options of heed evaluate --text: what each token is predicted from."""
+    group = parser.add_argument_group("what each token of --text is predicted from")
+    option = group.add_argument
+    option("--rows", type=int, default=1, help="parts that are read in parallel with carried state; 1 is exact")
+    option("--window", type=int, metavar="N", help="tokens that are read at once (default: as in training)")
+    option(
+        "--stride",
+        type=int,
+        metavar="N",
+        help="a window begins every N tokens; 1: every token sees a full window (slow)",
+    )
+    option("--memory", type=int, metavar="N", help="tokens of memory (Transformer-XL; default: as in training)")
+    option("--code", help="the control code that the text begins with")
+    option("--document", choices=("file", "paragraph", "line"), help="read each document by itself")
+
+
+def check_context(args: argparse.Namespace) -> None:
+    """Refuse options that are for --text where there is none."""
+    given = [name for name in CONTEXT if getattr(args, name) is not None] + ["rows"] * (args.rows != 1)
+    if given:
+        raise ValueError(f"--{given[0]} is for language models: it goes with --text")
+
 
 def evaluate(args: argparse.Namespace) -> int:
     """The perplexity of one model or two, and how it was computed."""
@@ -12,7 +38,7 @@ def evaluate(args: argparse.Namespace) -> int:
 
     from heed.cli.common import RERANKING, check_product, open_product, read_lines
     from heed.cli.seen import show_seen_lines
-    from heed.evaluation.perplexity import measure_perplexity
+    from heed.evaluation.perplexity import Context
 
     given = [name for name in RERANKING if getattr(args, name) is not None]
     if given:
@@ -27,7 +53,8 @@ def evaluate(args: argparse.Namespace) -> int:
     seen = show_seen_lines(systems, lines)
     for system in systems:
         generator = open_product(args, "generate", [system])
-        results[system] = measure_perplexity(generator.model, generator.vocabulary, lines, args.rows)
+        context = Context(**{name: getattr(args, name) for name in CONTEXT}, rows=args.rows)
+        results[system] = generator.perplexity(lines, context)
         _show(console, system if args.against else "", results[system])
     first = results[args.system]
     counts = f"{first.lines:,} lines, {first.words:,} words with the ends of lines, {first.bytes:,} bytes"
@@ -46,7 +73,29 @@ def score(args: argparse.Namespace) -> int:
             "--text is what a language model scores, --source and --target what a translator does: not both"
         )
     check_product(args, args.folder, "generate", "--source FILE and --target FILE")
-    write_scores(args, open_product(args, "generate").score(read_lines(args.text)), "lines, each by itself")
+    generator, lines = open_product(args, "generate"), read_lines(args.text)
+    if args.codes:
+        return _attribute(args, generator, lines)
+    generator = generator.with_code(args.code) if args.code else generator
+    write_scores(args, generator.score(lines), "lines, each by itself")
+    return 0
+
+
+def _attribute(args: argparse.Namespace, generator, lines: list[str]) -> int:
+    """Each line with the control code that it is likeliest under, and its log probability under each."""
+    from collections import Counter
+
+    from heed.cli.common import errors, write_lines
+
+    if args.code or args.token_scores:
+        raise ValueError(f"--{'code' if args.code else 'token-scores'} does not go with --codes, which tries them all")
+    found = generator.attribute(lines)
+    head = "\t".join(["code", *generator.codes])
+    write_lines(
+        [head, *("\t".join([one.code, *(f"{logp:.4f}" for logp in one.logp.values())]) for one in found)], args.out
+    )
+    counts = ", ".join(f"{code} {count:,}" for code, count in Counter(one.code for one in found).most_common())
+    errors().print(f"[dim]{len(found):,} lines: {counts}[/]", highlight=False, soft_wrap=True)
     return 0
 
 
@@ -74,8 +123,9 @@ def _show(console, name: str, result) -> None:
     unit = result.unit.removesuffix("s")
     rows = [(f"perplexity a {unit}", f"{result.per_token:.2f}", result.signature)]
     if result.tokens != result.words:
-        label = "perplexity a word" if unit == "subword" else "perplexity between spaces"
+        label = "perplexity between spaces" if unit == "word" else "perplexity a word"
         rows.append((label, f"{result.per_word:.2f}", "words between spaces; the end of a line counts as one"))
+    rows.append(("bits a character", f"{result.bits_per_character:.4f}", "line feeds included"))
     rows.append(("bits a byte", f"{result.bits_per_byte:.4f}", "of UTF-8, line feeds included"))
     if name:
         console.print(f"[bold]{name}[/]", highlight=False, soft_wrap=True)
@@ -83,7 +133,7 @@ def _show(console, name: str, result) -> None:
         console.print(f"{label:<26}[bold]{value:>10}[/]  {note}", highlight=False, soft_wrap=True)
     if result.unknown:
         share = 100 * result.unknown / result.tokens
-        note = f"{result.unknown:,} tokens ({share:.1f} %) are unknown words, all predicted as one token"
+        note = f"{result.unknown:,} tokens ({share:.1f} %) are unknown, all predicted as one token"
         console.print(f"[dim]{note}[/]", highlight=False, soft_wrap=True)
 
 
@@ -91,7 +141,7 @@ def _write_json(args: argparse.Namespace, results: dict, seen: dict) -> None:
     from heed.files import write_json
 
     def perplexity(system: str) -> dict:
-        names = ("per_token", "per_word", "bits_per_byte", "signature")
+        names = ("per_token", "per_word", "bits_per_character", "bits_per_byte", "signature")
         return asdict(results[system]) | {name: getattr(results[system], name) for name in names}
 
     facts = {"system": args.system, "text": args.text, "perplexity": perplexity(args.system), "trained_on": seen}

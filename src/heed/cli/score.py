@@ -8,6 +8,8 @@ examples:
   heed score runs/en-de --source test.en --target test.de
   heed score runs/en-de --source test.en --target test.de --token-scores > scores.tsv
   heed score runs/wiki --text lines.txt                  # a language model
+  heed score runs/ctrl --text lines.txt --code Reviews   # as a text with this control code
+  heed score runs/ctrl --text lines.txt --codes          # under each code, and the likeliest one
 
 One line for each pair: its log probability; with --token-scores also each token with its own. The last line, on
 standard error, is the perplexity of all. Tokens that the search forces at the beginning (BART's <s>) do not count.
@@ -21,6 +23,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--source", metavar="FILE", help="the texts")
     parser.add_argument("--target", metavar="FILE", help="their translations, line by line")
     parser.add_argument("--text", metavar="FILE", help="for a language model: lines to score, each by itself")
+    parser.add_argument("--code", help="the control code that each line of --text begins with")
+    parser.add_argument("--codes", action="store_true", help="score each line of --text under every control code")
     parser.add_argument("--token-scores", action="store_true", help="also the log probability of each token")
     parser.add_argument("--out", metavar="FILE", help="write lines to a file")
     add_direction(parser)
@@ -35,6 +39,8 @@ def run(args: argparse.Namespace) -> int:
         from heed.cli.language import score
 
         return score(args)
+    if args.code or args.codes:
+        raise ValueError(f"--{'code' if args.code else 'codes'} is for language models: it goes with --text")
     if args.source or args.target:
         check_product(args, args.folder, "translate", "--text FILE")
     if not (args.source and args.target):

@@ -21,6 +21,7 @@ class CorpusConfig:
     columns: list[int] = field(default_factory=lambda: [1, 2])
     weight: float = 1.0  # how often its pairs are seen in an epoch: 2 is twice, 0.5 one half now and the other next
     tag: str | None = None  # put before each source, as "<bt>" before back-translated text: one token of the vocabulary
+    code: str | None = None  # control code of a language model: each of its documents begins with it
     source_language: str | None = None  # as the files are named
     target_language: str | None = None  # with several directions, >>de<< is put before each source
     valid_source: list[str] = field(default_factory=list)  # what to validate on, in these languages
@@ -35,6 +36,10 @@ class CorpusConfig:
         if self.tag is not None and (self.tag.split() != [self.tag] or self.tag.startswith(">>")):
             raise ValueError(
                 f"data.corpora: the tag of {self.label} is {self.tag!r}; it must be one word, such as <bt>"
+            )
+        if self.code is not None and (self.code.split() != [self.code] or self.code.startswith(">>")):
+            raise ValueError(
+                f"data.corpora: the code of {self.label} is {self.code!r}; it must be one word, such as Reviews"
             )
         _check_columns("data.corpora: columns", self.columns)
 

@@ -108,6 +108,11 @@ def kernel_lengths(lengths: np.ndarray) -> np.ndarray:
     return np.where(lengths <= SHORT, powers, -(-lengths // SHORT) * SHORT)
 
 
+def offsets_of(lengths: np.ndarray) -> SequenceOffsets:
+    """The offsets of sequences of these lengths, one after another."""
+    return _offsets(lengths, int(lengths.max()), 1)
+
+
 def _offsets(lengths: np.ndarray, longest: int, slots: int) -> SequenceOffsets:
     """The offsets of sequences; with `slots`, of a round number of them, the last ones empty."""
     if slots > 1:

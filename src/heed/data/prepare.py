@@ -13,12 +13,13 @@ from heed.data import readers, streams
 from heed.data.cleaning import Cleaning, counted
 from heed.data.config import CorpusConfig, DataConfig
 from heed.data.corpus import Corpus
+from heed.data.documents import Boundaries, DocumentKind
 from heed.data.duplicates import Origin
 from heed.data.readers import Line
 from heed.data.streams import Stream
 from heed.files import atomic_folder, cache_folder, sha256
+from heed.vocabularies import characters, sentencepiece, words
 from heed.vocabularies import folder as vocabularies
-from heed.vocabularies import sentencepiece, words
 from heed.vocabularies.sentencepiece import SubwordsConfig
 from heed.vocabularies.tags import language_tag
 from heed.vocabularies.vocabulary import Pair, Vocabulary
@@ -126,11 +127,15 @@ def pair_corpus(
     return Corpus(folder)
 
 
-def text_stream(key: str, lines: Lines, vocabulary: Vocabulary, held_out: int, tell: Tell) -> Stream:
-    """The ids of one text, encoded now or found in the cache."""
+def text_stream(
+    key: str, lines: Lines, vocabulary: Vocabulary, held_out: int, tell: Tell, document: DocumentKind | None = None
+) -> Stream:
+    """The ids of one text, encoded now or found in the cache; with `document`, also where its documents begin."""
     folder = cache_folder() / f"stream-{key}"
     if not (folder / "stream.json").is_file():
-        streams.build(folder, (line.source for line in lines()), vocabulary, held_out, partial(tell, "encoding"))
+        index = Boundaries(document) if document else None
+        texts = index.watch(lines()) if index else (line.source for line in lines())
+        streams.build(folder, texts, vocabulary, held_out, partial(tell, "encoding"), index)
     return Stream(folder)
 
 
@@ -151,7 +156,8 @@ class Learning:
         """Given as files, found in the cache under `texts`, or learned now."""
         c = self.config
         if c.source_model or c.target_model:
-            load = words.load if c.kind == "words" else sentencepiece.load
+            loads = {"words": words.load, "characters": characters.load, "bytes": characters.load}
+            load = loads.get(c.kind, sentencepiece.load)
             source = load(Path(c.source_model or c.target_model))
             other = c.target_model and c.target_model != c.source_model
             return source, load(Path(c.target_model)) if other else source
@@ -188,9 +194,12 @@ class Learning:
             if c.kind == "words":
                 learned.append(words.learn(texts, c))
                 continue
+            if c.kind in ("characters", "bytes"):
+                learned.append(characters.learn(c.kind, texts, c, self.tags))
+                continue
             size = c.size or sentencepiece.choose_size(pairs, len(set().union(*texts)))
             if self.kind:
-                return vocabularies.learn(self.kind, texts, size)
+                return vocabularies.learn(self.kind, texts, size, self.tags)
             tags = self.tags if not learned else ()  # they are put before sources only
             learned.append(sentencepiece.learn(texts, c, size, tags))
         return learned[0], learned[-1]

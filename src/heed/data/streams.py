@@ -5,10 +5,11 @@ is predicted once in every epoch, and none is dropped.
 """
 
 import json
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -23,6 +24,7 @@ from heed.vocabularies.vocabulary import Vocabulary
 
 CHUNK = 10_000
 Progress = Callable[[int], None]
+DOCUMENTS = "documents.npy"
 IGNORED = -1  # in `expected`: no token is to be predicted here
 
 
@@ -38,7 +40,11 @@ class Window(NamedTuple):
 
 
 class Stream:
-    """A prepared text, opened from its folder: the concatenated ids of all its lines, each with its end token."""
+    """A prepared text, opened from its folder: the concatenated ids of all its lines, each with its end token.
+
+    `documents` are the indices of the first token of each document, `corpora` the numbers of their corpora; without an index of
+    them, the text is one document.
+    """
 
     def __init__(self, folder: Path):
         self.folder = folder
@@ -46,6 +52,8 @@ class Stream:
         self.ids = np.memmap(folder / "stream.ids", dtype=metadata["dtype"], mode="r").view(np.ndarray)
         self.last, self.unknown, self.longest = metadata["last"], metadata["unknown"], metadata["longest"]
         self.report = FilterReport(**metadata["report"])
+        index = folder / DOCUMENTS
+        self.documents, self.corpora = np.load(index) if index.is_file() else np.zeros((2, 1), dtype=np.int64)
 
     def __len__(self) -> int:
         """The number of tokens."""
@@ -60,13 +68,30 @@ class Stream:
         return f"{len(self):,} tokens, {known}; each line counts one for its end."
 
 
+@runtime_checkable
+class DocumentIndex(Protocol):
+    """Knows which of the lines that were read begin a document, and in which corpus."""
+
+    corpora: list[int]
+
+    def starts(self, lengths: Sequence[int]) -> np.ndarray: ...
+
+
 def build(
-    folder: Path, lines: Iterable[str], vocabulary: Vocabulary, held_out: int = 0, progress: Progress = lambda n: None
+    folder: Path,
+    lines: Iterable[str],
+    vocabulary: Vocabulary,
+    held_out: int = 0,
+    progress: Progress = lambda n: None,
+    documents: DocumentIndex | None = None,
 ) -> Stream:
-    """Encode lines into `folder`, which appears only when complete; `held_out` more lines were removed before."""
+    """Encode lines into `folder`, which appears only when complete; `held_out` more lines were removed before.
+
+    `documents` is asked for its index when all lines have been read.
+    """
     dtype, special = np.uint16 if len(vocabulary) <= 2**16 else np.uint32, vocabulary.special
     read = unknown = longest = 0
-    rest, trained = iter(lines), contamination.HashCollector()
+    rest, trained, lengths = iter(lines), contamination.HashCollector(), array("q")
     with atomic_folder(folder, "keep") as unfinished:
         with open(unfinished / "stream.ids", "wb") as file:
             while chunk := list(islice(rest, CHUNK)):
@@ -74,6 +99,7 @@ def build(
                 file.writelines(ids.tobytes() for ids in encoded)
                 read, longest = read + len(chunk), max(longest, *(len(ids) - 1 for ids in encoded))
                 unknown += sum(int(np.count_nonzero(ids == special.unknown)) for ids in encoded)
+                lengths.extend(map(len, encoded if documents is not None else ()))
                 for line in filter(contamination.is_long, chunk):
                     trained.add(line)
                 progress(read)
@@ -82,6 +108,8 @@ def build(
         report = {"read": read + held_out, "kept": read, "taken": {}}
         metadata = {"dtype": np.dtype(dtype).name, "last": special.last, "unknown": unknown, "longest": longest}
         (unfinished / "stream.json").write_text(json.dumps({**metadata, "report": report}, indent=2))
+        if documents is not None:
+            np.save(unfinished / DOCUMENTS, np.stack([documents.starts(lengths), np.array(documents.corpora)]))
         contamination.write(unfinished / contamination.FILE, {"text": trained})
     return Stream(folder)
 
@@ -100,13 +128,7 @@ class Windows:
     def __init__(
         self, ids: np.ndarray, last: int, *, rows: int, length: int, seed: int = 0, share: tuple[int, int] = (0, 1)
     ):
-        if rows < 1 or length < 1:
-            raise ValueError(f"rows is {rows} and length is {length}; both must be at least 1")
-        if rows % share[1]:
-            raise ValueError(
-                f"the text is read in {rows} rows, which {share[1]} processes cannot share evenly: set training.batch_tokens so "
-                f"that it is task.window ({length}) times a multiple of {share[1]}"
-            )
+        check_rows(rows, length, share)
         self.ids, self.last, self.rows, self.length, self.seed, self.share = ids, last, rows, length, seed, share
         self.row_length = -(-len(ids) // rows)  # the last rows may be shorter
 
@@ -139,6 +161,17 @@ class Windows:
 
     def _rotation(self, epoch: int) -> int:
         return int(np.random.default_rng([self.seed, epoch]).integers(len(self.ids))) if epoch else 0
+
+
+def check_rows(rows: int, length: int, share: tuple[int, int]) -> None:
+    """Refuse rows that the processes cannot share."""
+    if rows < 1 or length < 1:
+        raise ValueError(f"rows is {rows} and length is {length}; both must be at least 1")
+    if rows % share[1]:
+        raise ValueError(
+            f"the text is read in {rows} rows, which {share[1]} processes cannot share evenly: set training.batch_tokens so "
+            f"that it is task.window ({length}) times a multiple of {share[1]}"
+        )
 
 
 def row_count(tokens: int, budget: int, length: int) -> int:

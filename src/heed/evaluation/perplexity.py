@@ -1,35 +1,94 @@
-"""Perplexity of a language model on a text: per token, per word and in bits per byte."""
+"""Perplexity of a language model on a text: per token and per word, and in bits per character and per byte."""
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from heed.data.batching import DataPosition
-from heed.data.streams import IGNORED, Windows, join_lines
+from heed.data.documents import Boundaries, DocumentKind, cut_documents, one_epoch
+from heed.data.readers import Line
+from heed.data.streams import IGNORED, Window, Windows, join_lines
 from heed.version import __version__
+from heed.vocabularies.folder import code_id
 from heed.vocabularies.vocabulary import Vocabulary
-from heed.vocabularies.words import Words
 
 CHUNK = 2048  # positions whose logits are in memory at one time
-WINDOW = 512  # tokens; the state is carried from window to window, so the length does not change the result
+BATCH = 8192  # tokens of windows that are read at once
+WINDOW = 512  # tokens; a recurrent state is carried from window to window, so the length does not change the result
+
+
+@dataclass(frozen=True)
+class Context:
+    """What each token of a text is predicted from.
+
+    `window` is how many tokens are read at once. A model with limited positions reads windows independently, each `stride`
+    tokens after the one before (default: windows do not overlap); only tokens that were not scored yet are. Others carry their state,
+    in `rows` parts of the text that are read in parallel; `memory` is how many tokens of it are kept. With `document` each
+    document is read by itself. Every window, or the text if its state is carried, begins with the control code `code`.
+    """
+
+    window: int | None = None
+    stride: int | None = None
+    memory: int | None = None
+    rows: int = 1
+    code: str | None = None
+    document: DocumentKind | None = None
+
+    def check(self, model: nn.Module) -> None:
+        """Refuse what the model, or another setting, makes meaningless."""
+        for name in ("window", "rows"):
+            if getattr(self, name) is not None and getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1")
+        if self.memory is not None and not has_memory(model):
+            raise ValueError("memory is for models that keep one (Transformer-XL): leave it out")
+        if self.stride is not None and (self.document or not has_positions(model)):
+            why = "each document is read by itself" if self.document else "this one carries its state"
+            raise ValueError(f"stride is for models with limited positions, but {why}: leave it out")
+        if self.rows > 1 and (self.document or has_positions(model)):
+            raise ValueError(f"rows is {self.rows}, but only a state that is carried needs rows: leave it out")
+        if has_positions(model) and self.window is not None and self.window > model.config.max_length:
+            raise ValueError(
+                f"window is {self.window}, but the model has positions for {model.config.max_length}: set it no higher"
+            )
+        if self.stride is not None and not 1 <= self.stride <= (self.window or model.config.max_length):
+            most = self.window or model.config.max_length
+            raise ValueError(f"stride is {self.stride}; it must be at least 1 and at most the window, {most}")
+
+    def described(self, model: nn.Module) -> str:
+        """For a signature: how much each token can see."""
+        code = f"|code:{self.code}" if self.code else ""
+        if self.document:
+            return f"context:document|document:{self.document}|window:{self.window}{code}"
+        if has_positions(model):
+            return f"context:window|window:{self.window}|stride:{self.stride}{code}"
+        kept = f"|memory:{self.memory}|window:{self.window}" if has_memory(model) else ""
+        return f"state:carried|rows:{self.rows}{kept}{code}"
 
 
 @dataclass(frozen=True)
 class Perplexity:
-    """`nll` is -log p of the whole text in nats; `tokens` and `words` count each end of a line as one."""
+    """`nll` is -log p of the whole text in nats; `tokens`, `words` and `characters` count each end of a line as one.
+
+    `context` says what each token was predicted from.
+    """
 
     nll: float
     tokens: int
     words: int
+    characters: int
     bytes: int
     lines: int
     unknown: int
     unit: str
     rows: int = 1
+    context: str = "state:carried|rows:1"
 
     @property
     def loss(self) -> float:
@@ -45,47 +104,149 @@ class Perplexity:
         return _exp(self.nll / self.words)
 
     @property
+    def bits_per_character(self) -> float:
+        return self.nll / math.log(2) / self.characters
+
+    @property
     def bits_per_byte(self) -> float:
         return self.nll / math.log(2) / self.bytes
 
     @property
     def signature(self) -> str:
-        ends, state = "line-ends:counted", f"state:carried|rows:{self.rows}"
-        return f"unit:{self.unit}|tokens:{self.tokens}|unknown:{self.unknown}|{ends}|{state}|heed:{__version__}"
+        counted = f"tokens:{self.tokens}|unknown:{self.unknown}|line-ends:counted"
+        return f"unit:{self.unit}|{counted}|{self.context}|heed:{__version__}"
 
 
 def _exp(loss: float) -> float:
     return math.exp(loss) if loss < 700 else math.inf
 
 
-def measure_perplexity(model: nn.Module, vocabulary: Vocabulary, lines: Sequence[str], rows: int = 1) -> Perplexity:
-    """The perplexity of a text read from start to end; with more `rows`, it is cut into that many parts, read in parallel.
+def has_positions(model: nn.Module) -> bool:
+    """Whether a model reads a limited number of tokens, each window of a text independently."""
+    return model.config.max_length < sys.maxsize
 
-    Each part but the first starts from the token before it and an empty state, so the result is then a little higher.
-    """
-    ids = join_lines(vocabulary.encode(lines), vocabulary.special.last)
+
+def has_memory(model: nn.Module) -> bool:
+    """Whether a model keeps a memory whose length can be chosen."""
+    return hasattr(model.config, "evaluation_memory")
+
+
+def measure_perplexity(
+    model: nn.Module,
+    vocabulary: Vocabulary,
+    lines: Sequence[str],
+    context: Context = Context(),  # noqa: B008 (frozen)
+) -> Perplexity:
+    """The perplexity of a text, each token predicted from what `context` says."""
+    ids = join_lines(encoded := vocabulary.encode(lines), vocabulary.special.last)
     if not len(ids):
         raise ValueError("the text has no lines: there is nothing to measure")
-    if rows < 1:
-        raise ValueError(f"rows is {rows}; it must be at least 1")
-    rows = min(rows, len(ids))
-    length = min(max(1, WINDOW * 4 // rows) if rows > 4 else WINDOW, model.config.max_length)
-    windows = Windows(ids, vocabulary.special.last, rows=rows, length=length)
+    context.check(model)
+    context = _complete(context, model, len(ids))
+    with evaluation_memory(model, context.memory):
+        nll = _text_nll(model, vocabulary, lines, encoded, ids, context)
+    kind = getattr(vocabulary, "kind", "subwords")
     return Perplexity(
-        nll=total_nll(model, windows),
+        nll=nll,
         tokens=len(ids),
         words=sum(len(line.split()) + 1 for line in lines),
+        characters=sum(len(line) + 1 for line in lines),
         bytes=sum(len(line.encode()) + 1 for line in lines),
         lines=len(lines),
         unknown=int((ids == vocabulary.special.unknown).sum()),
-        unit="words" if isinstance(vocabulary, Words) else "subwords",
-        rows=rows,
+        unit=kind if kind in ("words", "characters", "bytes") else "subwords",
+        rows=context.rows,
+        context=context.described(model),
     )
+
+
+def _complete(context: Context, model: nn.Module, tokens: int) -> Context:
+    """The context with the defaults of this model."""
+    if has_positions(model):
+        window = context.window or model.config.max_length
+        return replace(context, window=window, stride=context.stride or window)
+    rows = min(context.rows, tokens)
+    window = context.window or (max(1, WINDOW * 4 // rows) if rows > 4 else WINDOW)
+    memory = context.memory
+    if has_memory(model) and memory is None:
+        memory = model.start(1).length
+    return replace(context, window=window, rows=rows, memory=memory)
+
+
+def _text_nll(
+    model: nn.Module,
+    vocabulary: Vocabulary,
+    lines: Sequence[str],
+    encoded: Sequence[Sequence[int]],
+    ids: np.ndarray,
+    context: Context,
+) -> float:
+    special = vocabulary.special
+    code = None if context.code is None else code_id(vocabulary, context.code)
+    if context.document:
+        boundaries = Boundaries(context.document)
+        for _ in boundaries.watch(Line(line, line, f"text:{number}") for number, line in enumerate(lines, 1)):
+            pass
+        starts = boundaries.starts([len(line) + 1 for line in encoded])
+        pieces = cut_documents(ids, starts, np.zeros(len(starts), dtype=int), context.window, special.last, [code])
+        return _sum(independent_nll(model, one_epoch(ids, pieces, BATCH, special.pad)))
+    if has_positions(model):
+        return _sum(independent_nll(model, sliding_windows(ids, special.last, context.window, context.stride, code)))
+    before = special.last if code is None else code
+    return total_nll(model, Windows(ids, before, rows=context.rows, length=context.window))
+
+
+@contextmanager
+def evaluation_memory(model: nn.Module, tokens: int | None) -> Iterator[None]:
+    """Inside this block, a model keeps a memory of this many tokens; None changes nothing."""
+    config = model.config
+    if tokens is not None:
+        model.config = replace(config, evaluation_memory=tokens)
+    try:
+        yield
+    finally:
+        model.config = config
+
+
+def sliding_windows(ids: np.ndarray, last: int, window: int, stride: int, code: int | None = None) -> Iterator[Window]:
+    """Batches of windows that begin `stride` tokens apart; a token is expected in the first window that has it alone.
+
+    The text is read after `last`; with a `code`, it is the first token of each window.
+    """
+    inputs = np.concatenate([[last], ids[:-1]])
+    starts = np.arange(1 + max(0, -(-(len(ids) - window) // stride))) * stride
+    for some in np.array_split(starts, -(-len(starts) * window // BATCH)):
+        indices = some[:, None] + np.arange(min(window, len(ids)))
+        present = indices < len(ids)
+        new = present & ((indices >= some[:, None] + window - stride) | (some[:, None] == 0))
+        indices = np.minimum(indices, len(ids) - 1)
+        tokens = inputs[indices].astype(np.int64)
+        if code is not None:
+            tokens[:, 0] = code
+        expected = np.where(new, ids[indices].astype(np.int64), IGNORED)
+        yield Window(torch.from_numpy(tokens), torch.from_numpy(expected), True, int(new.sum()))
+
+
+def independent_nll(model: nn.Module, batches: Iterable[Window]) -> Iterator[Float[Tensor, " n"]]:
+    """-log p of each expected token of windows that do not see each other."""
+    device = next(model.parameters()).device
+    model.eval()
+    for batch in batches:
+        batch = batch.to(device)
+        with torch.inference_mode():  # not around the yield, which would put the caller into inference mode too
+            expected = batch.expected != IGNORED
+            states = model.hidden_states(batch.tokens)[expected]  # logits are computed for these alone
+            nll = token_nll(model, states[None], batch.expected[expected][None])[0]
+        yield nll
+
+
+def _sum(parts: Iterable[Tensor]) -> float:
+    return sum(float(nll.double().sum()) for nll in parts)
 
 
 def total_nll(model: nn.Module, windows: Windows) -> float:
     """-log p of a whole text."""
-    return sum(float(nll.double().sum()) for nll in window_nll(model, windows))
+    return _sum(window_nll(model, windows))
 
 
 def window_nll(model: nn.Module, windows: Windows) -> Iterator[Float[Tensor, "b t"]]:

@@ -43,6 +43,8 @@ class CTRLConfig:
 class CTRL(Decoder):
     """Norms before each sublayer and after the last, sinusoids, one matrix for input and output, and a bias of the output."""
 
+    capabilities = ("packed",)
+
     def __init__(self, config: CTRLConfig):
         super().__init__(config)
         c = config

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from heed.nn.attention import Attention
 from heed.nn.cache import StackCache
+from heed.nn.packing import PackedMask, SequenceOffsets
 from heed.nn.transformer import MLP, Layer, PostNorm, PreNorm
 
 
@@ -52,6 +53,15 @@ class Decoder(nn.Module):
             )
         x = self.dropout(self.tokens(tokens) * self.scale + self.positions(start, length))
         return self.stack(x, causal=True, cache=cache)
+
+    def packed_hidden_states(self, tokens: Int[Tensor, "1 t"], offsets: SequenceOffsets) -> Float[Tensor, "1 t dim"]:
+        """The same for texts in one row without padding: none sees another, and positions begin with each."""
+        if offsets.longest > self.config.max_length:
+            raise ValueError(
+                f"a text has {offsets.longest} tokens, but the model has {self.config.max_length} positions"
+            )
+        x = self.dropout(self.tokens(tokens) * self.scale + self.positions.at(offsets.positions))
+        return self.stack(x, mask=PackedMask(offsets, offsets), causal=True)
 
     def score_choices(
         self, states: Float[Tensor, "b choices t dim"], last: Int[Tensor, "b choices"]

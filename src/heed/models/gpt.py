@@ -46,6 +46,8 @@ class GPTConfig:
 class GPT(Decoder):
     """Norms after each sublayer, learned positions, one matrix for input and output."""
 
+    capabilities = ("packed",)
+
     def __init__(self, config: GPTConfig):
         super().__init__(config)
         c, gelu = config, partial(F.gelu, approximate="tanh")

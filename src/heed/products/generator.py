@@ -1,5 +1,6 @@
 """Text from a language model: continuations of a prompt, and how likely a text is."""
 
+import copy
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -15,12 +16,22 @@ from heed.decoding import limits
 from heed.decoding.config import DecodingConfig
 from heed.decoding.limits import Rule, apply_rules
 from heed.decoding.steps import Hypothesis
-from heed.evaluation.perplexity import token_nll
+from heed.evaluation.perplexity import (
+    WINDOW,
+    Context,
+    Perplexity,
+    has_memory,
+    has_positions,
+    measure_perplexity,
+    token_nll,
+)
 from heed.lab.surprisal import Surprisal, TokenSurprisal
 from heed.models.package import Package
+from heed.products.attribution import Attribution, attribute
 from heed.products.product import Product, in_batches, single
 from heed.products.search import chooser, search, search_rules
 from heed.products.translator.results import Score
+from heed.vocabularies.folder import code_id, codes_of
 from heed.vocabularies.vocabulary import SpecialTokens, Vocabulary
 from heed.vocabularies.words import Words
 
@@ -45,11 +56,37 @@ class Generator(Product):
     def __init__(self, model: nn.Module, vocabulary: Vocabulary, facts: dict[str, Any] | None = None):
         self.model, self.vocabulary, self.facts = model.eval(), vocabulary, facts or {}
         self.special = vocabulary.special
+        self.before = vocabulary.special.last  # what every text is read after: the end of a line, or a control code
 
     @classmethod
     def open(cls, packages: Sequence[Package], names: Sequence[str], **options: Any) -> Any:
         own = single(packages, names, cls.noun)
         return cls(own.model, own.processors["text"], own.facts)
+
+    def with_code(self, code: str) -> "Generator":
+        """The same model, whose texts begin with a control code."""
+        coded = copy.copy(self)
+        coded.before = code_id(self.vocabulary, code)
+        return coded
+
+    @property
+    def codes(self) -> list[str]:
+        """The control codes that the model has."""
+        return list(codes_of(self.vocabulary))
+
+    @property
+    def window(self) -> int:
+        """How many tokens it was trained to read at once; of a folder that does not say, its positions."""
+        return self.facts.get("window") or min(self.model.config.max_length, WINDOW)
+
+    def attribute(self, texts: Sequence[str], codes: Sequence[str] = ()) -> list[Attribution]:
+        """Which control code each text is likeliest under, of `codes` or all: source attribution as in CTRL."""
+        return attribute(self.model, self.vocabulary, texts, self.window, codes)
+
+    def perplexity(self, lines: Sequence[str], context: Context = Context()) -> Perplexity:  # noqa: B008 (frozen)
+        """The perplexity of a text; windows are as long as in training, unless `context` says otherwise."""
+        window = self.window if has_positions(self.model) or has_memory(self.model) else None
+        return measure_perplexity(self.model, self.vocabulary, lines, replace(context, window=context.window or window))
 
     @property
     def device(self) -> torch.device:
@@ -101,7 +138,7 @@ class Generator(Product):
         if not ids:
             raise ValueError("the text is empty: there is nothing to look at")
         self._check_length(len(ids) + 1, "the text and the end before it")
-        tokens = torch.tensor([[self.special.last, *ids]], device=self.device)
+        tokens = torch.tensor([[self.before, *ids]], device=self.device)
         logits = self.model.project(self.model.hidden_states(tokens, self.model.start(1)))[0]
         logp = logits.double().log_softmax(dim=-1).cpu()
         best, which = logp.exp().topk(min(likely, logp.shape[-1]))
@@ -146,7 +183,7 @@ class Generator(Product):
     @torch.inference_mode()
     def _start(self, ids: list[int], length: int) -> tuple[Any, int]:
         """The state after all but the last token of a text, and that token."""
-        *before, last = [self.special.last, *ids]
+        *before, last = [self.before, *ids]
         self._check_length(len(ids) + 1 + length, f"the prompt and {length} more tokens")
         state = self.model.start(1)
         if before:
@@ -194,7 +231,7 @@ class Generator(Product):
         width = max(map(len, lines))
         self._check_length(width, "a line and its end")
         expected = torch.tensor([line + [IGNORED] * (width - len(line)) for line in lines], device=self.device)
-        tokens = torch.full_like(expected, self.special.last)
+        tokens = torch.full_like(expected, self.before)
         tokens[:, 1:] = expected[:, :-1].masked_fill(expected[:, :-1] == IGNORED, self.special.pad)
         states = self.model.hidden_states(tokens, self.model.start(len(lines)))
         nll = token_nll(self.model, states, expected).tolist()

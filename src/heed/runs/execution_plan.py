@@ -98,7 +98,8 @@ def plan_execution(
         and t.packed is not False
     )
     missing = _missing(model, most) if accelerated else ""
-    if not t.packed and (missing or not accelerated):
+    prefers = t.packed is None and packable and getattr(objective, "prefers_packing", False)
+    if not (t.packed or prefers) and (missing or not accelerated):
         return ExecutionPlan(precision, plan, getattr(task, "collate", collate), longest, missing=missing)
     slots = _slots(-(-t.batch_tokens // workers.world))  # of one process's share
     return ExecutionPlan(

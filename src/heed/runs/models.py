@@ -38,7 +38,7 @@ def new_config(chosen: ModelChoice, prepared: Prepared, examples: int) -> Any:
 
 def check_positions(model: nn.Module, recipe: Recipe, prepared: Prepared) -> None:
     """Refuse filters that let through texts longer than the model has positions for."""
-    if recipe.filters is None:
+    if recipe.filters is None or not recipe.task.filtered:
         return
     vocabulary = next(iter(prepared.processors.values()))
     most = model.config.max_length - len(vocabulary.special.before)

@@ -1,197 +1,218 @@
 """Language modelling: predict each token of a text from those before it."""
 
-import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
-from typing import Any
+from itertools import zip_longest
+from typing import Any, Literal
 
-from torch import Tensor, nn
+import numpy as np
+from torch import nn
 
 from heed.config import check_fraction
 from heed.data.batching import DataPosition
+from heed.data.documents import CorpusRange, DocumentBatches, DocumentKind, Pieces, RandomWindows, cut_documents
 from heed.data.filters import FiltersConfig
 from heed.data.prepare import UNFILTERED, Learning, TextFiles, counted, digest, text_stream
 from heed.data.readers import Line
-from heed.data.streams import Window, Windows, join_lines, row_count
-from heed.decoding.config import DecodingConfig
-from heed.evaluation.perplexity import total_nll
-from heed.models.abilities import ComputesLosses, ContinuesText
+from heed.data.streams import Stream, Windows, row_count
+from heed.models.abilities import ContinuesText
 from heed.models.package import Package
 from heed.products.generator import Generator
-from heed.tasks.base import Metric, Objective, Prepared, Tell, Validation, ValidationResult
+from heed.tasks.base import Metric, Objective, Prepared, Tell, Validation
+from heed.tasks.language_loss import IndependentLoss, LanguageLoss
+from heed.tasks.language_validation import IndependentValidation, LanguageValidation
+from heed.tasks.subwords import vocabulary_kind
 from heed.tasks.text import TextTask, validation_search
-from heed.tasks.validation import sample_rows
-from heed.training.loss import Loss, chunked_cross_entropy
-from heed.vocabularies.vocabulary import Vocabulary
+from heed.vocabularies.folder import code_ids
 
-ROWS, LEAST = 32, 256  # a validation text is read in this many parts, none of fewer tokens
-PROMPT, CONTINUATION = 8, 30  # tokens of a sample
+Lines = Callable[[], Iterable[Line]]
 
 
 @dataclass(frozen=True)
 class LanguageSettings:
     window: int = 35  # tokens of a text that are read, and backpropagated through, at once
+    reading: Literal["stream", "documents", "random"] = (
+        "stream"  # one text with carried state; documents that do not see each other; windows at random offsets
+    )
+    document: DocumentKind = "paragraph"  # lines between blank lines; or a file, or one line
     label_smoothing: float = 0.0  # share of the probability that is spread over the vocabulary
 
     def __post_init__(self):
         if self.window < 1:
             raise ValueError(f"task.window is {self.window}; it must be at least 1")
         check_fraction("task.label_smoothing", self.label_smoothing)
-
-
-class LanguageLoss:
-    """Cross entropy, window after window. The state is carried over; gradients are not.
-
-    (Truncated backpropagation through time: Williams and Peng, 1990.)
-    """
-
-    def __init__(self, smoothing: float = 0.0):
-        self.smoothing = smoothing
-        self.state: Any = None
-        self.kept: list[tuple[Tensor, ...]] | None = None
-
-    def __call__(self, model: ContinuesText, batch: Window) -> Loss:
-        state = self._state(model, batch)
-        states = model.hidden_states(batch.tokens, state)
-        self.state = state.detach()
-        expected = batch.expected.flatten()
-        if isinstance(model, ComputesLosses):
-            if self.smoothing:
-                raise ValueError("task.label_smoothing is for models with one softmax; this one has none: leave it out")
-            total = model.token_losses(states.flatten(0, 1), expected).sum()
-            return Loss(total, total.detach(), batch.count)
-        total, nll = chunked_cross_entropy(states.flatten(0, 1), *model.output_weights(), expected, self.smoothing)
-        return Loss(total, nll, batch.count)
-
-    def _state(self, model: ContinuesText, batch: Window) -> Any:
-        """Where the text continues from."""
-        kept, self.kept = self.kept, None
-        if self.state is not None and not batch.begins:
-            return self.state
-        state = model.start(len(batch.tokens))
-        if kept is not None and not batch.begins:
-            state.layers = kept
-        return state
-
-    def recurrent_state(self) -> dict[str, Tensor]:
-        """The state as tensors of a checkpoint, by layer and part."""
-        layers = [] if self.state is None else self.state.layers
-        return {f"{i}.{j}": part for i, layer in enumerate(layers) for j, part in enumerate(layer)}
-
-    def restore_recurrent_state(self, tensors: Mapping[str, Tensor]) -> None:
-        """Continue from what `recurrent_state` gave."""
-        layers: dict[int, dict[int, Tensor]] = {}
-        for name, part in tensors.items():
-            layer, number = map(int, name.split("."))
-            layers.setdefault(layer, {})[number] = part
-        found = [tuple(layer[j] for j in sorted(layer)) for _, layer in sorted(layers.items())]
-        self.state, self.kept = None, found or None
+        if self.document != LanguageSettings.document and self.reading != "documents":
+            raise ValueError(
+                f"task.document is {self.document!r}, but task.reading is {self.reading!r}: set it to 'documents', or leave "
+                "task.document out"
+            )
 
 
 class LanguageModelling(TextTask):
     name, title, example = "language", "Language model", "heed generate {}"
     Settings, needs, products = LanguageSettings, ContinuesText, (Generator,)
-    unit, one_sided, filtered = "texts", True, False
+    unit, one_sided, filtered, coded, any_vocabulary = "texts", True, False, True, True
     best, metrics = "loss", (Metric("loss", "loss", False, lambda: "-log p a token", 3),)
 
+    @property
+    def independent(self) -> bool:
+        """Whether windows and documents do not see each other."""
+        return self.settings.reading != "stream"
+
     def corpus_summaries(self, recipe: Any, prepared: Prepared) -> list[str]:
-        return []  # one text: `notes` says how long it is
+        """A sentence on each of several corpora, if they are told apart."""
+        if not (self.independent and recipe.data.corpora):
+            return []  # one text: `notes` says how long it is
+        found = []
+        for one, (start, end) in zip(recipe.data.corpora, corpus_ranges(prepared.train), strict=True):
+            how = f", weight {one.weight:g}" + (f", code {one.code}" if one.code else "")
+            found.append(f"{one.label}: {end - start:,} tokens{how}.")
+        return found
 
     def _check_tags(self, recipe: Any) -> None:
         super()._check_tags(recipe)
-        for one in recipe.data.corpora:
+        data = recipe.data
+        for one in () if self.independent else data.corpora:
             if one.weight != 1:
                 raise ValueError(
-                    f"data.corpora: {one.label} has the weight {one.weight:g}, but a language model reads its text once: leave it out"
+                    f"data.corpora: {one.label} has the weight {one.weight:g}, but a language model reads its text once: leave it "
+                    "out, or set task.reading to 'documents'"
                 )
+            if one.code:
+                raise ValueError(
+                    f"data.corpora: {one.label} has the code {one.code}, with which each document begins, but task.reading is "
+                    "'stream': set it to 'documents' or 'random'"
+                )
+        codes = [one.code for one in data.corpora if one.code]
+        if codes and (data.valid_source or data.valid_tsv):
+            raise ValueError("data.valid_source does not say which code it has: name it in [[data.corpora]]")
+        kind = vocabulary_kind(self, recipe) or recipe.subwords.kind
+        if codes and not recipe.model.folder and kind in ("words", "gpt", "gpt2"):
+            raise ValueError(
+                f"data.corpora: the code {codes[0]} needs a vocabulary that can have codes (that of ctrl, SentencePiece, characters "
+                f"or bytes), and this is of {kind}"
+            )
 
     def _check_length(self, recipe: Any) -> None:
         if recipe.filters != FiltersConfig():
             raise ValueError("filters are for pairs: a language model reads all of its text, unchanged")
 
     def prepare(self, recipe: Any, base: Package | None, tell: Tell) -> Prepared:
-        """One text, line after line. Without another to validate on, its last lines are set aside."""
+        """One text, line after line. Without another to validate on, its last lines are set aside, or those of each corpus."""
         files = TextFiles(recipe.data, one_sided=True)
-        train, valid, held = files.train, files.valid(), 0
+        train, valid, held = files.train, files.valid(), [0]
+        document = self._boundaries() if self.independent else None
         if not valid:
-            lines = sum(1 for _ in counted(files.train(), "counting", tell))
-            if lines < 2:
-                raise ValueError(
-                    "data.source has one line, of which none can be set aside: name a text as data.valid_source"
-                )
-            held = min(files.data.holdout, max(1, lines // 10))
-            train, valid = lambda: islice(files.train(), lines - held), list(islice(files.train(), lines - held, None))
-        texts, earlier = files.key("language", held), files.key("language", held, edition=UNFILTERED)
-        learning = Learning(recipe.subwords, recipe.model.vocabulary, one_sided=True)
+            train, valid, held = hold_out(files, self.independent, tell)
+        settings = [document, held] if self.independent else held
+        texts, earlier = files.key("language", *settings), files.key("language", *settings, edition=UNFILTERED)
+        codes = [one.code for one in files.data.parts]
+        tags = tuple(dict.fromkeys(code for code in codes if code))
+        learning = Learning(recipe.subwords, vocabulary_kind(self, recipe), one_sided=True, tags=tags)
         text = base.vocabularies[0] if base is not None else learning.pair(train, texts, tell)[0]
-        key = digest(texts, text.key())
-        stream = text_stream(key, train, text, held, tell)
+        code_ids(text, codes)  # one that the vocabulary does not have is refused here
+        named = [codes] if tags else []
+        key = digest(texts, text.key(), *named)
+        stream = text_stream(key, train, text, sum(held), tell, document)
         sizes = {} if base else {"vocab_size": len(text)}
-        earlier = digest(earlier, text.key(), edition=UNFILTERED)
+        earlier = digest(earlier, text.key(), *named, edition=UNFILTERED)
         return Prepared(key, stream, valid, {"text": text}, sizes, earlier_keys=[earlier])
 
+    def _boundaries(self) -> DocumentKind:
+        return self.settings.document if self.settings.reading == "documents" else "file"
+
     def objective(self, prepared: Prepared, teachers: Sequence[nn.Module] = ()) -> Objective:
-        return LanguageLoss(self.settings.label_smoothing)
+        smoothing = self.settings.label_smoothing
+        return IndependentLoss(smoothing) if self.independent else LanguageLoss(smoothing)
 
     def batches(
         self, recipe: Any, prepared: Prepared, plan: Any, share: tuple[int, int], position: DataPosition
     ) -> Iterator[tuple[DataPosition, Any]]:
         stream, t, length = prepared.train, recipe.training, self.settings.window
         rows = row_count(len(stream), t.batch_tokens, length)
-        return Windows(stream.ids, stream.last, rows=rows, length=length, seed=t.seed, share=share).start(position)
+        common = {"seed": t.seed, "share": share}
+        if not self.independent:
+            return Windows(stream.ids, stream.last, rows=rows, length=length, **common).start(position)
+        weights = [one.weight for one in recipe.data.corpora] or [1.0]
+        if self.settings.reading == "documents":
+            pad = prepared.processors["text"].special.pad
+            options = {"budget": t.batch_tokens, "pad": pad, "grouping": plan.grouping, "weights": weights}
+            return DocumentBatches(stream.ids, self._pieces(recipe, prepared), **options, **common).start(position)
+        corpora = [
+            CorpusRange(*span, weight, code)
+            for span, weight, code in zip_longest(corpus_ranges(stream), weights, self._codes(recipe, prepared))
+        ]
+        rows = t.batch_tokens // length
+        return RandomWindows(stream.ids, stream.last, rows=rows, length=length, corpora=corpora, **common).start(
+            position
+        )
+
+    def _codes(self, recipe: Any, prepared: Prepared) -> list[int | None]:
+        return code_ids(prepared.processors["text"], [one.code for one in recipe.data.corpora])
+
+    def _pieces(self, recipe: Any, prepared: Prepared) -> Pieces:
+        stream, codes = prepared.train, self._codes(recipe, prepared)
+        return cut_documents(stream.ids, stream.documents, stream.corpora, self.settings.window, stream.last, codes)
 
     def longest(self, recipe: Any, prepared: Prepared, max_length: int) -> int:
         return 0  # a text is read window after window
 
-    def validation(self, recipe: Any, prepared: Prepared) -> "LanguageValidation":
-        return LanguageValidation(
-            prepared.valid,
-            prepared.processors["text"],
-            search=validation_search(recipe),
-            budget=recipe.training.valid_tokens,
-            samples=recipe.training.samples,
-        )
+    def validation(self, recipe: Any, prepared: Prepared) -> LanguageValidation:
+        t, s = recipe.training, self.settings
+        options = {
+            "search": validation_search(recipe),
+            "budget": t.valid_tokens,
+            "samples": t.samples,
+            "window": s.window,
+        }
+        if not self.independent:
+            return LanguageValidation(prepared.valid, prepared.processors["text"], **options)
+        document = s.document if s.reading == "documents" else None
+        codes = [one.code for one in recipe.data.corpora]
+        return IndependentValidation(prepared.valid, prepared.processors["text"], document, codes=codes, **options)
 
     def notes(self, recipe: Any, prepared: Prepared, validation: Validation, max_length: int) -> list[str]:
-        if self.settings.window > max_length:
-            raise ValueError(
-                f"task.window is {self.settings.window}, but the model has positions for {max_length}: set it no higher"
+        window, stream = self.settings.window, prepared.train
+        if window > max_length:
+            raise ValueError(f"task.window is {window}, but the model has positions for {max_length}: set it no higher")
+        notes = [*super().notes(recipe, prepared, validation, max_length), stream.summary()]
+        if self.settings.reading == "documents":
+            pieces = self._pieces(recipe, prepared)
+            count = len(stream.documents)
+            cut = f"; {pieces.cut:,} of them are longer than the window of {window} and cut" if pieces.cut else ""
+            notes.append(f"{count:,} documents ({self.settings.document}) in {len(pieces):,} windows{cut}.")
+        if self.settings.reading == "random":
+            notes.append(
+                f"Windows of {window} tokens are drawn at random: an epoch may draw a token twice, or not at all."
             )
-        return [*super().notes(recipe, prepared, validation, max_length), prepared.train.summary()]
+        return notes
+
+    def facts(self, recipe: Any, prepared: Prepared, base: Any) -> dict[str, Any]:
+        return {**super().facts(recipe, prepared, base), "window": self.settings.window}
 
 
-class LanguageValidation:
-    """The loss on a text, and how some of its lines might continue."""
+def corpus_ranges(stream: Stream) -> list[tuple[int, int]]:
+    """Where the text of each corpus begins and ends, in tokens."""
+    firsts = stream.documents[np.flatnonzero(np.diff(stream.corpora, prepend=-1))].tolist()
+    return list(zip(firsts, [*firsts[1:], len(stream)], strict=True))
 
-    def __init__(
-        self, lines: Sequence[Line], vocabulary: Vocabulary, *, search: DecodingConfig, budget: int, samples: int
-    ):
-        self.vocabulary, self.search, self.size = vocabulary, search, len(lines)
-        ids = vocabulary.encode([line.source for line in lines])
-        long = [line for line in ids if len(line) > PROMPT]
-        self.shown = [long[i] for i in sample_rows(len(long), samples)]
-        self.stream, self.budget = join_lines(ids, vocabulary.special.last), budget
 
-    def run(self, model: nn.Module) -> ValidationResult:
-        rows = max(1, min(ROWS, len(self.stream) // LEAST))
-        length = min(max(1, self.budget // rows), model.config.max_length)
-        windows = Windows(self.stream, self.vocabulary.special.last, rows=rows, length=length)
-        return ValidationResult({"loss": total_nll(model, windows) / len(self.stream)}, self._samples(model))
+def hold_out(files: TextFiles, each: bool, tell: Tell) -> tuple[Lines, list[Line], list[int]]:
+    """What to train on, the last lines to validate on, and how many they are; of `each` corpus, or of them all."""
+    counts = Counter(line.corpus * each for line in counted(files.train(), "counting", tell))
+    if min(counts.values()) < 2:
+        which = "a corpus" if len(counts) > 1 else "data.source"
+        raise ValueError(f"{which} has one line, of which none can be set aside: name a text as data.valid_source")
+    total = counts.total()
+    held = {i: min(max(1, files.data.holdout * n // total), max(1, n // 10)) for i, n in counts.items()}
 
-    def facts(self, model: nn.Module) -> dict[str, Any]:
-        return {}
+    def split(valid: bool) -> Iterator[Line]:
+        seen = Counter[int]()
+        for line in files.train():
+            corpus = line.corpus * each
+            seen[corpus] += 1
+            if (seen[corpus] > counts[corpus] - held[corpus]) == valid:
+                yield line
 
-    def too_long(self, max_length: int) -> int:
-        return 0  # a text is read window after window
-
-    def _samples(self, model: nn.Module) -> list[tuple[str, str, str]]:
-        generator, decode = Generator(model, self.vocabulary), self.vocabulary.decode
-        names = ("temperature", "top_k", "top_p", "seed", "no_repeat")
-        search = {name: value for name, value in dataclasses.asdict(self.search).items() if name in names}
-        samples = []
-        for line in self.shown:
-            prompt, rest = line[:PROMPT], line[PROMPT : PROMPT + CONTINUATION]
-            found = generator.generate_ids(prompt, length=CONTINUATION, one_line=True, **search)[0]
-            samples.append((decode(prompt), decode(rest), found.text.strip()))
-        return samples
+    return lambda: split(False), list(split(True)), list(held.values())

@@ -19,11 +19,10 @@ from heed.decoding.config import UNGUARDED, DecodingConfig
 from heed.models.package import Package
 from heed.tasks.base import Prepared, Task, Tell, Validation
 from heed.tasks.directions import direction_facts, in_direction, languages_row
+from heed.tasks.subwords import check_subwords, vocabulary_kind
 from heed.vocabularies.sentencepiece import SubwordsConfig
 from heed.vocabularies.tags import tag_ids
 from heed.vocabularies.vocabulary import Pair
-
-WORD_SETTINGS = ("cut", "lower", "least")  # of a vocabulary of whole words
 
 
 class TextTask(Task):
@@ -37,12 +36,14 @@ class TextTask(Task):
     filtered: ClassVar[bool] = True
     directed: ClassVar[bool] = False  # whether sources may have tags, and corpora be of several languages
     samples_subwords: ClassVar[bool] = False  # whether subword regularization (BPE-dropout) makes sense
+    coded: ClassVar[bool] = False  # whether corpora may have control codes
+    any_vocabulary: ClassVar[bool] = False  # whether words, characters and bytes may replace a model's own kind
 
     # checks
 
     def check(self, recipe: Any) -> None:
         self._check_data(recipe)
-        self._check_subwords(recipe)
+        check_subwords(self, recipe)
         self._check_vectors(recipe)
         self._check_length(recipe)
 
@@ -66,32 +67,14 @@ class TextTask(Task):
         tags = [one.tag for one in data.corpora if one.tag] or [">>language<<"] * (len(data.directions) > 1)
         if tags and not self.directed:
             raise ValueError(f"data.corpora: {self.name} has no tags and one language, so {tags[0]} means nothing")
+        codes = [one.code for one in data.corpora if one.code]
+        if codes and not self.coded:
+            raise ValueError(f"data.corpora: the code {codes[0]} is for language models, and {self.name} has none")
         if tags and not recipe.model.folder and (recipe.model.vocabulary or words.kind == "words"):
             kind = recipe.model.vocabulary or words.kind
             raise ValueError(
                 f"data.corpora: {tags[0]} needs a vocabulary of heed's own subwords, and this is of {kind}"
             )
-
-    def _check_subwords(self, recipe: Any) -> None:
-        c, plain, kind = recipe.subwords, SubwordsConfig(), recipe.model.vocabulary
-        if c.sampling and (kind or c.kind == "words" or not self.samples_subwords):
-            raise ValueError(
-                f"subwords.sampling is {c.sampling}, but it works only with heed's own vocabulary and "
-                "for translation: set it to 0"
-            )
-        for name in ("coverage",) if c.kind == "words" else WORD_SETTINGS:
-            if getattr(c, name) != getattr(plain, name):
-                whose = "not" if c.kind == "words" else "only"
-                raise ValueError(f"subwords.{name} is {getattr(c, name)!r}; it is {whose} for subwords.kind = 'words'")
-        own = ("kind", "joint", "coverage", "source_model", "target_model", *WORD_SETTINGS)
-        every = (*own, "size", "lines", "texts")
-        folder = recipe.model.folder
-        for name in every if folder else own if kind else ():
-            if getattr(c, name) != getattr(plain, name):
-                whose = f"that of {folder}" if folder else f"of {kind}'s own kind"
-                raise ValueError(
-                    f"subwords.{name} is {getattr(c, name)!r}, but the vocabulary is {whose}: leave it out"
-                )
 
     def _check_vectors(self, recipe: Any) -> None:
         model = recipe.model
@@ -145,7 +128,7 @@ class TextTask(Task):
         tags = [files.tags(number) for number in range(len(files.data.parts))]
         learning = Learning(
             recipe.subwords,
-            recipe.model.vocabulary,
+            vocabulary_kind(self, recipe),
             self.one_sided,
             sources_only=self.label_target,
             tags=tuple(dict.fromkeys(tag for own in tags for tag in own)),

@@ -124,7 +124,10 @@ class TrainingState:
         self, model: nn.Module, optimizer: Optimizer, ema: EMA | None = None, recurrent: RecurrentState | None = None
     ):
         self.model, self.optimizer, self.ema, self.recurrent = model, optimizer, ema, recurrent
-        self.names = [name for name, _ in model.named_parameters()]
+        names = {id(weight): name for name, weight in model.named_parameters()}
+        self.names = [
+            names[id(weight)] for group in optimizer.param_groups for weight in group["params"]
+        ]  # in its order
 
     def tensors(self) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """The weights, and all other tensors."""

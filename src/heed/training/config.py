@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import nn
@@ -24,12 +24,14 @@ class TrainingConfig:
     accumulate: int = 1  # batches per step
     schedule: Literal["noam", "inverse-root", "cosine", "constant"] = "inverse-root"  # "noam" is the paper's
     rate: float = 1e-3  # at its peak; for "noam", a factor on the paper's formula
+    minimum_rate: float = 0.0  # what "cosine" falls to
     warmup: int = 1000
     cooldown: float = 0.0  # share of the run, at its end, in which the rate falls to zero; 0 is none
     beta1: float = 0.9
     beta2: float = 0.98
     epsilon: float = 1e-9
     weight_decay: float = 0.0
+    decayed: Literal["all", "matrices"] = "all"  # which weights decay; "matrices" spares biases and norms
     clip: float = 1.0  # largest norm of the gradient; 0 is no limit
     precision: Literal["auto", "float32", "tf32", "bfloat16"] = "auto"  # bfloat16 on a GPU that has it, else float32
     packed: bool | None = (
@@ -96,8 +98,16 @@ class TrainingConfig:
     def _check_rates(self) -> None:
         for name in ("beta1", "beta2", "cooldown"):
             check_fraction(f"training.{name}", getattr(self, name))
-        for name in ("rate", "clip", "weight_decay"):
+        for name in ("rate", "minimum_rate", "clip", "weight_decay"):
             check_not_negative(f"training.{name}", getattr(self, name))
+        if self.minimum_rate and self.schedule != "cosine":
+            raise ValueError(
+                f"training.minimum_rate is {self.minimum_rate}, but training.schedule is {self.schedule!r}; it is for 'cosine'"
+            )
+        if self.minimum_rate > self.rate:
+            raise ValueError(
+                f"training.minimum_rate is {self.minimum_rate}; it must be at most training.rate, {self.rate}"
+            )
 
     def _check_average(self) -> None:
         if self.averages and not 0 < self.ema < 1:
@@ -116,15 +126,21 @@ def make_schedule(config: TrainingConfig, dim: int) -> Schedule:
     schedules = {
         "noam": lambda: schedule.noam(dim, config.warmup, config.rate),
         "inverse-root": lambda: schedule.inverse_root(config.rate, config.warmup),
-        "cosine": lambda: schedule.cosine(config.rate, config.warmup, config.steps),
+        "cosine": lambda: schedule.cosine(config.rate, config.warmup, config.steps, config.minimum_rate),
         "constant": lambda: schedule.constant(config.rate, config.warmup),
     }
     return schedules[config.schedule]()
 
 
 def make_optimizer(config: TrainingConfig, weights: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
+    """AdamW. With decayed = "matrices", weights of one dimension are a group of their own, without decay."""
+    groups: Any = list(weights)
+    if config.weight_decay and config.decayed == "matrices":
+        vectors = [weight for weight in groups if weight.dim() < 2]
+        matrices = [weight for weight in groups if weight.dim() >= 2]
+        groups = [{"params": matrices}, {"params": vectors, "weight_decay": 0.0}]
     return torch.optim.AdamW(
-        weights,
+        groups,
         lr=0.0,
         betas=(config.beta1, config.beta2),
         eps=config.epsilon,

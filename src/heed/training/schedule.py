@@ -16,14 +16,14 @@ def inverse_root(peak: float, warmup: int) -> Schedule:
     return lambda step: peak * min(step / max(warmup, 1), math.sqrt(max(warmup, 1) / step))
 
 
-def cosine(peak: float, warmup: int, steps: int) -> Schedule:
-    """Linear warm-up to `peak`, then half a cosine down to zero at `steps`."""
+def cosine(peak: float, warmup: int, steps: int, minimum: float = 0.0) -> Schedule:
+    """Linear warm-up to `peak`, then half a cosine down to `minimum` at `steps`."""
 
     def rate(step: int) -> float:
         if step <= warmup:
             return peak * step / warmup
         done = min(1.0, (step - warmup) / max(1, steps - warmup))
-        return peak * (1 + math.cos(math.pi * done)) / 2
+        return minimum + (peak - minimum) * (1 + math.cos(math.pi * done)) / 2
 
     return rate
 

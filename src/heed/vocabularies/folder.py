@@ -1,16 +1,29 @@
 """The vocabularies of a model folder, of any kind."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from heed.vocabularies import byte_bpe, ctrl, gpt, gpt2, m2m100, marian, mbart50, pegasus, sentencepiece, words
+from heed.config import suggestion
+from heed.vocabularies import (
+    byte_bpe,
+    characters,
+    ctrl,
+    gpt,
+    gpt2,
+    m2m100,
+    marian,
+    mbart50,
+    pegasus,
+    sentencepiece,
+    words,
+)
 from heed.vocabularies.sentencepiece import Subwords
 from heed.vocabularies.vocabulary import Pair, Vocabulary
 
 # Modules with `read`, `write` and `learn`, by the `kind` of their vocabulary class. SentencePiece models, the default, have none.
 KINDS = {
     "marian": marian, "bart": byte_bpe, "pegasus": pegasus, "words": words, "gpt": gpt, "gpt2": gpt2, "ctrl": ctrl, "mbart50": mbart50,
-    "m2m100": m2m100,
+    "m2m100": m2m100, "characters": characters, "bytes": characters,
 }  # fmt: skip
 
 
@@ -48,6 +61,32 @@ def special_tokens(kind: str | None) -> set[str]:
     return set(getattr(KINDS[kind], "SPECIAL_TOKENS", ())) if kind else set()
 
 
-def learn(kind: str, texts: Iterable[str], size: int) -> Pair:
-    """A vocabulary of a kind, learned from text."""
-    return KINDS[kind].learn(texts, size)
+def learn(kind: str, texts: Iterable[str], size: int, codes: Sequence[str] = ()) -> Pair:
+    """A vocabulary of a kind, learned from text; `codes` are control codes, a token each."""
+    pair = KINDS[kind].learn(texts, size)
+    if not codes:
+        return pair
+    if not hasattr(KINDS[kind], "with_codes"):
+        raise ValueError(f"a vocabulary of {kind} has no control codes: leave the codes out, or train a ctrl")
+    vocabulary = KINDS[kind].with_codes(pair[0], codes)
+    return vocabulary, vocabulary
+
+
+def codes_of(vocabulary: Vocabulary) -> Mapping[str, int]:
+    """The control codes of a vocabulary with their ids; most have none."""
+    return getattr(vocabulary, "codes", {})
+
+
+def code_id(vocabulary: Vocabulary, code: str) -> int:
+    """The id of a control code; one that the vocabulary does not have is refused with those that it has."""
+    known = codes_of(vocabulary)
+    if code in known:
+        return known[code]
+    if not known:
+        raise ValueError(f"the control code is {code!r}, but the model has none: it was trained without codes")
+    raise ValueError(f"the control code is {code!r}; {suggestion(code, known)}")
+
+
+def code_ids(vocabulary: Vocabulary, codes: Sequence[str | None]) -> list[int | None]:
+    """The ids of control codes; None stays None."""
+    return [None if code is None else code_id(vocabulary, code) for code in codes]

@@ -23,7 +23,9 @@ SPECIAL_PAIR = (SPECIAL_TOKENS, SPECIAL_TOKENS)
 
 @dataclass(frozen=True)
 class SubwordsConfig:
-    kind: Literal["bpe", "unigram", "words"] = "bpe"  # "words" are whole words, without subwords
+    kind: Literal["bpe", "unigram", "words", "characters", "bytes"] = (
+        "bpe"  # "words" are whole words; "characters" and "bytes" are for language models
+    )
     joint: bool = True  # one vocabulary for both languages, or one for each
     size: int | None = None  # chosen from the size of the corpus by default
     coverage: float = 0.9999  # share of characters that become subwords; the others are spelled in bytes
@@ -93,6 +95,11 @@ class Subwords(Vocabulary):
     def __setstate__(self, state: tuple[bytes, SpecialTokens]) -> None:
         self.__init__(state[0])
         self.special = state[1]
+
+    @property
+    def codes(self) -> dict[str, int]:
+        """The control codes of a language model: tags that name no language."""
+        return {tag: number for tag, number in self.tags.items() if not tag.startswith(">>")}
 
     def with_tag(self, tag: str) -> "Subwords":
         """The same vocabulary, which puts this tag before every text."""
