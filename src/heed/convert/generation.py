@@ -39,6 +39,8 @@ NO_EFFECT = {
     "max_matching_ngram_size", "speculation_type", "use_mtp", "generation_kwargs", "transformers_version",
     "_from_model_config", "_commit_hash",
 }  # fmt: skip
+# Off, so that a model says what it said there.
+GUARDS = {"avoid_loops": False, "avoid_overlong": False, "avoid_copies": False}
 SAMPLING = ("temperature", "top_k", "top_p")
 IDS = ("pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id")
 STOPPING = {"first": True, "heuristic": False, "exact": "never"}
@@ -59,9 +61,7 @@ def to_ours(given: Mapping[str, Any], special: SpecialTokens) -> tuple[dict[str,
         "no_repeat": theirs["no_repeat_ngram_size"],
         "renormalize": theirs["renormalize_logits"],
         "force_end": _forced("forced_eos_token_id", theirs, special.last),
-        **dict.fromkeys(
-            ("avoid_loops", "avoid_overlong", "avoid_copies"), False
-        ),  # so that a model says what it said there
+        **GUARDS,
     }
     if special.before:
         ours["force_begin"] = _forced("forced_bos_token_id", theirs, special.before[0])

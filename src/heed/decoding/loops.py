@@ -21,9 +21,8 @@ MAX_LETTERS = 64  # of a period in a source
 WITH_LETTERS, WITHOUT_LETTERS = 2, 12  # tokens of one sequence without letters: digits, dashes and dots are repeated
 PADDING = -1
 
-Repeats = tuple[
-    int, int
-]  # how often the most repeated sequence is said in a row: one without letters, one with letters
+# How often the most repeated sequence is said in a row: one without letters, one with letters.
+Repeats = tuple[int, int]
 
 
 class TokenKinds(NamedTuple):

@@ -35,9 +35,8 @@ class Directions:
 
     def __init__(self, vocabularies: Pair, facts: Mapping[str, Any], options: Options = OPTIONS):
         self.vocabularies, self.facts, self.options = vocabularies, facts, options
-        self.codes = public_codes(
-            languages_of(vocabularies[1])
-        )  # a multilingual model's own, by those that people write
+        # A multilingual model's own, by those that people write.
+        self.codes = public_codes(languages_of(vocabularies[1]))
         self._plain = {own: code for code, own in self.codes.items()}
         languages = facts.get("languages") or {}
         self.default: tuple[str | None, str | None] = languages.get("source"), languages.get("target")

@@ -251,7 +251,8 @@ class Translator(Product):
         if too_long not in ("split", "cut", "refuse"):
             raise ValueError(f"too_long is {too_long!r}; it is 'split', 'cut' or 'refuse'")
         if too_long == "refuse":
-            self._refuse_long(texts, "shorten it, or translate it in parts (too_long='split', --too-long split)")
+            advice = "shorten it, or let it be translated in parts (too_long='split', --too-long split)"
+            self._refuse_long(texts, advice)
         parts, owners = [], []
         for i, text in enumerate(texts):
             text = self.source.clean(text)
