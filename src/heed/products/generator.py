@@ -7,19 +7,23 @@ from itertools import pairwise
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from heed import config as settings
 from heed.data.streams import IGNORED
 from heed.decoding import limits
 from heed.decoding.config import DecodingConfig
 from heed.decoding.limits import Rule, apply_rules
-from heed.decoding.steps import Hypothesis
+from heed.decoding.repetition import with_repetition_penalty
+from heed.decoding.steps import Hypothesis, State, StepModel, Stops
 from heed.evaluation.perplexity import token_nll
 from heed.lab.surprisal import Surprisal, TokenSurprisal
 from heed.models.package import Package
 from heed.products.product import Product, in_batches, single
+from heed.products.prompts import Prompt, control_codes, make_prompt
 from heed.products.search import chooser, search, search_rules
+from heed.products.stops import StopStrings
+from heed.products.text_window import SlidingWindow, read
 from heed.products.translator.results import Score
 from heed.vocabularies.vocabulary import SpecialTokens, Vocabulary
 from heed.vocabularies.words import Words
@@ -29,7 +33,7 @@ NO_END = -1  # an end token that no model produces
 
 @dataclass(frozen=True)
 class Continuation:
-    """What follows a prompt; `score` is its log-probability, `token_scores` those of its tokens."""
+    """What follows a prompt; `score` is its log-probability, `token_scores` those of its tokens, a stop string included."""
 
     text: str
     score: float
@@ -56,36 +60,74 @@ class Generator(Product):
         return next(self.model.parameters()).device
 
     def generate(
-        self, prompt: str = "", *, length: int = 100, count: int = 1, one_line: bool = False, **decoding: Any
+        self,
+        prompt: str = "",
+        *,
+        length: int = 100,
+        count: int = 1,
+        one_line: bool = False,
+        code: str | None = None,
+        stop: Sequence[str] = (),
+        **decoding: Any,
     ) -> list[Continuation]:
         """`count` continuations of a text, of `length` tokens; with `one_line`, up to the end of the line at most.
 
-        `decoding` are settings of DecodingConfig: sampled (temperature, top_k, top_p, seed) by default; with sample=False
-        greedy (beam=1) or a beam search.
+        Each ends before the first of the strings `stop`. `code` is the control code of a CTRL. `decoding` are settings of
+        DecodingConfig: sampled (temperature, top_k, top_p, seed, …) by default; with sample=False greedy (beam=1) or a beam search.
         """
-        return self.generate_ids(self.encode(prompt), length=length, count=count, one_line=one_line, **decoding)
+        options = {"length": length, "count": count, "one_line": one_line, "stop": stop, **decoding}
+        return self.generate_many([prompt], code=code, **options)[0]
 
-    def generate_ids(
-        self, ids: list[int], *, length: int = 100, count: int = 1, one_line: bool = False, **decoding: Any
-    ) -> list[Continuation]:
-        """The same for a prompt of token ids."""
-        found = self._search(ids, self._config(length, count, decoding), one_line)
-        return [self._continuation(ids, hypothesis) for hypothesis in found]
+    def generate_many(
+        self, prompts: Sequence[str], *, code: str | None = None, batch_tokens: int = 4096, **options: Any
+    ) -> list[list[Continuation]]:
+        """The same for several prompts, in batches of at most `batch_tokens` tokens; each result is that of its prompt alone."""
+        own = [make_prompt(self.vocabulary, self.encode(prompt), code) for prompt in prompts]
+        return self._generate(own, batch_tokens, **options)
 
-    def stream(self, prompt: str = "", *, length: int = 100, one_line: bool = False, **decoding: Any) -> Iterator[str]:
+    def generate_ids(self, ids: list[int], **options: Any) -> list[Continuation]:
+        """The same as `generate` for a prompt of token ids, which follow a line end."""
+        return self._generate([Prompt(list(ids), self.special.last)], 1, **options)[0]
+
+    def stream(
+        self,
+        prompt: str = "",
+        *,
+        length: int = 100,
+        one_line: bool = False,
+        code: str | None = None,
+        stop: Sequence[str] = (),
+        **decoding: Any,
+    ) -> Iterator[str]:
         """The text of one continuation, piece by piece as it is found: the same that `generate` gives."""
-        config, ids = self._config(length, 1, decoding), self.encode(prompt)
+        config, stops = self._config(length, 1, decoding), StopStrings(stop)
         if not config.sample and config.beam > 1:
             raise ValueError(f"beam is {config.beam}: a beam search knows its text only at the end; use generate")
-        written, tokens = self._text(ids), list(ids)
-        for token in self._stream_tokens(ids, config, one_line):
+        own = make_prompt(self.vocabulary, self.encode(prompt), code)
+        before, tokens, written = len(self._text(own.text)), list(own.text), 0
+        for token in self._stream_tokens(own, config, one_line):
             tokens.append(token)
-            text = self._text(tokens)
-            if not text.endswith("\ufffd"):  # half a character: the rest may come
-                yield text[len(written) :]
-                written = text
-        if rest := self._text(tokens)[len(written) :]:
+            text = self._text(tokens)[before:]
+            settled = stops.settled(text)
+            if not text.endswith("\ufffd") and len(settled) > written:  # half a character: the rest may come
+                yield settled[written:]
+                written = len(settled)
+            if stops.found(text):
+                break
+        if rest := stops.cut(self._text(tokens)[before:])[written:]:
             yield rest
+
+    def beyond_positions(self, prompts: Sequence[str], length: int, code: str | None = None) -> str | None:
+        """What happens to the prompts that do not fit into the model's positions with `length` more tokens; None if all do."""
+        most = self.model.config.max_length
+        sizes = [len(make_prompt(self.vocabulary, self.encode(prompt), code).ids) for prompt in prompts]
+        over, longer = sum(size > most for size in sizes), sum(size + length - 1 > most for size in sizes)
+        if not longer:
+            return None
+        many = f"{longer:,} of the {len(sizes):,} texts do" if len(sizes) > 1 else "the text does"
+        read = "the prompt is read" if len(sizes) == 1 else f"{over:,} of the prompts are read"
+        cut = f" (of a longer prompt the last {most:,} tokens; {read} so)" if over else ""
+        return f"The model has {most:,} positions, and {many} not fit: a window over the last tokens slides along{cut}."
 
     def score(self, texts: Sequence[str], batch_tokens: int = 4096) -> list[Score]:
         """How likely each text is as one line, its end included."""
@@ -143,15 +185,34 @@ class Generator(Product):
         if tokens > most:
             raise ValueError(f"{what} are {tokens:,} tokens, but the model has positions for {most:,}: take less")
 
+    def _generate(
+        self,
+        prompts: Sequence[Prompt],
+        batch_tokens: int,
+        *,
+        length: int = 100,
+        count: int = 1,
+        one_line: bool = False,
+        stop: Sequence[str] = (),
+        **decoding: Any,
+    ) -> list[list[Continuation]]:
+        config, stops = self._config(length, count, decoding), StopStrings(stop)
+
+        def run(batch: list[Prompt]) -> list[list[Continuation]]:
+            found = self._search(batch, config, one_line, stops)
+            return [[self._continuation(own, h, stops) for h in each] for own, each in zip(batch, found, strict=True)]
+
+        rows = max(config.beam, config.nbest)
+        return in_batches(run, prompts, [(len(own.ids) + length) * rows for own in prompts], batch_tokens)
+
     @torch.inference_mode()
-    def _start(self, ids: list[int], length: int) -> tuple[Any, int]:
-        """The state after all but the last token of a text, and that token."""
-        *before, last = [self.special.last, *ids]
-        self._check_length(len(ids) + 1 + length, f"the prompt and {length} more tokens")
-        state = self.model.start(1)
-        if before:
-            self.model.hidden_states(torch.tensor([before], device=self.device), state)
-        return state, last
+    def _start(self, prompts: Sequence[Prompt], length: int) -> tuple[StepModel, State]:
+        """A model and its state after all but the last token of each prompt. It slides if `length` more do not fit."""
+        texts = [own.ids for own in prompts]
+        if max(map(len, texts)) + length - 1 <= self.model.config.max_length:
+            return self.model, read(self.model, [text[:-1] for text in texts])
+        window = SlidingWindow(self.model, set(control_codes(self.vocabulary).values()))
+        return window, window.start(texts)
 
     def _plan(self, config: DecodingConfig, one_line: bool) -> tuple[DecodingConfig, SpecialTokens, list[Rule]]:
         """Settings, special tokens and rules of a search. A line end is banned by min_length, but ends it only with `one_line`."""
@@ -159,22 +220,40 @@ class Generator(Product):
         special = self.special._replace(last=self.special.last if one_line else NO_END, before=())
         return replace(config, min_length=0, force_end=False), special, rules
 
-    def _search(self, ids: list[int], config: DecodingConfig, one_line: bool) -> list[Hypothesis]:
-        state, first = self._start(ids, config.max_length)
+    def _search(
+        self, prompts: Sequence[Prompt], config: DecodingConfig, one_line: bool, stops: StopStrings
+    ) -> list[list[Hypothesis]]:
+        model, state = self._start(prompts, config.max_length)
         config, special, rules = self._plan(config, one_line)
-        special, limit = special._replace(first=first), torch.tensor([config.max_length], device=self.device)
-        return search(self.model, state, config, special, limit, rules=rules, keys=[(ids,)])[0]
+        most = torch.full((len(prompts),), config.max_length, device=self.device)
+        keys, before = [(own.text,) for own in prompts], [own.ids for own in prompts]
+        ends = self._stops(prompts, config, stops) if stops else None
+        return search(model, state, config, special, most, rules=rules, keys=keys, before=before, stops=ends)
 
-    def _stream_tokens(self, ids: list[int], config: DecodingConfig, one_line: bool) -> Iterator[int]:
+    def _stops(self, prompts: Sequence[Prompt], config: DecodingConfig, stops: StopStrings) -> Stops:
+        """Whether the continuation of each row has a stop string."""
+        draws = config.nbest if config.sample else 1
+        lengths = [len(self._text(own.text)) for own in prompts]
+
+        def ends(tokens: Tensor, sentence: Tensor) -> Tensor:
+            rows = [(i // draws, own) for i, own in zip(sentence.tolist(), tokens.tolist(), strict=True)]
+            texts = [self._text([*prompts[i].text, *own])[lengths[i] :] for i, own in rows]
+            return torch.tensor([stops.found(text) for text in texts], device=tokens.device)
+
+        return ends
+
+    def _stream_tokens(self, prompt: Prompt, config: DecodingConfig, one_line: bool) -> Iterator[int]:
         """One token after another, as `search` chooses them."""
-        state, token = self._start(ids, config.max_length)
+        model, state = self._start([prompt], config.max_length)
+        model, state = with_repetition_penalty(model, state, config.repetition_penalty, [prompt.ids])
         config, special, rules = self._plan(config, one_line)
         row = torch.zeros(1, dtype=torch.long, device=self.device)
-        choose, rules = chooser(config, [(ids,)]), search_rules(config, special, row + config.max_length, [], rules)
-        tokens = torch.zeros(1, 0, dtype=torch.long, device=self.device)
+        choose = chooser(config, [(prompt.text,)])
+        rules = search_rules(config, special, row + config.max_length, [], rules, [prompt.ids])
+        tokens, token = torch.zeros(1, 0, dtype=torch.long, device=self.device), prompt.ids[-1]
         while tokens.shape[1] < config.max_length and not (tokens.shape[1] and token == special.last):
             with torch.inference_mode():
-                logits = self.model.step(torch.tensor([token], device=self.device), state)
+                logits = model.step(torch.tensor([token], device=self.device), state)
                 chosen = choose(apply_rules(logits, tokens, row, rules, config.renormalize), row)
                 tokens, token = torch.cat([tokens, chosen[:, None]], dim=1), int(chosen)
             yield token
@@ -184,8 +263,8 @@ class Generator(Product):
         ends = [-1, *(i for i, token in enumerate(ids) if token == self.special.last), len(ids)]
         return "\n".join(self.vocabulary.decode(ids[start + 1 : end]) for start, end in pairwise(ends))
 
-    def _continuation(self, ids: list[int], found: Hypothesis) -> Continuation:
-        text = self._text([*ids, *found.tokens])[len(self._text(ids)) :]
+    def _continuation(self, prompt: Prompt, found: Hypothesis, stops: StopStrings) -> Continuation:
+        text = stops.cut(self._text([*prompt.text, *found.tokens])[len(self._text(prompt.text)) :])
         return Continuation(text, sum(found.scores), self.vocabulary.pieces(found.tokens), found.scores)
 
     @torch.inference_mode()
