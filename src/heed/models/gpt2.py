@@ -51,6 +51,8 @@ class GPT2Config:
 class GPT2(Decoder):
     """Norms before each sublayer and after the last, learned positions, one matrix for input and output."""
 
+    capabilities = ("ctranslate2",)
+
     def __init__(self, config: GPT2Config):
         super().__init__(config)
         c, gelu = config, partial(F.gelu, approximate="tanh")

@@ -19,11 +19,13 @@ from heed.decoding.steps import Hypothesis, State, StepModel, Stops
 from heed.evaluation.perplexity import token_nll
 from heed.lab.surprisal import Surprisal, TokenSurprisal
 from heed.models.package import Package
+from heed.products.ctranslate2_text import TextEngine
 from heed.products.product import Product, in_batches, single
 from heed.products.prompts import Prompt, control_codes, make_prompt
 from heed.products.search import chooser, search, search_rules
 from heed.products.stops import StopStrings
 from heed.products.text_window import SlidingWindow, read
+from heed.products.translator.engines.engine import ENGINES
 from heed.products.translator.results import Score
 from heed.vocabularies.vocabulary import SpecialTokens, Vocabulary
 from heed.vocabularies.words import Words
@@ -49,11 +51,23 @@ class Generator(Product):
     def __init__(self, model: nn.Module, vocabulary: Vocabulary, facts: dict[str, Any] | None = None):
         self.model, self.vocabulary, self.facts = model.eval(), vocabulary, facts or {}
         self.special = vocabulary.special
+        self.engine: TextEngine | None = None
 
     @classmethod
     def open(cls, packages: Sequence[Package], names: Sequence[str], **options: Any) -> Any:
         own = single(packages, names, cls.noun)
-        return cls(own.model, own.processors["text"], own.facts)
+        generator = cls(own.model, own.processors["text"], own.facts)
+        generator.use(options.get("engine", "auto"))
+        return generator
+
+    def use(self, engine: str) -> None:
+        """Choose what runs the model: "torch" (also "auto"), or "ctranslate2" for a GPT-2 on the CPU: greedy search and scores.
+
+        Searches that CTranslate2 does not support still run on torch.
+        """
+        if engine not in ENGINES:
+            raise ValueError(f"engine is {engine!r}; it is {', '.join(ENGINES[:-1])} or {ENGINES[-1]}")
+        self.engine = TextEngine(self.model, self.vocabulary) if engine == "ctranslate2" else None
 
     @property
     def device(self) -> torch.device:
@@ -83,11 +97,11 @@ class Generator(Product):
     ) -> list[list[Continuation]]:
         """The same for several prompts, in batches of at most `batch_tokens` tokens; each result is that of its prompt alone."""
         own = [make_prompt(self.vocabulary, self.encode(prompt), code) for prompt in prompts]
-        return self._generate(own, batch_tokens, **options)
+        return self.generate_prompts(own, batch_tokens, **options)
 
     def generate_ids(self, ids: list[int], **options: Any) -> list[Continuation]:
         """The same as `generate` for a prompt of token ids, which follow a line end."""
-        return self._generate([Prompt(list(ids), self.special.last)], 1, **options)[0]
+        return self.generate_prompts([Prompt(list(ids), self.special.last)], 1, **options)[0]
 
     def stream(
         self,
@@ -185,7 +199,7 @@ class Generator(Product):
         if tokens > most:
             raise ValueError(f"{what} are {tokens:,} tokens, but the model has positions for {most:,}: take less")
 
-    def _generate(
+    def generate_prompts(
         self,
         prompts: Sequence[Prompt],
         batch_tokens: int,
@@ -223,6 +237,8 @@ class Generator(Product):
     def _search(
         self, prompts: Sequence[Prompt], config: DecodingConfig, one_line: bool, stops: StopStrings
     ) -> list[list[Hypothesis]]:
+        if self.engine and not stops and self.engine.takes(config, max(len(own.ids) for own in prompts)):
+            return self.engine.search(prompts, config.max_length, self.special.last if one_line else NO_END)
         model, state = self._start(prompts, config.max_length)
         config, special, rules = self._plan(config, one_line)
         most = torch.full((len(prompts),), config.max_length, device=self.device)
@@ -272,6 +288,8 @@ class Generator(Product):
         """The log-probability of each token of a batch of lines."""
         width = max(map(len, lines))
         self._check_length(width, "a line and its end")
+        if self.engine and self.engine.scores():
+            return self.engine.score([[self.special.last, *line] for line in lines])
         expected = torch.tensor([line + [IGNORED] * (width - len(line)) for line in lines], device=self.device)
         tokens = torch.full_like(expected, self.special.last)
         tokens[:, 1:] = expected[:, :-1].masked_fill(expected[:, :-1] == IGNORED, self.special.pad)
