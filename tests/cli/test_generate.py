@@ -50,7 +50,7 @@ def test_streams_files_and_stop_strings_print_nothing_more(heed, folders, tmp_pa
 
 
 def test_a_window_that_slides_is_told_once(heed, folders):
-    code, out, err = heed("generate", folders["gpt2"], "the dog", "--length", 60, "--repetition-penalty", 1.2)
+    code, _, err = heed("generate", folders["gpt2"], "the dog", "--length", 60, "--repetition-penalty", 1.2)
     assert code == 0 and err.count("slides along") == 1
     assert "The model has 20 positions, and the text does not fit" in err
 
@@ -63,7 +63,7 @@ def test_the_engine_of_the_cpu_says_the_same(heed, folders, tmp_path, monkeypatc
     words = ["score", folders["gpt2"], "--text", tmp_path / "lines"]
     one, other = (heed(*words, "--engine", engine)[1].split() for engine in ("torch", "ctranslate2"))
     assert list(map(float, one)) == pytest.approx(list(map(float, other)), abs=1e-3)
-    code, out, err = heed("convert", folders["gpt2"], "--to", "ctranslate2", "--out", tmp_path / "fast")
+    code, _, err = heed("convert", folders["gpt2"], "--to", "ctranslate2", "--out", tmp_path / "fast")
     assert code == 0 and "for CTranslate2, with weights in float32 (GPT-2)" in err
 
 

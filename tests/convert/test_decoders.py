@@ -138,9 +138,9 @@ def test_greedy_search_with_penalties_finds_their_tokens(pair):
     package, theirs, _ = pair
     generator, last = Generator(package.model, package.processors["text"]), package.processors["text"].special.last
     ids = torch.cat([torch.full((30, 1), last), draw(30, 8, seed=5)], dim=1)
-    options = {"do_sample": False, "repetition_penalty": 1.4, "no_repeat_ngram_size": 2, "eos_token_id": -1}
+    options = {"do_sample": False, "num_beams": 1, "repetition_penalty": 1.4, "no_repeat_ngram_size": 2}
     expected = theirs.generate(
-        ids, attention_mask=torch.ones_like(ids), max_new_tokens=12, pad_token_id=last, **options
+        ids, attention_mask=torch.ones_like(ids), max_new_tokens=12, pad_token_id=last, eos_token_id=10_000, **options
     )
     own = [Prompt(row[1:], last) for row in ids.tolist()]
     plain, found = (
