@@ -140,3 +140,9 @@ def test_a_folder_is_opened_with_the_engine(package, tmp_path):
     own = heed.load(tmp_path / "model", "cpu", "ctranslate2")
     assert own.generate("the dog", length=5, sample=False)[0].text
     assert own.engine.shared.pools and heed.load(tmp_path / "model", "cpu").engine is None
+    own.use("ctranslate2", "int8")
+    rounded = own.score(["the dog"])[0].logp
+    own.use("torch")
+    assert (
+        rounded == pytest.approx(own.score(["the dog"])[0].logp, abs=2.0) and rounded != own.score(["the dog"])[0].logp
+    )

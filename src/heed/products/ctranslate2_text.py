@@ -18,21 +18,24 @@ from heed.products.translator.engines import cache
 from heed.products.translator.engines.ctranslate2 import Pools, workers_and_threads
 from heed.vocabularies.vocabulary import Vocabulary
 
-KIND = "float32"  # so that tokens are those of torch; 8 bits round some away
+KIND = "float32"  # so that tokens are those of torch; with 8 bits some are others
 MAX_ROWS = 32  # texts in a batch
 
 
 class TextEngine:
-    """One language model on the CPU, converted when it is first used, and again after its weights have changed."""
+    """One language model on the CPU, converted when it is first used, and again after its weights have changed.
 
-    def __init__(self, model: nn.Module, vocabulary: Vocabulary):
+    `kind` is the number format of the weights.
+    """
+
+    def __init__(self, model: nn.Module, vocabulary: Vocabulary, kind: str | None = None):
         if find_spec("ctranslate2") is None:
             raise ValueError("engine is 'ctranslate2', but its package is not installed; pip install ctranslate2")
         if not able(model):
             raise ValueError(
                 f"engine is 'ctranslate2', but it cannot compute what a {type(model).__name__} like this does; use torch"
             )
-        self.model, self.vocabulary, self.shared = model, vocabulary, Pools()
+        self.model, self.vocabulary, self.kind, self.shared = model, vocabulary, kind or KIND, Pools()
 
     def takes(self, config: DecodingConfig, longest: int) -> bool:
         """Whether it can run a search that begins with at most `longest` tokens."""
@@ -88,8 +91,8 @@ class TextEngine:
     def _open(self, workers: int, threads: int) -> Any:
         generator = ctranslate2_import.ctranslate2().Generator
         package = Package(self.model, "language", {"text": self.vocabulary}, {})
-        options = {"device": "cpu", "compute_type": KIND, "inter_threads": workers, "intra_threads": threads}
-        return cache.with_folder(package, KIND, lambda folder: generator(str(folder), **options))
+        options = {"device": "cpu", "compute_type": self.kind, "inter_threads": workers, "intra_threads": threads}
+        return cache.with_folder(package, self.kind, lambda folder: generator(str(folder), **options))
 
 
 def _hypothesis(ids: list[int], scores: list[float]) -> Hypothesis:

@@ -60,14 +60,14 @@ class Generator(Product):
         generator.use(options.get("engine", "auto"))
         return generator
 
-    def use(self, engine: str) -> None:
+    def use(self, engine: str, kind: str | None = None) -> None:
         """Choose what runs the model: "torch" (also "auto"), or "ctranslate2" for a GPT-2 on the CPU: greedy search and scores.
 
-        Searches that CTranslate2 does not support still run on torch.
+        Searches that CTranslate2 does not support still run on torch. `kind` is the number format of its weights, float32 by default.
         """
         if engine not in ENGINES:
             raise ValueError(f"engine is {engine!r}; it is {', '.join(ENGINES[:-1])} or {ENGINES[-1]}")
-        self.engine = TextEngine(self.model, self.vocabulary) if engine == "ctranslate2" else None
+        self.engine = TextEngine(self.model, self.vocabulary, kind) if engine == "ctranslate2" else None
 
     @property
     def device(self) -> torch.device:
