@@ -168,7 +168,7 @@ def test_settings_that_contradict_each_other_are_refused(heed, files, tmp_path, 
 def test_options_and_codes_that_mean_nothing_are_refused(heed, trained, files):
     text = files / "pets.test"
     for words, error in {
-        ("evaluate", trained, "--text", text, "--code", "Pet"): "the control code is 'Pet'; did you mean Pets?",
+        ("evaluate", trained, "--text", text, "--code", "Pet"): "the model has no control code 'Pet'; near are Pets",
         ("evaluate", trained, "--text", text, "--memory", 5): "memory is for models that keep one (Transformer-XL)",
         ("evaluate", trained, "--source", text, "--stride", 5): "--stride is for language models: it goes with --text",
         (

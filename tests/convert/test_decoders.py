@@ -17,6 +17,7 @@ from heed.models import MODELS
 from heed.models.package import Package
 from heed.nn.attention import record
 from heed.products.generator import Generator
+from heed.products.prompts import Prompt
 from heed.training.loss import chunked_cross_entropy
 from heed.vocabularies import ctrl, files, gpt, gpt2
 from heed.vocabularies.folder import KINDS
@@ -118,15 +119,36 @@ def test_greedy_and_beam_search_find_their_tokens(pair, beams):
     package, theirs, _ = pair
     generator, last = Generator(package.model, package.processors["text"]), package.processors["text"].special.last
     search = {"sample": False, "beam": beams, "penalty": "length", "length_penalty": 1.0, "stopping": "heuristic"}
-    for seed in range(3):
-        ids = draw(1, 1 + 3 * seed, seed=seed)[0].tolist()
-        found = generator.generate_ids(ids, length=6, one_line=True, **search)[0]
-        prompt = torch.tensor([[last, *ids]])
-        options = {"num_beams": beams, "do_sample": False, "length_penalty": 1.0, "early_stopping": False}
-        expected = theirs.generate(prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=6, **options)
-        expected = expected[0, len(ids) + 1 :].tolist()
-        expected = expected[: expected.index(last) + 1] if last in expected else expected
-        assert found.tokens == generator.vocabulary.pieces(expected)
+    options = {"num_beams": beams, "do_sample": False, "length_penalty": 1.0, "early_stopping": False}
+    for prompts in (draw(50, length, seed=length) for length in (1, 4, 9, 16)):
+        ids = torch.cat([torch.full((50, 1), last), prompts], dim=1)
+        expected = theirs.generate(
+            ids, attention_mask=torch.ones_like(ids), max_new_tokens=6, pad_token_id=last, **options
+        )
+        own = [Prompt(row, last) for row in prompts.tolist()]
+        found = generator.generate_prompts(own, 10_000, length=6, one_line=True, **search)
+        for (first, *_), tokens in zip(found, expected[:, ids.shape[1] :].tolist(), strict=True):
+            tokens = tokens[: tokens.index(last) + 1] if last in tokens else tokens
+            assert first.tokens == generator.vocabulary.pieces(tokens)
+
+
+@pytest.mark.parametrize("pair", [name for name in CASES if name not in DOUBLE], indirect=True)
+def test_greedy_search_with_penalties_finds_their_tokens(pair):
+    """A repetition penalty, and n-grams that are not repeated: both count the prompt, there and here."""
+    package, theirs, _ = pair
+    generator, last = Generator(package.model, package.processors["text"]), package.processors["text"].special.last
+    ids = torch.cat([torch.full((30, 1), last), draw(30, 8, seed=5)], dim=1)
+    options = {"do_sample": False, "num_beams": 1, "repetition_penalty": 1.4, "no_repeat_ngram_size": 2}
+    expected = theirs.generate(
+        ids, attention_mask=torch.ones_like(ids), max_new_tokens=12, pad_token_id=last, eos_token_id=10_000, **options
+    )
+    own = [Prompt(row[1:], last) for row in ids.tolist()]
+    plain, found = (
+        generator.generate_prompts(own, 10_000, length=12, sample=False, **way)
+        for way in ({}, {"repetition_penalty": 1.4, "no_repeat": 2})
+    )
+    assert [one.tokens for (one,) in found] == [generator.vocabulary.pieces(row) for row in expected[:, 9:].tolist()]
+    assert found != plain
 
 
 @pytest.mark.parametrize("writer", ["heed", "transformers"])

@@ -39,10 +39,9 @@ def test_a_folder_of_theirs_opens_as_a_generator(package, vocabulary, tmp_path):
     generator = heed.load(tmp_path / "theirs", "cpu")
     assert generator.model.config.hidden == 96  # n_inner is null: four times n_embd
     assert generator.generate("I", length=5, seed=3) == generator.generate("I", length=5, seed=3)
-    with pytest.raises(
-        ValueError, match="the prompt and 40 more tokens are 42 tokens, but the model has positions for 30"
-    ):
-        generator.generate("I", length=40)
+    assert len(generator.generate("I", length=40)[0].tokens) == 40  # beyond its 30 positions
+    with pytest.raises(ValueError, match="a line and its end are 53 tokens, but the model has positions for 30"):
+        generator.score(["I " * 26])
 
 
 def test_another_activation_is_refused(package, tmp_path):

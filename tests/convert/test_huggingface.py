@@ -537,9 +537,12 @@ def test_settings_of_a_search_there_and_back(special, begin):
 
 def test_drawing_there_and_back():
     ours = {"sample": True, "temperature": 0.7, "top_k": 10, "top_p": 0.9, "beam": 1, "length_penalty": 1.0}
+    ours |= {"min_p": 0.05, "typical_p": 0.8, "repetition_penalty": 1.2}
     back, _ = generation.to_ours(generation.to_theirs(ours, MARIAN, 100), MARIAN)
     assert {name: back[name] for name in ours} == ours
     assert generation.to_ours({"do_sample": True, **BANNED}, MARIAN)[0]["top_k"] == 50
+    with pytest.raises(ValueError, match=r"the repetition penalty is 1\.2 and there are 4 beams"):
+        generation.to_theirs({"repetition_penalty": 1.2, "beam": 4}, MARIAN, 100)
 
 
 @pytest.mark.parametrize(
@@ -624,9 +627,9 @@ def test_what_a_text_begins_with_counts_for_them():
             "num_beam_groups is 2, which heed's search does not have: take it out, or set it to 1",
         ),
         ({"force_words_ids": [[4]]}, "force_words_ids is [[4]], which heed's search does not have: take it out"),
-        ({"repetition_penalty": 1.2}, "repetition_penalty is 1.2, which heed's search does not have"),
+        ({"repetition_penalty": 1.2, "num_beams": 4}, "the repetition penalty is 1.2 and there are 4 beams: then"),
         ({"suppress_tokens": [3]}, "suppress_tokens is [3], which"),
-        ({"do_sample": True, "typical_p": 0.5}, "typical_p is 0.5, which"),
+        ({"do_sample": True, "top_h": 0.5}, "top_h is 0.5, which"),
         ({"do_sample": True, "num_beams": 3}, "do_sample is true and num_beams 3: heed samples or has beams"),
         ({"length_penalty": -1.0}, "length_penalty is -1.0; heed's must not be negative"),
         ({"early_stopping": "soon"}, "early_stopping is 'soon'; it is true, false or 'never'"),

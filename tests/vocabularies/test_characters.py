@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from heed.vocabularies import characters, folder
 from heed.vocabularies.characters import Bytes, Characters
+from heed.vocabularies.codes import code_id, codes_of
 from heed.vocabularies.sentencepiece import SPECIAL_TOKENS, SubwordsConfig
 
 TEXTS = ["to be,  or", " not\tto be", "세상"]
@@ -29,7 +30,7 @@ def test_a_folder_gives_back_what_was_put_into_it(tmp_path, kind, codes):
     own = learned(kind, [f"<{code}>" for code in codes])
     found, other = folder.read(tmp_path, folder.write(tmp_path, (own, own)))
     assert found is other and type(found) is type(own) and found.key() == own.key() and len(found) == len(own)
-    assert found.codes == own.codes == folder.codes_of(found)
+    assert found.codes == own.codes == codes_of(found)
     assert found.encode(TEXTS) == own.encode(TEXTS)
     assert [found.decode([*own.codes.values(), 2, *ids, 3]) for ids in own.encode(TEXTS)] == TEXTS
     assert set(own.codes.values()) | set(SPECIAL_TOKENS.never) == set(own.special.never)
@@ -63,9 +64,9 @@ def test_what_cannot_be_is_refused(tmp_path):
 
 
 def test_a_code_that_is_not_there_is_refused_with_those_that_are():
-    with pytest.raises(ValueError, match=r"the control code is 'Peoms'; did you mean Poems\?"):
-        folder.code_id(learned("bytes", ["Poems", "News"]), "Peoms")
-    with pytest.raises(ValueError, match="the control code is 'X'; there are Poems, News"):
-        folder.code_id(learned("bytes", ["Poems", "News"]), "X")
-    with pytest.raises(ValueError, match="but the model has none: it was trained without codes"):
-        folder.code_id(learned("bytes"), "X")
+    with pytest.raises(ValueError, match=r"the model has no control code 'Peoms'; near are Poems$"):
+        code_id(learned("bytes", ["Poems", "News"]), "Peoms")
+    with pytest.raises(ValueError, match=r"the model has no control code 'X'; it has News, Poems$"):
+        code_id(learned("bytes", ["Poems", "News"]), "X")
+    with pytest.raises(ValueError, match="'X', but the model has no control codes: leave it out"):
+        code_id(learned("bytes"), "X")

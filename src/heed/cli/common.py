@@ -31,6 +31,11 @@ def add_engine(parser: argparse.ArgumentParser, default: str = "auto") -> None:
     parser.add_argument("--engine", choices=["auto", "torch", "ctranslate2"], default=default, help=line)
 
 
+def add_text_engine(parser: argparse.ArgumentParser) -> None:
+    line = "what runs a language model: torch (the default), or for a GPT-2 on the CPU ctranslate2 where it can: --greedy, and scores"
+    parser.add_argument("--engine", choices=["torch", "ctranslate2"], default="torch", help=line)
+
+
 def add_direction(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("direction, for a model of several (ko, pt-BR, Korean, or the model's own codes)")
     group.add_argument("--from", dest="from_language", metavar="LANGUAGE", help="the language of the texts")

@@ -13,6 +13,7 @@ examples:
 
 heed reads MarianMT, BART, Pegasus, mBART-50, M2M-100, NLLB, GPT, GPT-2 and CTRL. A Transformer of heed is written for transformers as a Marian, if it has the
 paper's norms and positions (model.norm = "post", model.positions = "sinusoidal"), and for CTranslate2 whatever its shape.
+A GPT-2 is written for transformers and for CTranslate2.
 With HF_HUB_OFFLINE=1 names are looked up in the cache only.
 """
 FORMS = ("heed", "huggingface", "ctranslate2")

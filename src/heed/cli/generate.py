@@ -6,92 +6,146 @@ import sys
 EXAMPLES = """\
 examples:
   heed generate runs/wiki                                            # a text without a prompt
-  heed generate runs/wiki --prompt "The history of" --length 200
-  heed generate runs/wiki --prompt "The history of" --temperature 0.8 --top-k 40 --seed 7
-  heed generate runs/wiki --prompt "The history of" --count 5 --one-line --scores
-  heed generate runs/wiki --prompt "The history of" --greedy         # always the likeliest token
-  heed generate runs/wiki --prompt "The history of" --beam 5 --length 20 --count 3
+  heed generate runs/wiki "The history of" --length 200
+  heed generate runs/wiki "The history of" --temperature 0.8 --top-k 40 --seed 7
+  heed generate runs/wiki "The history of" --min-p 0.05 --repetition-penalty 1.2
+  heed generate runs/wiki "The history of" --count 5 --one-line --scores
+  heed generate runs/wiki "Q: Who was she? A:" --stop "Q:" --stop "\\n"
+  heed generate runs/wiki "The history of" --greedy                  # always the likeliest token
+  heed generate runs/wiki "The history of" --beam 5 --length 20 --count 3
   heed generate runs/wiki --input prompts.txt --one-line --out texts.txt
+  heed generate ctrl "Rating: 5.0" --code Reviews                    # a CTRL and its control code
 
 Tokens are sampled, unless --greedy or --beam is given; the same seed gives the same text. Each text begins with its
-prompt. Several texts are each followed by an empty line, unless --one-line is given.
+prompt, and ends before a --stop string. Several texts are each followed by an empty line, unless --one-line is given.
+In --stop, \\n is a line end. The order of what changes probabilities: repetition penalty, --no-repeat
+and --min-length, temperature, top-k, top-p, min-p, typical.
 """
-DECODING = ("temperature", "top_k", "top_p", "seed", "no_repeat", "min_length", "beam", "length_penalty")
+SAMPLING = ("temperature", "top_k", "top_p", "min_p", "typical_p", "seed")
+DECODING = (*SAMPLING, "repetition_penalty", "no_repeat", "min_length", "beam", "length_penalty")
+CHUNK = 256  # prompts of a file that are continued before anything is written
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    from heed.cli.common import add_device
+    from heed.cli.common import add_device, add_text_engine
 
-    parser.add_argument("folder", help="a run or a model folder of a language model")
-    parser.add_argument("--prompt", help="what the text begins with (default: nothing)")
-    parser.add_argument("--input", metavar="FILE", help="prompts, one a line (- is standard input)")
-    parser.add_argument("--out", metavar="FILE", help="write to a file")
-    parser.add_argument("--length", type=int, default=100, help="how many tokens to generate (100)")
-    parser.add_argument("--count", type=int, default=1, help="how many texts for each prompt")
-    parser.add_argument("--one-line", action="store_true", help="stop at the end of the line")
-    parser.add_argument(
+    option = parser.add_argument
+    option("folder", help="a run or a model folder of a language model, or a name on the hub")
+    option("text", nargs="?", metavar="prompt", help="what the text begins with (default: nothing)")
+    option("--prompt", help="the same")
+    option("--input", metavar="FILE", help="prompts, one a line (- is standard input)")
+    option("--code", help="the control code of a CTRL: what kind of text follows")
+    option("--out", metavar="FILE", help="write to a file")
+    option("--length", type=int, default=100, help="how many tokens to generate (100)")
+    option("--count", type=int, default=1, help="how many texts for each prompt")
+    option("--one-line", action="store_true", help="stop at the end of the line")
+    option("--stop", action="append", default=[], metavar="STRING", help="stop before this string; may be given again")
+    option("--stream", action="store_true", help="print each part as it is found, which a terminal gets anyway")
+    option(
         "--scores", action="store_true", help="write the log probability of what was generated, and a tab, before it"
     )
+    option("--batch-tokens", type=int, default=4096, help="tokens of prompts that are continued together (4096)")
     sampling = parser.add_argument_group("sampling")
-    sampling.add_argument("--temperature", type=float, help="above 1: more varied; below 1: closer to the likeliest")
-    sampling.add_argument("--top-k", type=int, help="sample from the K likeliest tokens")
-    sampling.add_argument("--top-p", type=float, help="sample from the fewest tokens that hold P of the probability")
-    sampling.add_argument("--seed", type=int, help="the same seed gives the same text (1)")
+    option = sampling.add_argument
+    option("--temperature", type=float, help="above 1: more varied; below 1: closer to the likeliest")
+    option("--top-k", type=int, metavar="K", help="sample from the K likeliest tokens")
+    option("--top-p", type=float, metavar="P", help="sample from the fewest tokens that hold P of the probability")
+    option("--min-p", type=float, metavar="P", help="sample from tokens at least P times as likely as the likeliest")
+    option(
+        "--typical",
+        type=float,
+        metavar="P",
+        dest="typical_p",
+        help="sample from the tokens whose information is nearest to the entropy and that hold P",
+    )
+    option("--seed", type=int, help="the same seed gives the same text (1)")
     search = parser.add_argument_group("search, instead of sampling")
     search.add_argument("--greedy", action="store_true", help="the likeliest token each time")
     search.add_argument("--beam", type=int, help="how many hypotheses are kept at each step")
     search.add_argument("--length-penalty", type=float, help="alpha, the exponent of the penalty: larger means longer")
     both = parser.add_argument_group("both")
+    both.add_argument(
+        "--repetition-penalty",
+        type=float,
+        metavar="X",
+        help="make tokens that were said less likely (CTRL's is 1.2; 1 is off)",
+    )
     both.add_argument("--no-repeat", type=int, metavar="N", help="never repeat a sequence of N tokens")
     both.add_argument("--min-length", type=int, help="tokens before a line may end")
+    add_text_engine(parser)
     add_device(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    from heed.cli.common import errors, open_product, read_lines, write_lines
+    from heed.cli.common import open_product, write_chunks
 
-    if args.prompt is not None and args.input:
-        raise ValueError("there are --prompt and --input: give one of the two")
-    options = _options(args)
-    prompts = read_lines(args.input) if args.input else [args.prompt or ""]
+    prompts, options = _prompts(args), _options(args)
     generator = open_product(args, "generate")
-    for prompt in prompts:
-        if unknown := generator.unknown(prompt):
-            words = ", ".join(dict.fromkeys(unknown))
-            errors().print(f"The model does not know {words}.", style="dim", markup=False, highlight=False)
+    _say(generator, prompts, args)
     single = len(prompts) == args.count == 1 and not (args.out or args.scores or args.beam)
-    if single and sys.stdout.isatty():
+    if args.stream and not single:
+        raise ValueError(
+            "--stream is for one text on standard output, and not for --beam, --scores, --count or --input"
+        )
+    if single and (args.stream or sys.stdout.isatty()):
         return _stream(generator, prompts[0], options)
-    texts = (text for prompt in prompts for text in _texts(generator, prompt, args, options))
-    write_lines(texts, args.out)
+    chunks = (prompts[start : start + CHUNK] for start in range(0, len(prompts), CHUNK))
+    write_chunks((_texts(generator, chunk, args, options) for chunk in chunks), args.out)
     return 0
+
+
+def _prompts(args: argparse.Namespace) -> list[str]:
+    from heed.cli.common import read_lines
+
+    given = [name for name in ("text", "prompt", "input") if getattr(args, name) is not None]
+    if len(given) > 1:
+        names = [{"text": "a prompt", "prompt": "--prompt", "input": "--input"}[name] for name in given]
+        raise ValueError(f"there are {' and '.join(names)}: give one of the two")
+    return read_lines(args.input) if args.input else [args.text or args.prompt or ""]
 
 
 def _options(args: argparse.Namespace) -> dict:
     options = {name: getattr(args, name) for name in DECODING if getattr(args, name) is not None}
-    sampling = [name for name in ("temperature", "top_k", "top_p", "seed") if name in options]
+    sampling = [name for name in SAMPLING if name in options]
     if args.greedy and args.beam:
         raise ValueError("--greedy and --beam: give one of the two")
     if (args.greedy or args.beam) and sampling:
-        option = "--" + sampling[0].replace("_", "-")
+        option = "--" + sampling[0].removesuffix("_p" if sampling[0] == "typical_p" else "").replace("_", "-")
         raise ValueError(f"{option} is for sampling: leave it out, or leave out --greedy and --beam")
     if args.greedy or args.beam:
         options["sample"] = False
-    return options | {"length": args.length, "one_line": args.one_line}
+    stop = [own.replace("\\n", "\n") for own in args.stop]
+    return options | {"length": args.length, "one_line": args.one_line, "code": args.code, "stop": stop}
 
 
-def _texts(generator, prompt: str, args: argparse.Namespace, options: dict):
+def _say(generator, prompts: list[str], args: argparse.Namespace) -> None:
+    """What the user should know of the prompts, on standard error."""
+    from heed.cli.common import errors
+
+    notes = []
+    if unknown := [word for prompt in prompts for word in generator.unknown(prompt)]:
+        notes.append(f"The model does not know {', '.join(dict.fromkeys(unknown))}.")
+    if beyond := generator.beyond_positions(prompts, args.length, args.code):
+        notes.append(beyond)
+    for note in notes:
+        errors().print(note, style="dim", markup=False, highlight=False, soft_wrap=True)
+
+
+def _texts(generator, prompts: list[str], args: argparse.Namespace, options: dict):
     """Each text with its prompt, followed by an empty line where it may have several lines itself."""
-    found = generator.generate(prompt, count=args.count, **options)
-    for continuation in found:
-        score = f"{continuation.score:.4f}\t" if args.scores else ""
-        text = prompt + continuation.text if prompt else continuation.text.lstrip(" ")
-        text = f"{score}{text}".rstrip("\n")
-        yield text if args.one_line or len(found) == 1 else f"{text}\n"
+    found = generator.generate_many(prompts, count=args.count, batch_tokens=args.batch_tokens, **options)
+    for prompt, continuations in zip(prompts, found, strict=True):
+        for continuation in continuations:
+            score = f"{continuation.score:.4f}\t" if args.scores else ""
+            text = prompt + continuation.text if prompt else continuation.text.lstrip(" ")
+            text = f"{score}{text}".rstrip("\n")
+            yield text if args.one_line or len(continuations) == 1 else f"{text}\n"
 
 
 def _stream(generator, prompt: str, options: dict) -> int:
     """Print each part of the text as soon as it is known."""
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(encoding="utf-8")
     sys.stdout.write(prompt)
     for number, part in enumerate(generator.stream(prompt, **options)):
         sys.stdout.write(part.lstrip(" ") if not prompt and not number else part)

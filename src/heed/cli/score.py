@@ -17,7 +17,7 @@ standard error, is the perplexity of all. Tokens that the search forces at the b
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    from heed.cli.common import add_device, add_direction, split_names
+    from heed.cli.common import add_device, add_direction, add_text_engine, split_names
 
     parser.add_argument("folder", type=split_names, help="a run or a model folder; several with commas: an ensemble")
     parser.add_argument("--source", metavar="FILE", help="the texts")
@@ -28,6 +28,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--token-scores", action="store_true", help="also the log probability of each token")
     parser.add_argument("--out", metavar="FILE", help="write lines to a file")
     add_direction(parser)
+    add_text_engine(parser)
     add_device(parser)
 
 
@@ -41,6 +42,8 @@ def run(args: argparse.Namespace) -> int:
         return score(args)
     if args.code or args.codes:
         raise ValueError(f"--{'code' if args.code else 'codes'} is for language models: it goes with --text")
+    if args.engine != "torch":
+        raise ValueError("--engine ctranslate2 is for language models (--text FILE): leave it out")
     if args.source or args.target:
         check_product(args, args.folder, "translate", "--text FILE")
     if not (args.source and args.target):

@@ -1,7 +1,8 @@
-"""Models for CTranslate2, which translates fast without torch. Written, never read."""
+"""Models for CTranslate2, which translates and continues texts fast without torch. Written, never read."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from torch import Tensor, nn
 
 from heed.convert import ctranslate2_import, model_card, tokenizers
 from heed.files import atomic_folder, write_text
+from heed.models.decoder import Decoder
 from heed.models.encoder_decoder import EncoderDecoder
 from heed.models.folder import CONFIG
 from heed.models.marian import Marian
@@ -27,7 +29,7 @@ BANNED = -1e4  # the output bias of a token that must not be generated; float16 
 
 
 def write(package: Package, folder: Path, quantization: str | None = None) -> None:
-    """A folder that ctranslate2.Translator opens, with tokenizer files and a README."""
+    """A folder that ctranslate2.Translator opens, or Generator, with tokenizer files and a README."""
     if quantization not in (None, *QUANTIZATIONS):
         raise ValueError(f"quantization is {quantization!r}; CTranslate2 has {', '.join(QUANTIZATIONS)}")
     if refusal := _refusal(package.model):
@@ -42,8 +44,8 @@ def write(package: Package, folder: Path, quantization: str | None = None) -> No
 
 
 def write_model(package: Package, folder: Path, quantization: str | None = None) -> None:
-    """What ctranslate2.Translator itself needs, into an existing folder: weights, settings, vocabularies."""
-    spec = _spec(package, _specs())
+    """What ctranslate2 itself needs, into an existing folder: weights, settings, vocabularies."""
+    spec = (_text_spec if isinstance(package.model, Decoder) else _spec)(package, _specs())
     spec.validate()
     spec.optimize(quantization)
     spec.save(str(folder))
@@ -64,6 +66,8 @@ def _refusal(model: nn.Module) -> str | None:
         return f"CTranslate2 cannot compute what a {type(model).__name__}{how} does: it stays with heed"
     if getattr(model.config, "labels", 0):
         return "a classifier writes no text, which is all that CTranslate2 is for: it stays with heed"
+    if getattr(model.config, "choices", False):
+        return "CTranslate2 has no place for the head that scores choices: the model stays with heed"
     return None
 
 
@@ -95,7 +99,7 @@ def _spec(package: Package, specs: Any) -> Any:
         model.config.heads,
         pre_norm=isinstance(layer.attention, PreNorm),
         no_final_norm=model.decoder.norm is None,
-        activation=specs.common_spec.Activation[ACTIVATIONS[layer.mlp.body.activation]],
+        activation=specs.common_spec.Activation[_activation(layer.mlp.body.activation)],
         layernorm_embedding=model.norm is not None,
     )
     encoder, decoder, tokens = spec.encoder, spec.decoder, model.source_tokens or model.tokens
@@ -111,7 +115,41 @@ def _spec(package: Package, specs: Any) -> Any:
     return spec
 
 
-def _fill_embeddings(spec, table_spec, model: EncoderDecoder, tokens: nn.Embedding, positions: nn.Module, norm) -> None:
+def _text_spec(package: Package, specs: Any) -> Any:
+    """A decoder without an encoder: a language model."""
+    model, vocabulary = package.model, package.processors["text"]
+    layer = model.stack.layers[0]
+    spec = specs.TransformerDecoderModelSpec.from_config(
+        len(model.stack.layers),
+        model.config.heads,
+        pre_norm=isinstance(layer.attention, PreNorm),
+        no_final_norm=model.stack.norm is None,
+        activation=specs.common_spec.Activation[_activation(layer.mlp.body.activation)],
+    )
+    decoder = spec.decoder
+    _fill_embeddings(decoder, decoder.embeddings, model, model.tokens, model.positions, None)
+    _fill_stack(decoder, model.stack)
+    decoder.projection.weight = _plain(model.tokens.weight)
+    if model.bias is not None:
+        decoder.projection.bias = _plain(model.bias)
+    tokens, special = names(vocabulary, model.tokens.num_embeddings), vocabulary.special
+    spec.register_vocabulary(tokens)
+    spec.config.bos_token, spec.config.eos_token = tokens[special.first], tokens[special.last]
+    spec.config.unk_token = tokens[special.unknown if special.unknown >= 0 else special.last]
+    spec.config.layer_norm_epsilon = layer.mlp.norm.eps
+    return spec
+
+
+def _activation(function: Callable[[Tensor], Tensor]) -> str:
+    """Its name in CTranslate2."""
+    if isinstance(function, partial) and (function.func, function.keywords) == (F.gelu, {"approximate": "tanh"}):
+        return "GELUTanh"
+    return ACTIVATIONS[function]
+
+
+def _fill_embeddings(
+    spec, table_spec, model: EncoderDecoder | Decoder, tokens: nn.Embedding, positions: nn.Module, norm
+) -> None:
     table_spec.weight = _plain(tokens.weight)
     spec.scale_embeddings = float(model.scale)
     spec.position_encodings.encodings = _plain(positions(0, model.config.max_length))

@@ -12,23 +12,24 @@ from heed.vocabularies.vocabulary import SpecialTokens
 OUR_DEFAULTS = {
     "beam": 5, "nbest": 1, "length_penalty": 0.6, "penalty": "wu", "stopping": "exact", "min_length": 0,
     "max_length": None, "force_begin": True, "force_end": False, "no_repeat": 0, "renormalize": False, "sample": False,
-    "temperature": 1.0, "top_k": 0, "top_p": 1.0,
+    "temperature": 1.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0, "typical_p": 1.0, "repetition_penalty": 1.0,
 }  # fmt: skip
 THEIR_DEFAULTS = {
     "num_beams": 1, "length_penalty": 1.0, "early_stopping": False, "min_length": 0, "min_new_tokens": None,
     "max_length": None, "max_new_tokens": None, "no_repeat_ngram_size": 0, "renormalize_logits": False,
-    "do_sample": False, "temperature": 1.0, "top_k": 50, "top_p": 1.0, "bad_words_ids": None,
+    "do_sample": False, "temperature": 1.0, "top_k": 50, "top_p": 1.0, "min_p": 0.0, "typical_p": 1.0,
+    "repetition_penalty": 1.0, "bad_words_ids": None,
     "forced_bos_token_id": None, "forced_eos_token_id": None,
 }  # fmt: skip
 # settings that change the output and that heed does not have, with the value that has no effect
 UNSUPPORTED = {
     "num_beam_groups": 1, "diversity_penalty": 0.0, "force_words_ids": None, "constraints": None,
-    "repetition_penalty": 1.0, "encoder_repetition_penalty": 1.0, "encoder_no_repeat_ngram_size": 0,
+    "encoder_repetition_penalty": 1.0, "encoder_no_repeat_ngram_size": 0,
     "exponential_decay_length_penalty": None, "suppress_tokens": None, "begin_suppress_tokens": None,
     "sequence_bias": None, "guidance_scale": 1.0, "penalty_alpha": None, "dola_layers": None, "watermarking_config": None,
     "stop_strings": None, "max_time": None, "token_healing": False,
 }  # fmt: skip
-UNSUPPORTED_SAMPLING = {"typical_p": 1.0, "min_p": None, "top_h": None, "epsilon_cutoff": 0.0, "eta_cutoff": 0.0}
+UNSUPPORTED_SAMPLING = {"top_h": None, "epsilon_cutoff": 0.0, "eta_cutoff": 0.0}
 # how `generate` computes, and what it returns besides the text: nothing that changes the output
 NO_EFFECT = {
     "output_attentions", "output_hidden_states", "output_scores", "output_logits", "return_dict_in_generate", "use_cache",
@@ -41,7 +42,7 @@ NO_EFFECT = {
 }  # fmt: skip
 # Off, so that a model says what it said there.
 GUARDS = {"avoid_loops": False, "avoid_overlong": False, "avoid_copies": False}
-SAMPLING = ("temperature", "top_k", "top_p")
+SAMPLING = ("temperature", "top_k", "top_p", "min_p", "typical_p")
 IDS = ("pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id")
 STOPPING = {"first": True, "heuristic": False, "exact": "never"}
 
@@ -63,6 +64,9 @@ def to_ours(given: Mapping[str, Any], special: SpecialTokens) -> tuple[dict[str,
         "force_end": _forced("forced_eos_token_id", theirs, special.last),
         **GUARDS,
     }
+    _check_repetition_penalty(theirs["repetition_penalty"], theirs["num_beams"])
+    if theirs["repetition_penalty"] != 1:
+        ours["repetition_penalty"] = float(theirs["repetition_penalty"])
     if special.before:
         ours["force_begin"] = _forced("forced_bos_token_id", theirs, special.before[0])
     elif theirs["forced_bos_token_id"] is not None:
@@ -91,9 +95,11 @@ def to_theirs(decoding: Mapping[str, Any], special: SpecialTokens, max_length: i
         "bad_words_ids": [[token] for token in special.never] or None,
         "forced_bos_token_id": special.before[0] if special.before and ours["force_begin"] else None,
         "forced_eos_token_id": special.last if ours["force_end"] else None,
+        "repetition_penalty": ours["repetition_penalty"] if ours["repetition_penalty"] != 1 else None,
     }
     if ours["sample"]:
         theirs |= {"num_beams": 1, "do_sample": True, **{name: ours[name] for name in SAMPLING}}
+    _check_repetition_penalty(ours["repetition_penalty"], theirs["num_beams"])
     if ours["nbest"] > 1:
         theirs["num_return_sequences"] = ours["nbest"]
     return {name: value for name, value in theirs.items() if value is not None} | ids(special)
@@ -124,6 +130,14 @@ def _refuse_unsupported(given: Mapping[str, Any], sample: bool) -> None:
         raise ValueError(f"do_sample is true and num_beams {given['num_beams']}: heed samples or has beams")
     if given.get("length_penalty", 0) < 0:
         raise ValueError(f"length_penalty is {given['length_penalty']}; heed's must not be negative")
+
+
+def _check_repetition_penalty(penalty: float, beams: int) -> None:
+    if penalty != 1 and beams > 1:
+        raise ValueError(
+            f"the repetition penalty is {penalty} and there are {beams} beams: then transformers penalizes log-probabilities, "
+            "and heed logits; set the penalty to 1, or the beams"
+        )
 
 
 def _stopping(value: Any) -> str:

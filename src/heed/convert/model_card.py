@@ -38,6 +38,17 @@ pieces = vocabulary.encode("A text.", add_special_tokens=False).tokens
 found = model.translate_batch([pieces], OPTIONS)
 print(vocabulary.decode([vocabulary.token_to_id(piece) for piece in found[0].hypotheses[0]]))
 """
+TEXT_GENERATOR = """\
+import ctranslate2, tokenizers
+
+folder = "."  # the folder of this file
+vocabulary = tokenizers.Tokenizer.from_file(f"{folder}/tokenizer.json")
+model = ctranslate2.Generator(folder)
+
+pieces = ["START", *vocabulary.encode("A text.", add_special_tokens=False).tokens]
+found = model.generate_batch([pieces], max_length=100, include_prompt_in_result=False)
+print("A text." + vocabulary.decode(found[0].sequences_ids[0]))
+"""
 TRANSFORMERS = """\
 from transformers import {auto_class}, AutoTokenizer
 
@@ -166,6 +177,8 @@ def _search(package: Package) -> str:
 
 def ctranslate2(package: Package, quantization: str | None) -> str:
     """How to run a folder of CTranslate2."""
+    if package.task == "language":
+        return _text_generator(package, quantization)
     tokenizer = hasattr(package.vocabularies[0], "tokenizer")
     pair = multilingual.example(package.vocabularies, package.facts.get("languages") or {})
     code = (TOKENIZER if tokenizer else PIECES).replace("OPTIONS", _options(package, pair or package.vocabularies))
@@ -186,6 +199,22 @@ Written by heed, with weights in {quantization or "float32"}. `pip install ctran
 
 {added} It divides the log probability of n tokens by n^length_penalty.
 {_tags(package)}{origin(package.facts)}"""
+
+
+def _text_generator(package: Package, quantization: str | None) -> str:
+    """How to run a language model in a folder of CTranslate2."""
+    vocabulary = package.processors["text"]
+    start = vocabulary.tokenizer.id_to_token(vocabulary.special.last)
+    return f"""# {title(package)}, for CTranslate2
+
+Written by heed, with weights in {quantization or "float32"}. `pip install ctranslate2 tokenizers`, and:
+
+```python
+{TEXT_GENERATOR.replace("START", start)}```
+
+Every text follows `{start}`. The likeliest token is taken each time, until that token comes; `sampling_topk` and
+`sampling_temperature` of `generate_batch` draw instead.
+{origin(package.facts)}"""
 
 
 def title(package: Package) -> str:

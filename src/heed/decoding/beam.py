@@ -9,7 +9,7 @@ from torch import Tensor
 
 from heed.decoding.limits import Rule, apply_rules
 from heed.decoding.ranking import Penalty, SearchStatus, Stop, stop_exact, wu_penalty
-from heed.decoding.steps import Hypothesis, State, StepModel
+from heed.decoding.steps import Hypothesis, State, StepModel, Stops
 
 
 class SearchStep(NamedTuple):
@@ -68,7 +68,7 @@ def beam_search(  # noqa: PLR0913 (the parts of a search, each by its name)
     state: State,
     longest: Int[Tensor, " b"],
     *,
-    first: int,
+    first: int | Tensor,
     last: int,
     beams: int = 4,
     nbest: int = 1,
@@ -79,17 +79,18 @@ def beam_search(  # noqa: PLR0913 (the parts of a search, each by its name)
     renormalize: bool = False,
     pick: Pick | None = None,
     on_step: Callable[[SearchStep], None] | None = None,
+    stops: Stops | None = None,
 ) -> list[list[Hypothesis]]:
     """The `nbest` best sequences for each row of `state`, best first, none longer than its `longest`.
 
     The score is the log-probability over the length penalty. A sentence is done, and leaves the batch, when `stop` says so;
     with `stop_exact` and enough beams the result is that of exhaustive search. `pick` may choose other candidates than the
-    most likely: candidates that end must come first, and at most `beams` may live on.
+    most likely: candidates that end must come first, and at most `beams` may live on. `stops` says which end early.
     """
     live = LiveBeams(longest, beams)
     done: list[list[Hypothesis]] = [[] for _ in longest]
     state.reorder(live.sentence[:, None].expand(-1, beams).flatten())
-    previous = torch.full((len(longest) * beams,), first, device=longest.device)
+    previous = torch.as_tensor(first, device=longest.device).expand(len(longest)).repeat_interleave(beams)
     while len(live.sentence):
         logp = apply_rules(model.step(previous, state), *live.rows(), rules, renormalize)
         logp = logp.unflatten(0, (-1, beams)) + live.logp[:, :, None]
@@ -99,6 +100,7 @@ def beam_search(  # noqa: PLR0913 (the parts of a search, each by its name)
         beam, token = index // logp.shape[-1], index % logp.shape[-1]
         length = live.tokens.shape[2] + 1
         ends = (token == last) | (length >= live.longest)[:, None]
+        ends = ends if stops is None else ends | _stopped(live, beam, token, stops)
         if on_step is not None:
             on_step(SearchStep(live.sentence, beam, token, best, ends))
         _finish(done, live, (beam, token, best), ends, penalty(length, alpha))
@@ -110,6 +112,14 @@ def beam_search(  # noqa: PLR0913 (the parts of a search, each by its name)
         state.reorder(rows)
         previous = live.tokens[:, :, -1].flatten()
     return [sorted(hypotheses, key=lambda h: -h.score)[:nbest] for hypotheses in done]
+
+
+def _stopped(live: LiveBeams, beam: Tensor, token: Tensor, stops: Stops) -> Bool[Tensor, "b n"]:
+    """Which candidates end early."""
+    row = torch.arange(len(beam), device=beam.device)[:, None]
+    tokens = torch.cat([live.tokens[row, beam], token[:, :, None]], dim=2)
+    sentence = live.sentence[:, None].expand(-1, beam.shape[1])
+    return stops(tokens.flatten(0, 1), sentence.flatten()).view(token.shape)
 
 
 def _finish(

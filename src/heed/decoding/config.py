@@ -7,11 +7,9 @@ MAX_COUNT = 1_000_000  # more is a typing error
 # With larger values powers and lengths overflow, or all scores become equal in float32.
 MAXIMA = {"beam": 1000, "length_penalty": 10.0, "max_growth": 1000.0}
 MIN_TEMPERATURE, MAX_TEMPERATURE = 1e-6, 1000.0
-UNGUARDED = {
-    "avoid_loops": False,
-    "avoid_overlong": False,
-    "avoid_copies": False,
-}  # what is found stays, whatever its faults
+MAX_REPETITION_PENALTY = 100.0
+# What is found stays, whatever its faults.
+UNGUARDED = {"avoid_loops": False, "avoid_overlong": False, "avoid_copies": False}
 
 
 @dataclass(frozen=True)
@@ -35,6 +33,9 @@ class DecodingConfig:
     temperature: float = 1.0
     top_k: int = 0  # draw from the k likeliest tokens; 0 is all
     top_p: float = 1.0  # draw from the fewest tokens that hold this much probability
+    min_p: float = 0.0  # draw from tokens that are at least this many times as likely as the likeliest; 0 is all
+    typical_p: float = 1.0  # draw from the tokens of most typical information that hold this much probability
+    repetition_penalty: float = 1.0  # logits of tokens that were said are divided by it (CTRL); 1 is off
     seed: int = 1
     rerank: Literal["none", "mbr"] = "none"  # "mbr": of several candidates the one that is most like all of them
     candidates: int = 16  # how many there are for that, of each kind
@@ -47,8 +48,7 @@ class DecodingConfig:
             raise ValueError(
                 f"temperature is {self.temperature}; it must be above 0 (near 0 is greedy), {MIN_TEMPERATURE:g} to {MAX_TEMPERATURE:g}"
             )
-        if not 0 < self.top_p <= 1:
-            raise ValueError(f"top_p is {self.top_p}; it must be above 0 and at most 1")
+        self._check_filters()
         for name in ("min_length", "no_repeat", "top_k", "length_penalty", "max_growth"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must not be negative")
@@ -65,6 +65,18 @@ class DecodingConfig:
             self._check_candidates()
         elif self.nbest > self.beam and not self.sample:
             raise ValueError(f"nbest is {self.nbest}, but beam is {self.beam}: a beam gives no more than its width")
+
+    def _check_filters(self) -> None:
+        for name in ("top_p", "typical_p"):
+            if not 0 < getattr(self, name) <= 1:
+                raise ValueError(f"{name} is {getattr(self, name)}; it must be above 0 and at most 1")
+        if not 0 <= self.min_p <= 1:
+            raise ValueError(f"min_p is {self.min_p}; it must be at least 0 (off) and at most 1")
+        if not 0 < self.repetition_penalty <= MAX_REPETITION_PENALTY:
+            most = f"at most {MAX_REPETITION_PENALTY:g}"
+            raise ValueError(
+                f"repetition_penalty is {self.repetition_penalty}; it must be above 0 and {most} (1 is off, CTRL's is 1.2)"
+            )
 
     def _check_candidates(self) -> None:
         if self.sample:

@@ -75,17 +75,22 @@ def min_length(length: int, last: int) -> Rule:
     return rule
 
 
-def no_repeat_ngram(n: int) -> Rule:
-    """Ban the repetition of any n tokens."""
+def no_repeat_ngram(n: int, before: Sequence[Sequence[int]] = ()) -> Rule:
+    """Ban the repetition of any n tokens; `before[i]` is what sentence i continues."""
+    width = max(map(len, before), default=0)
+    padded = torch.tensor([[-1] * (width - len(own)) + [*own] for own in before], dtype=torch.long)
 
     def rule(banned: Bool[Tensor, "r vocab"], tokens: Int[Tensor, "r t"], sentence: Int[Tensor, " r"]) -> None:
+        if width:
+            tokens = torch.cat([padded.to(tokens.device)[sentence], tokens], dim=1)
         if tokens.shape[1] < n:
             return
         ngrams = tokens.unfold(1, n, 1)
         tail = tokens[:, tokens.shape[1] - n + 1 :]
         matches = (ngrams[:, :, :-1] == tail[:, None]).all(dim=-1)
         row, ngram = matches.nonzero(as_tuple=True)
-        banned[row, ngrams[row, ngram, -1]] = True
+        token = ngrams[row, ngram, -1]
+        banned[row[token >= 0], token[token >= 0]] = True
 
     return rule
 

@@ -1,5 +1,6 @@
 """Greedy decoding and sampling: one sequence for each source, token by token."""
 
+import math
 from collections.abc import Callable, Sequence
 
 import torch
@@ -8,7 +9,7 @@ from torch import Tensor
 
 from heed.decoding.limits import Rule, apply_rules
 from heed.decoding.ranking import Penalty, wu_penalty
-from heed.decoding.steps import Hypothesis, State, StepModel
+from heed.decoding.steps import Hypothesis, State, StepModel, Stops
 
 Choose = Callable[[Tensor, Tensor], Tensor]  # (log-probabilities, the sentence of each row) -> tokens
 
@@ -18,8 +19,16 @@ def greedy(logp: Float[Tensor, "r vocab"], sentence: Int[Tensor, " r"]) -> Int[T
     return logp.argmax(dim=-1)
 
 
-def random_sampling(seeds: Sequence[int], *, temperature: float = 1.0, top_k: int = 0, top_p: float = 1.0) -> Choose:
-    """Draw from the `top_k` most likely tokens and the fewest that hold `top_p` of the probability.
+def random_sampling(
+    seeds: Sequence[int],
+    *,
+    temperature: float = 1.0,
+    top_k: int = 0,
+    top_p: float = 1.0,
+    min_p: float = 0.0,
+    typical_p: float = 1.0,
+) -> Choose:
+    """Draw from the distribution that is left by temperature, top_k, top_p, min_p and typical_p, in this order.
 
     Each sentence has its own random generator, so the other sentences of a batch do not matter.
     """
@@ -27,6 +36,7 @@ def random_sampling(seeds: Sequence[int], *, temperature: float = 1.0, top_k: in
 
     def choose(logp: Float[Tensor, "r vocab"], sentence: Int[Tensor, " r"]) -> Int[Tensor, " r"]:
         logp = filter_top_k_top_p((logp.double() / temperature).log_softmax(dim=-1), top_k, top_p)
+        logp = filter_typical(filter_min_p(logp, min_p), typical_p)
         uniform = torch.stack(
             [torch.rand(logp.shape[-1], generator=generators[i], dtype=torch.double) for i in sentence.tolist()]
         )
@@ -48,6 +58,26 @@ def filter_top_k_top_p(logp: Float[Tensor, "r vocab"], top_k: int, top_p: float)
     return logp
 
 
+def filter_min_p(logp: Float[Tensor, "r vocab"], min_p: float) -> Float[Tensor, "r vocab"]:
+    """Tokens less than `min_p` times as likely as the likeliest made impossible (Nguyen et al., 2024)."""
+    if not min_p:
+        return logp
+    return logp.masked_fill(logp < logp.amax(dim=-1, keepdim=True) + math.log(min_p), -torch.inf)
+
+
+def filter_typical(logp: Float[Tensor, "r vocab"], mass: float) -> Float[Tensor, "r vocab"]:
+    """All impossible but the tokens whose information is nearest to the entropy and that hold `mass` (Meister et al., 2023)."""
+    if mass >= 1:
+        return logp
+    logp = logp.log_softmax(dim=-1)
+    entropy = torch.special.entr(logp.exp()).sum(dim=-1, keepdim=True)
+    distance, index = (-logp - entropy).abs().sort(dim=-1)
+    held = logp.exp().gather(1, index).cumsum(dim=-1)
+    last = (held < mass).sum(dim=-1, keepdim=True).clamp(max=logp.shape[-1] - 1)
+    beyond = distance > distance.gather(1, last)  # equal ones stay
+    return logp.masked_fill(beyond.scatter(1, index, beyond), -torch.inf)
+
+
 @torch.inference_mode()
 def stepwise_search(  # noqa: PLR0913 (the parts of a search, each by its name)
     model: StepModel,
@@ -55,26 +85,28 @@ def stepwise_search(  # noqa: PLR0913 (the parts of a search, each by its name)
     longest: Int[Tensor, " b"],
     choose: Choose = greedy,
     *,
-    first: int,
+    first: int | Tensor,
     last: int,
     alpha: float = 0.6,
     penalty: Penalty = wu_penalty,
     rules: Sequence[Rule] = (),
     renormalize: bool = False,
+    stops: Stops | None = None,
 ) -> list[list[Hypothesis]]:
-    """One sequence for each row of `state`. Rows that have ended leave the batch."""
+    """One sequence for each row of `state`. Rows that have ended leave the batch; `stops` says which end early."""
     device = longest.device
     done: list[list[Hypothesis]] = [[] for _ in longest]
     sentence = torch.arange(len(longest), device=device)
     tokens = torch.zeros(len(longest), 0, dtype=torch.long, device=device)
     scores = torch.zeros(len(longest), 0, device=device)
-    previous = torch.full((len(longest),), first, device=device)
+    previous = torch.as_tensor(first, device=device).expand(len(longest))
     while len(sentence):
         logp = apply_rules(model.step(previous, state), tokens, sentence, rules, renormalize)
         previous = choose(logp, sentence)
         tokens = torch.cat([tokens, previous[:, None]], dim=1)
         scores = torch.cat([scores.to(logp.dtype), logp.gather(1, previous[:, None])], dim=1)
         ends = (previous == last) | (tokens.shape[1] >= longest[sentence])
+        ends = ends if stops is None else ends | stops(tokens, sentence)
         if ends.any():
             ended = zip(sentence[ends].tolist(), tokens[ends].tolist(), scores[ends].tolist(), strict=True)
             for i, ids, parts in ended:

@@ -1,5 +1,6 @@
 """What a search needs of a model, and what it returns."""
 
+from collections.abc import Callable
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from jaxtyping import Float, Int
@@ -18,6 +19,9 @@ class StepModel(Protocol):
     """A model that decodes one token at a time, recurrent or not."""
 
     def step(self, tokens: Int[Tensor, " b"], state: State) -> Float[Tensor, "b vocab"]: ...
+
+
+Stops = Callable[[Tensor, Tensor], Tensor]  # (tokens of each row, the sentence of each row) -> the rows that end here
 
 
 class Hypothesis(NamedTuple):

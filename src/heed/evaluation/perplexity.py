@@ -16,7 +16,7 @@ from heed.data.documents import Boundaries, DocumentKind, cut_documents, one_epo
 from heed.data.readers import Line
 from heed.data.streams import IGNORED, Window, Windows, join_lines
 from heed.version import __version__
-from heed.vocabularies.folder import code_id
+from heed.vocabularies.codes import code_id
 from heed.vocabularies.vocabulary import Vocabulary
 
 CHUNK = 2048  # positions whose logits are in memory at one time

@@ -38,6 +38,7 @@ class ContinuesText(Protocol):
 
         Its `detach()` is what the next window of a text continues from: the same, or nothing where a model reads each
         window by itself. `layers` are its tensors, for checkpoints; `reorder(rows)` serves beam search.
+        `join(states, rows)` is one state for texts of different lengths, the batches of generation.
         """
 
     def hidden_states(self, tokens: Tensor, state: Any = None) -> Tensor:

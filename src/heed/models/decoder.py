@@ -3,16 +3,18 @@
 A model file sets the parts, and so shows what the model is made of.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from heed.nn import masks
 from heed.nn.attention import Attention
-from heed.nn.cache import StackCache
+from heed.nn.cache import StackCache, join_left_padded
 from heed.nn.packing import PackedMask, SequenceOffsets
 from heed.nn.transformer import MLP, Layer, PostNorm, PreNorm
 
@@ -23,12 +25,29 @@ class TextState:
 
     cache: StackCache
     layers: list = field(default_factory=list)  # nothing that a checkpoint would need
+    padding: Tensor | None = None  # of each row, how many of the first positions are none of its own
 
     def detach(self) -> "TextState":
         return TextState(StackCache(len(self.cache)))
 
     def reorder(self, rows: Tensor) -> None:
         self.cache.reorder(rows)
+        if self.padding is not None:
+            self.padding = self.padding.index_select(0, rows)
+            if len(rows) and (common := int(self.padding.min())):  # the longest rows have left
+                self.padding = self.padding - common
+                for own in self.cache:
+                    own.attention.drop(common)
+
+    @staticmethod
+    def join(states: Sequence["TextState"], rows: Sequence[int]) -> "TextState":
+        """One state for texts of different lengths; state i has `rows[i]` rows."""
+        joined = TextState(StackCache(len(states[0].cache)))
+        for i, own in enumerate(joined.cache):
+            caches = [state.cache[i].attention for state in states]
+            own.attention.k, joined.padding = join_left_padded([cache.k for cache in caches], rows, 2)
+            own.attention.v, _ = join_left_padded([cache.v for cache in caches], rows, 2)
+        return joined
 
 
 class Decoder(nn.Module):
@@ -51,8 +70,15 @@ class Decoder(nn.Module):
             raise ValueError(
                 f"a text has {start + length} tokens, but the model has {self.config.max_length} positions"
             )
-        x = self.dropout(self.tokens(tokens) * self.scale + self.positions(start, length))
-        return self.stack(x, causal=True, cache=cache)
+        padding = None if cache is None else state.padding
+        if padding is None:
+            positions, mask = self.positions(start, length), None
+        else:
+            at = start + torch.arange(length, device=tokens.device) - padding[:, None]
+            positions = self.positions.at(at.flatten()).unflatten(0, at.shape)
+            mask = masks.key_padding(torch.arange(start + length, device=tokens.device) >= padding[:, None])
+        x = self.dropout(self.tokens(tokens) * self.scale + positions)
+        return self.stack(x, causal=True, mask=mask, cache=cache)
 
     def packed_hidden_states(self, tokens: Int[Tensor, "1 t"], offsets: SequenceOffsets) -> Float[Tensor, "1 t dim"]:
         """The same for texts in one row without padding: none sees another, and positions begin with each."""

@@ -51,7 +51,7 @@ class GPT2Config:
 class GPT2(Decoder):
     """Norms before each sublayer and after the last, learned positions, one matrix for input and output."""
 
-    capabilities = ("packed",)
+    capabilities = ("packed", "ctranslate2")
 
     def __init__(self, config: GPT2Config):
         super().__init__(config)

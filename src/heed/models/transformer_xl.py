@@ -2,6 +2,7 @@
 
 import math
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -16,6 +17,7 @@ from heed.models.system import System
 from heed.nn import init, masks
 from heed.nn.adaptive import AdaptiveVocabulary
 from heed.nn.attention import Attention
+from heed.nn.cache import join_left_padded
 from heed.nn.relative import RelativePositions
 from heed.nn.transformer import MLP, Layer, PostNorm, Stack
 
@@ -77,12 +79,28 @@ class Memory:
 
     layers: list[tuple[Tensor, ...]]
     length: int
+    padding: Tensor | None = None  # of each row, how many of the first states are none of its own
+
+    @property
+    def segment(self) -> int | None:
+        """How many tokens of a long text are read at once: as many as are remembered."""
+        return self.length or None
 
     def detach(self) -> "Memory":
-        return Memory([(own.detach(),) for (own,) in self.layers], self.length)
+        return Memory([(own.detach(),) for (own,) in self.layers], self.length, self.padding)
 
     def reorder(self, rows: Tensor) -> None:
         self.layers = [(own.index_select(0, rows),) for (own,) in self.layers]
+        self.padding = None if self.padding is None else self.padding.index_select(0, rows)
+
+    @staticmethod
+    def join(states: Sequence["Memory"], rows: Sequence[int]) -> "Memory":
+        """One memory for texts of different lengths; memory i has `rows[i]` rows."""
+        joined = Memory([], states[0].length)
+        for parts in zip(*(state.layers for state in states), strict=True):
+            own, joined.padding = join_left_padded([part for (part,) in parts], rows, 1)
+            joined.layers.append((own,))
+        return joined
 
     def update(self, i: int, states: Float[Tensor, "b k dim"]) -> None:
         self.layers[i] = (states[:, max(0, states.shape[1] - self.length) :].detach(),)
@@ -109,6 +127,10 @@ class TransformerXL(nn.Module):
         keys, mask = state.layers[0][0].shape[1] + tokens.shape[1], None
         if self.config.same_length:
             mask = masks.build(masks.reach(state.length), tokens.shape[1], keys, tokens.device)
+        if state.padding is not None:
+            own = masks.key_padding(torch.arange(keys, device=tokens.device) >= state.padding[:, None])
+            mask = own if mask is None else own & mask
+            state.padding = (state.padding - max(0, keys - state.length)).clamp(min=0)  # what the memory drops
         for i, layer in enumerate(self.stack.layers):
             seen = torch.cat([state.layers[i][0], x], dim=1)
             x = layer.mlp(layer.attention(x, seen, mask=mask, causal=True))

@@ -1,8 +1,11 @@
 """Keys and values that a decoder caches from one token to the next."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
+import torch.nn.functional as F
+from jaxtyping import Int
 from torch import Tensor
 
 
@@ -29,6 +32,10 @@ class Cache:
         """Keep these rows of the batch, in this order, as beam search does at each step."""
         self.k, self.v = self.k.index_select(0, rows), self.v.index_select(0, rows)
 
+    def drop(self, positions: int) -> None:
+        """Forget the first positions."""
+        self.k, self.v = self.k[:, :, positions:], self.v[:, :, positions:]
+
 
 @dataclass
 class LayerCache:
@@ -52,6 +59,28 @@ class StackCache(list[LayerCache]):
             for cache in (layer.attention, layer.cross):
                 if len(cache):
                     cache.reorder(rows)
+
+
+def join_left_padded(
+    parts: Sequence[Tensor | None], rows: Sequence[int], axis: int
+) -> tuple[Tensor | None, Int[Tensor, " b"]]:
+    """Tensors of several batches as one, padded on the left along `axis` to equal lengths; and the padding of each row.
+
+    None stands for a tensor of length 0; `rows` are the rows of each.
+    """
+    lengths = [0 if part is None else part.shape[axis] for part in parts]
+    longest = max(lengths)
+    padding = [longest - length for length, count in zip(lengths, rows, strict=True) for _ in range(count)]
+    like = next((part for part in parts if part is not None), None)
+    if like is None:
+        return None, torch.tensor(padding)
+    empty = list(like.shape)
+    empty[axis] = 0
+    full = []
+    for part, count, length in zip(parts, rows, lengths, strict=True):
+        own = like.new_zeros(count, *empty[1:]) if part is None else part
+        full.append(F.pad(own, (0, 0) * (like.dim() - 1 - axis) + (longest - length, 0)))
+    return torch.cat(full), torch.tensor(padding, device=like.device)
 
 
 @dataclass

@@ -36,6 +36,13 @@ class State:
         """Keep these rows, in this order."""
         self.layers = [tuple(part.index_select(0, rows) for part in layer) for layer in self.layers]
 
+    @staticmethod
+    def join(states: "list[State]", rows: list[int]) -> "State":
+        """One state for the rows of several."""
+        return State(
+            [tuple(map(torch.cat, zip(*parts, strict=True))) for parts in zip(*(s.layers for s in states), strict=True)]
+        )
+
     def detach(self) -> "State":
         """The same state without its graph, for truncated backpropagation."""
         return State([tuple(part.detach() for part in layer) for layer in self.layers])

@@ -11,7 +11,7 @@ from heed.data.batching import plan
 from heed.data.documents import DocumentBatches, Pieces, cut_documents
 from heed.data.streams import join_lines
 from heed.evaluation.perplexity import BATCH, independent_nll
-from heed.vocabularies.folder import code_id, codes_of
+from heed.vocabularies.codes import code_id, codes_of
 from heed.vocabularies.vocabulary import Vocabulary
 
 

@@ -1,7 +1,6 @@
 """Text from a language model: continuations of a prompt, and how likely a text is."""
 
 import copy
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -11,11 +10,11 @@ import torch
 from torch import nn
 
 from heed import config as settings
-from heed.data.streams import IGNORED
 from heed.decoding import limits
 from heed.decoding.config import DecodingConfig
 from heed.decoding.limits import Rule, apply_rules
-from heed.decoding.steps import Hypothesis
+from heed.decoding.repetition import with_repetition_penalty
+from heed.decoding.steps import Hypothesis, State, StepModel
 from heed.evaluation.perplexity import (
     WINDOW,
     Context,
@@ -23,15 +22,20 @@ from heed.evaluation.perplexity import (
     has_memory,
     has_positions,
     measure_perplexity,
-    token_nll,
 )
-from heed.lab.surprisal import Surprisal, TokenSurprisal
+from heed.lab.surprisal import Surprisal
 from heed.models.package import Package
 from heed.products.attribution import Attribution, attribute
+from heed.products.ctranslate2_text import TextEngine
 from heed.products.product import Product, in_batches, single
+from heed.products.prompts import Prompt, describe_overflow, make_prompt
 from heed.products.search import chooser, search, search_rules
+from heed.products.stops import StopStrings
+from heed.products.text_scores import surprisal, token_logprobs
+from heed.products.text_window import SlidingWindow, read
+from heed.products.translator.engines.engine import ENGINES
 from heed.products.translator.results import Score
-from heed.vocabularies.folder import code_id, codes_of
+from heed.vocabularies.codes import code_id, codes_of
 from heed.vocabularies.vocabulary import SpecialTokens, Vocabulary
 from heed.vocabularies.words import Words
 
@@ -40,7 +44,7 @@ NO_END = -1  # an end token that no model produces
 
 @dataclass(frozen=True)
 class Continuation:
-    """What follows a prompt; `score` is its log-probability, `token_scores` those of its tokens."""
+    """What follows a prompt; `score` is its log-probability, `token_scores` those of its tokens, a stop string included."""
 
     text: str
     score: float
@@ -56,18 +60,36 @@ class Generator(Product):
     def __init__(self, model: nn.Module, vocabulary: Vocabulary, facts: dict[str, Any] | None = None):
         self.model, self.vocabulary, self.facts = model.eval(), vocabulary, facts or {}
         self.special = vocabulary.special
-        self.before = vocabulary.special.last  # what every text is read after: the end of a line, or a control code
+        self.engine: TextEngine | None = None
+        self.code: str | None = None  # the control code that texts begin with
 
     @classmethod
     def open(cls, packages: Sequence[Package], names: Sequence[str], **options: Any) -> Any:
         own = single(packages, names, cls.noun)
-        return cls(own.model, own.processors["text"], own.facts)
+        generator = cls(own.model, own.processors["text"], own.facts)
+        generator.use(options.get("engine", "auto"))
+        return generator
+
+    def use(self, engine: str, kind: str | None = None) -> None:
+        """Choose what runs the model: "torch" (also "auto"), or "ctranslate2" for a GPT-2 on the CPU: greedy search and scores.
+
+        Searches that CTranslate2 does not support still run on torch. `kind` is the number format of its weights, float32 by default.
+        """
+        if engine not in ENGINES:
+            raise ValueError(f"engine is {engine!r}; it is {', '.join(ENGINES[:-1])} or {ENGINES[-1]}")
+        self.engine = TextEngine(self.model, self.vocabulary, kind) if engine == "ctranslate2" else None
 
     def with_code(self, code: str) -> "Generator":
         """The same model, whose texts begin with a control code."""
+        code_id(self.vocabulary, code)  # refuses one that there is not
         coded = copy.copy(self)
-        coded.before = code_id(self.vocabulary, code)
+        coded.code = code
         return coded
+
+    @property
+    def before(self) -> int:
+        """What a text that is scored or shown is read after: its control code, or the end of a line."""
+        return self.special.last if self.code is None else code_id(self.vocabulary, self.code)
 
     @property
     def codes(self) -> list[str]:
@@ -93,36 +115,67 @@ class Generator(Product):
         return next(self.model.parameters()).device
 
     def generate(
-        self, prompt: str = "", *, length: int = 100, count: int = 1, one_line: bool = False, **decoding: Any
+        self,
+        prompt: str = "",
+        *,
+        length: int = 100,
+        count: int = 1,
+        one_line: bool = False,
+        code: str | None = None,
+        stop: Sequence[str] = (),
+        **decoding: Any,
     ) -> list[Continuation]:
         """`count` continuations of a text, of `length` tokens; with `one_line`, up to the end of the line at most.
 
-        `decoding` are settings of DecodingConfig: sampled (temperature, top_k, top_p, seed) by default; with sample=False
-        greedy (beam=1) or a beam search.
+        Each ends before the first of the strings `stop`. `code` is the control code of a CTRL. `decoding` are settings of
+        DecodingConfig: sampled (temperature, top_k, top_p, seed, …) by default; with sample=False greedy (beam=1) or a beam search.
         """
-        return self.generate_ids(self.encode(prompt), length=length, count=count, one_line=one_line, **decoding)
+        options = {"length": length, "count": count, "one_line": one_line, "stop": stop, **decoding}
+        return self.generate_many([prompt], code=code, **options)[0]
 
-    def generate_ids(
-        self, ids: list[int], *, length: int = 100, count: int = 1, one_line: bool = False, **decoding: Any
-    ) -> list[Continuation]:
-        """The same for a prompt of token ids."""
-        found = self._search(ids, self._config(length, count, decoding), one_line)
-        return [self._continuation(ids, hypothesis) for hypothesis in found]
+    def generate_many(
+        self, prompts: Sequence[str], *, code: str | None = None, batch_tokens: int = 4096, **options: Any
+    ) -> list[list[Continuation]]:
+        """The same for several prompts, in batches of at most `batch_tokens` tokens; each result is that of its prompt alone."""
+        own = [make_prompt(self.vocabulary, self.encode(prompt), code or self.code) for prompt in prompts]
+        return self.generate_prompts(own, batch_tokens, **options)
 
-    def stream(self, prompt: str = "", *, length: int = 100, one_line: bool = False, **decoding: Any) -> Iterator[str]:
+    def generate_ids(self, ids: list[int], **options: Any) -> list[Continuation]:
+        """The same as `generate` for a prompt of token ids, which follow a line end."""
+        return self.generate_prompts([Prompt(list(ids), self.special.last)], 1, **options)[0]
+
+    def stream(
+        self,
+        prompt: str = "",
+        *,
+        length: int = 100,
+        one_line: bool = False,
+        code: str | None = None,
+        stop: Sequence[str] = (),
+        **decoding: Any,
+    ) -> Iterator[str]:
         """The text of one continuation, piece by piece as it is found: the same that `generate` gives."""
-        config, ids = self._config(length, 1, decoding), self.encode(prompt)
+        config, stops = self._config(length, 1, decoding), StopStrings(stop)
         if not config.sample and config.beam > 1:
             raise ValueError(f"beam is {config.beam}: a beam search knows its text only at the end; use generate")
-        written, tokens = self._text(ids), list(ids)
-        for token in self._stream_tokens(ids, config, one_line):
+        own = make_prompt(self.vocabulary, self.encode(prompt), code or self.code)
+        before, tokens, written = len(self._text(own.text)), list(own.text), 0
+        for token in self._stream_tokens(own, config, one_line):
             tokens.append(token)
-            text = self._text(tokens)
-            if not text.endswith("\ufffd"):  # half a character: the rest may come
-                yield text[len(written) :]
-                written = text
-        if rest := self._text(tokens)[len(written) :]:
+            text = self._text(tokens)[before:]
+            settled = stops.settled(text)
+            if not text.endswith("\ufffd") and len(settled) > written:  # half a character: the rest may come
+                yield settled[written:]
+                written = len(settled)
+            if stops.found(text):
+                break
+        if rest := stops.cut(self._text(tokens)[before:])[written:]:
             yield rest
+
+    def beyond_positions(self, prompts: Sequence[str], length: int, code: str | None = None) -> str | None:
+        """What happens to the prompts that do not fit into the model's positions with `length` more tokens; None if all do."""
+        own = [make_prompt(self.vocabulary, self.encode(prompt), code or self.code) for prompt in prompts]
+        return describe_overflow(own, length, self.model.config.max_length)
 
     def score(self, texts: Sequence[str], batch_tokens: int = 4096) -> list[Score]:
         """How likely each text is as one line, its end included."""
@@ -131,26 +184,13 @@ class Generator(Product):
         rows = zip(texts, lines, scores, strict=True)
         return [Score("", text, sum(own), self.vocabulary.pieces(line), own) for text, line, own in rows]
 
-    @torch.inference_mode()
     def look(self, text: str, likely: int = 8, name: str = "") -> Surprisal:
         """The surprisal of each token of a text, and the `likely` likeliest tokens there."""
         ids = self.encode(text)
         if not ids:
             raise ValueError("the text is empty: there is nothing to look at")
         self._check_length(len(ids) + 1, "the text and the end before it")
-        tokens = torch.tensor([[self.before, *ids]], device=self.device)
-        logits = self.model.project(self.model.hidden_states(tokens, self.model.start(1)))[0]
-        logp = logits.double().log_softmax(dim=-1).cpu()
-        best, which = logp.exp().topk(min(likely, logp.shape[-1]))
-        positions = []
-        for i, (candidates, odds) in enumerate(zip(which.tolist(), best.tolist(), strict=True)):
-            candidates = [(self.vocabulary.pieces([k])[0], p) for k, p in zip(candidates, odds, strict=True)]
-            if i == len(ids):  # after the last token
-                positions.append(TokenSurprisal(None, None, None, candidates))
-                continue
-            bits, rank = -logp[i, ids[i]].item() / math.log(2), int((logp[i] > logp[i, ids[i]]).sum()) + 1
-            positions.append(TokenSurprisal(self.vocabulary.pieces(ids)[i], bits, rank, candidates))
-        return Surprisal(name, text, positions)
+        return surprisal(self.model, self.vocabulary, text, [self.before, *ids], likely, name)
 
     def unknown(self, text: str) -> list[str]:
         """The words of a text that are not in a vocabulary of words."""
@@ -180,15 +220,34 @@ class Generator(Product):
         if tokens > most:
             raise ValueError(f"{what} are {tokens:,} tokens, but the model has positions for {most:,}: take less")
 
+    def generate_prompts(
+        self,
+        prompts: Sequence[Prompt],
+        batch_tokens: int,
+        *,
+        length: int = 100,
+        count: int = 1,
+        one_line: bool = False,
+        stop: Sequence[str] = (),
+        **decoding: Any,
+    ) -> list[list[Continuation]]:
+        config, stops = self._config(length, count, decoding), StopStrings(stop)
+
+        def run(batch: list[Prompt]) -> list[list[Continuation]]:
+            found = self._search(batch, config, one_line, stops)
+            return [[self._continuation(own, h, stops) for h in each] for own, each in zip(batch, found, strict=True)]
+
+        rows = max(config.beam, config.nbest)
+        return in_batches(run, prompts, [(len(own.ids) + length) * rows for own in prompts], batch_tokens)
+
     @torch.inference_mode()
-    def _start(self, ids: list[int], length: int) -> tuple[Any, int]:
-        """The state after all but the last token of a text, and that token."""
-        *before, last = [self.before, *ids]
-        self._check_length(len(ids) + 1 + length, f"the prompt and {length} more tokens")
-        state = self.model.start(1)
-        if before:
-            self.model.hidden_states(torch.tensor([before], device=self.device), state)
-        return state, last
+    def _start(self, prompts: Sequence[Prompt], length: int) -> tuple[StepModel, State]:
+        """A model and its state after all but the last token of each prompt. It slides if `length` more do not fit."""
+        texts = [own.ids for own in prompts]
+        if max(map(len, texts)) + length - 1 <= self.model.config.max_length:
+            return self.model, read(self.model, [text[:-1] for text in texts])
+        window = SlidingWindow(self.model, set(codes_of(self.vocabulary).values()))
+        return window, window.start(texts)
 
     def _plan(self, config: DecodingConfig, one_line: bool) -> tuple[DecodingConfig, SpecialTokens, list[Rule]]:
         """Settings, special tokens and rules of a search. A line end is banned by min_length, but ends it only with `one_line`."""
@@ -196,22 +255,31 @@ class Generator(Product):
         special = self.special._replace(last=self.special.last if one_line else NO_END, before=())
         return replace(config, min_length=0, force_end=False), special, rules
 
-    def _search(self, ids: list[int], config: DecodingConfig, one_line: bool) -> list[Hypothesis]:
-        state, first = self._start(ids, config.max_length)
+    def _search(
+        self, prompts: Sequence[Prompt], config: DecodingConfig, one_line: bool, stops: StopStrings
+    ) -> list[list[Hypothesis]]:
+        if self.engine and not stops and self.engine.takes(config, max(len(own.ids) for own in prompts)):
+            return self.engine.search(prompts, config.max_length, self.special.last if one_line else NO_END)
+        model, state = self._start(prompts, config.max_length)
         config, special, rules = self._plan(config, one_line)
-        special, limit = special._replace(first=first), torch.tensor([config.max_length], device=self.device)
-        return search(self.model, state, config, special, limit, rules=rules, keys=[(ids,)])[0]
+        most = torch.full((len(prompts),), config.max_length, device=self.device)
+        keys, before = [(own.text,) for own in prompts], [own.ids for own in prompts]
+        draws = config.nbest if config.sample else 1
+        ends = stops.of_rows([own.text for own in prompts], draws, self._text) if stops else None
+        return search(model, state, config, special, most, rules=rules, keys=keys, before=before, stops=ends)
 
-    def _stream_tokens(self, ids: list[int], config: DecodingConfig, one_line: bool) -> Iterator[int]:
+    def _stream_tokens(self, prompt: Prompt, config: DecodingConfig, one_line: bool) -> Iterator[int]:
         """One token after another, as `search` chooses them."""
-        state, token = self._start(ids, config.max_length)
+        model, state = self._start([prompt], config.max_length)
+        model, state = with_repetition_penalty(model, state, config.repetition_penalty, [prompt.ids])
         config, special, rules = self._plan(config, one_line)
         row = torch.zeros(1, dtype=torch.long, device=self.device)
-        choose, rules = chooser(config, [(ids,)]), search_rules(config, special, row + config.max_length, [], rules)
-        tokens = torch.zeros(1, 0, dtype=torch.long, device=self.device)
+        choose = chooser(config, [(prompt.text,)])
+        rules = search_rules(config, special, row + config.max_length, [], rules, [prompt.ids])
+        tokens, token = torch.zeros(1, 0, dtype=torch.long, device=self.device), prompt.ids[-1]
         while tokens.shape[1] < config.max_length and not (tokens.shape[1] and token == special.last):
             with torch.inference_mode():
-                logits = self.model.step(torch.tensor([token], device=self.device), state)
+                logits = model.step(torch.tensor([token], device=self.device), state)
                 chosen = choose(apply_rules(logits, tokens, row, rules, config.renormalize), row)
                 tokens, token = torch.cat([tokens, chosen[:, None]], dim=1), int(chosen)
             yield token
@@ -221,18 +289,14 @@ class Generator(Product):
         ends = [-1, *(i for i, token in enumerate(ids) if token == self.special.last), len(ids)]
         return "\n".join(self.vocabulary.decode(ids[start + 1 : end]) for start, end in pairwise(ends))
 
-    def _continuation(self, ids: list[int], found: Hypothesis) -> Continuation:
-        text = self._text([*ids, *found.tokens])[len(self._text(ids)) :]
+    def _continuation(self, prompt: Prompt, found: Hypothesis, stops: StopStrings) -> Continuation:
+        text = stops.cut(self._text([*prompt.text, *found.tokens])[len(self._text(prompt.text)) :])
         return Continuation(text, sum(found.scores), self.vocabulary.pieces(found.tokens), found.scores)
 
-    @torch.inference_mode()
     def _token_logprobs(self, lines: list[list[int]]) -> list[list[float]]:
         """The log-probability of each token of a batch of lines."""
         width = max(map(len, lines))
         self._check_length(width, "a line and its end")
-        expected = torch.tensor([line + [IGNORED] * (width - len(line)) for line in lines], device=self.device)
-        tokens = torch.full_like(expected, self.before)
-        tokens[:, 1:] = expected[:, :-1].masked_fill(expected[:, :-1] == IGNORED, self.special.pad)
-        states = self.model.hidden_states(tokens, self.model.start(len(lines)))
-        nll = token_nll(self.model, states, expected).tolist()
-        return [[-value for value in row[: len(line)]] for row, line in zip(nll, lines, strict=True)]
+        if self.engine and self.engine.scores():
+            return self.engine.score([[self.before, *line] for line in lines])
+        return token_logprobs(self.model, [[self.before, *line] for line in lines], self.special.pad)

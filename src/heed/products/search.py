@@ -11,8 +11,9 @@ from heed.decoding.beam import Pick, SearchStep, beam_search
 from heed.decoding.config import DecodingConfig
 from heed.decoding.limits import Rule
 from heed.decoding.ranking import PENALTIES, STOPPING
+from heed.decoding.repetition import with_repetition_penalty
 from heed.decoding.sample import Choose, greedy, random_sampling, stepwise_search
-from heed.decoding.steps import Hypothesis, State, StepModel
+from heed.decoding.steps import Hypothesis, State, StepModel, Stops
 from heed.vocabularies.vocabulary import SpecialTokens
 
 
@@ -29,20 +30,27 @@ def search(  # noqa: PLR0913 (the parts of a search, each by its name)
     keys: Sequence[tuple] = (),
     pick: Pick | None = None,
     on_step: Callable[[SearchStep], None] | None = None,
+    before: Sequence[Sequence[int]] = (),
+    stops: Stops | None = None,
 ) -> list[list[Hypothesis]]:
     """The `config.nbest` best hypotheses for each row of `state`, best first.
 
     Row i begins with `prefixes[i]` and has at most `max_lengths[i]` tokens. `keys[i]` seeds its random numbers. `rules`, `pick`
-    and `on_step` are those of `beam_search`; when sampling, `rules` are asked about draws instead of rows.
+    and `on_step` are those of `beam_search`; when sampling, `rules` are asked about draws instead of rows, and so is `stops`,
+    which says what ends early. Row i continues the tokens `before[i]`, the last of which is still to be read.
     """
+    model, state = with_repetition_penalty(model, state, config.repetition_penalty, before)
     draws = config.nbest if config.sample else 1
+    first = torch.tensor([own[-1] for own in before], device=max_lengths.device) if before else special.first
     if config.sample:
         state.reorder(torch.arange(len(max_lengths), device=max_lengths.device).repeat_interleave(draws))
         max_lengths = max_lengths.repeat_interleave(draws)
         prefixes = [prefix for prefix in prefixes for _ in range(draws)]
-    rules = search_rules(config, special, max_lengths, prefixes, rules)
-    options = {"first": special.first, "last": special.last, "rules": rules, "renormalize": config.renormalize}
-    options |= {"alpha": config.length_penalty, "penalty": PENALTIES[config.penalty]}
+        before = [own for own in before for _ in range(draws)]
+        first = first.repeat_interleave(draws) if isinstance(first, Tensor) else first
+    rules = search_rules(config, special, max_lengths, prefixes, rules, before)
+    options = {"first": first, "last": special.last, "rules": rules, "renormalize": config.renormalize}
+    options |= {"stops": stops, "alpha": config.length_penalty, "penalty": PENALTIES[config.penalty]}
     if config.sample or (config.beam == 1 and on_step is None):
         each = stepwise_search(model, state, max_lengths, chooser(config, keys), **options)
         return [[h for draw in each[i : i + draws] for h in draw] for i in range(0, len(each), draws)]
@@ -58,7 +66,8 @@ def chooser(config: DecodingConfig, keys: Sequence[tuple]) -> Choose:
     if not config.sample:
         return greedy
     seeds = [zlib.crc32(repr((config.seed, *key, draw)).encode()) for key in keys for draw in range(config.nbest)]
-    return random_sampling(seeds, temperature=config.temperature, top_k=config.top_k, top_p=config.top_p)
+    names = ("temperature", "top_k", "top_p", "min_p", "typical_p")
+    return random_sampling(seeds, **{name: getattr(config, name) for name in names})
 
 
 def forced_start(config: DecodingConfig, special: SpecialTokens) -> tuple[int, ...]:
@@ -72,6 +81,7 @@ def search_rules(
     max_lengths: Tensor,
     prefixes: Sequence[list[int]],
     extra: Sequence[Rule],
+    before: Sequence[Sequence[int]] = (),
 ) -> list[Rule]:
     """The rules of a search; `extra` ones come before those on how a text begins and ends, which overrule them."""
     start = forced_start(config, special)
@@ -79,7 +89,7 @@ def search_rules(
     if config.min_length:
         rules.append(limits.min_length(len(special.before) + config.min_length, special.last))
     if config.no_repeat:
-        rules.append(limits.no_repeat_ngram(config.no_repeat))
+        rules.append(limits.no_repeat_ngram(config.no_repeat, before))
     rules += extra
     if any(prefixes):
         rules.append(limits.force_prefix([[*start, *prefix] for prefix in prefixes]))

@@ -24,7 +24,7 @@ from heed.tasks.language_loss import IndependentLoss, LanguageLoss
 from heed.tasks.language_validation import IndependentValidation, LanguageValidation
 from heed.tasks.subwords import vocabulary_kind
 from heed.tasks.text import TextTask, validation_search
-from heed.vocabularies.folder import code_ids
+from heed.vocabularies.codes import code_ids
 
 Lines = Callable[[], Iterable[Line]]
 

@@ -15,7 +15,7 @@ from heed.evaluation.perplexity import has_positions, independent_nll, total_nll
 from heed.products.generator import Generator
 from heed.tasks.base import ValidationResult
 from heed.tasks.validation import sample_rows
-from heed.vocabularies.folder import code_ids
+from heed.vocabularies.codes import code_ids
 from heed.vocabularies.vocabulary import Vocabulary
 
 ROWS, LEAST = 32, 256  # a validation text is read in this many parts, none of fewer tokens

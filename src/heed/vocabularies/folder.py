@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from heed.config import suggestion
 from heed.vocabularies import (
     byte_bpe,
     characters,
@@ -70,23 +69,3 @@ def learn(kind: str, texts: Iterable[str], size: int, codes: Sequence[str] = ())
         raise ValueError(f"a vocabulary of {kind} has no control codes: leave the codes out, or train a ctrl")
     vocabulary = KINDS[kind].with_codes(pair[0], codes)
     return vocabulary, vocabulary
-
-
-def codes_of(vocabulary: Vocabulary) -> Mapping[str, int]:
-    """The control codes of a vocabulary with their ids; most have none."""
-    return getattr(vocabulary, "codes", {})
-
-
-def code_id(vocabulary: Vocabulary, code: str) -> int:
-    """The id of a control code; one that the vocabulary does not have is refused with those that it has."""
-    known = codes_of(vocabulary)
-    if code in known:
-        return known[code]
-    if not known:
-        raise ValueError(f"the control code is {code!r}, but the model has none: it was trained without codes")
-    raise ValueError(f"the control code is {code!r}; {suggestion(code, known)}")
-
-
-def code_ids(vocabulary: Vocabulary, codes: Sequence[str | None]) -> list[int | None]:
-    """The ids of control codes; None stays None."""
-    return [None if code is None else code_id(vocabulary, code) for code in codes]

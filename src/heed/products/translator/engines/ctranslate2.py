@@ -135,7 +135,7 @@ class CTranslate2:
     def takes(self, config: DecodingConfig, prefixes: Sentences) -> bool:
         if self.shared.broken or self.bundle.model.training:
             return False
-        if config.sample or any(prefixes) or beam_options(config) is None:
+        if config.sample or config.repetition_penalty != 1 or any(prefixes) or beam_options(config) is None:
             return False
         if forced_start(config, self.bundle.special[1]) != self.bundle.special[1].before:
             return False

@@ -53,7 +53,7 @@ class CudaEngine:
         beams = min(MAX_BEAMS, self.bundle.model.config.vocab_size // 2)
         if not supports_device(self.bundle.device) or self.bundle.model.training or config.beam > beams:
             return False
-        if config.sample or config.no_repeat or any(prefixes):
+        if config.sample or config.no_repeat or config.repetition_penalty != 1 or any(prefixes):
             return False
         with self.shared.lock, _current_device(self.bundle.device):
             return self._updated_machine() is not None

@@ -1,0 +1,43 @@
+"""Prompts of language models: ids, and the token before them, which is a line end or a control code."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from heed.vocabularies.codes import code_id, codes_of, some_codes
+from heed.vocabularies.vocabulary import Vocabulary
+
+
+class Prompt(NamedTuple):
+    """The ids of a text, and the token that a model reads before it."""
+
+    text: list[int]
+    start: int
+
+    @property
+    def ids(self) -> list[int]:
+        return [self.start, *self.text]
+
+
+def make_prompt(vocabulary: Vocabulary, ids: Sequence[int], code: str | None = None) -> Prompt:
+    """A prompt with its control code, if the model has any: `code`, or the first token."""
+    codes, text = codes_of(vocabulary), list(ids)
+    if code is not None:
+        return Prompt(text, code_id(vocabulary, code))
+    if not codes:
+        return Prompt(text, vocabulary.special.last)
+    if text and text[0] in codes.values():
+        return Prompt(text[1:], text[0])
+    what = "the prompt begins with none" if text else "the prompt is empty"
+    raise ValueError(f"a text of this model begins with a control code, and {what}: give a code, {some_codes(codes)}")
+
+
+def describe_overflow(prompts: Sequence[Prompt], length: int, most: int) -> str | None:
+    """What happens to prompts that do not fit into `most` positions with `length` more tokens; None if all fit."""
+    sizes = [len(own.ids) for own in prompts]
+    over, longer = sum(size > most for size in sizes), sum(size + length - 1 > most for size in sizes)
+    if not longer:
+        return None
+    many = f"{longer:,} of the {len(sizes):,} texts do" if len(sizes) > 1 else "the text does"
+    read = "the prompt is read" if len(sizes) == 1 else f"{over:,} of the prompts are read"
+    cut = f" (of a longer prompt the last {most:,} tokens; {read} so)" if over else ""
+    return f"The model has {most:,} positions, and {many} not fit: a window over the last tokens slides along{cut}."
