@@ -96,7 +96,7 @@ def test_a_trained_model_is_tuned_on_a_mix_by_the_rules(train, tmp_path, monkeyp
     few = ["--set", "training.steps=4", "--set", "training.valid_every=2", "--set", "training.threads=1"]
     assert main(["train", "mix.toml", "--from", "base", "--out", "tuned", "--no-report", *few]) == 0
     said = capsys.readouterr().err
-    assert "Chosen for fine-tuning on 120 pairs" in said and "learning rate: rate 0.0002, warmup 50" in said
+    assert "Chosen for fine-tuning on 120 pairs" in said and "learning rate: rate 0.0002, warmup 1 " in said
     assert "medical: 20 of 20 pairs, weight 2" in said and "news: 100 of 100 pairs, weight 0.1" in said
     recipe = config.load_toml(tmp_path / "tuned" / "recipe.toml")
     assert recipe["training"]["rate"] == 0.0002 and recipe["training"]["patience"] == 5

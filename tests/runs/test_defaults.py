@@ -72,6 +72,14 @@ def test_a_short_time_has_a_short_warmup_and_few_validations():
     assert found["task.r_drop"] == 0.0, "it would take twice the time"
 
 
+def test_steps_that_the_user_sets_decide_the_warmup_and_the_validations():
+    few, many = (chosen(Facts(30_000, 4_000_000, gpu=True, steps=steps)) for steps in (800, 50_000))
+    assert few["training.warmup"] == 80 and few["training.valid_every"] == 50
+    assert many["training.warmup"] == 1000 and many["training.valid_every"] == 500
+    tuned = chosen(Facts(30_000, 4_000_000, gpu=True, tuning=True, steps=200))
+    assert tuned["training.warmup"] == 10 and tuned["training.valid_every"] == 20
+
+
 def test_what_the_user_sets_is_never_touched():
     facts = Facts(29_000, 3_800_000, gpu=True)
     every = chosen(facts)

@@ -55,7 +55,9 @@ def _measure(recipe: Recipe, device: torch.device, seconds: float | None, tell: 
         settings = dict(zip(defaults.MODEL_SIZES, size, strict=True)) | recipe.model.system.defaults
         return tokens_per_second(recipe.model.system, settings, defaults.vocabulary_size(characters, device), device)
 
-    return defaults.Facts(pairs, characters, device.type == "cuda", seconds, speed, recipe.model.folder is not None)
+    steps = recipe.training.steps if "training.steps" in recipe.explicit else None
+    tuning = recipe.model.folder is not None
+    return defaults.Facts(pairs, characters, device.type == "cuda", seconds, speed, tuning, steps)
 
 
 def _settings(recipe: Recipe) -> dict[str, Any]:

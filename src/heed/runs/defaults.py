@@ -31,7 +31,7 @@ EPOCHS = {LARGE: 20, MEDIUM: 20, SMALL: 20, TINY: 6, LEAST: 0}  # from how many 
 class Facts:
     """What the rules look at. `characters` counts both sides; `speed` gives tokens a second of training a size here.
 
-    `tuning`: a trained model is fine-tuned (--from), so size and vocabulary are its own.
+    `tuning`: a trained model is fine-tuned (--from), so size and vocabulary are its own. `steps`: as many as the user set.
     """
 
     pairs: int
@@ -40,6 +40,7 @@ class Facts:
     seconds: float | None = None
     speed: Callable[[Sequence[int]], float] = field(default=lambda size: float("inf"), compare=False)
     tuning: bool = False
+    steps: int | None = None
 
     @property
     def tokens(self) -> int:
@@ -102,10 +103,11 @@ def _batches(facts: Facts) -> Mapping[str, Any]:
 
 
 def _expected_steps(facts: Facts) -> float:
-    """How many steps the time is enough for, roughly."""
+    """How many steps there are, or the time is enough for, roughly."""
     size = _fitting_size(facts)
     passes = 2 if _regularization(facts)["task.r_drop"] else 1
-    return facts.epochs(size) * facts.tokens / _batch_tokens(facts) / passes
+    within = facts.epochs(size) * facts.tokens / _batch_tokens(facts) / passes
+    return within if facts.steps is None else float(min(within, facts.steps))
 
 
 def _schedule(facts: Facts) -> Mapping[str, Any]:
@@ -118,7 +120,8 @@ def _ending(facts: Facts) -> Mapping[str, Any]:
         validations = min(20, max(4, facts.seconds / 200))
         steps, every = 1_000_000, int(min(1000, max(20, _expected_steps(facts) / validations)))
     else:
-        steps, every = int(min(100_000, max(8000, 20 * facts.tokens / _batch_tokens(facts)))), 500
+        steps = int(min(100_000, max(8000, 20 * facts.tokens / _batch_tokens(facts))))
+        every = int(min(500, max(20, _expected_steps(facts) / 16)))
     return {"training.steps": steps, "training.valid_every": every, "training.patience": 6, "training.cooldown": 0.25}
 
 
@@ -152,6 +155,8 @@ def _tuning_batch_tokens(facts: Facts) -> int:
 
 
 def _tuning_steps(facts: Facts) -> int:
+    if facts.steps is not None:
+        return facts.steps
     return int(min(20_000, max(1000, 20 * facts.tokens / _tuning_batch_tokens(facts))))
 
 
@@ -160,12 +165,12 @@ def _tuning_batches(facts: Facts) -> Mapping[str, Any]:
 
 
 def _tuning_schedule(facts: Facts) -> Mapping[str, Any]:
-    return {"training.rate": TUNING_RATE, "training.warmup": min(200, _tuning_steps(facts) // 20)}
+    return {"training.rate": TUNING_RATE, "training.warmup": max(1, min(200, _tuning_steps(facts) // 20))}
 
 
 def _tuning_end(facts: Facts) -> Mapping[str, Any]:
     steps = _tuning_steps(facts)
-    every = min(500, steps // 25)
+    every = min(500, max(20, steps // 25))
     return {"training.steps": steps, "training.valid_every": every, "training.patience": 5, "training.cooldown": 0.25}
 
 
