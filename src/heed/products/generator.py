@@ -12,8 +12,8 @@ from torch import nn
 from heed import config as settings
 from heed.decoding import limits
 from heed.decoding.config import DecodingConfig
-from heed.decoding.limits import Rule, apply_rules
-from heed.decoding.repetition import with_repetition_penalty
+from heed.decoding.limits import Rule
+from heed.decoding.sample import Step
 from heed.decoding.steps import Hypothesis, State, StepModel
 from heed.evaluation.perplexity import (
     WINDOW,
@@ -29,7 +29,7 @@ from heed.products.attribution import Attribution, attribute
 from heed.products.ctranslate2_text import TextEngine
 from heed.products.product import Product, in_batches, single
 from heed.products.prompts import Prompt, describe_overflow, make_prompt
-from heed.products.search import chooser, search, search_rules
+from heed.products.search import search, steps
 from heed.products.stops import StopStrings
 from heed.products.text_scores import surprisal, token_logprobs
 from heed.products.text_window import SlidingWindow, read
@@ -160,8 +160,8 @@ class Generator(Product):
             raise ValueError(f"beam is {config.beam}: a beam search knows its text only at the end; use generate")
         own = make_prompt(self.vocabulary, self.encode(prompt), code or self.code)
         before, tokens, written = len(self._text(own.text)), list(own.text), 0
-        for token in self._stream_tokens(own, config, one_line):
-            tokens.append(token)
+        for step in self._steps([own], config, one_line, StopStrings(())):
+            tokens.append(int(step.tokens[0, -1]))
             text = self._text(tokens)[before:]
             settled = stops.settled(text)
             if not text.endswith("\ufffd") and len(settled) > written:  # half a character: the rest may come
@@ -260,29 +260,32 @@ class Generator(Product):
     ) -> list[list[Hypothesis]]:
         if self.engine and not stops and self.engine.takes(config, max(len(own.ids) for own in prompts)):
             return self.engine.search(prompts, config.max_length, self.special.last if one_line else NO_END)
+        return search(**self._arguments(prompts, config, one_line, stops))
+
+    def _arguments(
+        self, prompts: Sequence[Prompt], config: DecodingConfig, one_line: bool, stops: StopStrings
+    ) -> dict[str, Any]:
+        """The arguments of a search."""
         model, state = self._start(prompts, config.max_length)
         config, special, rules = self._plan(config, one_line)
         most = torch.full((len(prompts),), config.max_length, device=self.device)
-        keys, before = [(own.text,) for own in prompts], [own.ids for own in prompts]
         draws = config.nbest if config.sample else 1
         ends = stops.of_rows([own.text for own in prompts], draws, self._text) if stops else None
-        return search(model, state, config, special, most, rules=rules, keys=keys, before=before, stops=ends)
+        own = {
+            "model": model,
+            "state": state,
+            "config": config,
+            "special": special,
+            "max_lengths": most,
+            "rules": rules,
+        }
+        return own | {"keys": [(p.text,) for p in prompts], "before": [p.ids for p in prompts], "stops": ends}
 
-    def _stream_tokens(self, prompt: Prompt, config: DecodingConfig, one_line: bool) -> Iterator[int]:
+    def _steps(
+        self, prompts: Sequence[Prompt], config: DecodingConfig, one_line: bool, stops: StopStrings
+    ) -> Iterator[Step]:
         """One token after another, as `search` chooses them."""
-        model, state = self._start([prompt], config.max_length)
-        model, state = with_repetition_penalty(model, state, config.repetition_penalty, [prompt.ids])
-        config, special, rules = self._plan(config, one_line)
-        row = torch.zeros(1, dtype=torch.long, device=self.device)
-        choose = chooser(config, [(prompt.text,)])
-        rules = search_rules(config, special, row + config.max_length, [], rules, [prompt.ids])
-        tokens, token = torch.zeros(1, 0, dtype=torch.long, device=self.device), prompt.ids[-1]
-        while tokens.shape[1] < config.max_length and not (tokens.shape[1] and token == special.last):
-            with torch.inference_mode():
-                logits = model.step(torch.tensor([token], device=self.device), state)
-                chosen = choose(apply_rules(logits, tokens, row, rules, config.renormalize), row)
-                tokens, token = torch.cat([tokens, chosen[:, None]], dim=1), int(chosen)
-            yield token
+        return steps(**self._arguments(prompts, config, one_line, stops))
 
     def _text(self, ids: Sequence[int]) -> str:
         """Text with a line break for each end."""
