@@ -173,7 +173,7 @@ class Generator(Product):
         if not config.sample and config.beam > 1:
             raise ValueError(f"beam is {config.beam}: a beam search knows its text only at the end; use generate")
         found = self._steps(prompts, config, one_line, stops)
-        yield from write(found, prompts, count, self.vocabulary, self._text, stops, likely)
+        yield from write(found, prompts, count, self.vocabulary, self.decode, stops, likely)
 
     def prompt(self, text: str | Sequence[int], code: str | None = None) -> Prompt:
         """A prompt of a text or of token ids, with its control code if the model has any."""
@@ -183,7 +183,7 @@ class Generator(Product):
     def read_prompt(self, prompt: Prompt, likely: int = 0) -> list[Token]:
         """The tokens of a prompt, with how likely each was."""
         self._check_length(len(prompt.text), "the prompt and the token before it")
-        return read_prompt(self.model, self.vocabulary, self._text, prompt, likely)
+        return read_prompt(self.model, self.vocabulary, self.decode, prompt, likely)
 
     def trace(self, text: str, code: str | None = None, likely: int = 8, name: str = "") -> TextTrace:
         """The attention of every head over a text, and the `likely` likeliest tokens at each place."""
@@ -256,21 +256,21 @@ class Generator(Product):
     ) -> list[list[Hypothesis]]:
         if self.engine and not stops and self.engine.takes(config, max(len(own.ids) for own in prompts)):
             return self.engine.search(prompts, config.max_length, self.special.last if one_line else NO_END)
-        return search(**search_arguments(self.model, self.vocabulary, self._text, prompts, config, one_line, stops))
+        return search(**search_arguments(self.model, self.vocabulary, self.decode, prompts, config, one_line, stops))
 
     def _steps(
         self, prompts: Sequence[Prompt], config: DecodingConfig, one_line: bool, stops: StopStrings
     ) -> Iterator[Step]:
         """One token after another, as `search` chooses them."""
-        return steps(**search_arguments(self.model, self.vocabulary, self._text, prompts, config, one_line, stops))
+        return steps(**search_arguments(self.model, self.vocabulary, self.decode, prompts, config, one_line, stops))
 
-    def _text(self, ids: Sequence[int]) -> str:
+    def decode(self, ids: Sequence[int]) -> str:
         """Text with a line break for each end."""
         ends = [-1, *(i for i, token in enumerate(ids) if token == self.special.last), len(ids)]
         return "\n".join(self.vocabulary.decode(ids[start + 1 : end]) for start, end in pairwise(ends))
 
     def _continuation(self, prompt: Prompt, found: Hypothesis, stops: StopStrings) -> Continuation:
-        text = stops.cut(self._text([*prompt.text, *found.tokens])[len(self._text(prompt.text)) :])
+        text = stops.cut(self.decode([*prompt.text, *found.tokens])[len(self.decode(prompt.text)) :])
         return Continuation(text, sum(found.scores), self.vocabulary.pieces(found.tokens), found.scores)
 
     def _token_logprobs(self, lines: list[list[int]]) -> list[list[float]]:

@@ -31,7 +31,7 @@ def operation(
     """For a route: its body, of one of these content types, and its answers; `codes` are those of source and target languages."""
     schema = _inlined(model.model_json_schema())
     for name, allowed in zip(("source", "target"), (["auto", *codes[0]], codes[1]), strict=True):
-        if field := schema["properties"].get(name):
+        if (field := schema["properties"].get(name)) and codes[0]:
             field["enum"] = [*allowed, *([None] if "anyOf" in field else [])]
     body = {"required": True, "content": {kind: {"schema": schema} for kind in content_types}}
     return {"openapi_extra": {"requestBody": body}, "responses": responses(answer)}
