@@ -12,11 +12,11 @@ from heed.vocabularies.sentencepiece import SubwordsConfig
 TEXT = "the cat sat on the mat, and it was warm\n세 마리 고양이"
 
 
-def _generator(model, vocabulary) -> Generator:
+def _generator(model, vocabulary, std=0.3) -> Generator:
     torch.manual_seed(0)
     with torch.no_grad():
         for weight in model.parameters():
-            weight.normal_(0, 0.3)
+            weight.normal_(0, std)
     return Generator(model.double().requires_grad_(False), vocabulary)
 
 
@@ -27,7 +27,7 @@ def gpt2() -> Generator:
 
 def ctrl() -> Generator:
     vocabulary = characters.learn("characters", [TEXT], SubwordsConfig(), ["Tales", "Letters"])
-    return _generator(CTRL(CTRLConfig(len(vocabulary), dim=16, heads=2, hidden=32, layers=1, max_length=64)), vocabulary)
+    return _generator(CTRL(CTRLConfig(len(vocabulary), dim=16, heads=2, hidden=32, layers=1, max_length=64)), vocabulary, 1.0)
 
 
 def rnn() -> Generator:

@@ -48,9 +48,11 @@ def router(service: Service) -> APIRouter:
             prompts = body.prompts
         except ValueError as error:
             raise Refusal(400, str(error)) from None
-        size = service.limits.check(prompts)
+        texts = [prompt for prompt in prompts if isinstance(prompt, str)]
+        service.limits.check(texts)
+        size = service.limits.check_size(sum(map(len, prompts)))
         service.check_key(request, fields, size)
-        service.log_texts([prompt for prompt in prompts if isinstance(prompt, str)])
+        service.log_texts(texts)
         completion = Completion(service, model, body, prompts)
         if not body.stream:
             parts = await service.run(request, size, lambda ticket: list(completion.parts(ticket)))

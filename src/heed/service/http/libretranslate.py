@@ -107,7 +107,7 @@ def router(service: Service) -> APIRouter:
             "charLimit": service.limits.characters,
             "filesTranslation": True,
             "frontendTimeout": 500,
-            "language": {side: {"code": code, "name": names[code]} for side, code in sides.items()},
+            "language": {side: {"code": code, "name": names.get(code, code)} for side, code in sides.items()},
             "suggestions": False,
             "supportedFilesFormat": list(documents.KINDS),
         }
