@@ -22,12 +22,16 @@ def _generator(model, vocabulary, std=0.3) -> Generator:
 
 def gpt2() -> Generator:
     vocabulary = characters.learn("characters", [TEXT], SubwordsConfig())
-    return _generator(GPT2(GPT2Config(len(vocabulary), dim=16, heads=2, hidden=32, layers=2, max_length=64)), vocabulary)
+    return _generator(
+        GPT2(GPT2Config(len(vocabulary), dim=16, heads=2, hidden=32, layers=2, max_length=64)), vocabulary
+    )
 
 
 def ctrl() -> Generator:
     vocabulary = characters.learn("characters", [TEXT], SubwordsConfig(), ["Tales", "Letters"])
-    return _generator(CTRL(CTRLConfig(len(vocabulary), dim=16, heads=2, hidden=32, layers=1, max_length=64)), vocabulary, 1.0)
+    return _generator(
+        CTRL(CTRLConfig(len(vocabulary), dim=16, heads=2, hidden=32, layers=1, max_length=64)), vocabulary, 1.0
+    )
 
 
 def rnn() -> Generator:

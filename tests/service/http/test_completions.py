@@ -3,7 +3,6 @@
 import json
 import threading
 
-import httpx
 import pytest
 
 from heed.service.http.language_models import ServedLanguageModel
@@ -92,8 +91,12 @@ def test_logprobs_are_those_of_generate_and_of_the_prompt_those_of_score(complet
     assert found["token_logprobs"][7:] == pytest.approx(own.token_scores)
     assert found["token_logprobs"][:7] == pytest.approx(model.score(["the cat"])[0].token_scores[:7])
     assert "".join(found["tokens"]) == choice["text"] == "the cat" + own.text
-    assert [choice["text"][i:].startswith(token) for i, token in zip(found["text_offset"], found["tokens"], strict=True)]
-    for token, logp, top in zip(found["tokens"][7:], found["token_logprobs"][7:], found["top_logprobs"][7:], strict=True):
+    assert [
+        choice["text"][i:].startswith(token) for i, token in zip(found["text_offset"], found["tokens"], strict=True)
+    ]
+    for token, logp, top in zip(
+        found["tokens"][7:], found["token_logprobs"][7:], found["top_logprobs"][7:], strict=True
+    ):
         assert len(top) == 3 and max(top.values()) == top[token] == logp
     assert choice["prompt_token_ids"] == model.encode("the cat") and len(choice["token_ids"]) == 12
 
@@ -184,7 +187,10 @@ def test_without_a_translator_translations_are_refused_with_a_sentence(models):
     running = RunningService(Service([ServedLanguageModel("gpt2", models["gpt2"])]))
     with running.client() as client:
         assert client.post("/v1/completions", json={"prompt": "the", "max_tokens": 2}).status_code == 200
-        for path, body in (("/v1/translate", {"text": "a"}), ("/translate", {"q": "a", "source": "en", "target": "de"})):
+        for path, body in (
+            ("/v1/translate", {"text": "a"}),
+            ("/translate", {"q": "a", "source": "en", "target": "de"}),
+        ):
             answer = client.post(path, json=body)
             assert answer.status_code == 404 and answer.json() == {
                 "error": "no translator is served here, only language models: use /v1/completions"
