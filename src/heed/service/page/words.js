@@ -106,6 +106,7 @@ export const WORDS = {
   meanProbability: ["{0} a token on average", "토큰당 평균 확률 {0}"],
   takeOver: ["Take over", "본문에 넣기"],
   anotherText: ["Another", "다시 쓰기"],
+  oneLine: ["end with the line", "줄이 끝나면 멈춤"],
   tokensToWrite: ["Tokens", "토큰 수"],
   otherTokens: ["Likely here; choose one, and the text goes on from it", "이 자리에 올 만한 토큰입니다. 고르면 거기서부터 이어 씁니다"],
   lineEnds: ["(the line ends)", "(줄 끝)"],

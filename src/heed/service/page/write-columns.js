@@ -19,7 +19,7 @@ export function lay(codes) {
 }
 
 function make(code) {
-  const own = { code, tokens: [], kept: 0, promptIds: null, asking: null, said: "" };
+  const own = { code, tokens: [], kept: 0, promptIds: null, asking: null };
   own.out = element("div", { class: "continuation", role: "group", "aria-label": code ? t("continuationOf", code) : t("continuation"), dir: "auto" });
   own.status = element("p", { class: "muted small column-status", role: "status" });
   const button = (words, run, strong) => element("button", { type: "button", class: strong ? "quiet strong" : "quiet", "data-t": words, disabled: true, onclick: run }, t(words));
@@ -40,7 +40,7 @@ function make(code) {
 export function respeak() {
   for (const own of all) {
     for (const node of own.buttons) node.textContent = t(node.dataset.t);
-    if (own.tokens.length) draw(own);
+    if (own.tokens.length && !own.asking) sayShare(own);
     else if (!text.trim()) placeholder(own);
   }
 }
@@ -97,7 +97,7 @@ async function go(own) {
       own.tokens.push(...tokensOf(part));
       draw(own);
     }
-    own.status.textContent = t("meanProbability", percent(mean(own.tokens)));
+    sayShare(own);
   } catch (error) {
     if (error.name === "AbortError" || own.asking !== mine) return;
     own.status.textContent = "";
@@ -108,6 +108,8 @@ async function go(own) {
   own.asking = null;
   own.out.removeAttribute("aria-busy");
 }
+
+const sayShare = (own) => (own.status.textContent = t("meanProbability", percent(mean(own.tokens))));
 
 // The geometric mean: what one token was given on average.
 const mean = (tokens) => Math.exp(tokens.reduce((sum, token) => sum + token.logprob, 0) / tokens.length);

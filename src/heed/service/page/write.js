@@ -1,5 +1,4 @@
 // Writing with a language model: it goes on as one types, each token with its probability.
-import * as api from "./api.js";
 import * as columns from "./write-columns.js";
 import { byId, element, later } from "./dom.js";
 import * as popover from "./popover.js";
@@ -11,7 +10,7 @@ const DEFAULTS = { temperature: 0.7, top_p: 0.95, length: 40 };
 const state = { known: null, model: null, text: "", codes: [], seed: 1 };
 
 export function build() {
-  columns.build({ request, take, changed: follow });
+  columns.build({ request, take });
   byId("write-text").addEventListener("input", typed);
   byId("write-text").addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
@@ -22,6 +21,7 @@ export function build() {
   byId("write-again").addEventListener("click", () => { state.seed += 1; ask(); });
   byId("write-look").addEventListener("click", () => (location.hash = addressOf("look", looked())));
   byId("write-clear").addEventListener("click", () => { use(""); byId("write-text").focus(); });
+  byId("write-one-line").addEventListener("change", () => { remember("write.one-line", byId("write-one-line").checked); ask(); });
   for (const name of Object.keys(DEFAULTS)) byId(`write-${name}`).addEventListener("input", () => { sayNumbers(); remember(`write.${name}`, value(name)); soon(); });
 }
 
@@ -34,6 +34,7 @@ function sayNumbers() {
 export function ready(known) {
   state.known = known.language_models ?? [];
   for (const [name, usual] of Object.entries(DEFAULTS)) byId(`write-${name}`).value = remembered(`write.${name}`, usual);
+  byId("write-one-line").checked = remembered("write.one-line", false);
   sayNumbers();
   if (!state.known.length) return;
   byId("write-text").maxLength = known.limits.characters;
@@ -128,7 +129,7 @@ function ask() {
 
 function request(code) {
   const body = { model: state.model.name, max_tokens: value("length"), temperature: value("temperature"), top_p: value("top_p"), seed: state.seed };
-  return { ...body, logprobs: 8, return_token_ids: true, ...(code ? { code } : {}) };
+  return { ...body, one_line: byId("write-one-line").checked, logprobs: 8, return_token_ids: true, ...(code ? { code } : {}) };
 }
 
 // A continuation becomes a part of the text, and the text goes on from there.
