@@ -27,7 +27,11 @@ def add(parser: argparse.ArgumentParser) -> None:
     from heed.cli.common import add_device, add_engine
 
     option = parser.add_argument
-    option("folder", nargs="*", help="runs, model folders or names on the hub; a,b is an ensemble")
+    option(
+        "folder",
+        nargs="*",
+        help="translators and language models: runs, model folders or names on the hub; a,b is an ensemble",
+    )
     option("--host", default="127.0.0.1", help="the address to listen on; 0.0.0.0: all addresses")
     option("--port", type=int, default=8000, help="0: any free port")
     option("--runs", type=Path, metavar="DIR", help="a folder of runs that the page shows")

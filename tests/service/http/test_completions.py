@@ -183,6 +183,19 @@ def test_a_long_text_lets_others_through_and_ends_when_its_client_leaves(running
     assert written < 8 * 4096 and "heed_generated_tokens_total" in client.get("/metrics").text
 
 
+def test_a_request_that_fails_takes_no_tokens_of_another(models):
+    found = models["gpt2"].write([models["gpt2"].prompt("the")], length=2)
+
+    def fail():
+        raise ValueError("no")
+
+    [(first, none), (nothing, error)] = ServedLanguageModel("x", models["gpt2"]).run(
+        ("write",), [lambda: next(found), fail]
+    )
+    assert len(first) == 1 and none is nothing is None and str(error) == "no"
+    assert len(list(found)) == 1, "the first was run once"
+
+
 def test_without_a_translator_translations_are_refused_with_a_sentence(models):
     running = RunningService(Service([ServedLanguageModel("gpt2", models["gpt2"])]))
     with running.client() as client:

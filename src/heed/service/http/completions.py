@@ -15,7 +15,7 @@ from heed.service.http.bodies import read_fields, validate
 from heed.service.http.completion_body import ANSWER, ChoiceWriter, CompletionRequest, joined
 from heed.service.http.language_models import ServedLanguageModel
 from heed.service.http.limits import Refusal
-from heed.service.http.openapi import operation, responses
+from heed.service.http.openapi import OPENAI_ERROR, operation, responses
 from heed.service.http.options import MAX_SENTENCE
 from heed.service.http.queue import Ticket
 from heed.service.http.service import Service
@@ -38,7 +38,7 @@ class LookTextRequest(BaseModel, extra="forbid", json_schema_extra={"example": {
 def router(service: Service) -> APIRouter:
     routes = APIRouter(prefix="/v1", tags=["language models"])
 
-    @routes.post("/completions", **operation(CompletionRequest, ANSWER, NO_LANGUAGES))
+    @routes.post("/completions", **operation(CompletionRequest, ANSWER, NO_LANGUAGES, error=OPENAI_ERROR))
     async def completions(request: Request) -> Response:
         """Continue texts. With `stream`, events in the format of server-sent events, `data: [DONE]` at the end."""
         fields = await read_fields(request, service.limits.text_bytes, forms=False)
@@ -61,7 +61,7 @@ def router(service: Service) -> APIRouter:
         first = await anext(parts, None)  # what is wrong with a request is said before the stream begins
         return StreamingResponse(_events(completion, first, parts), media_type="text/event-stream", headers=EVENTS)
 
-    @routes.get("/models/{name:path}", responses=responses(MODEL))
+    @routes.get("/models/{name:path}", responses=responses(MODEL, error=OPENAI_ERROR))
     async def one_model(name: str) -> JSONResponse:
         """One language model, as OpenAI describes models."""
         return JSONResponse(describe(service, find_model(service, name)))

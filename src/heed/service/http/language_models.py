@@ -32,13 +32,16 @@ class ServedLanguageModel:
     def start(self, on_batch: OnBatch, **sizes: int | float) -> None:
         self.worker = BatchWorker(self.name, self.run, on_batch=on_batch, **sizes)
 
-    def run(self, key: tuple, items: list[Callable[[], Any]]) -> list[Any]:
-        """A batch, in the worker's thread."""
-        return [item() for item in items]
+    def run(self, key: tuple, items: list[Callable[[], Any]]) -> list[tuple[Any, Exception | None]]:
+        """A batch, in the worker's thread. An error is a result: a batch that fails is run again, and a text would lose tokens."""
+        return [_outcome(item) for item in items]
 
     def ask(self, ticket: Ticket, kind: str, call: Callable[[], Any], size: int) -> Any:
         """The result of a call in the worker's thread."""
-        return wait_for_results(self.worker.submit(ticket, (kind,), [call], [size]), ticket)[0]
+        [(result, error)] = wait_for_results(self.worker.submit(ticket, (kind,), [call], [size]), ticket)
+        if error is not None:
+            raise error
+        return result
 
     def write(self, ticket: Ticket, prompts: Sequence[Prompt], count: int, **options: Any) -> Iterator[list[Piece]]:
         """What each step adds to the texts, `count` of each prompt."""
@@ -77,6 +80,13 @@ class ServedLanguageModel:
         facts = self.facts()
         heads = f" · {facts['heads']} heads" if facts["heads"] else ""
         return f"{self.name} · {facts['layers']} layers{heads} · {facts['weights'] / 1e6:.1f}M weights"
+
+
+def _outcome(item: Callable[[], Any]) -> tuple[Any, Exception | None]:
+    try:
+        return item(), None
+    except Exception as error:
+        return None, error
 
 
 def _slice(found: Iterator[list[Piece]]) -> list[list[Piece]]:
