@@ -143,6 +143,7 @@ function open(own, anchor) {
   const index = Number(anchor.dataset.index), token = own.tokens[index];
   const mine = popover.show(anchor, t("otherTokens"), t("otherWordsFor", token.text.trim()));
   const rows = token.likely.some(({ id }) => id === token.id) ? token.likely : [...token.likely, token];
+  mine.list.classList.add("compact");
   mine.list.replaceChildren(...rows.map((one, number) => popover.choice(
     { word: name(one.text), probability: Math.exp(one.logprob), current: one.id === token.id }, number, () => turn(own, index, one))));
   mine.list.querySelector("button").focus();
