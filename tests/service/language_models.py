@@ -21,19 +21,19 @@ def _generator(model, vocabulary, std=0.3) -> Generator:
 
 
 def gpt2() -> Generator:
-    vocabulary = characters.learn("characters", [TEXT], SubwordsConfig())
+    vocabulary = characters.learn("characters", TEXT.split("\n"), SubwordsConfig())
     return _generator(
         GPT2(GPT2Config(len(vocabulary), dim=16, heads=2, hidden=32, layers=2, max_length=64)), vocabulary
     )
 
 
 def ctrl() -> Generator:
-    vocabulary = characters.learn("characters", [TEXT], SubwordsConfig(), ["Tales", "Letters"])
+    vocabulary = characters.learn("characters", TEXT.split("\n"), SubwordsConfig(), ["Tales", "Letters"])
     return _generator(
         CTRL(CTRLConfig(len(vocabulary), dim=16, heads=2, hidden=32, layers=1, max_length=64)), vocabulary, 1.0
     )
 
 
 def rnn() -> Generator:
-    vocabulary = characters.learn("bytes", [TEXT], SubwordsConfig())
+    vocabulary = characters.learn("bytes", TEXT.split("\n"), SubwordsConfig())
     return _generator(RNNLanguageModel(RNNLanguageModelConfig(len(vocabulary), dim=12, hidden=12)), vocabulary)

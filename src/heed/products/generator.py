@@ -173,7 +173,8 @@ class Generator(Product):
         if not config.sample and config.beam > 1:
             raise ValueError(f"beam is {config.beam}: a beam search knows its text only at the end; use generate")
         found = self._steps(prompts, config, one_line, stops)
-        yield from write(found, prompts, count, self.vocabulary, self.decode, stops, likely)
+        last = self.special.last if one_line else NO_END
+        yield from write(found, prompts, count, self.vocabulary, self.decode, stops, last, likely)
 
     def prompt(self, text: str | Sequence[int], code: str | None = None) -> Prompt:
         """A prompt of a text or of token ids, with its control code if the model has any."""

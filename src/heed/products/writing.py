@@ -75,10 +75,14 @@ def write(
     vocabulary: Vocabulary,
     decode: Decode,
     stops: StopStrings,
+    last: int,
     likely: int = 0,
 ) -> Iterator[list[Piece]]:
-    """For each step of a search, what it adds to each text that has not ended. Each prompt has `draws` texts."""
-    rows, last = [_Row(own, decode) for own in prompts for _ in range(draws)], vocabulary.special.last
+    """For each step of a search, what it adds to each text that has not ended. Each prompt has `draws` texts.
+
+    `last` is the token that ends a text.
+    """
+    rows = [_Row(own, decode) for own in prompts for _ in range(draws)]
     for step in steps:
         pieces = []
         parts = step.sentence, step.tokens[:, -1], step.scores[:, -1], step.ends

@@ -84,6 +84,14 @@ def test_a_stop_string_ends_a_text_and_is_not_in_it(complete):
     assert choice["text"] == free[: free.index(stop)] and choice["finish_reason"] == "stop"
 
 
+def test_a_line_end_ends_a_text_only_with_one_line(complete):
+    texts = {seed: complete(prompt="the", max_tokens=40, seed=seed)["choices"][0]["text"] for seed in range(4)}
+    seed, length = next((seed, text.index("\n") + 1) for seed, text in texts.items() if "\n" in text)
+    for one_line, most, reason in ((False, length, "length"), (True, length, "stop"), (True, 40, "stop")):
+        found = complete(prompt="the", max_tokens=most, seed=seed, one_line=one_line)["choices"][0]
+        assert found["text"] == texts[seed][:length] and found["finish_reason"] == reason
+
+
 def test_logprobs_are_those_of_generate_and_of_the_prompt_those_of_score(complete, models):
     answer = complete(prompt="the cat", max_tokens=5, temperature=0, logprobs=3, echo=True, return_token_ids=True)
     [choice], model = answer["choices"], models["gpt2"]
@@ -135,7 +143,7 @@ def test_a_control_code_changes_what_is_likely(complete, models):
     ({"model": "ctrl"}, 400, "a text of this model begins with a control code, and the prompt is empty: give a code, Letters, Tales"),
     ({"model": "ctrl", "code": "tale"}, 400, "the model has no control code 'tale'; near are Tales"),
     ({"n": 3, "temperature": 0}, 400, "n is 3, but temperature is 0, and the likeliest text is one: raise the temperature"),
-    ({"prompt": [4, 999]}, 400, "prompt has the token id 999; the model has 0 to 25"),
+    ({"prompt": [4, 999]}, 400, "prompt has the token id 999; the model has 0 to 24"),
     ({"prompt": []}, 400, "prompt is an empty list: give at least one text"),
     ({"prompt": ["a"] * 20, "n": 2}, 400, "20 prompts with n 2 are 40 texts; one request may ask for 32"),
     ({"best_of": 5}, 400, "best_of is 5: it is not supported, unless it is n, which is 1"),
