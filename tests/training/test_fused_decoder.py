@@ -85,7 +85,8 @@ def test_a_fused_language_model_has_the_losses_and_gradients_of_the_plain_one():
 def test_a_padded_vocabulary_changes_no_loss_and_no_gradient(monkeypatch):
     generator = torch.Generator().manual_seed(1)
     states, weight, bias = (
-        torch.randn(*shape, dtype=torch.float64, generator=generator).requires_grad_() for shape in ((9, 4), (13, 4), (13,))
+        torch.randn(*shape, dtype=torch.float64, generator=generator).requires_grad_()
+        for shape in ((9, 4), (13, 4), (13,))
     )
     expected = torch.tensor([1, 12, -1, 0, 3, 3, 12, 5, -1])
     results = []
@@ -136,7 +137,9 @@ def test_on_a_gpu_a_gpt2_trains_by_the_accelerated_step_whatever_it_reads(monkey
     model = GPT2(GPT2Config(vocab_size=20, dim=32, heads=2, hidden=32, layers=1, max_length=20))
     task, card = LanguageModelling(LanguageSettings(reading=reading)), SingleProcess(torch.device("cuda"))
     found = plan_execution(TrainingConfig(batch_tokens=4096), model, task, objective, card)
-    assert found.accelerated and found.precision == "bfloat16" and (found.grouping is plan_packed) == (reading != "stream")
+    assert (
+        found.accelerated and found.precision == "bfloat16" and (found.grouping is plan_packed) == (reading != "stream")
+    )
     assert found.slots == (256 if reading != "stream" else 1)
     assert not plan_execution(TrainingConfig(packed=False), model, task, objective, card).accelerated
     on_cpu = plan_execution(TrainingConfig(), model, task, objective, SingleProcess())

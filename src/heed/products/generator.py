@@ -27,6 +27,7 @@ from heed.lab.surprisal import Surprisal
 from heed.models.package import Package
 from heed.products.attribution import Attribution, attribute
 from heed.products.ctranslate2_text import TextEngine
+from heed.products.cuda_text import CudaTextEngine, cuda_engine
 from heed.products.product import Product, in_batches, single
 from heed.products.prompts import Prompt, describe_overflow, make_prompt
 from heed.products.search import chooser, search, search_rules
@@ -60,7 +61,7 @@ class Generator(Product):
     def __init__(self, model: nn.Module, vocabulary: Vocabulary, facts: dict[str, Any] | None = None):
         self.model, self.vocabulary, self.facts = model.eval(), vocabulary, facts or {}
         self.special = vocabulary.special
-        self.engine: TextEngine | None = None
+        self.engine: TextEngine | CudaTextEngine | None = None
         self.code: str | None = None  # the control code that texts begin with
 
     @classmethod
@@ -71,13 +72,16 @@ class Generator(Product):
         return generator
 
     def use(self, engine: str, kind: str | None = None) -> None:
-        """Choose what runs the model: "torch" (also "auto"), or "ctranslate2" for a GPT-2 on the CPU: greedy search and scores.
+        """Choose what runs the model: "torch", or "ctranslate2" for a GPT-2 on the CPU: greedy search and scores.
 
-        Searches that CTranslate2 does not support still run on torch. `kind` is the number format of its weights, float32 by default.
+        "auto" is torch on the CPU, and on an NVIDIA GPU CUDA graphs in bfloat16. Searches that the one chosen does not support
+        still run on torch. `kind` is the number format of CTranslate2's weights, float32 by default.
         """
         if engine not in ENGINES:
             raise ValueError(f"engine is {engine!r}; it is {', '.join(ENGINES[:-1])} or {ENGINES[-1]}")
-        self.engine = TextEngine(self.model, self.vocabulary, kind) if engine == "ctranslate2" else None
+        self.engine = cuda_engine(self.model, self.vocabulary) if engine == "auto" else None
+        if engine == "ctranslate2":
+            self.engine = TextEngine(self.model, self.vocabulary, kind)
 
     def with_code(self, code: str) -> "Generator":
         """The same model, whose texts begin with a control code."""
@@ -237,7 +241,7 @@ class Generator(Product):
             found = self._search(batch, config, one_line, stops)
             return [[self._continuation(own, h, stops) for h in each] for own, each in zip(batch, found, strict=True)]
 
-        rows = max(config.beam, config.nbest)
+        rows, batch_tokens = max(config.beam, config.nbest), max(batch_tokens, self.engine.budget if self.engine else 0)
         return in_batches(run, prompts, [(len(own.ids) + length) * rows for own in prompts], batch_tokens)
 
     @torch.inference_mode()
@@ -258,8 +262,11 @@ class Generator(Product):
     def _search(
         self, prompts: Sequence[Prompt], config: DecodingConfig, one_line: bool, stops: StopStrings
     ) -> list[list[Hypothesis]]:
-        if self.engine and not stops and self.engine.takes(config, max(len(own.ids) for own in prompts)):
-            return self.engine.search(prompts, config.max_length, self.special.last if one_line else NO_END)
+        longest, last = max(len(own.ids) for own in prompts), self.special.last if one_line else NO_END
+        if self.engine and not stops and self.engine.takes(config, longest):
+            found = self.engine.search(prompts, config, last)
+            if found is not None:
+                return found
         model, state = self._start(prompts, config.max_length)
         config, special, rules = self._plan(config, one_line)
         most = torch.full((len(prompts),), config.max_length, device=self.device)
