@@ -87,10 +87,11 @@ class TextEngine:
             if snapshot != self.shared.snapshot:
                 self.shared.pools, self.shared.snapshot = {}, snapshot
             if size not in self.shared.pools:
-                self.shared.pools[size] = self._open(*size)
+                self.shared.pools[size] = self.open(*size)
             return self.shared.pools[size]
 
-    def _open(self, workers: int, threads: int) -> Any:
+    def open(self, workers: int, threads: int) -> Any:
+        """CTranslate2's generator with these weights."""
         generator = ctranslate2_import.ctranslate2().Generator
         package = Package(self.model, "language", {"text": self.vocabulary}, {})
         options = {"device": "cpu", "compute_type": self.kind, "inter_threads": workers, "intra_threads": threads}
