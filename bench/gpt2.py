@@ -9,6 +9,7 @@ import datetime
 import json
 import statistics
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,18 +24,35 @@ from bench.turns import Measured, Plan, Turns, Worker
 
 GIB = 2**30
 H200_PEAK = 989.0  # TFLOP/s in bfloat16, dense, by its data sheet
-CPU_ROWS = {"1-greedy"}
+USUAL_ROWS = {"cpu": ["1-greedy"], "cuda": ["train", "1-greedy", "64-greedy"]}
+
+
+class WarmedTogether(Turns):
+    """Turns before which all warm up at the same time: to compile takes cores, and not the GPU."""
+
+    def _warm(self, at_work: dict[str, Worker], plan: Plan, found: Measured) -> None:
+        def once(own: Worker) -> None:
+            found.one[own.system.name] = own.ask("run", before=0, amount=1)["seconds"]
+
+        began = time.perf_counter()
+        for own in at_work.values():
+            own.send("run", before=plan.warm, amount=1)
+        for name in list(at_work):
+            self._try(at_work, name, found, Worker.answer)
+            found.set_up[name] = time.perf_counter() - began
+        for name in list(at_work):
+            self._try(at_work, name, found, once)
 
 
 def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="python -m bench gpt2", description=__doc__)
     top.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     names = ", ".join(row.name for row in TEXT_ROWS)
-    top.add_argument("--rows", nargs="+", help=f"some alone: {names}; on the CPU 1-greedy by default")
+    top.add_argument("--rows", nargs="+", help=f"of {names}; by default all but the last, on the CPU 1-greedy")
     top.add_argument(
         "--systems", nargs="+", help="some alone: heed, transformers, transformers-compiled, torch-compiled, ..."
     )
-    top.add_argument("--rounds", type=int, default=5, help="how often each has its turn (default: 5)")
+    top.add_argument("--rounds", type=int, default=3, help="how often each has its turn (default: 3)")
     top.add_argument("--steps", type=int, default=10, help="of training in a round (default: 10)")
     top.add_argument("--seconds", type=float, default=1.0, help="a round of generating takes at least (default: 1)")
     top.add_argument("--batch", type=int, help="windows in a batch of training (default: 32)")
@@ -52,7 +70,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def chosen_rows(args: argparse.Namespace) -> list[TextRow]:
-    wanted = args.rows or ([row.name for row in TEXT_ROWS] if args.device == "cuda" else sorted(CPU_ROWS))
+    wanted = args.rows or USUAL_ROWS[args.device]
     if unknown := sorted(set(wanted) - {row.name for row in TEXT_ROWS}):
         parser().error(f"--rows has {', '.join(unknown)}; there are {', '.join(row.name for row in TEXT_ROWS)}")
     rows = [row for row in TEXT_ROWS if row.name in wanted]
@@ -128,21 +146,28 @@ def main(words: Sequence[str] | None = None) -> int:
     def say(sentence: str) -> None:
         console.print(sentence, markup=False, highlight=False, soft_wrap=True)
 
-    for row in chosen_rows(args):
-        systems, without = chosen_systems(row, args)
-        for sentence in without:
-            say(sentence)
-        amount, warm = (args.steps, 3) if row.training else (None, 1)
-        plan = Plan(args.rounds, warm, 1, amount, 0.0 if args.quick else args.seconds, args.patience)
-        at_work = Turns(systems, lambda own: Worker(own, args.device, args.threads, sys.executable, args.patience), say)
-        try:
+    at_work: Turns | None = None
+    try:
+        for row in chosen_rows(args):
+            systems, without = chosen_systems(row, args)
+            if at_work is None or systems != at_work.systems:  # else they have been imported already
+                for sentence in without:
+                    say(sentence)
+                if at_work is not None:
+                    at_work.close()
+                at_work = WarmedTogether(
+                    systems, lambda own: Worker(own, args.device, args.threads, sys.executable, args.patience), say
+                )
+            amount, warm = (args.steps, 3) if row.training else (None, 1)
+            plan = Plan(args.rounds, warm, 1, amount, 0.0 if args.quick else args.seconds, args.patience)
             found = summary(row, systems, at_work.measure(row, plan), args.peak)
-        finally:
+            console.print(table(found))
+            result["rows"].append(found)
+            if args.json:
+                args.json.write_text(json.dumps(result, indent=2) + "\n", "utf-8")
+    finally:
+        if at_work is not None:
             at_work.close()
-        console.print(table(found))
-        result["rows"].append(found)
-        if args.json:
-            args.json.write_text(json.dumps(result, indent=2) + "\n", "utf-8")
     return 0
 
 

@@ -74,7 +74,7 @@ def test_sampled_rows_have_their_length():
 
 def test_the_operations_of_training_are_those_torch_counts():
     row = TRAIN
-    tokens, model = text.batches(row)[0][0], text.model(row).eval()
+    tokens, model = text.batches(row)[0][0], text.model(row).eval().requires_grad_(False)
     with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH), torch.no_grad():
         model.project(model.hidden_states(tokens))
     unseen = row.shape.layers * 2 * row.shape.dim * row.length  # torch counts the future too, which no token sees
@@ -121,13 +121,13 @@ def test_who_is_not_installed_is_named_and_what_is_not_there_refused(monkeypatch
 def test_the_command_writes_what_it_measured(tmp_path, capsys, monkeypatch):
     """With workers that answer at once: those of other processes are tested with the other rows."""
 
-    class Answering(gpt2.Turns):
+    class Answering(gpt2.WarmedTogether):
         def measure(self, row, plan, folder=None):
             times = itertools.count(1)
             rounds = {own.name: [{"tokens": 1, "seconds": next(times), "memory": 1}] for own in self.systems}
             return Measured(rounds, {}, dict.fromkeys(rounds, 0.0), {}, {}, {})
 
-    monkeypatch.setattr(gpt2, "Turns", Answering)
+    monkeypatch.setattr(gpt2, "WarmedTogether", Answering)
     path = tmp_path / "found.json"
     assert command.main(["gpt2", "--quick", "--rows", "train", "1-greedy", "--json", str(path)]) == 0
     found = json.loads(path.read_text("utf-8"))

@@ -42,7 +42,7 @@ ids = draw(24).numpy()
 pieces = cut_documents(ids, np.array([0, 3, 20, 21]), np.zeros(4, dtype=int), 12, 0)
 exact, filled = (DocumentBatches(ids, pieces, budget=64, pad=0, slots=slots).make(np.arange(len(pieces))) for slots in (1, 32))
 assert filled.shape == (32, 9, 16) and filled.count == exact.count == 24
-window, long = (Window(draw(*shape), draw(*shape), True, shape[0] * shape[1]) for shape in ((3, 5), (2, 130)))
+window, long = (Window(draw(*shape), draw(*shape), True, shape[0] * shape[1]) for shape in ((3, 5), (1, 130)))
 sizes = dict(vocab_size=20, dim=16, heads=1, hidden=24, layers=1, max_length=130, dropout=0.0)
 cases = ((GPT2, GPT2Config, [(IndependentLoss(), exact, filled), (LanguageLoss(), long, long)]),
          (GPT, GPTConfig, [(LanguageLoss(0.1), window, window)]), (CTRL, CTRLConfig, [(IndependentLoss(), exact, filled)]))
