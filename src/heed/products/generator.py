@@ -15,14 +15,7 @@ from heed.decoding.config import DecodingConfig
 from heed.decoding.limits import Rule, apply_rules
 from heed.decoding.repetition import with_repetition_penalty
 from heed.decoding.steps import Hypothesis, State, StepModel
-from heed.evaluation.perplexity import (
-    WINDOW,
-    Context,
-    Perplexity,
-    has_memory,
-    has_positions,
-    measure_perplexity,
-)
+from heed.evaluation.perplexity import WINDOW, Context, Perplexity, has_memory, has_positions, measure_perplexity
 from heed.lab.surprisal import Surprisal
 from heed.models.package import Package
 from heed.products.attribution import Attribution, attribute
@@ -72,10 +65,9 @@ class Generator(Product):
         return generator
 
     def use(self, engine: str, kind: str | None = None) -> None:
-        """Choose what runs the model: "torch", or "ctranslate2" for a GPT-2 on the CPU: greedy search and scores.
+        """Choose what runs the model: "torch", "auto" (on an NVIDIA GPU CUDA graphs in bfloat16), or "ctranslate2" for a GPT-2 on the CPU.
 
-        "auto" is torch on the CPU, and on an NVIDIA GPU CUDA graphs in bfloat16. Searches that the one chosen does not support
-        still run on torch. `kind` is the number format of CTranslate2's weights, float32 by default.
+        Searches that the one chosen does not support still run on torch. `kind` is the format of CTranslate2's weights, float32 by default.
         """
         if engine not in ENGINES:
             raise ValueError(f"engine is {engine!r}; it is {', '.join(ENGINES[:-1])} or {ENGINES[-1]}")
@@ -134,8 +126,8 @@ class Generator(Product):
         Each ends before the first of the strings `stop`. `code` is the control code of a CTRL. `decoding` are settings of
         DecodingConfig: sampled (temperature, top_k, top_p, seed, …) by default; with sample=False greedy (beam=1) or a beam search.
         """
-        options = {"length": length, "count": count, "one_line": one_line, "stop": stop, **decoding}
-        return self.generate_many([prompt], code=code, **options)[0]
+        options = {"code": code, "length": length, "count": count, "one_line": one_line, "stop": stop}
+        return self.generate_many([prompt], **options, **decoding)[0]
 
     def generate_many(
         self, prompts: Sequence[str], *, code: str | None = None, batch_tokens: int = 4096, **options: Any
@@ -263,10 +255,9 @@ class Generator(Product):
         self, prompts: Sequence[Prompt], config: DecodingConfig, one_line: bool, stops: StopStrings
     ) -> list[list[Hypothesis]]:
         longest, last = max(len(own.ids) for own in prompts), self.special.last if one_line else NO_END
-        if self.engine and not stops and self.engine.takes(config, longest):
-            found = self.engine.search(prompts, config, last)
-            if found is not None:
-                return found
+        taken = self.engine and not stops and self.engine.takes(config, longest)
+        if taken and (found := self.engine.search(prompts, config, last)) is not None:
+            return found
         model, state = self._start(prompts, config.max_length)
         config, special, rules = self._plan(config, one_line)
         most = torch.full((len(prompts),), config.max_length, device=self.device)
