@@ -42,8 +42,9 @@ def run(args: argparse.Namespace) -> int:
         return score(args)
     if args.code or args.codes:
         raise ValueError(f"--{'code' if args.code else 'codes'} is for language models: it goes with --text")
-    if args.engine != "torch":
+    if args.engine == "ctranslate2":
         raise ValueError("--engine ctranslate2 is for language models (--text FILE): leave it out")
+    args.engine = "torch"  # the model itself scores
     if args.source or args.target:
         check_product(args, args.folder, "translate", "--text FILE")
     if not (args.source and args.target):

@@ -43,7 +43,7 @@ class CTRLConfig:
 class CTRL(Decoder):
     """Norms before each sublayer and after the last, sinusoids, one matrix for input and output, and a bias of the output."""
 
-    capabilities = ("packed",)
+    capabilities = ("packed", "fused", "cuda_search")
 
     def __init__(self, config: CTRLConfig):
         super().__init__(config)

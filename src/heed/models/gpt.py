@@ -1,9 +1,7 @@
 """GPT (Radford et al., 2018): a Transformer decoder, pre-trained as a language model and then fine-tuned."""
 
 from dataclasses import dataclass
-from functools import partial
 
-import torch.nn.functional as F
 from torch import nn
 
 from heed.config import from_data
@@ -13,7 +11,7 @@ from heed.models.heads import Choices
 from heed.models.system import System
 from heed.nn import init
 from heed.nn.positions import Learned
-from heed.nn.transformer import PostNorm, Stack
+from heed.nn.transformer import PostNorm, Stack, gelu_tanh
 
 PRESETS = {
     "tiny": {"dim": 128, "heads": 4, "hidden": 512, "layers": 4, "max_length": 256},
@@ -46,15 +44,15 @@ class GPTConfig:
 class GPT(Decoder):
     """Norms after each sublayer, learned positions, one matrix for input and output."""
 
-    capabilities = ("packed",)
+    capabilities = ("packed", "fused", "cuda_search")
 
     def __init__(self, config: GPTConfig):
         super().__init__(config)
-        c, gelu = config, partial(F.gelu, approximate="tanh")
+        c = config
         self.tokens = nn.Embedding(c.vocab_size, c.dim)
         self.positions = Learned(c.max_length, c.dim)
         self.dropout = nn.Dropout(c.dropout)
-        self.stack = Stack([layer(c, PostNorm, gelu, c.attention_dropout, c.norm_eps) for _ in range(c.layers)])
+        self.stack = Stack([layer(c, PostNorm, gelu_tanh, c.attention_dropout, c.norm_eps) for _ in range(c.layers)])
         self.head = Choices(c.dim, c.choice_dropout) if c.choices else None
         init.normal(self, c.init_std)
 

@@ -2,10 +2,8 @@
 
 import math
 from dataclasses import dataclass
-from functools import partial
 
 import torch
-import torch.nn.functional as F
 from torch import nn
 
 from heed.config import from_data
@@ -15,7 +13,7 @@ from heed.models.heads import Choices
 from heed.models.system import System
 from heed.nn import init
 from heed.nn.positions import Learned
-from heed.nn.transformer import PreNorm, Stack
+from heed.nn.transformer import PreNorm, Stack, gelu_tanh
 
 PRESETS = {
     "tiny": {"dim": 128, "heads": 4, "hidden": 512, "layers": 4, "max_length": 256},
@@ -51,15 +49,15 @@ class GPT2Config:
 class GPT2(Decoder):
     """Norms before each sublayer and after the last, learned positions, one matrix for input and output."""
 
-    capabilities = ("packed", "ctranslate2")
+    capabilities = ("packed", "fused", "cuda_search", "ctranslate2")
 
     def __init__(self, config: GPT2Config):
         super().__init__(config)
-        c, gelu = config, partial(F.gelu, approximate="tanh")
+        c = config
         self.tokens = nn.Embedding(c.vocab_size, c.dim)
         self.positions = Learned(c.max_length, c.dim)
         self.dropout = nn.Dropout(c.dropout)
-        layers = [layer(c, PreNorm, gelu, c.attention_dropout, c.norm_eps) for _ in range(c.layers)]
+        layers = [layer(c, PreNorm, gelu_tanh, c.attention_dropout, c.norm_eps) for _ in range(c.layers)]
         self.stack = Stack(layers, norm=nn.LayerNorm(c.dim, eps=c.norm_eps))
         self.head = Choices(c.dim, c.choice_dropout) if c.choices else None
         init.normal(self, c.init_std)

@@ -12,18 +12,12 @@ from torch import nn
 from heed.decoding.config import DecodingConfig
 from heed.decoding.sample import Step
 from heed.decoding.steps import Hypothesis
-from heed.evaluation.perplexity import (
-    WINDOW,
-    Context,
-    Perplexity,
-    has_memory,
-    has_positions,
-    measure_perplexity,
-)
+from heed.evaluation.perplexity import WINDOW, Context, Perplexity, has_memory, has_positions, measure_perplexity
 from heed.lab.surprisal import Surprisal
 from heed.models.package import Package
 from heed.products.attribution import Attribution, attribute
 from heed.products.ctranslate2_text import TextEngine
+from heed.products.cuda_text import CudaTextEngine, cuda_engine
 from heed.products.product import Product, in_batches, single
 from heed.products.prompts import Prompt, describe_overflow, make_prompt
 from heed.products.search import search, steps
@@ -57,7 +51,7 @@ class Generator(Product):
     def __init__(self, model: nn.Module, vocabulary: Vocabulary, facts: dict[str, Any] | None = None):
         self.model, self.vocabulary, self.facts = model.eval(), vocabulary, facts or {}
         self.special = vocabulary.special
-        self.engine: TextEngine | None = None
+        self.engine: TextEngine | CudaTextEngine | None = None
         self.code: str | None = None  # the control code that texts begin with
 
     @classmethod
@@ -68,13 +62,15 @@ class Generator(Product):
         return generator
 
     def use(self, engine: str, kind: str | None = None) -> None:
-        """Choose what runs the model: "torch" (also "auto"), or "ctranslate2" for a GPT-2 on the CPU: greedy search and scores.
+        """Choose what runs the model: "torch", "auto" (on an NVIDIA GPU CUDA graphs in bfloat16), or "ctranslate2" for a GPT-2 on the CPU.
 
-        Searches that CTranslate2 does not support still run on torch. `kind` is the number format of its weights, float32 by default.
+        Searches that the one chosen does not support still run on torch. `kind` is the format of CTranslate2's weights, float32 by default.
         """
         if engine not in ENGINES:
             raise ValueError(f"engine is {engine!r}; it is {', '.join(ENGINES[:-1])} or {ENGINES[-1]}")
-        self.engine = TextEngine(self.model, self.vocabulary, kind) if engine == "ctranslate2" else None
+        self.engine = cuda_engine(self.model, self.vocabulary) if engine == "auto" else None
+        if engine == "ctranslate2":
+            self.engine = TextEngine(self.model, self.vocabulary, kind)
 
     def with_code(self, code: str) -> "Generator":
         """The same model, whose texts begin with a control code."""
@@ -127,8 +123,8 @@ class Generator(Product):
         Each ends before the first of the strings `stop`. `code` is the control code of a CTRL. `decoding` are settings of
         DecodingConfig: sampled (temperature, top_k, top_p, seed, …) by default; with sample=False greedy (beam=1) or a beam search.
         """
-        options = {"length": length, "count": count, "one_line": one_line, "stop": stop, **decoding}
-        return self.generate_many([prompt], code=code, **options)[0]
+        options = {"code": code, "length": length, "count": count, "one_line": one_line, "stop": stop}
+        return self.generate_many([prompt], **options, **decoding)[0]
 
     def generate_many(
         self, prompts: Sequence[str], *, code: str | None = None, batch_tokens: int = 4096, **options: Any
@@ -249,14 +245,16 @@ class Generator(Product):
             found = self._search(batch, config, one_line, stops)
             return [[self._continuation(own, h, stops) for h in each] for own, each in zip(batch, found, strict=True)]
 
-        rows = max(config.beam, config.nbest)
+        rows, batch_tokens = max(config.beam, config.nbest), max(batch_tokens, self.engine.budget if self.engine else 0)
         return in_batches(run, prompts, [(len(own.ids) + length) * rows for own in prompts], batch_tokens)
 
     def _search(
         self, prompts: Sequence[Prompt], config: DecodingConfig, one_line: bool, stops: StopStrings
     ) -> list[list[Hypothesis]]:
-        if self.engine and not stops and self.engine.takes(config, max(len(own.ids) for own in prompts)):
-            return self.engine.search(prompts, config.max_length, self.special.last if one_line else NO_END)
+        longest, last = max(len(own.ids) for own in prompts), self.special.last if one_line else NO_END
+        taken = self.engine and not stops and self.engine.takes(config, longest)
+        if taken and (found := self.engine.search(prompts, config, last)) is not None:
+            return found
         return search(**search_arguments(self.model, self.vocabulary, self.decode, prompts, config, one_line, stops))
 
     def _steps(

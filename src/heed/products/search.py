@@ -100,9 +100,13 @@ def chooser(config: DecodingConfig, keys: Sequence[tuple]) -> Choose:
     """Picks each next token. Seeds depend on the keys alone, so that what shares a batch does not matter."""
     if not config.sample:
         return greedy
-    seeds = [zlib.crc32(repr((config.seed, *key, draw)).encode()) for key in keys for draw in range(config.nbest)]
     names = ("temperature", "top_k", "top_p", "min_p", "typical_p")
-    return random_sampling(seeds, **{name: getattr(config, name) for name in names})
+    return random_sampling(sampling_seeds(config, keys), **{name: getattr(config, name) for name in names})
+
+
+def sampling_seeds(config: DecodingConfig, keys: Sequence[tuple]) -> list[int]:
+    """The seed of each draw of each text."""
+    return [zlib.crc32(repr((config.seed, *key, draw)).encode()) for key in keys for draw in range(config.nbest)]
 
 
 def forced_start(config: DecodingConfig, special: SpecialTokens) -> tuple[int, ...]:
