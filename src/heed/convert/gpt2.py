@@ -84,10 +84,10 @@ def architectures(name: str, model_type: str, model: type, tables: tuple, weight
     aliases, one, two = (f"{name}Model", model_type), f"{name}LMHeadModel", f"{name}DoubleHeadsModel"
     auto = "AutoModelForCausalLM"
     return (
+        Architecture(one, model, tables[0], weights, aliases=aliases, auto_class=auto, fits=_language_model, **shared),
         Architecture(
-            one, model, tables[0], weights, aliases=aliases, auto_class=auto, fits=_language_model, **shared
+            two, model, tables[1], weights, auto_class=two, fits=lambda c: c.choices and not c.prompt, **shared
         ),
-        Architecture(two, model, tables[1], weights, auto_class=two, fits=lambda c: c.choices and not c.prompt, **shared),
     )
 
 

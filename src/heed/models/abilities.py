@@ -63,6 +63,12 @@ class ClassifiesText(Protocol):
 
 
 @runtime_checkable
+class ScoresChoices(ClassifiesText, Protocol):
+    def score_choices(self, states: Tensor, last: Tensor) -> Tensor:
+        """The hidden states (b, choices, t, dim) of the choices, and where each ends, to the score of each (b, choices)."""
+
+
+@runtime_checkable
 class ClassifiesStates(ContinuesText, ClassifiesText, Protocol):
     """A language model that classifies: one pass gives its predictions of labels and of tokens."""
 

@@ -70,7 +70,9 @@ class Decoder(nn.Module):
         """The last hidden state at each token; `state` then covers these tokens too."""
         cache = None if state is None or self.training else state.cache
         before, length, prompt = cache.length if cache else 0, tokens.shape[1], self.config.prompt
-        start = max(0, before - prompt)  # the prompt takes no positions, so that as much text is read with it as without
+        start = max(
+            0, before - prompt
+        )  # the prompt takes no positions, so that as much text is read with it as without
         if start + length > self.config.max_length:
             raise ValueError(
                 f"a text has {start + length} tokens, but the model has {self.config.max_length} positions"
