@@ -120,10 +120,12 @@ def _evaluate_translations(args: argparse.Namespace) -> int:
 def _translations(system: str, sources: list[str] | None, args: argparse.Namespace):
     """The lines of a file, or what a model translates now and the model itself."""
     from heed.cli.common import check_product, open_product, read_lines, split_names
+    from heed.cli.labelled import is_classifier
 
     if Path(system).is_file():
         return read_lines(system), None
-    check_product(args, split_names(system), "translate", "--text FILE")
+    options = "--tsv FILE" if is_classifier(system) else "--text FILE"
+    check_product(args, split_names(system), "translate", options)
     if sources is None:
         raise ValueError(f"{system} is a model: name what it should translate with --source FILE")
     translator = open_product(args, "translate", split_names(system))

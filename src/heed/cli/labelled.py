@@ -43,11 +43,6 @@ def _examples(args: argparse.Namespace, product: Any) -> tuple[list[str], list[s
         wanted = columns(args, product, labelled=True)
         lines = list(product.table()(Path(args.tsv), wanted))
         return [line.source for line in lines], [Labels([]).clean(line.target) for line in lines]
-    if not args.source or not args.reference:
-        raise ValueError(
-            f"{args.system} is {product.noun}: name texts and what is right, with --tsv FILE, or with --source FILE and "
-            "--reference FILE"
-        )
     texts = [product.joined(line) for line in read_lines(args.source)]
     right = [Labels([]).clean(line) for line in read_lines(args.reference[0])]
     if len(texts) != len(right):
@@ -62,8 +57,14 @@ def evaluate(args: argparse.Namespace) -> int:
 
     from heed.cli.common import open_product, write_lines
     from heed.evaluation.classification import differences, intervals
+    from heed.loading import product_of
     from heed.tasks import metric_labels
 
+    if not args.tsv and not (args.source and args.reference):
+        raise ValueError(
+            f"{args.system} is {product_of(args.system).noun}: name texts and what is right, with --tsv FILE, or with --source "
+            "FILE and --reference FILE"
+        )
     names = [name for name in (args.system, args.against) if name]
     models = [open_product(args, "classify", [name]) for name in names]
     texts, right = _examples(args, models[0])

@@ -74,7 +74,7 @@ def weight_table(config: GPT2Config) -> WeightTable:
 
 
 def _language_model(config: Any) -> bool:
-    return not (config.choices or config.labels or config.prompt)
+    return not (config.choices or config.labels or config.prompt_length)
 
 
 def architectures(name: str, model_type: str, model: type, tables: tuple, weights: Any, kind: str) -> tuple:
@@ -86,7 +86,7 @@ def architectures(name: str, model_type: str, model: type, tables: tuple, weight
     return (
         Architecture(one, model, tables[0], weights, aliases=aliases, auto_class=auto, fits=_language_model, **shared),
         Architecture(
-            two, model, tables[1], weights, auto_class=two, fits=lambda c: c.choices and not c.prompt, **shared
+            two, model, tables[1], weights, auto_class=two, fits=lambda c: c.choices and not c.prompt_length, **shared
         ),
     )
 

@@ -53,8 +53,8 @@ def adapt(model: nn.Module, config: Any) -> nn.Module:
     if not changed:
         new.load_state_dict(weights)
         return new
-    added, own = ("prompt",) * ("prompt" in changed), new.state_dict()
-    if changed - {"vocab_size", "prompt"}:
+    added, own = ("prompt",) * ("prompt_length" in changed), new.state_dict()
+    if changed - {"vocab_size", "prompt_length"}:
         added += getattr(type(model), "HEAD", ("head.",))
     if "vocab_size" in changed:
         for name in set(getattr(type(model), "TOKEN_ROWS", ())) & weights.keys():

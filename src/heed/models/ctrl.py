@@ -26,7 +26,7 @@ LAYER_NORM_EPS = 1e-6  # in the layers; the setting is for the norm after the la
 
 @dataclass(frozen=True)
 class CTRLConfig:
-    """The published CTRL. With `choices` or `labels` it has a second head, and with `prompt` vectors before each text."""
+    """The published CTRL. With `choices` or `labels` it has a second head, and with `prompt_length` as many vectors before each text."""
 
     vocab_size: int = from_data()
     dim: int = 1280  # width of embeddings and layers
@@ -40,7 +40,7 @@ class CTRLConfig:
     choices: bool = from_data(False)
     labels: int = from_data()
     choice_dropout: float = 0.1  # in the head that scores choices or labels
-    prompt: int = from_data()
+    prompt_length: int = from_data()
 
     def __post_init__(self):
         check(self)

@@ -69,7 +69,7 @@ class Decoder(nn.Module):
     def hidden_states(self, tokens: Int[Tensor, "b t"], state: TextState | None = None) -> Float[Tensor, "b t dim"]:
         """The last hidden state at each token; `state` then covers these tokens too."""
         cache = None if state is None or self.training else state.cache
-        before, length, prompt = cache.length if cache else 0, tokens.shape[1], self.config.prompt
+        before, length, prompt = cache.length if cache else 0, tokens.shape[1], self.config.prompt_length
         start = max(
             0, before - prompt
         )  # the prompt takes no positions, so that as much text is read with it as without
@@ -145,7 +145,7 @@ def text_head(c: Any) -> nn.Module | None:
 
 def prompt_vectors(c: Any) -> nn.Parameter | None:
     """The vectors that every text begins with, if a config has any."""
-    return nn.Parameter(torch.randn(c.prompt, c.dim) * c.init_std) if c.prompt else None
+    return nn.Parameter(torch.randn(c.prompt_length, c.dim) * c.init_std) if c.prompt_length else None
 
 
 def layer(

@@ -23,7 +23,7 @@ PRESETS = {
 
 @dataclass(frozen=True)
 class GPTConfig:
-    """The published GPT. With `choices` or `labels` it has a second head, and with `prompt` vectors before each text."""
+    """The published GPT. With `choices` or `labels` it has a second head, and with `prompt_length` as many vectors before each text."""
 
     vocab_size: int = from_data()
     dim: int = 768  # width of embeddings and layers
@@ -38,7 +38,7 @@ class GPTConfig:
     choices: bool = from_data(False)
     labels: int = from_data()
     choice_dropout: float = 0.1  # in the head that scores choices or labels
-    prompt: int = from_data()
+    prompt_length: int = from_data()
 
     def __post_init__(self):
         check(self)

@@ -28,7 +28,7 @@ PRESETS = {
 
 @dataclass(frozen=True)
 class GPT2Config:
-    """The smallest published GPT-2. With `choices` or `labels` it has a second head, and with `prompt` vectors before each text."""
+    """The smallest published GPT-2. With `choices` or `labels` it has a second head, and with `prompt_length` as many vectors before each text."""
 
     vocab_size: int = from_data()
     dim: int = 768  # width of embeddings and layers
@@ -43,7 +43,7 @@ class GPT2Config:
     choices: bool = from_data(False)
     labels: int = from_data()
     choice_dropout: float = 0.1  # in the head that scores choices or labels
-    prompt: int = from_data()
+    prompt_length: int = from_data()
 
     def __post_init__(self):
         check(self)

@@ -19,12 +19,12 @@ def build(recipe: Recipe, base: Package | None, prepared: Prepared) -> nn.Module
         return recipe.model.system.model(new_config(recipe.model, prepared, len(prepared.train)))
     known, prompt = {field.name for field in dataclasses.fields(base.model.config)}, recipe.model.prompt
     sizes = {name: value for name, value in prepared.sizes.items() if name in known} | (
-        {"prompt": prompt} if prompt else {}
+        {"prompt_length": prompt} if prompt else {}
     )
     config = dataclasses.replace(base.model.config, **_rates(base, recipe.model), **sizes)
     model = type(base.model)(config) if recipe.model.fresh else adapt(base.model, config)
     if prompt:
-        _freeze(model, new=prompt != base.model.config.prompt)
+        _freeze(model, new=prompt != base.model.config.prompt_length)
     return model
 
 
