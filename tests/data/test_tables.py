@@ -4,6 +4,7 @@ import pytest
 
 from heed.data.tables import QuestionTable, rows, table
 from heed.vocabularies.text_parts import SEPARATOR, InputTokens, TextParts, join_parts, split_parts
+from heed.vocabularies.vocabulary import SpecialTokens, Vocabulary
 
 
 def write(path, *lines):
@@ -79,10 +80,8 @@ def test_parts_come_back_as_they_were_joined(delimiter):
         assert split_parts(join_parts(parts, delimiter), delimiter) == parts
 
 
-class Letters:
+class Letters(Vocabulary):
     """A vocabulary of letters."""
-
-    from heed.vocabularies.vocabulary import SpecialTokens
 
     special = SpecialTokens(0, 1, 2, 3)
 

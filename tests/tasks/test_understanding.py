@@ -128,12 +128,12 @@ def test_parts_of_a_batch_add_up_and_of_no_rows_there_is_no_loss(lm_weight):
 
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_added_tokens_get_new_rows_and_nothing_else_changes(name):
-    own = model(name)
-    grown = adapt(own, type(own.config)(**{**SIZES, "vocab_size": 26, "labels": 2, "dropout": 0.0})).double().eval()
+    own = model(name).float()
+    grown = adapt(own, type(own.config)(**{**SIZES, "vocab_size": 26, "labels": 2, "dropout": 0.0})).eval()
     for key, weight in own.state_dict().items():
         torch.testing.assert_close(grown.state_dict()[key][: len(weight)], weight, rtol=0, atol=0)
     tokens = torch.tensor([[1, 2, 3]])
-    torch.testing.assert_close(grown.float().hidden_states(tokens), own.float().hidden_states(tokens))
+    torch.testing.assert_close(grown.hidden_states(tokens), own.hidden_states(tokens))
     assert set(grown.state_dict()) - set(own.state_dict()) == {"head.out.weight"}
 
 

@@ -65,9 +65,9 @@ class TextLoss:
 
 def language_loss(model: ClassifiesStates, states: Float[Tensor, "b t dim"], batch: LabelledBatch) -> Float[Tensor, ""]:
     """The mean -log p of the tokens after the first of each input, added over the inputs."""
-    following = batch.valid[:, 1:]
-    weights = (following / following.sum(dim=1, keepdim=True))[following]
+    following, exact = batch.valid[:, 1:], torch.promote_types(states.dtype, torch.float32)
+    weights = (following.to(exact) / following.sum(dim=1, keepdim=True))[following]
     states, expected = states[:, :-1][following], batch.source[:, 1:][following]
     if isinstance(model, ComputesLosses):
         return (model.token_losses(states, expected) * weights).sum()
-    return weighted_cross_entropy(states, *model.output_weights(), expected, weights.to(states.dtype))
+    return weighted_cross_entropy(states, *model.output_weights(), expected, weights)
