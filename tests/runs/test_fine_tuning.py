@@ -178,3 +178,20 @@ def test_a_number_that_is_none_and_columns_that_a_task_lacks_are_said(files, tmp
         parse({"data": {"tsv": ["a.tsv"], "columns": [1, 2, 3]}})
     with pytest.raises(ValueError, match=r"task\.lm_weight is 0\.5, but a BART is no language model: set it to 0"):
         parse({**values, "task": {"name": "regression", "lm_weight": 0.5}, "model": {"name": "bart"}})
+
+
+def test_double_heads_are_trained_and_stay_with_heed(base, files, tmp_path, capsys):
+    own = recipe(base, files, "multiple-choice", ["a", "a", "b", "answer"], lm_weight=0.5)
+    assert train(own, tmp_path / "run").how == "finished"
+    package = open_package(tmp_path / "run")
+    assert package.model.config.choices and package.model.head.out.weight.shape == (1, SIZES["dim"])
+    model = heed.load(tmp_path / "run", "cpu")
+    [found] = model.classify([("a dog", "the sea", "a cat")])
+    [other] = model.classify([("a dog", "a cat", "the sea")])
+    assert found.probabilities["0"] == pytest.approx(other.probabilities["1"], abs=1e-6)
+    with pytest.raises(ValueError, match="text 1 has 3 choices, and the model was trained with 2: give the context"):
+        model.classify([("a", "b", "c", "d")])
+    log = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text("utf-8").splitlines()]
+    assert all("loss_language" in line for line in log if line["kind"] == "step")
+    assert main(["convert", str(tmp_path / "run"), "--to", "huggingface", "--out", str(tmp_path / "hf")]) == 1
+    assert "it stays with heed" in capsys.readouterr().err
