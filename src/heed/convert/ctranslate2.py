@@ -65,8 +65,8 @@ def _refusal(model: nn.Module) -> str | None:
         return f"CTranslate2 cannot compute what a {type(model).__name__}{how} does: it stays with heed"
     if getattr(model.config, "labels", 0):
         return "a classifier writes no text, which is all that CTranslate2 is for: it stays with heed"
-    if getattr(model.config, "choices", False):
-        return "CTranslate2 has no place for the head that scores choices: the model stays with heed"
+    if getattr(model.config, "choices", False) or getattr(model.config, "prompt_length", 0):
+        return "CTranslate2 has no place for the head that scores choices, or for a prompt: the model stays with heed"
     return None
 
 

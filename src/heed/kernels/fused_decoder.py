@@ -14,6 +14,8 @@ from heed.nn.positions import Learned, Sinusoidal
 
 def supports(model: nn.Module) -> bool:
     """Whether its stack can be fused, and the kernel of embeddings can add its positions."""
+    if model.prompt is not None:  # its vectors are in no kernel
+        return False
     return fused_stack.supports(model) and (type(model.positions) is Learned or isinstance(model.positions, Sinusoidal))
 
 

@@ -16,7 +16,8 @@ from heed.nn.positions import Sinusoidal, SinusoidalHalves
 
 def supports_packing(model: nn.Module) -> bool:
     """Whether a model can train on packed sequences."""
-    return declares(model, "packed") and fused_stack.supports_packing(model)
+    prompted = bool(getattr(model.config, "prompt_length", 0))  # packed texts have no place for its vectors
+    return declares(model, "packed") and not prompted and fused_stack.supports_packing(model)
 
 
 def supports(model: nn.Module) -> bool:

@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
 from heed.kernels.gradient_buffers import claim_buffer
 
@@ -107,6 +108,25 @@ def chunked_cross_entropy(
     states = states if states.ndim == 3 else states[None]
     dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else states.dtype
     return _ChunkedCrossEntropy.apply(states, weight, bias, expected, (smoothing, agreement), distillation, dtype)
+
+
+def weighted_cross_entropy(
+    states: Float[Tensor, "n dim"],
+    weight: Float[Tensor, "vocab dim"],
+    bias: Float[Tensor, " vocab"] | None,
+    expected: Int[Tensor, " n"],
+    weights: Float[Tensor, " n"],
+) -> Float[Tensor, ""]:
+    """The sum of -log p of the expected tokens, each times its weight. The logits are computed in chunks, and again in the backward pass."""
+
+    def part(rows: Tensor, targets: Tensor, factors: Tensor) -> Tensor:
+        logits = F.linear(rows, weight, bias)
+        logits = logits.float() if logits.dtype.itemsize < 4 else logits
+        return (F.cross_entropy(logits, targets, reduction="none") * factors).sum()
+
+    chunk = max(1, _chunk_rows(len(states), 1, weight))
+    pieces = (part_of.split(chunk) for part_of in (states, expected, weights))
+    return sum(checkpoint(part, *each, use_reentrant=False) for each in zip(*pieces, strict=True))
 
 
 def unit_gradient(total: Float[Tensor, ""]) -> Float[Tensor, ""]:

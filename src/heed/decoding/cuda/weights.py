@@ -98,7 +98,7 @@ class TextWeights(NamedTuple):
 
 def supports_text(model: nn.Module) -> bool:
     """Whether a decoder-only model declares that it can generate on the GPU, and all its parts have kernels."""
-    if not declares(model, "cuda_search") or not isinstance(model, Decoder):
+    if not declares(model, "cuda_search") or not isinstance(model, Decoder) or model.prompt is not None:
         return False
     heads = {(len(m.q.weight), m.width) for m in model.modules() if isinstance(m, Attention)}
     return len(heads) == 1 and hasattr(model.positions, "at") and _supports_stack(model.stack, None)
