@@ -21,7 +21,9 @@ class TextTrace:
     text: str
     inputs: list[str]
     ids: list[int]
-    attention: np.ndarray  # (layers, heads, t, t), rows attend to columns; no layers if the model has no attention
+    attention: (
+        np.ndarray
+    )  # (layers, heads, t, t), rows attend to columns; no layers without attention, nothing on a learned prompt
     scores: list[float]  # the log-probability of each token but the first
     predictions: list[list[tuple[str, float]]]
     model: str
@@ -40,7 +42,9 @@ def trace_text(
     tokens = torch.tensor([ids], device=next(model.parameters()).device)
     with record(model) as maps:
         hidden = model.hidden_states(tokens, model.start(1))
-    attention = torch.cat(maps).float().cpu().numpy() if maps else np.zeros((0, 0, len(ids), len(ids)), np.float32)
+    size = len(ids)
+    attention = torch.cat(maps).float().cpu().numpy() if maps else np.zeros((0, 0, size, size), np.float32)
+    attention = attention[..., -size:, -size:]
     logp = model.project(hidden)[0].double().log_softmax(dim=-1).cpu()
     best, which = logp.exp().topk(min(likely, logp.shape[-1]))
     scores = [float(logp[i, token]) for i, token in enumerate(ids[1:])]
