@@ -155,7 +155,6 @@ CLASSIFIER = "is a classifier: it cannot {}; use heed classify or evaluate"
         ("summarize FOLDER FILE", "language", LANGUAGE.format("summarize")),
         ("look FOLDER Hello --out look.html", "classifier", CLASSIFIER.format("look")),
         ("serve FOLDER", "classifier", CLASSIFIER.format("translate")),
-        ("serve ko-en=FOLDER", "language", LANGUAGE.format("translate")),
         ("distill FOLDER --source FILE --out run --quiet", "language", LANGUAGE.format("translate")),
         ("lab bottleneck FOLDER --source FILE --reference FILE --out lab", "language", LANGUAGE.format("translate")),
     ],
