@@ -1,0 +1,123 @@
+"""What a language model gains from the text before: `python -m bench.context RUN... --text FILE`.
+
+Each model reads windows that begin without memory, and is scored on the same tokens, with at least 1, 2, 4, ... tokens before
+each. Then a model with a memory (Transformer-XL) reads the text once with its memory, and once in windows that slide by one
+token: the perplexity and the time of both.
+"""
+
+import argparse
+import json
+import math
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import nn
+
+import heed
+from heed.data.readers import lines
+from heed.data.streams import IGNORED, Window, Windows, join_lines
+from heed.device import choose_device
+from heed.evaluation.perplexity import evaluation_memory, has_memory, has_positions, independent_nll, total_nll
+from heed.lab import charts
+
+BATCH = 65536  # tokens of windows that are read at once
+
+
+def windows(ids: np.ndarray, last: int, context: int, stride: int, tokens: int, longest: int) -> Iterator[Window]:
+    """Windows whose last `stride` tokens are expected, `tokens` in all, each with at least `context` tokens before it.
+
+    The tokens are the same for each context up to `longest`.
+    """
+    inputs = np.concatenate([[last], ids[:-1]])
+    starts = np.arange(longest - context, min(longest + tokens, len(ids)) - context - stride + 1, stride)
+    length = context + stride
+    for some in np.array_split(starts, max(1, -(-len(starts) * length // BATCH))):
+        places = some[:, None] + np.arange(length)
+        expected = np.where(np.arange(length) >= context, ids[places], IGNORED)
+        made = (torch.from_numpy(part.astype(np.int64)) for part in (inputs[places], expected))
+        yield Window(*made, True, stride * len(some))
+
+
+def perplexity(model: nn.Module, batches: Iterator[Window]) -> float:
+    nll = torch.cat([part.double().cpu() for part in independent_nll(model, batches)])
+    return math.exp(float(nll.mean()))
+
+
+def by_context(model: nn.Module, ids: np.ndarray, last: int, contexts: Sequence[int], tokens: int) -> dict[int, float]:
+    """The perplexity with at least so many tokens before each that is scored, and less than twice as many."""
+    most, found = model.config.max_length if has_positions(model) else sys.maxsize, {}
+    for context in contexts:
+        stride = max(1, context // 4)
+        if context + stride <= most:
+            found[context] = perplexity(model, windows(ids, last, context, stride, tokens, contexts[-1]))
+    return found
+
+
+def against_sliding(model: nn.Module, ids: np.ndarray, last: int, memory: int, window: int, tokens: int) -> dict:
+    """A part of the text by memory, `window` tokens at a time, and by windows of the same reach that slide by one token."""
+    part, found = ids[: memory + tokens], {"memory": memory, "window": window, "tokens": tokens}
+    with evaluation_memory(model, memory):
+        total_nll(model, Windows(part[: 4 * window], last, rows=1, length=window))  # to warm up
+        began = time.perf_counter()
+        head = total_nll(model, Windows(part[:memory], last, rows=1, length=window))
+        read = time.perf_counter() - began
+        whole = total_nll(model, Windows(part, last, rows=1, length=window))
+        found["memory seconds"] = time.perf_counter() - began - 2 * read
+        found["memory perplexity"] = math.exp((whole - head) / tokens)
+    began = time.perf_counter()
+    found["sliding perplexity"] = perplexity(model, windows(ids, last, memory, 1, tokens, memory))
+    found["sliding seconds"] = time.perf_counter() - began
+    found["times faster"] = found["sliding seconds"] / found["memory seconds"]
+    return found
+
+
+def draw(rows: dict[str, dict[str, float]], path: Path) -> None:
+    caption = "Perplexity of the same tokens, by how many tokens of the text before them the model has read (at least so many, and less than a quarter more)."
+    figure = charts.new_figure("What a language model gains from the text before", caption, height=6.4)
+    panel = figure.subplots()
+    charts.style_axes(panel, "", "tokens before", "perplexity", log=True)
+    panel.set_xscale("log", base=2)
+    for number, own in enumerate(rows.values()):
+        x = list(map(int, own))
+        charts.line(panel, x, list(own.values()), charts.SERIES[number % len(charts.SERIES)], marker="o")
+    charts.label_line_ends(panel, list(rows))
+    charts.save(figure, path)
+
+
+def main(words: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench.context", description=__doc__)
+    parser.add_argument("runs", nargs="+", metavar="NAME=RUN", help="language models with one vocabulary")
+    parser.add_argument("--text", required=True, type=Path)
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--longest", type=int, default=2048, help="the most tokens before")
+    parser.add_argument("--tokens", type=int, default=65536, help="tokens that are scored")
+    parser.add_argument("--sliding", type=int, default=4096, help="tokens that are read by sliding windows; 0: none")
+    parser.add_argument("--memory", type=int, nargs="+", default=[640])
+    parser.add_argument("--json", type=Path, default=Path("context.json"))
+    parser.add_argument("--out", type=Path, help="a picture, .png or .svg")
+    args = parser.parse_args(words)
+    contexts = [2**i for i in range(int(math.log2(args.longest)) + 1)]
+    device, result = choose_device(args.device), {"by context": {}, "memory": {}}
+    for name, run in (own.split("=", 1) for own in args.runs):
+        generator = heed.load(run, device=str(device))
+        model, vocabulary = generator.model.eval(), generator.vocabulary
+        ids = join_lines(vocabulary.encode(list(lines(args.text))), vocabulary.special.last)
+        last, tokens = vocabulary.special.last, min(args.tokens, len(ids) - contexts[-1] - contexts[-1] // 4)
+        result["by context"][name] = own = by_context(model, ids, last, contexts, tokens)
+        print(name, {k: round(v, 2) for k, v in own.items()}, flush=True)
+        if has_memory(model) and args.sliding:
+            rows = [against_sliding(model, ids, last, memory, 64, args.sliding) for memory in args.memory]
+            result["memory"][name] = rows
+            print(*rows, sep="\n", flush=True)
+        args.json.write_text(json.dumps(result, indent=1))
+    if args.out:
+        draw(result["by context"], args.out)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
