@@ -122,3 +122,14 @@ def test_the_first_weights_are_small_and_its_two_biases_differ():
 def test_settings_that_no_model_has_are_refused(change, says):
     with pytest.raises(ValueError, match=says):
         replace(TransformerXLConfig(**CONFIG), **change)
+
+
+def test_whole_words_are_dropped_in_training_alone():
+    torch.manual_seed(0)
+    config = TransformerXLConfig(vocab_size=30, dim=16, heads=2, hidden=32, layers=1, memory=4, dropout=0.0)
+    plain = TransformerXL(config)
+    drops = TransformerXL(replace(config, word_dropout=0.5))
+    drops.load_state_dict(plain.state_dict())
+    tokens = torch.arange(30)[None]
+    assert not torch.equal(drops.train().hidden_states(tokens), plain.hidden_states(tokens))
+    torch.testing.assert_close(drops.eval().hidden_states(tokens), plain.eval().hidden_states(tokens), rtol=0, atol=0)

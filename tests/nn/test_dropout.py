@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from heed.nn.dropout import VariationalDropout, weight_dropout, word_dropout
+from heed.nn.dropout import VariationalDropout, WordEmbedding, weight_dropout, word_dropout
 from heed.nn.recurrent import GRU, LSTM, RNN
 
 
@@ -49,3 +49,15 @@ def test_recurrent_weights_are_dropped_only_inside_the_block(kind):
     net.eval()
     with weight_dropout(net, 0.5):
         assert torch.equal(net(x)[0], before)
+
+
+def test_a_table_of_embeddings_drops_words_in_training_alone():
+    torch.manual_seed(0)
+    table, tokens = WordEmbedding(50, 4, 0.5), torch.arange(50).repeat(2, 1)
+    plain = table.weight[tokens]
+    torch.testing.assert_close(table.eval()(tokens), plain, rtol=0, atol=0)
+    first, second = table.train()(tokens)
+    torch.testing.assert_close(first, second, rtol=0, atol=0)  # a word is dropped at all its positions
+    dropped = (first == 0).all(dim=1)
+    assert 0 < dropped.sum() < 50
+    torch.testing.assert_close(first[~dropped], 2 * plain[0][~dropped])

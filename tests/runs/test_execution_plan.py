@@ -140,3 +140,10 @@ def test_what_a_cpu_cannot_multiply_is_told(monkeypatch, able):
     assert ("this CPU does not support" in told) is not able
     assert plan_for(precision="auto").notes(CPU.device) == []
     assert plan_for(precision="bfloat16").notes(torch.device("cuda")) == []
+
+
+def test_models_that_drop_whole_words_go_the_plain_way():
+    drops = model(max_length=300)
+    drops.word_dropout = 0.1
+    found = plan_for(CUDA, drops, most=128, precision="bfloat16")
+    assert not found.accelerated and "does not drop whole words" in found.notes(CUDA.device)[0]

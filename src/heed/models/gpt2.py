@@ -11,6 +11,7 @@ from heed.models.decoder import Decoder, layer, prompt_vectors, text_head
 from heed.models.encoder_decoder import check
 from heed.models.system import System
 from heed.nn import init
+from heed.nn.dropout import WordEmbedding
 from heed.nn.positions import Learned
 from heed.nn.transformer import PreNorm, Stack, gelu_tanh
 
@@ -36,6 +37,7 @@ class GPT2Config:
     max_length: int = 1024  # positions: the longest text that is read at once
     dropout: float = 0.1  # of embeddings and of what each sublayer adds
     attention_dropout: float = 0.1  # of attention weights
+    word_dropout: float = 0.0  # of whole words, for little text
     norm_eps: float = 1e-5  # of layer norm
     init_std: float = 0.02  # standard deviation of the initial weights
     choices: bool = from_data(False)
@@ -55,7 +57,7 @@ class GPT2(Decoder):
     def __init__(self, config: GPT2Config):
         super().__init__(config)
         c = config
-        self.tokens = nn.Embedding(c.vocab_size, c.dim)
+        self.tokens = WordEmbedding(c.vocab_size, c.dim, c.word_dropout)
         self.positions = Learned(c.max_length, c.dim)
         self.dropout = nn.Dropout(c.dropout)
         layers = [layer(c, PreNorm, gelu_tanh, c.attention_dropout, c.norm_eps) for _ in range(c.layers)]

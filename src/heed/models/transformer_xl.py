@@ -18,6 +18,7 @@ from heed.nn import init, masks
 from heed.nn.adaptive import AdaptiveVocabulary
 from heed.nn.attention import Attention
 from heed.nn.cache import join_left_padded
+from heed.nn.dropout import word_dropout
 from heed.nn.relative import RelativePositions
 from heed.nn.transformer import MLP, Layer, PostNorm, Stack
 
@@ -44,6 +45,7 @@ class TransformerXLConfig:
     divisor: int = 1  # each cluster has vectors that are this many times narrower than those of the one before
     dropout: float = 0.1  # of embeddings, of what each sublayer adds, inside the feed-forward network and of the output
     attention_dropout: float = 0.0  # of attention weights
+    word_dropout: float = 0.0  # of whole words, for little text
     norm_eps: float = 1e-5  # of layer norm
     init_std: float = 0.02  # standard deviation of the initial weights
 
@@ -123,7 +125,10 @@ class TransformerXL(nn.Module):
     def hidden_states(self, tokens: Int[Tensor, "b t"], state: Memory | None = None) -> Float[Tensor, "b t dim"]:
         """The last hidden state at each token; `state` then covers these tokens too."""
         state = self.start(len(tokens)) if state is None else state
-        x = self.dropout(self.tokens(tokens) * math.sqrt(self.config.dim))
+        x = self.tokens(tokens) * math.sqrt(self.config.dim)
+        if self.training and self.config.word_dropout:
+            x = x * word_dropout(tokens, self.config.vocab_size, self.config.word_dropout)
+        x = self.dropout(x)
         keys, mask = state.layers[0][0].shape[1] + tokens.shape[1], None
         if self.config.same_length:
             mask = masks.build(masks.reach(state.length), tokens.shape[1], keys, tokens.device)

@@ -32,6 +32,20 @@ def word_dropout(tokens: Int[Tensor, "b t"], vocab_size: int, rate: float) -> Fl
     return scale[tokens][:, :, None]
 
 
+class WordEmbedding(nn.Embedding):
+    """A table of embeddings; in training some words are dropped at all their positions."""
+
+    def __init__(self, vocab_size: int, dim: int, word_dropout: float = 0.0):
+        super().__init__(vocab_size, dim)
+        self.word_dropout = word_dropout
+
+    def forward(self, tokens: Int[Tensor, "b t"]) -> Float[Tensor, "b t dim"]:
+        x = super().forward(tokens)
+        if not self.training or not self.word_dropout:
+            return x
+        return x * word_dropout(tokens, self.num_embeddings, self.word_dropout)
+
+
 @contextmanager
 def weight_dropout(net: Recurrent, rate: float) -> Iterator[None]:
     """Inside this block recurrent weights are dropped: DropConnect that works with cuDNN."""

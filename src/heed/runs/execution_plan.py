@@ -119,6 +119,8 @@ def _missing(model: nn.Module, most: int) -> str:
         return "the accelerated step needs Triton, which is not installed"
     if not gpu_multiplies_bfloat16():
         return "this GPU has no bfloat16 matrix products"
+    if any(getattr(part, "word_dropout", 0.0) for part in model.modules()):
+        return "the accelerated step does not drop whole words (model.word_dropout)"
     drops = any(part.dropout for part in model.modules() if isinstance(part, Attention))
     if drops and most > SHORT:  # torch's kernel would need padding to the longest text there
         return f"with attention dropout the accelerated step takes texts of up to {SHORT} tokens, but there are some of {most}"
