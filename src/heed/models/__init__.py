@@ -6,8 +6,12 @@ from torch import nn
 
 from heed.config import data_fields
 from heed.models import (
+    albert,
     bart,
+    bert,
+    bigbird,
     ctrl,
+    electra,
     gpt,
     gpt2,
     m2m100,
@@ -15,10 +19,12 @@ from heed.models import (
     mbart,
     pegasus,
     rnn_lm,
+    roberta,
     seq2seq,
     transformer,
     transformer_xl,
 )
+from heed.models.encoder import Encoder
 from heed.models.system import System
 
 MODELS: dict[str, System] = {
@@ -34,6 +40,11 @@ MODELS: dict[str, System] = {
     "gpt2": gpt2.SYSTEM,
     "ctrl": ctrl.SYSTEM,
     "transformer-xl": transformer_xl.SYSTEM,
+    "bert": bert.SYSTEM,
+    "albert": albert.SYSTEM,
+    "roberta": roberta.SYSTEM,
+    "electra": electra.SYSTEM,
+    "bigbird": bigbird.SYSTEM,
 }
 
 
@@ -47,6 +58,8 @@ def adapt(model: nn.Module, config: Any) -> nn.Module:
 
     Any other weight that does not fit is an error: only a head is ever initialized anew.
     """
+    if isinstance(model, Encoder):
+        return model.adapted(config)
     new, weights = type(model)(config), model.state_dict()
     names = data_fields(config)
     if all(getattr(config, name) == getattr(model.config, name) for name in names):

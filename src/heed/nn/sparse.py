@@ -13,12 +13,8 @@ class BlockSparseAttention(Attention):
     Outside of training they are the same if `fixed`, else the first block stands in for each.
     """
 
-    def __init__(
-        self, dim: int, pattern: BlockPattern, seed: int, *, fixed: bool, dropout: float = 0.0, bias: bool = True
-    ):
+    def __init__(self, dim: int, pattern: BlockPattern, seed: int, *, fixed: bool, dropout: float = 0.0):
         super().__init__(dim, pattern.heads, dropout=dropout)
-        for part in (self.q, self.k, self.v) if not bias else ():
-            part.register_parameter("bias", None)
         self.pattern, self.seed, self.fixed = pattern, seed, fixed
 
     def forward(
