@@ -6,10 +6,18 @@ from typing import Any
 
 from torch import nn
 
+from heed.convert import generation
 from heed.convert.config_table import ConfigTable, Settings
 from heed.convert.weight_table import Weights, WeightTable
 from heed.models.package import Package
 from heed.vocabularies.vocabulary import Pair
+
+
+# what models are for that heed reads and writes, but cannot train or run yet
+UNTRAINED = (
+    "encoding", "masked-language", "causal-encoder", "sentence-pairs", "tagging", "multiple-choice", "answering",
+    "replaced-tokens",
+)  # fmt: skip
 
 
 def source_and_target(vocabularies: Pair, settings: Settings) -> dict[str, Any]:
@@ -31,6 +39,8 @@ class Architecture:
     auto_class: str = "AutoModelForSeq2SeqLM"  # opens it in transformers
     pipeline_tag: str | None = None  # on the hub
     generates: bool = True  # text, by a search: the folder has a generation_config.json
+    token_ids: tuple[str, ...] = generation.IDS  # special tokens that config.json names
+    example: str | None = None  # Python that runs it on `texts`, where it neither generates nor classifies them
     readable: bool = True  # False: heed's own model is written as this class, and comes back as another model
     fits: Callable[[Any], bool] = lambda config: True  # whether a model with this config is of this architecture
     processors: Callable[[Pair, Settings], dict[str, Any]] = source_and_target

@@ -8,8 +8,12 @@ from typing import Any
 from torch import nn
 
 from heed.convert import (
+    albert,
     bart,
+    bert,
+    bigbird,
     ctrl,
+    electra,
     generation,
     gpt,
     gpt2,
@@ -20,6 +24,7 @@ from heed.convert import (
     model_card,
     multilingual,
     pegasus,
+    roberta,
     tokenizers,
     transformer,
     weights,
@@ -32,7 +37,7 @@ from heed.vocabularies import folder as vocabulary_folder
 from heed.vocabularies.multilingual import languages_of
 from heed.vocabularies.vocabulary import Pair
 
-SYSTEMS = (marian, bart, pegasus, mbart, m2m100, transformer, gpt, gpt2, ctrl)
+SYSTEMS = (marian, bart, pegasus, mbart, m2m100, transformer, gpt, gpt2, ctrl, bert, albert, roberta, electra, bigbird)
 ARCHITECTURES = [each for system in SYSTEMS for each in system.ARCHITECTURES]
 READABLE = {name: each for each in ARCHITECTURES if each.readable for name in (each.name, *each.aliases)}
 CONFIG, GENERATION, TOKENIZER = "config.json", "generation_config.json", "tokenizer_config.json"
@@ -46,7 +51,8 @@ def read(folder: Path) -> Package:
     model = _about(folder / CONFIG, lambda: architecture.model(architecture.config_table.to_ours(settings)))
     config = model.config
     _refuse_other_vocabulary(folder, config, vocabularies)
-    _about(folder / CONFIG, lambda: generation.check_ids(settings, vocabularies[1].special))
+    stated = {name: settings[name] for name in architecture.token_ids if name in settings}
+    _about(folder / CONFIG, lambda: generation.check_ids(stated, vocabularies[1].special))
     theirs = weights.read(folder)
     ours = _about(folder, lambda: architecture.weight_table(config).to_ours(theirs, model.state_dict().keys()))
     put(model, ours, folder)
@@ -72,7 +78,8 @@ def write(package: Package, folder: Path) -> Architecture:
     vocabularies = multilingual.choose(package.vocabularies, languages)
     architecture, max_length = _architecture_of(model), model.config.max_length
     theirs, settings = architecture.to_theirs(model)
-    settings |= {**multilingual.settings_of(vocabularies), **architecture.settings(package)}
+    ids = multilingual.settings_of(vocabularies)
+    settings |= {name: ids[name] for name in architecture.token_ids} | architecture.settings(package)
     settings["dtype"] = str(next(model.parameters()).dtype).removeprefix("torch.")
     with atomic_folder(folder) as part:
         if architecture.generates:

@@ -10,29 +10,36 @@ from heed.vocabularies.vocabulary import Pair
 SINGLE_LABEL = "single_label_classification"
 
 
-def _count(settings: Settings) -> dict[str, Any]:
+def _count(settings: Settings, default: int = 3) -> dict[str, Any]:
     names, problem = settings.get("id2label"), settings.get("problem_type")
     if problem not in (None, SINGLE_LABEL):
         raise ValueError(f"problem_type is {problem!r}; heed's classifiers are made for {SINGLE_LABEL!r} alone")
-    count = read_setting(settings, ("num_labels", "_num_labels"), 3) if names is None else len(names)
+    count = read_setting(settings, ("num_labels", "_num_labels"), default) if names is None else len(names)
     if count < 2:
         given = f"num_labels is {count}" if names is None else f"id2label is {names}"
         raise ValueError(f"{given}; heed's classifiers tell labels apart, so there must be at least two")
     return {"labels": count}
 
 
-RULE = Rule(_count, lambda config: _settings(_default_names(config.labels)))  # for a config with `labels`
+def rule(default: int) -> Rule:
+    """For a config with `labels`; `default` is how many there are where config.json says nothing."""
+    return Rule(
+        lambda settings: _count(settings, default), lambda config: _settings(_default_names(config.labels))
+    )
 
 
-def names(settings: Settings) -> list[str]:
+RULE = rule(3)
+
+
+def names(settings: Settings, default: int = 3) -> list[str]:
     """The labels in the order of their ids; transformers has names for those without."""
-    given = settings.get("id2label") or dict(enumerate(_default_names(_count(settings)["labels"])))
+    given = settings.get("id2label") or dict(enumerate(_default_names(_count(settings, default)["labels"])))
     return [str(given[key]) for key in sorted(given, key=int)]
 
 
-def text_and_labels(vocabularies: Pair, settings: Settings) -> dict[str, Any]:
+def text_and_labels(vocabularies: Pair, settings: Settings, default: int = 3) -> dict[str, Any]:
     """The processors of a classifier."""
-    return {"text": vocabularies[0], "labels": Labels(names(settings))}
+    return {"text": vocabularies[0], "labels": Labels(names(settings, default))}
 
 
 def settings_of(package: Package) -> dict[str, Any]:

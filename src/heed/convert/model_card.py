@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from heed.convert import generation, multilingual
-from heed.convert.architecture import Architecture
+from heed.convert.architecture import UNTRAINED, Architecture
 from heed.models import MODELS, name_of
 from heed.models.package import Package
 from heed.text.language_codes import public_codes
@@ -66,11 +66,12 @@ GENERATE = "print(tokenizer.batch_decode(model.generate(**texts), skip_special_t
 CLASSIFY = "print([model.config.id2label[i] for i in model(**texts).logits.argmax(dim=1).tolist()])"
 SUMMARIZERS = ("bart", "pegasus")  # models that summarize if they have no languages
 COMMANDS = {"classification": "heed classify {} < text", "language": "heed generate {}"}  # other tasks write text
+COMMANDS |= dict.fromkeys(UNTRAINED, "heed info {}")
 
 
 def huggingface(package: Package, architecture: Architecture) -> str:
     """What a model is, how to run it with transformers, and where it came from."""
-    run = _multilingual(package) or (GENERATE if architecture.generates else CLASSIFY)
+    run = architecture.example or _multilingual(package) or (GENERATE if architecture.generates else CLASSIFY)
     code = TRANSFORMERS.format(auto_class=architecture.auto_class, use=run)
     search = _search(package) if architecture.generates else ""
     return f"""---

@@ -10,8 +10,7 @@ from torch import nn
 from heed.config import from_data
 from heed.models.bert import Head
 from heed.models.encoder import ACTIVATIONS, Encoder, layer, usual_parts
-from heed.models.encoder_decoder import check
-from heed.models.encoder_heads import PooledText
+from heed.models.encoder_heads import PooledText, settle
 from heed.models.system import System
 from heed.nn import init
 from heed.nn.positions import Learned
@@ -51,8 +50,8 @@ class AlbertConfig:
     labels: int = from_data()
 
     def __post_init__(self):
-        check(self)
-        for name in ("embedding", "groups", "group_layers"):
+        settle(self)
+        for name in ("groups", "group_layers"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1")
         if self.groups > self.layers:

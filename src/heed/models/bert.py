@@ -7,7 +7,7 @@ from torch import nn
 
 from heed.config import from_data
 from heed.models.encoder import ACTIVATIONS, Encoder, layer, usual_parts
-from heed.models.encoder_decoder import check
+from heed.models.encoder_heads import settle
 from heed.models.system import System
 from heed.nn import init
 from heed.nn.positions import Learned
@@ -43,7 +43,7 @@ class BertConfig:
     labels: int = from_data()
 
     def __post_init__(self):
-        check(self)
+        settle(self)
 
 
 class Bert(Encoder):

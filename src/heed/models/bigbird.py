@@ -10,8 +10,7 @@ from torch import Tensor, nn
 from heed.config import from_data
 from heed.models.bert import Head
 from heed.models.encoder import ACTIVATIONS, Encoder, layer, usual_parts
-from heed.models.encoder_decoder import check
-from heed.models.encoder_heads import DeepAnswer, FirstToken
+from heed.models.encoder_heads import DeepAnswer, FirstToken, settle
 from heed.models.system import System
 from heed.nn import init
 from heed.nn.blocks import BlockPattern
@@ -42,7 +41,7 @@ class BigBirdConfig:
     sparse: bool = True  # texts of more than (5 + 2 * random_blocks) * block tokens have sparse attention
     block: int = 64  # tokens of a block
     random_blocks: int = 3  # random blocks that a block sees, beside the first, the last, itself and its neighbours
-    fixed_random: bool = False  # after training too; as in transformers, the first block is seen again in their place
+    fixed_random: bool = False  # they are seen after training too; false, as in transformers: the first block in their place
     scaled: bool = False  # embeddings are multiplied by √dim
     activation: Literal["gelu", "gelu_tanh", "relu"] = "gelu_tanh"  # of the feed-forward network
     dropout: float = 0.1  # of embeddings and of what each sublayer adds
@@ -55,7 +54,7 @@ class BigBirdConfig:
     labels: int = from_data()
 
     def __post_init__(self):
-        check(self)
+        settle(self)
         if self.block < 1 or self.random_blocks < 0:
             raise ValueError(
                 f"block is {self.block} and random_blocks {self.random_blocks}; they must be at least 1 and 0"

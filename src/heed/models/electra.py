@@ -9,8 +9,7 @@ from torch import Tensor, nn
 
 from heed.config import from_data
 from heed.models.encoder import ACTIVATIONS, Encoder, layer, usual_parts
-from heed.models.encoder_decoder import check
-from heed.models.encoder_heads import FirstToken, Words
+from heed.models.encoder_heads import FirstToken, Words, settle
 from heed.models.system import System
 from heed.nn import init, masks
 from heed.nn.positions import Learned
@@ -56,9 +55,7 @@ class ElectraConfig:
     labels: int = from_data()
 
     def __post_init__(self):
-        check(self)
-        if self.embedding < 1:
-            raise ValueError(f"embedding is {self.embedding}; it must be at least 1")
+        settle(self)
         if not 0 < self.generator_fraction <= 1:
             raise ValueError(f"generator_fraction is {self.generator_fraction}; it must be above 0 and at most 1")
 
@@ -106,7 +103,7 @@ class Electra(Encoder):
                 "choice": lambda: FirstToken(c.dim, 1, F.gelu, c.choice_dropout),
             }
         )
-        self.generator = Generator(generator_config(c)) if c.head == "joint" and not c.labels else None
+        self.generator = Generator(generator_config(c)) if c.head == "joint" else None
         init.normal(self, c.init_std)
 
     def generator_states(

@@ -20,7 +20,6 @@ from heed.models.encoder_heads import (
     Replaced,
     Words,
     build,
-    head_of,
 )
 from heed.nn import masks
 from heed.nn.attention import Attention
@@ -49,7 +48,7 @@ class Encoder(nn.Module):
     def add_head(self, parts: Parts) -> None:
         """The head that the config declares, with the pooler where it has one."""
         self.head = build(self.config, parts)
-        self.pooler = Pooler(self.config.dim) if head_of(self.config) in self.POOLED else None
+        self.pooler = Pooler(self.config.dim) if self.config.head in self.POOLED else None
 
     def encode_text(
         self, tokens: Tokens, valid: Valid = None, segments: Tokens | None = None
@@ -61,7 +60,7 @@ class Encoder(nn.Module):
             )
         x = self.embed(tokens, segments)
         x = x if self.widen is None else self.widen(x)
-        return self.stack(x, mask=masks.key_padding(valid), causal=head_of(self.config) == "causal")
+        return self.stack(x, mask=masks.key_padding(valid), causal=self.config.head == "causal")
 
     def embed(self, tokens: Tokens, segments: Tokens | None = None) -> Float[Tensor, "b t width"]:
         own = self.segments.weight[0] if segments is None else self.segments(segments)
@@ -129,14 +128,14 @@ class Encoder(nn.Module):
 
     def _part(self, name: str) -> nn.Module:
         if name not in self.head:
-            raise ValueError(f"the model has no head for {name}: its head is {head_of(self.config)!r}")
+            raise ValueError(f"the model has no head for {name}: its head is {self.config.head!r}")
         return self.head[name]
 
     def adapted(self, config: Any) -> "Encoder":
         """The same body with the head of another config; the head is kept if it is the same, a pooler if both have one."""
         new, weights = type(self)(config), self.state_dict()
         own = new.state_dict()
-        same = (head_of(config), config.labels) == (head_of(self.config), self.config.labels)
+        same = (config.head, config.labels) == (self.config.head, self.config.labels)
         head = () if same else self.HEAD
         fresh = {name: weight for name, weight in own.items() if name.startswith((*head, "pooler."))}
         dropped = (*head, *(("pooler.",) if new.pooler is None else ()))

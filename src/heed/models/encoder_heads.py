@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from heed.models.encoder_decoder import check
 from heed.nn.transformer import MLP, PostNorm
 
 Activation = Callable[[Tensor], Tensor]
@@ -31,17 +32,21 @@ HEADS = {  # by the `head` of a config: what it is made of
 LABELLED = ("classification", "tokens")
 
 
-def head_of(config: Any) -> str:
-    """The head of a model. One with labels classifies texts, unless its config says that it classifies tokens."""
-    return "classification" if config.labels and config.head not in LABELLED else config.head
+def settle(config: Any) -> None:
+    """Refuse sizes that no encoder can have. A model with labels classifies texts, unless its head classifies tokens."""
+    check(config)
+    for name in ("segments", "embedding"):
+        if getattr(config, name, 1) < 1:
+            raise ValueError(f"{name} is {getattr(config, name)}; it must be at least 1")
+    if config.labels and config.head not in LABELLED:
+        object.__setattr__(config, "head", "classification")
+    if config.head in LABELLED and not config.labels:
+        raise ValueError(f"the head is {config.head!r}, but there are no labels")
 
 
 def build(config: Any, parts: Parts) -> nn.ModuleDict:
     """The head that a config declares, of these parts."""
-    head = head_of(config)
-    if head in LABELLED and not config.labels:
-        raise ValueError(f"the head is {head!r}, but there are no labels")
-    return nn.ModuleDict({name: parts[name]() for name in HEADS[head]})
+    return nn.ModuleDict({name: parts[name]() for name in HEADS[config.head]})
 
 
 class Pooler(nn.Module):

@@ -11,8 +11,7 @@ from torch import Tensor, nn
 from heed.config import from_data
 from heed.models.bert import PRESETS, Head
 from heed.models.encoder import Encoder, layer, usual_parts
-from heed.models.encoder_decoder import check
-from heed.models.encoder_heads import FirstToken
+from heed.models.encoder_heads import FirstToken, settle
 from heed.models.system import System
 from heed.nn import init
 from heed.nn.positions import Learned
@@ -41,7 +40,7 @@ class RobertaConfig:
     labels: int = from_data()
 
     def __post_init__(self):
-        check(self)
+        settle(self)
 
 
 class Roberta(Encoder):
