@@ -45,6 +45,7 @@ USES = {
     ),
     "replaced": Use("AutoModelForPreTraining", "replaced-tokens", None, "print(model(**texts).logits > 0)"),
 }  # fmt: skip
+WRITTEN_AS = {"joint": "replaced"}  # a discriminator with its generator, as the discriminator
 
 # fmt: off
 ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "relu": "relu"}
@@ -163,7 +164,7 @@ class Family(NamedTuple):
             generates=False,
             token_ids=("pad_token_id",),
             example=use.example,
-            fits=lambda config: config.head == head,
+            fits=lambda config: WRITTEN_AS.get(config.head, config.head) == head,
             processors=partial(labels.text_and_labels, default=2)
             if labelled
             else lambda vocabularies, settings: {"text": vocabularies[0]},
