@@ -120,7 +120,7 @@ def attend_blocks(
     mask: BlockMask,
     dropout: float = 0.0,
 ) -> Float[Tensor, "b h t d"]:
-    """softmax(query . key / sqrt(d)) . value over the blocks that each block sees, which are gathered."""
+    """softmax(query . key / sqrt(d)) . value over the blocks that each block sees, which are gathered; 0 at padding."""
     length, (heads, middle, seen) = query.shape[2], mask.table.shape
     blocks = middle + 2
     rest = blocks * mask.size - length
@@ -144,4 +144,5 @@ def attend_blocks(
         dropout_p=dropout,
     )
     inner = y.reshape(len(q), heads, middle * mask.size, -1)
-    return torch.cat([ends[:, :, : mask.size], inner, ends[:, :, mask.size :]], dim=2)[:, :, :length]
+    y = torch.cat([ends[:, :, : mask.size], inner, ends[:, :, mask.size :]], dim=2)
+    return (y * valid[:, None, :, None])[:, :, :length]
