@@ -25,7 +25,10 @@ COMMON = {
     "choice": "{}ForMultipleChoice", "answer": "{}ForQuestionAnswering",
 }  # fmt: skip
 MORE = {
-    "bert": ("Bert", {"causal": "{}LMHeadModel", "pretraining": "{}ForPreTraining", "pair": "{}ForNextSentencePrediction"}),
+    "bert": (
+        "Bert",
+        {"causal": "{}LMHeadModel", "pretraining": "{}ForPreTraining", "pair": "{}ForNextSentencePrediction"},
+    ),
     "albert": ("Albert", {"pretraining": "{}ForPreTraining"}),
     "roberta": ("Roberta", {"causal": "{}ForCausalLM"}),
     "electra": ("Electra", {"causal": "{}ForCausalLM", "replaced": "{}ForPreTraining"}),

@@ -121,7 +121,9 @@ def test_predictions_and_losses_are_theirs(pair, length, padded):
     with torch.inference_mode():
         expected = other(tokens, attention_mask=valid.long(), token_type_ids=segments, **labels)
         found = outputs(own.model, head, tokens, valid, segments)
-    assert found.keys() == {name for name, value in expected.items() if name not in ("loss", "past_key_values") and value is not None}
+    assert found.keys() == {
+        name for name, value in expected.items() if name not in ("loss", "past_key_values") and value is not None
+    }
     for name, value in found.items():
         at = valid if value.shape[: valid.ndim] == valid.shape else ...
         close(value[at], expected[name][at])
@@ -137,7 +139,11 @@ def test_hidden_states_and_attentions_are_theirs(pair):
     states = []
     with torch.inference_mode():
         expected = other(
-            tokens, attention_mask=valid.long(), token_type_ids=segments, output_hidden_states=True, output_attentions=True
+            tokens,
+            attention_mask=valid.long(),
+            token_type_ids=segments,
+            output_hidden_states=True,
+            output_attentions=True,
         )
         hooks = [layer.register_forward_hook(lambda *call: states.append(call[-1])) for layer in layers]
         with record(own.model) as maps:

@@ -38,7 +38,11 @@ FAMILY = Family(
         ("widen", "encoder.embedding_hidden_mapping_in"),
         *((f"stack.groups.{{}}.{{}}.{ours}", f"{GROUPS}.{theirs}") for ours, theirs in LAYER),
     ),
-    {**USUAL, "words": words("predictions", "dense", "LayerNorm"), "pair": (("head.pair.out", "sop_classifier.classifier"),)},
+    {
+        **USUAL,
+        "words": words("predictions", "dense", "LayerNorm"),
+        "pair": (("head.pair.out", "sop_classifier.classifier"),),
+    },
     output="predictions.decoder.weight",
     vocabulary="albert",
     prefix="albert.",

@@ -12,7 +12,6 @@ from heed.convert.weight_table import Weights, WeightTable
 from heed.models.package import Package
 from heed.vocabularies.vocabulary import Pair
 
-
 # what models are for that heed reads and writes, but cannot train or run yet
 UNTRAINED = (
     "encoding", "masked-language", "causal-encoder", "sentence-pairs", "tagging", "multiple-choice", "answering",

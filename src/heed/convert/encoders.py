@@ -75,7 +75,10 @@ LAYER = (
 LEGACY = {"position_embedding_type": "absolute"}
 OLD_ENDINGS = {".gamma": ".weight", ".beta": ".bias"}  # those of BERT's first code, which published weights still have
 IGNORED = ("*.position_ids", "*.token_type_ids")  # numbers that older versions saved
-CLASSIFIER = ("head.text.dense", "classifier.dense"), ("head.text.out", "classifier.out_proj")  # of its own, in place of a pooler
+CLASSIFIER = (
+    ("head.text.dense", "classifier.dense"),
+    ("head.text.out", "classifier.out_proj"),
+)  # of its own, in place of a pooler
 USUAL = {  # the weights of heads, as BERT names them
     "pair": (("head.pair.out", "cls.seq_relationship"),),
     "text": (("head.text.out", "classifier"),),
@@ -89,7 +92,9 @@ Rows = Mapping[str, tuple[tuple, ...]]
 def _classifier_dropout(settings: Any) -> dict[str, Any]:
     rate = settings.get("classifier_dropout")
     if rate is not None and not isinstance(rate, int | float):
-        raise ValueError(f"classifier_dropout is {rate!r}; it should be a number, or null for the dropout of the layers")
+        raise ValueError(
+            f"classifier_dropout is {rate!r}; it should be a number, or null for the dropout of the layers"
+        )
     return {"classifier_dropout": rate if rate is None else float(rate)}
 
 
@@ -99,7 +104,11 @@ CLASSIFIER_DROPOUT = Rule(_classifier_dropout, lambda config: {"classifier_dropo
 def words(prefix: str, dense: str, norm: str) -> tuple[tuple, ...]:
     """The weights of the head that predicts words; the matrix of its output is that of the tokens."""
     names = (f"{prefix}.bias", f"{prefix}.decoder.bias")
-    return ("head.words.dense", f"{prefix}.{dense}"), ("head.words.norm", f"{prefix}.{norm}"), ("head.words.bias", names)
+    return (
+        ("head.words.dense", f"{prefix}.{dense}"),
+        ("head.words.norm", f"{prefix}.{norm}"),
+        ("head.words.bias", names),
+    )
 
 
 class Family(NamedTuple):

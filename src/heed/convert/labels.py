@@ -23,9 +23,7 @@ def _count(settings: Settings, default: int = 3) -> dict[str, Any]:
 
 def rule(default: int) -> Rule:
     """For a config with `labels`; `default` is how many there are where config.json says nothing."""
-    return Rule(
-        lambda settings: _count(settings, default), lambda config: _settings(_default_names(config.labels))
-    )
+    return Rule(lambda settings: _count(settings, default), lambda config: _settings(_default_names(config.labels)))
 
 
 RULE = rule(3)

@@ -8,7 +8,6 @@ from typing import Literal
 from torch import nn
 
 from heed.config import from_data
-from heed.models.bert import Head
 from heed.models.encoder import ACTIVATIONS, Encoder, layer, usual_parts
 from heed.models.encoder_heads import PooledText, settle
 from heed.models.system import System
@@ -46,7 +45,7 @@ class AlbertConfig:
     classifier_dropout: float = 0.1  # in the head of a classifier
     norm_eps: float = 1e-12  # of layer norm
     init_std: float = 0.02  # standard deviation of the initial weights
-    head: Head = from_data("masked")
+    head: str = from_data("masked")
     labels: int = from_data()
 
     def __post_init__(self):

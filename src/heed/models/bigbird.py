@@ -8,7 +8,6 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from heed.config import from_data
-from heed.models.bert import Head
 from heed.models.encoder import ACTIVATIONS, Encoder, layer, usual_parts
 from heed.models.encoder_heads import DeepAnswer, FirstToken, settle
 from heed.models.system import System
@@ -41,7 +40,7 @@ class BigBirdConfig:
     sparse: bool = True  # texts of more than (5 + 2 * random_blocks) * block tokens have sparse attention
     block: int = 64  # tokens of a block
     random_blocks: int = 3  # random blocks that a block sees, beside the first, the last, itself and its neighbours
-    fixed_random: bool = False  # they are seen after training too; false, as in transformers: the first block in their place
+    fixed_random: bool = False  # random blocks are seen after training too; transformers takes the first block instead
     scaled: bool = False  # embeddings are multiplied by √dim
     activation: Literal["gelu", "gelu_tanh", "relu"] = "gelu_tanh"  # of the feed-forward network
     dropout: float = 0.1  # of embeddings and of what each sublayer adds
@@ -50,7 +49,7 @@ class BigBirdConfig:
     norm_eps: float = 1e-12  # of layer norm
     init_std: float = 0.02  # standard deviation of the initial weights
     separator: int = from_data(66)
-    head: Head = from_data("masked")
+    head: str = from_data("masked")
     labels: int = from_data()
 
     def __post_init__(self):

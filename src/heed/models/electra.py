@@ -24,9 +24,6 @@ PRESETS = {
     "base-generator": {"dim": 256, "heads": 4, "hidden": 1024, "layers": 12, "embedding": 768},
     "large-generator": {"dim": 256, "heads": 4, "hidden": 1024, "layers": 24, "embedding": 1024},
 }
-Head = Literal[
-    "none", "masked", "causal", "pretraining", "pair", "classification", "tokens", "choice", "answer", "replaced", "joint"
-]
 
 
 @dataclass(frozen=True)
@@ -51,7 +48,7 @@ class ElectraConfig:
     norm_eps: float = 1e-12  # of layer norm
     init_std: float = 0.02  # standard deviation of the initial weights
     generator_fraction: float = 0.25  # widths and heads of the generator, as a share of those of the discriminator
-    head: Head = from_data("masked")
+    head: str = from_data("masked")
     labels: int = from_data()
 
     def __post_init__(self):
@@ -124,10 +121,13 @@ class Electra(Encoder):
         """The generator and the discriminator of joint training as two models, with copies of the weights."""
         c, weights = self.config, self.state_dict()
         shared = {name: weight for name, weight in weights.items() if name.startswith(SHARED)}
-        own = {name.removeprefix("generator."): weight for name, weight in weights.items() if name.startswith("generator.")}
+        own = {
+            name.removeprefix("generator."): weight for name, weight in weights.items() if name.startswith("generator.")
+        }
         own = {f"head.{name}" if name.startswith("words.") else name: weight for name, weight in own.items()}
         rest = {name: weight for name, weight in weights.items() if not name.startswith("generator.")}
-        generator, discriminator = Electra(generator_config(c)), Electra(replace(c, head="replaced"))
+        configs = generator_config(c), replace(c, head="replaced")
+        generator, discriminator = (Electra(config).to(self.tokens.weight) for config in configs)
         generator.load_state_dict({**shared, **own})
         discriminator.load_state_dict(rest)
         return generator, discriminator
@@ -138,7 +138,9 @@ SHARED = ("tokens.", "positions.", "segments.", "norm.")  # by the two, as in th
 
 def generator_config(c: ElectraConfig) -> ElectraConfig:
     """That of the generator beside a discriminator."""
-    sizes: dict[str, Any] = {name: max(1, round(getattr(c, name) * c.generator_fraction)) for name in ("dim", "heads", "hidden")}
+    sizes: dict[str, Any] = {
+        name: max(1, round(getattr(c, name) * c.generator_fraction)) for name in ("dim", "heads", "hidden")
+    }
     return replace(c, head="masked", labels=0, **sizes)
 
 

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar
 
-import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn

@@ -38,6 +38,9 @@ def settle(config: Any) -> None:
     for name in ("segments", "embedding"):
         if getattr(config, name, 1) < 1:
             raise ValueError(f"{name} is {getattr(config, name)}; it must be at least 1")
+    known = [name for name in HEADS if name != "joint" or hasattr(config, "generator_fraction")]
+    if config.head not in known:
+        raise ValueError(f"the head is {config.head!r}; there are {', '.join(known)}")
     if config.labels and config.head not in LABELLED:
         object.__setattr__(config, "head", "classification")
     if config.head in LABELLED and not config.labels:

@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from heed.config import from_data
-from heed.models.bert import PRESETS, Head
+from heed.models.bert import PRESETS
 from heed.models.encoder import Encoder, layer, usual_parts
 from heed.models.encoder_heads import FirstToken, settle
 from heed.models.system import System
@@ -36,7 +36,7 @@ class RobertaConfig:
     norm_eps: float = 1e-5  # of layer norm
     init_std: float = 0.02  # standard deviation of the initial weights
     pad: int = from_data(1)
-    head: Head = from_data("masked")
+    head: str = from_data("masked")
     labels: int = from_data()
 
     def __post_init__(self):
@@ -61,7 +61,10 @@ class Roberta(Encoder):
         self.stack = Stack([layer(c) for _ in range(c.layers)])
         rate = c.dropout if c.classifier_dropout is None else c.classifier_dropout
         self.add_head(
-            {**usual_parts(c, F.gelu), "text": lambda: FirstToken(c.dim, c.labels, torch.tanh, rate, first_dropout=rate)}
+            {
+                **usual_parts(c, F.gelu),
+                "text": lambda: FirstToken(c.dim, c.labels, torch.tanh, rate, first_dropout=rate),
+            }
         )
         init.normal(self, c.init_std)
 

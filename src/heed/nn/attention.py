@@ -14,9 +14,9 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from heed.nn import masks
+from heed.nn.blocks import BlockMask, attend_blocks
 from heed.nn.cache import Cache
 from heed.nn.packing import PackedMask, attend_packed
-from heed.nn.blocks import BlockMask, attend_blocks
 
 Kernel = Callable[..., Tensor]
 

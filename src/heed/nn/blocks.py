@@ -92,7 +92,7 @@ def _drawn(blocks: int, count: int, heads: int, seed: int) -> Int[np.ndarray, "h
 @lru_cache(maxsize=256)
 def _drawn_for_all(blocks: int, size: int, count: int, heads: int, seed: int) -> Int[np.ndarray, "h middle r"]:
     """The drawing of the paper's code, for the longest text; shorter ones take its beginning."""
-    draw, last = np.random.RandomState(seed), NEAR // size - 1 if NEAR > 2 * size else blocks - 1
+    draw, last = np.random.RandomState(seed), NEAR // size - 1 if 2 * size < NEAR else blocks - 1
     between = np.arange(1, blocks - 1, dtype=np.int32)
     found = np.zeros((heads, blocks - 2, count), dtype=np.int64)
     for head in range(heads):

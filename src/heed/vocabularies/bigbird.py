@@ -54,7 +54,13 @@ def learn(texts: Iterable[str], size: int) -> tuple[BigBirdVocabulary, BigBirdVo
     options |= {"pad_id": 0, "eos_id": 1, "bos_id": 2, "unk_id": 3, "control_symbols": [BEGIN, END, MASK]}
     model = train(texts, {**options, "normalization_rule_name": "identity"}, f"a BigBird vocabulary of {size}")
     config = {"tokenizer_class": "BigBirdTokenizer", **NAMES}
-    config["mask_token"] = {"__type": "AddedToken", "content": MASK, "lstrip": True, "rstrip": False, "single_word": False}
+    config["mask_token"] = {
+        "__type": "AddedToken",
+        "content": MASK,
+        "lstrip": True,
+        "rstrip": False,
+        "single_word": False,
+    }
     config["mask_token"]["normalized"] = False
     contents = {MODEL: File(MODEL, model), CONFIG: File(CONFIG, json.dumps(config, indent=2).encode())}
     vocabulary = BigBirdVocabulary(contents)

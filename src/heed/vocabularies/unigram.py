@@ -63,7 +63,9 @@ def _from_model(file: File) -> Pieces:
     return Pieces(scored, files.charsmap(file.content) or None, file.path)
 
 
-def assemble(contents: Mapping[str, File], pieces: Pieces, steps: Sequence[Any], names: Mapping[str, str]) -> "Tokenizer":
+def assemble(
+    contents: Mapping[str, File], pieces: Pieces, steps: Sequence[Any], names: Mapping[str, str]
+) -> "Tokenizer":
     """A unigram model after these steps of normalization, with the special tokens."""
     from tokenizers import AddedToken, Tokenizer, models, normalizers, processors
 
