@@ -110,7 +110,7 @@ def test_labels_make_a_classifier_of_texts_unless_the_head_classifies_tokens():
     )
     with pytest.raises(ValueError, match="the head is 'tokens', but there are no labels"):
         config(**SMALL, head="tokens")
-    with pytest.raises(ValueError, match="the head is 'mask'; there are none, masked, causal, .*, replaced$"):
+    with pytest.raises(ValueError, match=r"the head is 'mask'; there are none, masked, causal, .*, replaced$"):
         config(**SMALL, head="mask")
     with pytest.raises(ValueError, match="segments is 0; it must be at least 1"):
         config(**SMALL, segments=0)
@@ -167,7 +167,7 @@ def test_a_generator_has_a_fraction_of_the_widths():
     found = generator_config(base)
     expected = MODELS["electra"].presets["base-generator"]
     assert {name: getattr(found, name) for name in expected} == expected
-    with pytest.raises(ValueError, match="generator_fraction is 0.0; it must be above 0 and at most 1"):
+    with pytest.raises(ValueError, match=r"generator_fraction is 0\.0; it must be above 0 and at most 1"):
         ElectraConfig(vocab_size=9, generator_fraction=0.0)
     with pytest.raises(ValueError, match="the model has no generator beside it: its head is 'masked', not 'joint'"):
         made("electra").generator_states(draw(1, 5))
