@@ -96,7 +96,17 @@ def test_a_head_may_be_new_and_a_pooler_is_kept_where_both_have_one(name):
     assert new.config.head == "classification" and new.config.labels == 3
     weights, before = new.state_dict(), base.state_dict()
     assert all(torch.equal(weight, before[key]) for key, weight in weights.items() if not key.startswith("head."))
-    assert adapt(base, base.config).head["words"].bias.equal(base.head["words"].bias)
+    masked = adapt(base, replace(base.config, head="masked"))
+    assert masked.head["words"].bias.equal(base.head["words"].bias) and "pair" not in masked.head
+    tagger = made(name, "tokens", 3)
+    for labels, kept in ((3, True), (4, False)):
+        assert (
+            torch.equal(
+                adapt(tagger, replace(tagger.config, labels=labels)).head["tokens"].out.bias[:3],
+                tagger.head["tokens"].out.bias,
+            )
+            == kept
+        )
     fresh = adapt(made(name, "answer"), replace(made(name, "answer").config, labels=3))
     assert (fresh.pooler is None) == (new.pooler is None)
     with pytest.raises(RuntimeError, match=r"size mismatch for tokens\.weight"):

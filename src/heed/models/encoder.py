@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from heed.models.encoder_heads import (
+    HEADS,
     EachToken,
     Parts,
     PooledText,
@@ -131,15 +132,17 @@ class Encoder(nn.Module):
         return self.head[name]
 
     def adapted(self, config: Any) -> "Encoder":
-        """The same body with the head of another config; the head is kept if it is the same, a pooler if both have one."""
+        """The same body with the head of another config; parts of a head, and a pooler, that both have are kept."""
         new, weights = type(self)(config), self.state_dict()
-        own = new.state_dict()
-        same = (config.head, config.labels) == (self.config.head, self.config.labels)
-        head = () if same else self.HEAD
-        fresh = {name: weight for name, weight in own.items() if name.startswith((*head, "pooler."))}
-        dropped = (*head, *(("pooler.",) if new.pooler is None else ()))
-        kept = {name: weight for name, weight in weights.items() if not name.startswith(dropped)}
-        new.load_state_dict({**fresh, **kept})
+        own, free = new.state_dict(), (*self.HEAD, "pooler.")
+        same = HEADS[config.head] if config.labels == self.config.labels else ()
+        shared = (*(f"head.{part}." for part in same), "pooler.", "generator.")
+        kept = {
+            name: weight
+            for name, weight in weights.items()
+            if not name.startswith(free) or (name in own and name.startswith(shared))
+        }
+        new.load_state_dict({**{name: weight for name, weight in own.items() if name.startswith(free)}, **kept})
         return new
 
 
