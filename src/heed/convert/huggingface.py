@@ -108,8 +108,17 @@ def _architecture(folder: Path, settings: dict[str, Any]) -> Architecture:
         return READABLE[name]
     if name is None:
         raise ValueError(f"{folder / CONFIG} names no architecture: it is not a model of Hugging Face's transformers")
-    known = [architecture.name for architecture in ARCHITECTURES if architecture.readable]
-    raise ValueError(f"{folder} holds a {name}; heed reads {', '.join(known)}")
+    raise ValueError(f"{folder} holds a {name}; heed reads {_known()}")
+
+
+def _known() -> str:
+    """The architectures that heed reads; of a model with many heads, the first."""
+    families: dict[type, list[str]] = {}
+    for each in ARCHITECTURES:
+        if each.readable:
+            families.setdefault(each.model, []).append(each.name)
+    short = (own if len(own) < 3 else [f"{own[0]} and {len(own) - 1} more heads of it"] for own in families.values())
+    return ", ".join(name for own in short for name in own)
 
 
 def _refuse_other_vocabulary(folder: Path, config: Any, vocabularies: Pair) -> None:
