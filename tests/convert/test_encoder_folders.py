@@ -11,8 +11,11 @@ from heed.convert import huggingface
 from heed.convert.labels import names
 from heed.loading import load, open_package, write_package
 from heed.models.package import Package
+from heed.runs.recipe import parse
 from heed.vocabularies import files
+from tests.contract.contract import train
 from tests.convert.encoders import draw, package
+from tests.data.mixed import training
 
 
 def written(folder, system, head, **changes):
@@ -166,3 +169,42 @@ def test_the_proportions_of_the_published_base_give_their_numbers(system, tmp_pa
     tokens = draw(2, 70)
     with torch.inference_mode():
         torch.testing.assert_close(own.model.double().predict_words(tokens), theirs(tokens).logits, rtol=0, atol=1e-10)
+
+
+@pytest.fixture
+def labelled(tmp_path):
+    """A recipe that fine-tunes a model on labelled sentences for two steps."""
+    for name, texts in (("train", training(1, 40)[20:]), ("valid", training(2, 20)[20:])):
+        (tmp_path / f"{name}.text").write_text("".join(f"{text}\n" for text in texts))
+        (tmp_path / f"{name}.labels").write_text("".join("yes\n" if "a" in text else "no\n" for text in texts))
+    data = {side: [str(tmp_path / f"train.{ending}")] for side, ending in (("source", "text"), ("target", "labels"))}
+    data |= {f"valid_{side}": [path.replace("train.", "valid.") for path in paths] for side, paths in data.items()}
+    steps = {"steps": 2, "valid_every": 2, "threads": 1, "device": "cpu", "samples": 0}
+    return lambda folder: parse(
+        {
+            "model": {"folder": str(folder)}, "task": {"name": "classification"}, "data": data, "training": steps,
+            "filters": {"max_length": 60},
+        }
+    )  # fmt: skip
+
+
+def test_a_masked_model_is_fine_tuned_as_a_classifier_and_written_as_one(labelled, tmp_path):
+    own = written(tmp_path / "base", "electra", "masked")
+    assert train(labelled(tmp_path / "base"), tmp_path / "run").how == "finished"
+    back = open_package(tmp_path / "run")
+    assert (back.model.config.head, back.model.config.labels, back.processors["labels"].names) == (
+        "classification",
+        2,
+        ["no", "yes"],
+    )
+    change = back.model.tokens.weight - own.model.tokens.weight
+    assert 0 < change.abs().max() < 0.1
+    assert huggingface.write(back, tmp_path / "out").name == "ElectraForSequenceClassification"
+
+
+def test_a_model_for_what_heed_does_not_train_is_refused_as_a_base(labelled, tmp_path):
+    written(tmp_path / "base", "bert", "tokens")
+    with pytest.raises(
+        ValueError, match="base was made for tagging, which heed does not train: it cannot learn classif"
+    ):
+        train(labelled(tmp_path / "base"), tmp_path / "run")

@@ -16,7 +16,9 @@ def build(recipe: Recipe, base: Package | None, prepared: Prepared) -> nn.Module
     """The model that the recipe asks for; `base` is the one in the folder that it names."""
     if base is None:
         return recipe.model.system.model(new_config(recipe.model, prepared, len(prepared.train)))
-    config = dataclasses.replace(base.model.config, **_rates(base, recipe.model), **prepared.sizes)
+    known = {field.name for field in dataclasses.fields(base.model.config)}
+    sizes = {name: value for name, value in prepared.sizes.items() if name in known}
+    config = dataclasses.replace(base.model.config, **_rates(base, recipe.model), **sizes)
     return type(base.model)(config) if recipe.model.fresh else adapt(base.model, config)
 
 
