@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from functools import cache
 
 import pytest
 import torch
@@ -20,13 +21,23 @@ FULL, LONG = 20, 61  # lengths: full attention in every model, sparse attention 
 IGNORED = -100
 
 
-@pytest.fixture(scope="module", params=CASES, ids="-".join)
-def pair(request, tmp_path_factory):
-    """A model of ours in float64, that of transformers from the folder of ours, and the folder."""
-    own, folder = package(*request.param), tmp_path_factory.mktemp("-".join(request.param)) / "out"
-    huggingface.write(own, folder)
-    assert json.loads((folder / "config.json").read_text())["architectures"] == [CASES[request.param]]
-    return own._replace(model=own.model.double()), theirs(folder, CASES[request.param]), folder
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A model of ours in float64, that of transformers from the folder of ours, and the folder: by case, each made once."""
+
+    @cache
+    def make(case):
+        own, folder = package(*case), tmp_path_factory.mktemp("-".join(case)) / "out"
+        huggingface.write(own, folder)
+        assert json.loads((folder / "config.json").read_text())["architectures"] == [CASES[case]]
+        return own._replace(model=own.model.double()), theirs(folder, CASES[case]), folder
+
+    return make
+
+
+@pytest.fixture(params=CASES, ids="-".join)
+def pair(request, made):
+    return made(request.param)
 
 
 def theirs(folder, name):
