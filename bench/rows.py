@@ -56,7 +56,27 @@ class TranslateRow:
     target: int = 25
 
 
-Row = TrainRow | TranslateRow
+@dataclass(frozen=True)
+class TextRow:
+    """A language model: trained on `batch` windows of `length` tokens, or writing `length` tokens after `prompt` ones."""
+
+    name: str
+    shape: Shape
+    batch: int
+    length: int
+    prompt: int = 0
+    sampled: bool = False
+    training: bool = False
+
+
+Row = TrainRow | TranslateRow | TextRow
+GPT2 = Shape(50_257, 768, 12, 3072, 12, 0.0)
+TEXT_ROWS = [
+    TextRow("train", GPT2, batch=32, length=1024, training=True),
+    TextRow("1-greedy", GPT2, batch=1, length=128, prompt=64),
+    TextRow("64-greedy", GPT2, batch=64, length=128, prompt=64),
+    TextRow("64-sample", GPT2, batch=64, length=128, prompt=64, sampled=True),
+]
 ROWS = {
     "train": [TrainRow(f"{name}-{n}", shape, n, 25_600) for name, shape in (("base", BASE), ("big", BIG)) for n in (32, 128)],
     "translate": [
@@ -73,6 +93,8 @@ def quick(row: Row) -> Row:
     """The same row so small that it takes no time, and says nothing about speed."""
     if isinstance(row, TrainRow):
         return dataclasses.replace(row, shape=TOY, length=row.length // 4, slots=256)
+    if isinstance(row, TextRow):
+        return dataclasses.replace(row, shape=TOY, batch=min(row.batch, 3), length=12, prompt=min(row.prompt, 5))
     return dataclasses.replace(row, shape=TOY, batch=min(row.batch, 3), source=5, target=4)
 
 
@@ -83,7 +105,7 @@ def packed(row: Row) -> dict:
 
 def unpacked(values: dict) -> Row:
     values = dict(values)
-    kind = {"TrainRow": TrainRow, "TranslateRow": TranslateRow}[values.pop("kind")]
+    kind = {"TrainRow": TrainRow, "TranslateRow": TranslateRow, "TextRow": TextRow}[values.pop("kind")]
     return kind(**{**values, "shape": Shape(**values["shape"])})
 
 
@@ -142,3 +164,30 @@ def _translate(cuda: bool) -> list[System]:
         every.append(System("ctranslate2", "ctranslate2_translate", "float32", "ctranslate2"))
         every.append(System("ctranslate2-int8", "ctranslate2_translate", "int8", "ctranslate2", "int8"))
     return [*every, System("joeynmt", "joey_translate", "float32", "joeynmt")]
+
+
+def text_systems(row: TextRow, device: str) -> list[System]:
+    """All who can take part in a row of language models, heed first."""
+    cuda = device == "cuda"
+    number = "bfloat16" if cuda else "float32"
+    how = "compiled" if cuda else "eager"
+    if row.training:
+        every = [("heed", "text_heed", "swift" if cuda else "eager", None)]
+        every += [
+            (f"transformers-{how}", "text_transformers", how, "transformers"),
+            (f"torch-{how}", "text_torch", how, "torch"),
+        ]
+        return [System(*own, number) for own in every]
+    own, theirs = (
+        System("heed", "text_heed", "auto", None, number),
+        System("transformers", "text_transformers", "dynamic", "transformers", number),
+    )
+    if cuda:
+        return [own, theirs, System("transformers-static", "text_transformers", "static", "transformers", number)]
+    return [
+        own,
+        System("heed-ctranslate2", "text_heed", "ctranslate2"),
+        theirs,
+        System("ctranslate2", "text_ctranslate2", "float32", "ctranslate2"),
+        System("ctranslate2-int8", "text_ctranslate2", "int8", "ctranslate2", "int8"),
+    ]

@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 
 from bench import data
-from bench.rows import TrainRow, unpacked
+from bench.rows import TextRow, TrainRow, unpacked
 
 
 class Work:
@@ -27,7 +27,7 @@ class Work:
         row = unpacked(row)
         if self.device == "cuda":  # from here on: what a recorded graph needs is taken when it is recorded
             torch.cuda.reset_peak_memory_stats()
-        if isinstance(row, TrainRow):
+        if isinstance(row, TrainRow | TextRow):
             self.go = self.module.build(row, self.device, self.how)
         else:
             self.go = self._translating(row, Path(folder))
@@ -65,7 +65,7 @@ class Work:
         return {"tokens": tokens, "seconds": took, **held}
 
     def say(self) -> dict:
-        return {"said": self.said}
+        return {"said": getattr(self.go, "said", self.said)}
 
     def _wait(self) -> None:
         if self.device == "cuda":

@@ -147,9 +147,7 @@ def typed_value(kind: Any, value: Any, where: str) -> Any:
             raise ValueError(f"{where}: {value!r} is none of {', '.join(map(repr, allowed))}")
         return value
     if get_origin(kind) in (Union, types.UnionType):
-        inner = get_args(kind)[0]
-        missing = "none" if "none" in get_args(inner) else None  # if that is a choice, none means it
-        return missing if value is None else typed_value(inner, value, where)
+        return _typed_union(kind, value, where)
     if get_origin(kind) is list:
         return _typed_list(get_args(kind)[0], value, where)
     if kind is float and type(value) is int:
@@ -157,6 +155,18 @@ def typed_value(kind: Any, value: Any, where: str) -> Any:
     if type(value) is not kind:
         raise ValueError(f"{where}: {value!r} is not {WORDS[kind]}")
     return value
+
+
+def _typed_union(kind: Any, value: Any, where: str) -> Any:
+    """One of several types, or of one that may be missing."""
+    inner, *others = [one for one in get_args(kind) if one is not types.NoneType]
+    if value is None:
+        return "none" if "none" in get_args(inner) else None  # if that is a choice, none means it
+    if others and type(value) in others:
+        return value
+    if others and type(value) is not inner:
+        raise ValueError(f"{where}: {value!r} is not {' or '.join(WORDS[one] for one in (inner, *others))}")
+    return typed_value(inner, value, where)
 
 
 def _typed_list(kind: Any, value: Any, where: str) -> list[Any]:

@@ -17,11 +17,14 @@ from heed.vocabularies import processors
 
 
 def load(
-    folders: str | Path | Sequence[str | Path], device: str = "auto", engine: str = "auto", verb: str | None = None
+    folders: str | Path | Sequence[str | Path],
+    device: str = "auto",
+    engine: str = "auto",
+    verb: str | Sequence[str] | None = None,
 ) -> Any:
     """The translator, generator, classifier or summarizer of a run, a folder or a name on the hub; of several, an ensemble.
 
-    `verb`: what it will be asked to do. A folder that cannot do it is refused before its weights are read.
+    `verb`: what it will be asked to do, one of several if there are several. A folder that cannot do it is refused before its weights are read.
     """
     names = [str(f) for f in ([folders] if isinstance(folders, str | Path) else folders)]
     chosen = choose_device(device)
@@ -32,7 +35,7 @@ def load(
     return product.open(packages, names, engine=engine)
 
 
-def product_of(name: str | Path, verb: str | None = None) -> type[Product] | None:
+def product_of(name: str | Path, verb: str | Sequence[str] | None = None) -> type[Product] | None:
     """What a folder is to its user, without reading its weights."""
     path = find_model(Path(name))
     if ctranslate2.is_one(path):
@@ -43,15 +46,16 @@ def product_of(name: str | Path, verb: str | None = None) -> type[Product] | Non
     return _product(_task(path, facts), str(name), verb)
 
 
-def _product(task: str, name: str, verb: str | None) -> type[Product]:
+def _product(task: str, name: str, verb: str | Sequence[str] | None) -> type[Product]:
     if task not in TASKS:
         raise ValueError(f"{name}: its task is {task!r}; heed has {', '.join(TASKS)}")
     products = TASKS[task].products
     if verb is None:
         return products[0]
-    able = [product for product in products if verb in product.verbs]
+    verbs = [verb] if isinstance(verb, str) else verb
+    able = [product for own in verbs for product in products if own in product.verbs]
     if not able:
-        raise ValueError(products[0].refusal(name, verb))
+        raise ValueError(products[0].refusal(name, verbs[0]))
     return able[0]
 
 
@@ -121,6 +125,8 @@ def _processors(folder: Path, facts: dict[str, Any]) -> dict[str, Any]:
     found = processors.read(folder, sections)
     sizes = {"source": model.get("source_vocab_size") or model.get("vocab_size")}
     for name, own in found.items():
+        if sections[name]["kind"] == "numbers" or (sections[name]["kind"] == "labels" and model.get("choices")):
+            continue  # the head has one output, for any number of them
         size = model.get("labels") if sections[name]["kind"] == "labels" else sizes.get(name, model.get("vocab_size"))
         if not isinstance(size, int):
             continue  # reading the model reports it

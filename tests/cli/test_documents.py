@@ -104,6 +104,10 @@ def test_a_model_with_codes_knows_where_a_text_comes_from(heed, trained, files, 
         assert [float(line) for line in alone] == pytest.approx([float(row[number]) for row in rows[1:]], abs=1e-3)
     card = (trained / "model" / "README.md").read_text("utf-8")
     assert "weight 2, code Pets." in card and "code Food." in card
+    (tmp_path / "both").write_text("my bird and a dog\nmy cat\n\na cake\nand my bread\n", "utf-8")
+    code, out, err = heed("score", trained, "--text", tmp_path / "both", "--codes", "--document", "paragraph")
+    assert (code, [line.split("\t")[0] for line in out.splitlines()]) == (0, ["code", "Pets", "Food"])
+    assert "2 paragraphs: Pets 1, Food 1" in err
 
 
 def test_perplexity_by_a_sliding_window_is_lower(heed, trained, files):
@@ -168,6 +172,7 @@ def test_settings_that_contradict_each_other_are_refused(heed, files, tmp_path, 
 def test_options_and_codes_that_mean_nothing_are_refused(heed, trained, files):
     text = files / "pets.test"
     for words, error in {
+        ("score", trained, "--text", text, "--document", "paragraph"): "--document goes with --codes",
         ("evaluate", trained, "--text", text, "--code", "Pet"): "the model has no control code 'Pet'; near are Pets",
         ("evaluate", trained, "--text", text, "--memory", 5): "memory is for models that keep one (Transformer-XL)",
         ("evaluate", trained, "--source", text, "--stride", 5): "--stride is for language models: it goes with --text",

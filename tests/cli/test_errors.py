@@ -127,7 +127,7 @@ def test_a_folder_that_is_not_there(heed, tmp_path):
 
 TRANSLATOR = "is a translator: it cannot {}; use heed translate, evaluate, score or look"
 LANGUAGE = "is a language model: it cannot {}; use heed generate, evaluate, score or look"
-CLASSIFIER = "is a classifier: it cannot {}; use heed classify"
+CLASSIFIER = "is a classifier: it cannot {}; use heed classify or evaluate"
 
 
 @pytest.mark.parametrize(
@@ -136,8 +136,10 @@ CLASSIFIER = "is a classifier: it cannot {}; use heed classify"
         ("evaluate FOLDER --reference FILE", "language", LANGUAGE.format("translate") + " (heed evaluate with --text FILE)"),
         ("evaluate FOLDER --source FILE --reference FILE", "language",
          LANGUAGE.format("translate") + " (heed evaluate with --text FILE)"),
-        ("evaluate FOLDER --reference FILE", "classifier", CLASSIFIER.format("translate")),
-        ("evaluate FILE --reference FILE --against FOLDER", "classifier", CLASSIFIER.format("translate")),
+        ("evaluate FOLDER --reference FILE", "classifier",
+         "is a classifier: name texts and what is right, with --tsv FILE, or with --source FILE and --reference FILE"),
+        ("evaluate FILE --reference FILE --against FOLDER", "classifier",
+         CLASSIFIER.format("translate") + " (heed evaluate with --tsv FILE)"),
         ("evaluate FOLDER --text FILE", "translator",
          TRANSLATOR.format("generate") + " (heed evaluate with --source FILE and --reference FILE)"),
         ("score FOLDER --source FILE", "language", LANGUAGE.format("translate") + " (heed score with --text FILE)"),
@@ -153,7 +155,6 @@ CLASSIFIER = "is a classifier: it cannot {}; use heed classify"
         ("summarize FOLDER FILE", "language", LANGUAGE.format("summarize")),
         ("look FOLDER Hello --out look.html", "classifier", CLASSIFIER.format("look")),
         ("serve FOLDER", "classifier", CLASSIFIER.format("translate")),
-        ("serve ko-en=FOLDER", "language", LANGUAGE.format("translate")),
         ("distill FOLDER --source FILE --out run --quiet", "language", LANGUAGE.format("translate")),
         ("lab bottleneck FOLDER --source FILE --reference FILE --out lab", "language", LANGUAGE.format("translate")),
     ],

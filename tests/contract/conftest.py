@@ -13,6 +13,10 @@ def corpus(tmp_path_factory):
         "ko": [pair.source for pair in pairs],
         "en": [pair.target for pair in pairs],
         "labels": ["question" if pair.target.endswith("?") else "statement" for pair in pairs],
+        "lengths": [str(len(pair.target) / 10) for pair in pairs],
+        "questions": [
+            f"{one.source}\t{one.target}\t{two.target}\t0" for one, two in zip(pairs, pairs[::-1], strict=True)
+        ],
         "articles": [article[0] for article in made],
     }
     for name, lines in columns.items():

@@ -10,6 +10,7 @@ from heed.tasks import TASKS
 from tests.contract.contract import check_pair, check_refused
 
 SOURCE, TARGET = "나는 책을 읽어요.", "I read books."
+FEW = ("--samples", "10")
 
 
 def translator(source: str, text: str) -> dict[str, list[str]]:
@@ -26,7 +27,24 @@ CASES = {  # the files of each task, and what each verb of its products is given
     "translation": ({"source": "ko", "target": "en"}, translator("ko", SOURCE)),
     "denoising": ({"source": "en"}, translator("en", TARGET)),
     "gap-sentences": ({"source": "articles"}, translator("en", TARGET)),
-    "classification": ({"source": "en", "target": "labels"}, {"classify": [TARGET, "Who is it?"]}),
+    "classification": (
+        {"source": "en", "target": "labels"},
+        {
+            "classify": [TARGET, "Who is it?"],
+            "evaluate": ["--source", "{corpus}/valid.en", "--reference", "{corpus}/valid.labels", *FEW],
+        },
+    ),
+    "regression": (
+        {"source": "en", "target": "lengths"},
+        {
+            "classify": [TARGET, "Who is it?"],
+            "evaluate": ["--source", "{corpus}/valid.en", "--reference", "{corpus}/valid.lengths", *FEW],
+        },
+    ),
+    "multiple-choice": (
+        {"tsv": "questions"},
+        {"classify": [f"{SOURCE}\t{TARGET}\tWho is it?"], "evaluate": ["--tsv", "{corpus}/valid.questions", *FEW]},
+    ),
     "language": (
         {"source": "en"},
         {
@@ -43,6 +61,7 @@ def sections(task: str, corpus) -> dict:
     sides, _ = CASES[task]
     data = {side: [str(corpus / f"train.{ending}")] for side, ending in sides.items()}
     data |= {f"valid_{side}": [str(corpus / f"valid.{ending}")] for side, ending in sides.items()}
+    data |= {"columns": [1, 2, 3, 4]} if "tsv" in sides else {}
     return {"data": data, "subwords": {"size": 400 if "ko" not in sides.values() else 700}}
 
 

@@ -20,18 +20,19 @@ from heed.data.batching import (
     DataPosition,
     LabelledBatch,
     collate,
-    collate_labelled,
     plan,
     shard_mask,
 )
 from heed.data.gaps import Gaps
+from heed.data.labelled import CollateTexts
 from heed.data.noise import Denoise
 from heed.data.packing import pack
 from heed.data.prefetch import in_processes, in_thread
 from heed.models import MODELS
-from heed.tasks.classification import ClassificationLoss
+from heed.products.classifier import Classifier
 from heed.tasks.gap_sentences import GapSentencesLoss
 from heed.tasks.sequence_loss import CrossEntropy, RDrop
+from heed.tasks.text_losses import LabelLoss, TextLoss
 from heed.vocabularies.ragged import as_ragged
 from heed.vocabularies.sentencepiece import FIRST, LAST, PAD, SPECIAL_TOKENS
 from heed.vocabularies.vocabulary import SpecialTokens
@@ -368,9 +369,9 @@ def test_an_empty_share_has_no_gradient(objective, name):
 
 
 def test_an_empty_share_of_labels_has_no_gradient():
-    batch, model = collate_labelled([], [], (SPECIAL_TOKENS, SPECIAL_TOKENS)), tiny_model("bart", labels=3)
+    batch, model = CollateTexts()([], [], (SPECIAL_TOKENS, SPECIAL_TOKENS)), tiny_model("bart", labels=3)
     assert isinstance(batch, LabelledBatch) and batch.labels.dtype == torch.int64
-    loss = ClassificationLoss(0.1)(model.train(), batch)
+    loss = TextLoss(LabelLoss(0.1), Classifier.combine)(model.train(), batch)
     loss.total.backward()
     assert (loss.total.item(), loss.count) == (0, 0)
     assert all(weight.grad is None or not weight.grad.any() for weight in model.parameters())

@@ -5,7 +5,7 @@ import lzma
 
 import pytest
 
-from heed.data import readers
+from heed.data import readers, tables
 from heed.data.readers import Line
 
 TEXT = "eins\nzwei Bäume\n세 나무\n"
@@ -60,9 +60,9 @@ def test_pairs_come_file_by_file_in_order_with_their_location(tmp_path):
 def test_columns_of_a_table_are_counted_from_one(tmp_path):
     content = "id\tone\teins\nid\ttwo\tzwei\r\n"
     for path in (file(tmp_path, "a.tsv", content), file(tmp_path, "a.tsv.gz", gzip.compress(content.encode()))):
-        assert [line[:2] for line in readers.table(path, [2, 3])] == [("one", "eins"), ("two", "zwei")]
-        assert [line[:2] for line in readers.table(path, [3, 2])] == [("eins", "one"), ("zwei", "two")]
-    assert next(readers.table(path, [1, 2])).location == "a.tsv.gz:1"
+        assert [line[:2] for line in tables.table(path, [2, 3])] == [("one", "eins"), ("two", "zwei")]
+        assert [line[:2] for line in tables.table(path, [3, 2])] == [("eins", "one"), ("zwei", "two")]
+    assert next(tables.table(path, [1, 2])).location == "a.tsv.gz:1"
 
 
 def assert_says(words, read, *arguments):
@@ -103,7 +103,7 @@ def test_a_file_more_on_one_side_is_told(tmp_path):
 
 def test_too_few_columns_are_told_with_the_line(tmp_path):
     path = file(tmp_path, "a.tsv", "1\t2\t3\n1\t2\n")
-    assert_says(r"a\.tsv, line 2 has 2 columns; data\.columns asks for 1 and 3", readers.table, path, [1, 3])
+    assert_says(r"a\.tsv, line 2 has 2 columns; data\.columns asks for 1 and 3", tables.table, path, [1, 3])
 
 
 BODY = "".join(f"line {i * i}\n" for i in range(5000)).encode()

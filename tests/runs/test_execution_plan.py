@@ -5,12 +5,15 @@ from functools import partial
 import pytest
 import torch
 
-from heed.data.batching import collate, collate_labelled, plan, plan_packed
+from heed.data.batching import collate, plan, plan_packed
+from heed.data.labelled import CollateTexts
 from heed.data.packing import pack
 from heed.models.transformer import Transformer, TransformerConfig
+from heed.products.classifier import Classifier
 from heed.runs.execution_plan import plan_execution
-from heed.tasks.classification import Classification, ClassificationLoss, ClassificationSettings
+from heed.tasks.classification import Classification, ClassificationSettings
 from heed.tasks.sequence_loss import CrossEntropy, Distilled, RDrop
+from heed.tasks.text_losses import LabelLoss, TextLoss
 from heed.tasks.translation import Translation, TranslationSettings
 from heed.training.config import TrainingConfig
 from heed.training.distributed import Sharded, SingleProcess
@@ -30,6 +33,7 @@ def model(**shape):
     return Transformer(TransformerConfig(vocab_size=20, **{**sizes, **shape}))
 
 
+LABEL_LOSS = TextLoss(LabelLoss(0.1), Classifier.combine)
 TRANSLATION, CLASSIFICATION = Translation(TranslationSettings()), Classification(ClassificationSettings())
 
 
@@ -124,9 +128,9 @@ def test_what_cannot_go_end_to_end_says_so():
     with pytest.raises(
         ValueError, match=r"training\.packed is true, but this task or this model cannot be trained on packed"
     ):
-        plan_for(objective=ClassificationLoss(0.1), task=CLASSIFICATION, packed=True)
-    found = plan_for(CUDA, objective=ClassificationLoss(0.1), task=CLASSIFICATION, precision="bfloat16")
-    assert found.grouping is plan and found.collate is collate_labelled
+        plan_for(objective=LABEL_LOSS, task=CLASSIFICATION, packed=True)
+    found = plan_for(CUDA, objective=LABEL_LOSS, task=CLASSIFICATION, precision="bfloat16")
+    assert found.grouping is plan and found.collate == CollateTexts()
 
 
 @pytest.mark.parametrize("able", [False, True])

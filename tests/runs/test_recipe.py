@@ -89,8 +89,8 @@ def test_what_is_written_down_is_the_same_recipe(recipe, tmp_path):
         ("model.norm=none of it", "model.norm: 'none of it' is none of 'post', 'pre'"),
         ("model=tiny", "model: 'tiny' is a value; this is a section, [model]"),
         ("data.source=[1]", "data.source[0]: 1 is not text in quotes"),
-        ("data.columns=[1]", "data.columns is [1]; it must be two column numbers, counted from 1"),
-        ("data.columns=[0, 1]", "data.columns is [0, 1]; it must be two column numbers, counted from 1"),
+        ("data.columns=[1]", "data.columns is [1]; it must be two columns or more: numbers, counted from 1, or names"),
+        ("data.columns=[0, 1]", "data.columns is [0, 1]; it must be two columns or more: numbers, counted from 1, or names"),
         ("data.phrasebook=100", "data: name the files to train on (source and target, or tsv), or set data.phrasebook; not both"),
         ("subwords.sampling=5", "subwords.sampling is 5.0; it must be 0 (off) or a number below 1"),
         ("subwords.coverage=2", "subwords.coverage is 2.0; it must be above 0 and at most 1"),
@@ -231,7 +231,7 @@ def test_a_setting_that_has_moved_says_where_to(old, new, tmp_path):
         ({"training": {"metric": "accuracy"}}, "training.metric is 'accuracy'; translation has bleu, chrf, rouge, loss"),
         ({"task": {"name": "poetry"}}, "task.name: 'poetry' is none of 'translation', 'denoising', 'gap-sentences',"),
         ({"model": {"name": "gpt9"}}, "model.name: 'gpt9' is none of 'transformer', 'marian', 'bart', 'pegasus', 'mbart'"),
-        ({"task": {"name": "classification"}}, "task.name is 'classification', which transformer cannot learn: set model.name to bart"),
+        ({"task": {"name": "classification"}}, "task.name is 'classification', which transformer cannot learn: set model.name to bart or gpt or gpt2 or ctrl"),
     ],
 )  # fmt: skip
 def test_a_setting_of_another_task_or_model_is_refused(settings, says):

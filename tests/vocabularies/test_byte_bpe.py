@@ -80,7 +80,9 @@ def test_a_mask_takes_the_space_before_it_along_where_the_folder_says_so(folder)
 
 def test_special_tokens_are_where_the_originals_have_them(learned):
     assert isinstance(learned, Vocabulary)
-    assert learned.special == SpecialTokens(pad=1, unknown=3, first=2, last=2, before=(0,), mask=SIZE - 1)
+    assert learned.special == SpecialTokens(
+        pad=1, unknown=3, first=2, last=2, before=(0,), mask=SIZE - 1, delimiter=(2, 2)
+    )
     assert learned.pieces([0, 1, 2, 3, SIZE - 1]) == ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
     assert learned.decode([2, 0, *learned.encode(["the dog"])[0], 2, 1]) == "the dog"
 

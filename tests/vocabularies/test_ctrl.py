@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from heed.vocabularies import ctrl
-from tests.data.mixed import lines, training
+from heed.vocabularies import ctrl, gpt
+from tests.data.mixed import PLAIN, lines, training
 
 
 @pytest.fixture(scope="module")
@@ -73,3 +73,9 @@ def test_what_is_missing_or_damaged_is_named(learned, tmp_path):
     (tmp_path / "vocab.json").write_text('{"a": 0, "<unk>": 1}')
     with pytest.raises(ValueError, match=r"vocab.json has no '\\n': it is not the vocabulary of a CTRL"):
         ctrl.read(tmp_path)
+
+
+@pytest.mark.parametrize("module", [ctrl, gpt])
+def test_the_same_text_gives_the_same_ids_every_time(module):
+    found = [list(map(tuple, module.learn(training(), 500)[0].encode(PLAIN))) for _ in range(3)]
+    assert found[0] == found[1] == found[2]

@@ -8,37 +8,58 @@ examples:
   heed classify runs/reviews "What a film." "I left early."
   heed classify runs/reviews --scores < texts.txt        # the probability before each label
   heed classify runs/reviews --reference test.labels < test.txt
+  heed classify runs/sts-b "A man sings.<tab>A man is singing."     # pairs and choices have tabs between their parts
+  heed classify runs/mrpc --tsv msr_paraphrase_test.txt             # the columns are those of training
+  heed classify runs/swag --tsv test.jsonl --columns ctx endings
   heed train --from facebook/bart-base --set task.name=classification --source train.txt --target train.labels --out runs/reviews
 """
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     from heed.cli.common import add_batches, add_device
+    from heed.cli.labelled import add_table
 
     parser.add_argument("folder", help="a run, a model folder, or a name on the hub")
     parser.add_argument("text", nargs="*", help="texts; without any, lines of standard input")
     parser.add_argument("--input", metavar="FILE", help="read lines from a file")
+    add_table(parser, "read texts")
     parser.add_argument("--out", metavar="FILE", help="write labels to a file, one a line")
     parser.add_argument("--scores", action="store_true", help="write the probability and a tab before each label")
-    parser.add_argument("--reference", metavar="FILE", help="the right labels: prints the accuracy")
+    parser.add_argument(
+        "--reference",
+        metavar="FILE",
+        help="the right labels: prints the accuracy; or the right numbers: prints correlations",
+    )
     add_batches(parser, ["refuse", "cut"], "texts")
     add_device(parser)
 
 
 def run(args: argparse.Namespace) -> int:
+    import numpy as np
+
     from heed.cli.common import errors, open_product, read_lines, write_lines
+    from heed.cli.labelled import table_texts
     from heed.vocabularies.labels import Labels
 
     if args.text and args.input:
         raise ValueError("there are texts and --input: give one of the two")
+    if args.tsv and (args.text or args.input):
+        raise ValueError("there is --tsv and another text: give one of the two")
     classifier = open_product(args, "classify")
-    texts = args.text or read_lines(args.input)
+    if args.scores and not classifier.labelled:
+        raise ValueError(f"{args.folder} is {classifier.noun}: what it writes has no probability; leave --scores out")
+    lines = [] if args.tsv else args.text or read_lines(args.input)
+    texts = table_texts(args, classifier) if args.tsv else [classifier.joined(line) for line in lines]
     expected = [Labels([]).clean(line) for line in read_lines(args.reference)] if args.reference else None
     if expected is not None and len(expected) != len(texts):
         raise ValueError(f"{args.reference} has {len(expected):,} labels for {len(texts):,} texts: they go in pairs")
     results = classifier.classify(texts, batch_tokens=args.batch_tokens, too_long=args.too_long)
     write_lines((_line(result, args.scores) for result in results), args.out)
-    if expected is not None:
+    if expected is not None and not classifier.labelled:
+        found = classifier.measure(np.array([result.number for result in results]), classifier.expected(expected))
+        shown = ", ".join(f"{name} {value:.2f}" for name, value in found.items())
+        errors().print(f"{shown} of {len(expected):,}", highlight=False)
+    elif expected is not None:
         right = sum(result.label == label for result, label in zip(results, expected, strict=True))
         errors().print(f"accuracy {100 * right / max(1, len(expected)):.2f} % of {len(expected):,}", highlight=False)
     return 0

@@ -32,8 +32,11 @@ def add_engine(parser: argparse.ArgumentParser, default: str = "auto") -> None:
 
 
 def add_text_engine(parser: argparse.ArgumentParser) -> None:
-    line = "what runs a language model: torch (the default), or for a GPT-2 on the CPU ctranslate2 where it can: --greedy, and scores"
-    parser.add_argument("--engine", choices=["torch", "ctranslate2"], default="torch", help=line)
+    line = (
+        "what runs a language model: auto (the default) is torch, and CUDA graphs in bfloat16 on an NVIDIA GPU; for a GPT-2 on the "
+        "CPU ctranslate2 where it can: --greedy, and scores"
+    )
+    parser.add_argument("--engine", choices=["auto", "torch", "ctranslate2"], default="auto", help=line)
 
 
 def add_direction(parser: argparse.ArgumentParser) -> None:

@@ -18,6 +18,9 @@ examples:
   heed evaluate runs/gpt2 --text test.txt --stride 64    # a sliding window: each token sees more of the text before it
   heed evaluate runs/xl --text test.txt --memory 640     # Transformer-XL with a longer memory
   heed evaluate runs/ctrl --text test.txt --code Reviews
+  heed evaluate runs/mrpc --tsv dev.tsv                  # a classifier, with the columns that it was trained on
+  heed evaluate runs/sts-b --tsv dev.tsv --columns sentence1 sentence2 score --against runs/other
+  heed evaluate runs/reviews --source test.txt --reference test.labels
 
 --sentences writes a table of all sentences, the worst first, as .tsv or as one .html page with the
 differences marked. --against gives the p-value of a paired bootstrap test for each metric.
@@ -26,6 +29,7 @@ differences marked. --against gives the p-value of a paired bootstrap test for e
 
 def add(parser: argparse.ArgumentParser) -> None:
     from heed.cli.common import add_device, add_direction, add_engine, add_reranking
+    from heed.cli.labelled import add_table
     from heed.cli.language import add_context
 
     option = parser.add_argument
@@ -34,6 +38,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     option("--reference", nargs="+", metavar="FILE", help="one or more reference translations")
     option("--text", metavar="FILE", help="for a language model: a text to measure the perplexity on")
     add_context(parser)
+    add_table(parser, "for a classifier: texts and labels")
     option("--against", metavar="SYSTEM", help="another folder or file to compare with")
     option("--sentences", type=Path, metavar="FILE", help="write a table of sentences (.tsv or .html)")
     option("--out", metavar="FILE", help="write the translations to a file")
@@ -54,6 +59,16 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from heed.cli import labelled, language
+
+    if args.tsv or labelled.is_classifier(args.system):
+        return labelled.evaluate(args)
+    if args.text:
+        return language.evaluate(args)
+    return _evaluate_translations(args)
+
+
+def _evaluate_translations(args: argparse.Namespace) -> int:
     from rich.console import Console
 
     from heed.cli import language
@@ -63,8 +78,6 @@ def run(args: argparse.Namespace) -> int:
     from heed.evaluation.sentences import write
     from heed.evaluation.translation import metrics, score
 
-    if args.text:
-        return language.evaluate(args)
     language.check_context(args)
     if not args.reference:
         raise ValueError("name what to compare with: --reference FILE, or for a language model --text FILE")
@@ -107,10 +120,12 @@ def run(args: argparse.Namespace) -> int:
 def _translations(system: str, sources: list[str] | None, args: argparse.Namespace):
     """The lines of a file, or what a model translates now and the model itself."""
     from heed.cli.common import check_product, open_product, read_lines, split_names
+    from heed.cli.labelled import is_classifier
 
     if Path(system).is_file():
         return read_lines(system), None
-    check_product(args, split_names(system), "translate", "--text FILE")
+    options = "--tsv FILE" if is_classifier(system) else "--text FILE"
+    check_product(args, split_names(system), "translate", options)
     if sources is None:
         raise ValueError(f"{system} is a model: name what it should translate with --source FILE")
     translator = open_product(args, "translate", split_names(system))

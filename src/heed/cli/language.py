@@ -76,26 +76,31 @@ def score(args: argparse.Namespace) -> int:
     generator, lines = open_product(args, "generate"), read_lines(args.text)
     if args.codes:
         return _attribute(args, generator, lines)
+    if args.document != "line":
+        raise ValueError("--document goes with --codes: without it, each line is scored by itself")
     generator = generator.with_code(args.code) if args.code else generator
     write_scores(args, generator.score(lines), "lines, each by itself")
     return 0
 
 
 def _attribute(args: argparse.Namespace, generator, lines: list[str]) -> int:
-    """Each line with the control code that it is likeliest under, and its log probability under each."""
+    """Each line or paragraph with the control code that it is likeliest under, and its log probability under each."""
     from collections import Counter
+    from itertools import groupby
 
     from heed.cli.common import errors, write_lines
 
     if args.code or args.token_scores:
         raise ValueError(f"--{'code' if args.code else 'token-scores'} does not go with --codes, which tries them all")
+    if args.document == "paragraph":
+        lines = ["\n".join(own) for blank, own in groupby(lines, lambda line: not line.strip()) if not blank]
     found = generator.attribute(lines)
     head = "\t".join(["code", *generator.codes])
     write_lines(
         [head, *("\t".join([one.code, *(f"{logp:.4f}" for logp in one.logp.values())]) for one in found)], args.out
     )
     counts = ", ".join(f"{code} {count:,}" for code, count in Counter(one.code for one in found).most_common())
-    errors().print(f"[dim]{len(found):,} lines: {counts}[/]", highlight=False, soft_wrap=True)
+    errors().print(f"[dim]{len(found):,} {args.document}s: {counts}[/]", highlight=False, soft_wrap=True)
     return 0
 
 

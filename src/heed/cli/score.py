@@ -10,6 +10,7 @@ examples:
   heed score runs/wiki --text lines.txt                  # a language model
   heed score runs/ctrl --text lines.txt --code Reviews   # as a text with this control code
   heed score runs/ctrl --text lines.txt --codes          # under each code, and the likeliest one
+  heed score runs/ctrl --text book.txt --codes --document paragraph
 
 One line for each pair: its log probability; with --token-scores also each token with its own. The last line, on
 standard error, is the perplexity of all. Tokens that the search forces at the beginning (BART's <s>) do not count.
@@ -25,6 +26,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--text", metavar="FILE", help="for a language model: lines to score, each by itself")
     parser.add_argument("--code", help="the control code that each line of --text begins with")
     parser.add_argument("--codes", action="store_true", help="score each line of --text under every control code")
+    documents = {"choices": ("line", "paragraph"), "help": "with --codes: score paragraphs, which blank lines end"}
+    parser.add_argument("--document", default="line", **documents)
     parser.add_argument("--token-scores", action="store_true", help="also the log probability of each token")
     parser.add_argument("--out", metavar="FILE", help="write lines to a file")
     add_direction(parser)
@@ -42,8 +45,9 @@ def run(args: argparse.Namespace) -> int:
         return score(args)
     if args.code or args.codes:
         raise ValueError(f"--{'code' if args.code else 'codes'} is for language models: it goes with --text")
-    if args.engine != "torch":
+    if args.engine == "ctranslate2":
         raise ValueError("--engine ctranslate2 is for language models (--text FILE): leave it out")
+    args.engine = "torch"  # the model itself scores
     if args.source or args.target:
         check_product(args, args.folder, "translate", "--text FILE")
     if not (args.source and args.target):

@@ -13,6 +13,7 @@ examples:
   heed serve runs/ko-en --runs runs                  # the page shows runs as they train
   heed serve en-de=runs/mine                         # a folder that does not name its languages
   heed serve facebook/m2m100_418M                    # every direction; with ko-en= before it, one
+  heed serve runs/gpt2                               # a language model: OpenAI's /v1/completions, and a page to write on
   heed serve runs/a,runs/b --api-keys keys.txt       # an ensemble, for clients with a key
 
   curl http://127.0.0.1:8000/translate -d q="나는 학생이에요." -d source=auto -d target=en
@@ -26,7 +27,11 @@ def add(parser: argparse.ArgumentParser) -> None:
     from heed.cli.common import add_device, add_engine
 
     option = parser.add_argument
-    option("folder", nargs="*", help="runs, model folders or names on the hub; a,b is an ensemble")
+    option(
+        "folder",
+        nargs="*",
+        help="translators and language models: runs, model folders or names on the hub; a,b is an ensemble",
+    )
     option("--host", default="127.0.0.1", help="the address to listen on; 0.0.0.0: all addresses")
     option("--port", type=int, default=8000, help="0: any free port")
     option("--runs", type=Path, metavar="DIR", help="a folder of runs that the page shows")
@@ -66,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
     host, port = socket.getsockname()[:2]
     host = f"[{host}]" if ":" in host else host
     errors().print(
-        f"{service.catalogue.listing}\nhttp://{host}:{port}   (Ctrl-C ends it)",
+        f"{service.listing}\nhttp://{host}:{port}   (Ctrl-C ends it)",
         highlight=False,
         soft_wrap=True,
         markup=False,
@@ -101,7 +106,7 @@ def _service(args: argparse.Namespace, folders: list[str]):
     keys = read_keys(args.api_keys) if args.api_keys else None
     models = open_models(folders, args.device, args.engine)
     for model in models:
-        model.translator.translate(".")  # what is built at the first call is built now
+        model.warm_up()
     service = Service(models, settings, keys)
     service.warm()
     return service

@@ -23,9 +23,10 @@ Files may be plain, .gz or .xz; several of a kind are read one after the other. 
 FILES = {
     "source": "text in the language to translate from; or the texts, where the task has no translations",
     "target": "its translations (summaries, labels), line by line",
-    "tsv": "files with both sides in columns (data.columns; default: 1 and 2)",
+    "tsv": "tables with both sides in columns, TSV or .jsonl (data.columns, by number or name; default: 1 and 2)",
     "valid_source": "text to validate on; without any, 1,000 pairs are set aside",
     "valid_target": "its translations",
+    "valid_tsv": "files to validate on, with both sides in columns",
 }
 
 

@@ -1,8 +1,7 @@
 """Models for CTranslate2, which translates and continues texts fast without torch. Written, never read."""
 
 import json
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +18,12 @@ from heed.models.marian import Marian
 from heed.models.package import Package
 from heed.nn.attention import Attention
 from heed.nn.capabilities import declares
-from heed.nn.transformer import Layer, PreNorm, Stack
+from heed.nn.transformer import Layer, PreNorm, Stack, gelu_tanh
 from heed.vocabularies.multilingual import languages_of
 from heed.vocabularies.vocabulary import Vocabulary
 
 QUANTIZATIONS = ("int8", "int8_float32", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16", "float32")
-ACTIVATIONS = {F.relu: "RELU", F.gelu: "GELU", F.silu: "SWISH"}
+ACTIVATIONS = {F.relu: "RELU", F.gelu: "GELU", F.silu: "SWISH", gelu_tanh: "GELUTanh"}
 BANNED = -1e4  # the output bias of a token that must not be generated; float16 can still hold it
 
 
@@ -66,8 +65,8 @@ def _refusal(model: nn.Module) -> str | None:
         return f"CTranslate2 cannot compute what a {type(model).__name__}{how} does: it stays with heed"
     if getattr(model.config, "labels", 0):
         return "a classifier writes no text, which is all that CTranslate2 is for: it stays with heed"
-    if getattr(model.config, "choices", False):
-        return "CTranslate2 has no place for the head that scores choices: the model stays with heed"
+    if getattr(model.config, "choices", False) or getattr(model.config, "prompt_length", 0):
+        return "CTranslate2 has no place for the head that scores choices, or for a prompt: the model stays with heed"
     return None
 
 
@@ -99,7 +98,7 @@ def _spec(package: Package, specs: Any) -> Any:
         model.config.heads,
         pre_norm=isinstance(layer.attention, PreNorm),
         no_final_norm=model.decoder.norm is None,
-        activation=specs.common_spec.Activation[_activation(layer.mlp.body.activation)],
+        activation=specs.common_spec.Activation[ACTIVATIONS[layer.mlp.body.activation]],
         layernorm_embedding=model.norm is not None,
     )
     encoder, decoder, tokens = spec.encoder, spec.decoder, model.source_tokens or model.tokens
@@ -124,7 +123,7 @@ def _text_spec(package: Package, specs: Any) -> Any:
         model.config.heads,
         pre_norm=isinstance(layer.attention, PreNorm),
         no_final_norm=model.stack.norm is None,
-        activation=specs.common_spec.Activation[_activation(layer.mlp.body.activation)],
+        activation=specs.common_spec.Activation[ACTIVATIONS[layer.mlp.body.activation]],
     )
     decoder = spec.decoder
     _fill_embeddings(decoder, decoder.embeddings, model, model.tokens, model.positions, None)
@@ -138,13 +137,6 @@ def _text_spec(package: Package, specs: Any) -> Any:
     spec.config.unk_token = tokens[special.unknown if special.unknown >= 0 else special.last]
     spec.config.layer_norm_epsilon = layer.mlp.norm.eps
     return spec
-
-
-def _activation(function: Callable[[Tensor], Tensor]) -> str:
-    """Its name in CTranslate2."""
-    if isinstance(function, partial) and (function.func, function.keywords) == (F.gelu, {"approximate": "tanh"}):
-        return "GELUTanh"
-    return ACTIVATIONS[function]
 
 
 def _fill_embeddings(

@@ -54,5 +54,6 @@ ARCHITECTURES = (
         auto_class="AutoModelForCausalLM",
         pipeline_tag="text-generation",
         processors=lambda vocabularies, settings: {"text": vocabularies[0]},
+        fits=lambda config: not (config.choices or config.labels or config.prompt_length),
     ),
 )

@@ -73,6 +73,10 @@ def weight_table(config: GPT2Config) -> WeightTable:
     return decoder_weight_table("wte", "wpe", ("stack.norm", "transformer.ln_f"), choices=config.choices)
 
 
+def _language_model(config: Any) -> bool:
+    return not (config.choices or config.labels or config.prompt_length)
+
+
 def architectures(name: str, model_type: str, model: type, tables: tuple, weights: Any, kind: str) -> tuple:
     """The language model `name`LMHeadModel, and with two heads `name`DoubleHeadsModel."""
     shared = {"vocabulary": kind, "task": "language", "pipeline_tag": "text-generation"}
@@ -80,10 +84,10 @@ def architectures(name: str, model_type: str, model: type, tables: tuple, weight
     aliases, one, two = (f"{name}Model", model_type), f"{name}LMHeadModel", f"{name}DoubleHeadsModel"
     auto = "AutoModelForCausalLM"
     return (
+        Architecture(one, model, tables[0], weights, aliases=aliases, auto_class=auto, fits=_language_model, **shared),
         Architecture(
-            one, model, tables[0], weights, aliases=aliases, auto_class=auto, fits=lambda c: not c.choices, **shared
+            two, model, tables[1], weights, auto_class=two, fits=lambda c: c.choices and not c.prompt_length, **shared
         ),
-        Architecture(two, model, tables[1], weights, auto_class=two, fits=lambda c: c.choices, **shared),
     )
 
 

@@ -35,6 +35,7 @@ from heed.models.folder import put, read_json, save_weights
 from heed.models.package import Package
 from heed.vocabularies import folder as vocabulary_folder
 from heed.vocabularies.multilingual import languages_of
+from heed.vocabularies.text_parts import TextParts
 from heed.vocabularies.vocabulary import Pair
 
 SYSTEMS = (marian, bart, pegasus, mbart, m2m100, transformer, gpt, gpt2, ctrl, bert, albert, roberta, electra, bigbird)
@@ -77,6 +78,10 @@ def write(package: Package, folder: Path) -> Architecture:
     model, languages = package.model, package.facts.get("languages") or {}
     vocabularies = multilingual.choose(package.vocabularies, languages)
     architecture, max_length = _architecture_of(model), model.config.max_length
+    if any(isinstance(own, TextParts) and own.tokens is not None for own in vocabularies):
+        raise ValueError(
+            "the model reads texts between tokens that transformers' tokenizers do not have: it stays with heed"
+        )
     theirs, settings = architecture.to_theirs(model)
     ids = multilingual.settings_of(vocabularies)
     settings |= {name: ids[name] for name in architecture.token_ids} | architecture.settings(package)
@@ -99,7 +104,10 @@ def _architecture_of(model: nn.Module) -> Architecture:
     for architecture in ARCHITECTURES:
         if type(model) is architecture.model and architecture.fits(model.config):
             return architecture
-    raise ValueError(f"transformers has no model that computes what a {type(model).__name__} does: it stays with heed")
+    name = f"a {type(model).__name__}"
+    if any(type(model) is architecture.model for architecture in ARCHITECTURES):
+        name += " with such a head or a prompt"
+    raise ValueError(f"transformers has no model that computes what {name} does: it stays with heed")
 
 
 def _architecture(folder: Path, settings: dict[str, Any]) -> Architecture:

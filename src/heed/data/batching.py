@@ -128,14 +128,6 @@ def _empty_batch(special: SpecialPair) -> Batch:
     return Batch(source, torch.ones_like(source, dtype=torch.bool), target, none, none)
 
 
-def collate_labelled(
-    source: Sequence[Ids], target: Sequence[Ids], special: SpecialPair = SPECIAL_PAIR
-) -> LabelledBatch:
-    """A padded batch of texts; each target is one number, the index of its label."""
-    sources, valid = map(torch.from_numpy, pad(source, special[0]))
-    return LabelledBatch(sources, valid, torch.tensor([int(label) for (label,) in target], dtype=torch.int64))
-
-
 def collate_masked(examples: Sequence[tuple], special: SpecialPair) -> Batch:
     """A padded batch of examples made by noise, with the masked words where the noise returns them."""
     batch = collate([example[0] for example in examples], [example[1] for example in examples], special)

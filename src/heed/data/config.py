@@ -18,7 +18,7 @@ class CorpusConfig:
     source: list[str] = field(default_factory=list)  # as in [data]
     target: list[str] = field(default_factory=list)
     tsv: list[str] = field(default_factory=list)
-    columns: list[int] = field(default_factory=lambda: [1, 2])
+    columns: list[int | str] = field(default_factory=lambda: [1, 2])
     weight: float = 1.0  # how often its pairs are seen in an epoch: 2 is twice, 0.5 one half now and the other next
     tag: str | None = None  # put before each source, as "<bt>" before back-translated text: one token of the vocabulary
     code: str | None = None  # control code of a language model: each of its documents begins with it
@@ -67,8 +67,12 @@ class DataConfig:
 
     source: list[str] = field(default_factory=list)  # plain, .gz or .xz; several files are read one after the other
     target: list[str] = field(default_factory=list)  # line i is the translation, or the label, of line i
-    tsv: list[str] = field(default_factory=list)  # or files with both sides in columns
-    columns: list[int] = field(default_factory=lambda: [1, 2])  # which columns of a TSV file, counted from 1
+    tsv: list[str] = field(
+        default_factory=list
+    )  # or tables with both sides in columns; .jsonl, a JSON object a line, with fields by name
+    columns: list[int | str] = field(
+        default_factory=lambda: [1, 2]
+    )  # which columns, by number from 1 or by name in the first line; the last is the target
     valid_source: list[str] = field(default_factory=list)  # what to validate on
     valid_target: list[str] = field(default_factory=list)
     valid_tsv: list[str] = field(default_factory=list)
@@ -156,6 +160,6 @@ class DataConfig:
         return {side: code or before.get(side) for side, code in given.items()}
 
 
-def _check_columns(name: str, columns: list[int]) -> None:
-    if len(columns) != 2 or min(columns) < 1:
-        raise ValueError(f"{name} is {columns}; it must be two column numbers, counted from 1")
+def _check_columns(name: str, columns: list[int | str]) -> None:
+    if len(columns) < 2 or any(column < 1 if isinstance(column, int) else not column for column in columns):
+        raise ValueError(f"{name} is {columns}; it must be two columns or more: numbers, counted from 1, or names")

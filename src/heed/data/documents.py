@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from heed.data.batching import DataPosition, plan, plan_packed, shard_mask
-from heed.data.packing import offsets_of, to_device
+from heed.data.packing import map_tensors, padded_offsets, to_device
 from heed.data.readers import Line
 from heed.data.streams import IGNORED, Window, check_rows
 from heed.data.weights import rows_of_epoch
@@ -31,6 +31,18 @@ class PackedDocuments(NamedTuple):
     count: int
 
     to = to_device
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Batches of equal shape run the same kernels."""
+        return self.tokens.shape[1], len(self.offsets.starts), self.offsets.longest
+
+    def tensors(self) -> list[Tensor]:
+        return [self.tokens, self.expected, self.offsets.starts, self.offsets.positions]
+
+    def clone(self) -> "PackedDocuments":
+        """A copy in new memory."""
+        return map_tensors(self, torch.clone)
 
 
 class Boundaries:
@@ -100,7 +112,7 @@ def cut_documents(
 class DocumentBatches:
     """Batches of documents, epoch after epoch: packed into one row, or padded, a row each."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (the parts of a batch, each by its name)
         self,
         ids: np.ndarray,
         pieces: Pieces,
@@ -111,9 +123,11 @@ class DocumentBatches:
         share: tuple[int, int] = (0, 1),
         grouping: Callable = plan_packed,
         weights: Sequence[float] = (),
+        slots: int = 1,
     ):
+        """Packed batches are filled up to a multiple of `slots`, so that few shapes come up."""
         self.ids, self.pieces, self.budget, self.pad, self.seed, self.share = ids, pieces, budget, pad, seed, share
-        self.grouping = grouping
+        self.grouping, self.slots = grouping, slots
         self.weights = list(weights) if any(weight != 1 for weight in weights) else []
 
     def plan(self, epoch: int) -> list[np.ndarray]:
@@ -147,17 +161,14 @@ class DocumentBatches:
         return collate(mine, self.pieces.lengths[mine])
 
     def _packed(self, rows: np.ndarray, lengths: np.ndarray) -> PackedDocuments:
-        if not len(rows):
-            offsets = offsets_of(np.ones(1, dtype=np.int64))
-            return PackedDocuments(torch.full((1, 1), self.pad), torch.full((1, 1), IGNORED), offsets, 0)
-        offsets = offsets_of(lengths)
-        indices = np.repeat(self.pieces.starts[rows], lengths) + offsets.positions.numpy()
-        expected = self.ids[indices].astype(np.int64)
-        tokens = np.concatenate([[0], expected[:-1]])
-        tokens[offsets.starts[:-1].numpy()] = self.pieces.before[rows]
-        return PackedDocuments(
-            torch.from_numpy(tokens)[None], torch.from_numpy(expected)[None], offsets, int(lengths.sum())
-        )
+        offsets = padded_offsets(lengths if len(rows) else np.ones(1, dtype=np.int64), self.slots)
+        tokens = np.full(len(offsets.positions), self.pad, dtype=np.int64)
+        expected, count = np.full_like(tokens, IGNORED), int(lengths.sum())
+        indices = np.repeat(self.pieces.starts[rows], lengths) + offsets.positions.numpy()[:count]
+        expected[:count] = self.ids[indices]
+        tokens[1:count] = expected[: max(0, count - 1)]
+        tokens[offsets.starts[: len(rows)].numpy()] = self.pieces.before[rows]
+        return PackedDocuments(torch.from_numpy(tokens)[None], torch.from_numpy(expected)[None], offsets, count)
 
     def _padded(self, rows: np.ndarray, lengths: np.ndarray) -> Window:
         if not len(rows):

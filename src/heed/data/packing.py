@@ -108,6 +108,14 @@ def kernel_lengths(lengths: np.ndarray) -> np.ndarray:
     return np.where(lengths <= SHORT, powers, -(-lengths // SHORT) * SHORT)
 
 
+def padded_offsets(lengths: np.ndarray, slots: int) -> SequenceOffsets:
+    """The offsets of sequences and of the filler after them, which makes the tokens a multiple of `slots`."""
+    (filler,) = _filler_lengths((lengths,), slots)
+    longest = int(lengths.max())
+    longest = int(kernel_lengths(np.array([longest])).max()) if slots > 1 else longest
+    return _offsets(np.concatenate([lengths, filler]) if slots > 1 else lengths, longest, slots)
+
+
 def offsets_of(lengths: np.ndarray) -> SequenceOffsets:
     """The offsets of sequences of these lengths, one after another."""
     return _offsets(lengths, int(lengths.max()), 1)

@@ -9,7 +9,7 @@ from itertools import chain, islice
 from pathlib import Path
 
 from heed.data import corpus as corpora
-from heed.data import readers, streams
+from heed.data import readers, streams, tables
 from heed.data.cleaning import Cleaning, counted
 from heed.data.config import CorpusConfig, DataConfig
 from heed.data.corpus import Corpus
@@ -17,11 +17,13 @@ from heed.data.documents import Boundaries, DocumentKind
 from heed.data.duplicates import Origin
 from heed.data.readers import Line
 from heed.data.streams import Stream
+from heed.data.tables import Columns
 from heed.files import atomic_folder, cache_folder, sha256
 from heed.vocabularies import characters, sentencepiece, words
 from heed.vocabularies import folder as vocabularies
 from heed.vocabularies.sentencepiece import SubwordsConfig
 from heed.vocabularies.tags import language_tag
+from heed.vocabularies.text_parts import SEPARATOR
 from heed.vocabularies.vocabulary import Pair, Vocabulary
 
 FORMAT = 3  # of what is cached; a change of how text is cleaned, segmented or stored changes it
@@ -29,13 +31,14 @@ UNFILTERED = 2  # the format before most of the filters; the same pairs were tra
 
 Tell = Callable[[str, int], None]
 Lines = Callable[[], Iterable[Line]]
+TableReader = Callable[[Path, Columns], Iterator[Line]]
 
 
 class TextFiles:
     """The files of a [data] section, as pairs, or `one_sided` as texts. With `tagged`, sources have tags of their language."""
 
-    def __init__(self, data: DataConfig, one_sided: bool, tagged: bool = False):
-        self.data, self.one_sided = _with_phrasebook(data), one_sided
+    def __init__(self, data: DataConfig, one_sided: bool, tagged: bool = False, table: TableReader = tables.table):
+        self.data, self.one_sided, self.table = _with_phrasebook(data), one_sided, table
         self.tagged = tagged or len(data.directions) > 1
 
     def train(self) -> Iterator[Line]:
@@ -44,6 +47,10 @@ class TextFiles:
                 if own.tag and line.source.startswith(f"{own.tag} "):  # heed backtranslate --tag writes it there
                     line = line._replace(source=line.source.removeprefix(own.tag).lstrip())
                 yield line._replace(corpus=number) if number else line
+
+    def whole_texts(self) -> Iterator[Line]:
+        """The texts to train on with spaces between their parts, for learning subwords."""
+        return (line._replace(source=line.source.replace(SEPARATOR, " ")) for line in self.train())
 
     def valid(self) -> list[Line]:
         data = self.data
@@ -86,12 +93,12 @@ class TextFiles:
             return [Origin(0, own.tag is None) for own in self.data.parts]
         return [Origin(directions.index(self.data.direction(own)), own.tag is None) for own in self.data.parts]
 
-    def _lines(self, source: list[str], target: list[str], tsv: list[str], columns: list[int]) -> Iterator[Line]:
-        tables = chain.from_iterable(readers.table(Path(f), columns) for f in tsv)
+    def _lines(self, source: list[str], target: list[str], tsv: list[str], columns: Columns) -> Iterator[Line]:
+        rows = chain.from_iterable(self.table(Path(f), columns) for f in tsv)
         sources = [Path(f) for f in source]
         if self.one_sided:
-            return chain(readers.texts(sources), (line._replace(target=line.source) for line in tables))
-        return chain(readers.pairs(sources, [Path(f) for f in target]), tables)
+            return chain(readers.texts(sources), (line._replace(target=line.source) for line in rows))
+        return chain(readers.pairs(sources, [Path(f) for f in target]), rows)
 
 
 def pair_keys(files: TextFiles, cleaning: Cleaning, max_ratio: float, *rest) -> tuple[str, list[str]]:
@@ -210,7 +217,7 @@ def digest(*parts, edition: int = FORMAT) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _contents(own: CorpusConfig) -> tuple[list[list[str]], list[int]]:
+def _contents(own: CorpusConfig) -> tuple[list[list[str]], list[int | str]]:
     """Hashes of the files of a corpus, and the columns of its tables."""
     return [
         [_hash(Path(f)) for f in files] for files in (own.source, own.target, own.tsv)

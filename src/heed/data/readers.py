@@ -1,4 +1,4 @@
-"""Lines and pairs from UTF-8 text files and .tsv tables, plain or packed as .gz or .xz. The encoding is checked."""
+"""Lines and pairs from UTF-8 text files, plain or packed as .gz or .xz. The encoding is checked."""
 
 import gzip
 import lzma
@@ -62,15 +62,3 @@ def texts(paths: Sequence[Path]) -> Iterator[Line]:
     for path in paths:
         for number, line in enumerate(lines(path), 1):
             yield Line(line, line, f"{path.name}:{number}")
-
-
-def table(path: Path, columns: Sequence[int]) -> Iterator[Line]:
-    """The pairs in two columns of a tab-separated file; columns count from 1."""
-    first, second = columns
-    for number, line in enumerate(lines(path), 1):
-        cells = line.split("\t")
-        if len(cells) < max(first, second):
-            raise ValueError(
-                f"{path}, line {number} has {len(cells)} columns; data.columns asks for {first} and {second}"
-            )
-        yield Line(cells[first - 1], cells[second - 1], f"{path.name}:{number}")

@@ -18,7 +18,7 @@ from torch import Tensor
 from heed.data import contamination
 from heed.data.batching import DataPosition
 from heed.data.filters import FilterReport
-from heed.data.packing import to_device
+from heed.data.packing import map_tensors, to_device
 from heed.files import atomic_folder
 from heed.vocabularies.vocabulary import Vocabulary
 
@@ -37,6 +37,18 @@ class Window(NamedTuple):
     count: int
 
     to = to_device
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Batches of equal shape run the same kernels."""
+        return tuple(self.tokens.shape)
+
+    def tensors(self) -> list[Tensor]:
+        return [self.tokens, self.expected]
+
+    def clone(self) -> "Window":
+        """A copy in new memory."""
+        return map_tensors(self, torch.clone)
 
 
 class Stream:

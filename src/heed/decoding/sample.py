@@ -1,10 +1,11 @@
 """Greedy decoding and sampling: one sequence for each source, token by token."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from heed.decoding.limits import Rule, apply_rules
@@ -78,8 +79,17 @@ def filter_typical(logp: Float[Tensor, "r vocab"], mass: float) -> Float[Tensor,
     return logp.masked_fill(beyond.scatter(1, index, beyond), -torch.inf)
 
 
-@torch.inference_mode()
-def stepwise_search(  # noqa: PLR0913 (the parts of a search, each by its name)
+class Step(NamedTuple):
+    """One step of a stepwise search, by row: its sentence, what it has said, with scores, all next tokens, and whether it ends."""
+
+    sentence: Int[Tensor, " r"]
+    tokens: Int[Tensor, "r t"]
+    scores: Float[Tensor, "r t"]
+    logp: Float[Tensor, "r vocab"]
+    ends: Bool[Tensor, " r"]
+
+
+def search_steps(  # noqa: PLR0913 (the parts of a search, each by its name)
     model: StepModel,
     state: State,
     longest: Int[Tensor, " b"],
@@ -87,32 +97,48 @@ def stepwise_search(  # noqa: PLR0913 (the parts of a search, each by its name)
     *,
     first: int | Tensor,
     last: int,
-    alpha: float = 0.6,
-    penalty: Penalty = wu_penalty,
     rules: Sequence[Rule] = (),
     renormalize: bool = False,
     stops: Stops | None = None,
-) -> list[list[Hypothesis]]:
-    """One sequence for each row of `state`. Rows that have ended leave the batch; `stops` says which end early."""
+) -> Iterator[Step]:
+    """Each step of a stepwise search, when it is asked for. Rows that have ended leave the batch; `stops` says which end early."""
     device = longest.device
-    done: list[list[Hypothesis]] = [[] for _ in longest]
     sentence = torch.arange(len(longest), device=device)
     tokens = torch.zeros(len(longest), 0, dtype=torch.long, device=device)
     scores = torch.zeros(len(longest), 0, device=device)
     previous = torch.as_tensor(first, device=device).expand(len(longest))
     while len(sentence):
-        logp = apply_rules(model.step(previous, state), tokens, sentence, rules, renormalize)
-        previous = choose(logp, sentence)
-        tokens = torch.cat([tokens, previous[:, None]], dim=1)
-        scores = torch.cat([scores.to(logp.dtype), logp.gather(1, previous[:, None])], dim=1)
-        ends = (previous == last) | (tokens.shape[1] >= longest[sentence])
-        ends = ends if stops is None else ends | stops(tokens, sentence)
+        with torch.inference_mode():  # not while others work between two steps
+            logp = apply_rules(model.step(previous, state), tokens, sentence, rules, renormalize)
+            previous = choose(logp, sentence)
+            tokens = torch.cat([tokens, previous[:, None]], dim=1)
+            scores = torch.cat([scores.to(logp.dtype), logp.gather(1, previous[:, None])], dim=1)
+            ends = (previous == last) | (tokens.shape[1] >= longest[sentence])
+            ends = ends if stops is None else ends | stops(tokens, sentence)
+        yield Step(sentence, tokens, scores, logp, ends)
         if ends.any():
-            ended = zip(sentence[ends].tolist(), tokens[ends].tolist(), scores[ends].tolist(), strict=True)
-            for i, ids, parts in ended:
-                done[i].append(Hypothesis(ids, sum(parts) / penalty(len(ids), alpha), parts))
-            rows = (~ends).nonzero().flatten()
-            sentence, tokens, scores, previous = sentence[rows], tokens[rows], scores[rows], previous[rows]
-            if len(rows):
-                state.reorder(rows)
+            with torch.inference_mode():
+                rows = (~ends).nonzero().flatten()
+                sentence, tokens, scores, previous = sentence[rows], tokens[rows], scores[rows], previous[rows]
+                if len(rows):
+                    state.reorder(rows)
+
+
+def stepwise_search(
+    model: StepModel,
+    state: State,
+    longest: Int[Tensor, " b"],
+    choose: Choose = greedy,
+    *,
+    alpha: float = 0.6,
+    penalty: Penalty = wu_penalty,
+    **options: Any,
+) -> list[list[Hypothesis]]:
+    """One sequence for each row of `state`; `options` are those of `search_steps`."""
+    done: list[list[Hypothesis]] = [[] for _ in longest]
+    for step in search_steps(model, state, longest, choose, **options):
+        if step.ends.any():
+            parts = step.sentence, step.tokens, step.scores
+            for i, ids, own in zip(*(part[step.ends].tolist() for part in parts), strict=True):
+                done[i].append(Hypothesis(ids, sum(own) / penalty(len(ids), alpha), own))
     return done

@@ -41,10 +41,13 @@ def _store_loss(logit, lse, mean, target, loss_ptr, nll_ptr, row, smoothing, VOC
 
 @triton.jit
 def _cross_entropy(
-    z_ptr, target_ptr, loss_ptr, nll_ptr, stride, smoothing, VOCAB, LOG2_E: tl.constexpr,
+    z_ptr, target_ptr, loss_ptr, nll_ptr, stride, smoothing, VOCAB, COLUMNS, LOG2_E: tl.constexpr,
     BLOCK: tl.constexpr, GROUP: tl.constexpr, DIVISIBLE: tl.constexpr,
 ):  # fmt: skip
-    """Two passes over a row. GROUP neighbours in one thread share a maximum; the target's gradient is stored last."""
+    """Two passes over a row. GROUP neighbours in one thread share a maximum; the target's gradient is stored last.
+
+    Of COLUMNS the first VOCAB are logits. Memory is masked by COLUMNS, whose multiple of 16 allows wide accesses.
+    """
     row = tl.program_id(0)
     target = tl.load(target_ptr + row).to(tl.int32)
     z_ptr += row.to(tl.int64) * stride
@@ -58,7 +61,8 @@ def _cross_entropy(
             z = tl.load(z_ptr + first + lane, eviction_policy="evict_last").to(tl.float32)
             total += tl.sum(z, axis=1)
         else:
-            z = tl.load(z_ptr + first + lane, mask=first + lane < VOCAB, other=-1e30).to(tl.float32)
+            z = tl.load(z_ptr + first + lane, mask=first + lane < COLUMNS, other=-1e30).to(tl.float32)
+            z = tl.where(first + lane < VOCAB, z, -1e30)
             total += tl.sum(tl.where(first + lane < VOCAB, z, 0.0), axis=1)
         new_maximum = tl.maximum(maximum, tl.max(z, axis=1))
         added = tl.sum(tl.exp2(z * LOG2_E - (new_maximum * LOG2_E)[:, None]), axis=1)
@@ -70,15 +74,16 @@ def _cross_entropy(
     counted, smooth_grad, target_grad = _store_loss(logit, lse, mean, target, loss_ptr, nll_ptr, row, smoothing, VOCAB)
     tl.debug_barrier()  # the target logit must be read before it is overwritten
     scaled_lse = lse * LOG2_E
-    for first in range(0, VOCAB, BLOCK):
+    for first in range(0, COLUMNS, BLOCK):
         if DIVISIBLE:
             z = tl.load(z_ptr + first + lane, eviction_policy="evict_first").to(tl.float32)
             grad = tl.exp2(z * LOG2_E - scaled_lse) * counted - smooth_grad
             tl.store(z_ptr + first + lane, grad.to(z_ptr.dtype.element_ty), eviction_policy="evict_first")
         else:
-            z = tl.load(z_ptr + first + lane, mask=first + lane < VOCAB, other=-1e30).to(tl.float32)
+            z = tl.load(z_ptr + first + lane, mask=first + lane < COLUMNS, other=-1e30).to(tl.float32)
             grad = tl.exp2(z * LOG2_E - scaled_lse) * counted - smooth_grad
-            tl.store(z_ptr + first + lane, grad.to(z_ptr.dtype.element_ty), mask=first + lane < VOCAB)
+            grad = tl.where(first + lane < VOCAB, grad, 0.0)
+            tl.store(z_ptr + first + lane, grad.to(z_ptr.dtype.element_ty), mask=first + lane < COLUMNS)
     tl.debug_barrier()
     tl.store(z_ptr + tl.maximum(target, 0), target_grad.to(z_ptr.dtype.element_ty))
 
@@ -152,10 +157,14 @@ def _distillation(
 
 def cross_entropy_gradients(
     logits: Tensor, target: Tensor, smoothing: float, agreement: float = 0.0,
-    teacher: tuple[Tensor, float] | None = None,
+    teacher: tuple[Tensor, float] | None = None, vocab: int | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """The smoothed loss, the nll, and the gradient, which overwrites `logits`; of two passes: R-Drop."""
-    passes, rows, vocab = logits.shape
+    """The smoothed loss, the nll, and the gradient, which overwrites `logits`; of two passes: R-Drop.
+
+    Columns after the first `vocab` are padding.
+    """
+    passes, rows, columns = logits.shape
+    vocab = vocab or columns
     loss, nll = logits.new_empty(2, rows, dtype=torch.float32)
     common, vocab_block = (logits, target, loss, nll, logits.stride(1)), triton.next_power_of_2(vocab)
     if teacher is not None:
@@ -164,10 +173,12 @@ def cross_entropy_gradients(
     elif passes == 1:
         block = max(LAUNCH["group"], min(LAUNCH["block"], vocab_block))
         _cross_entropy[(rows,)](
-            *common, smoothing, vocab, LOG2_E=LOG2_E, BLOCK=block, GROUP=LAUNCH["group"], DIVISIBLE=vocab % block == 0,
-            num_warps=LAUNCH["warps"],
+            *common, smoothing, vocab, columns, LOG2_E=LOG2_E, BLOCK=block, GROUP=LAUNCH["group"],
+            DIVISIBLE=vocab == columns and vocab % block == 0, num_warps=LAUNCH["warps"],
         )  # fmt: skip
     else:
         block = min(BLOCK, vocab_block)
         _r_drop[(rows,)](*common, logits.stride(0), smoothing, agreement, vocab, BLOCK=block, num_warps=8)
+    if vocab < columns and (teacher is not None or passes > 1):
+        logits[..., vocab:] = 0
     return loss.sum(), nll.sum(), logits

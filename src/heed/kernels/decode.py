@@ -44,6 +44,8 @@ def activate(x, ACTIVATION: tl.constexpr):
         x = 0.5 * x * (1 + tl.erf(x * 0.7071067811865476))
     if ACTIVATION == "swish":
         x = x / (1 + tl.exp(-x))
+    if ACTIVATION == "gelu_tanh":
+        x = x / (1 + tl.exp(-1.5957691216057308 * x * (1 + 0.044715 * x * x)))
     return x
 
 

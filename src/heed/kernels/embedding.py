@@ -135,6 +135,8 @@ def _embed_forward(
 
 
 class _Embed(torch.autograd.Function):
+    """`waves` are vectors of positions, fixed or trained."""
+
     @staticmethod
     def forward(ctx: Any, table, tokens, positions, waves, scale: float, dropout: float):
         seed, threshold, keep_scale = draw_seed(dropout, table.device)
@@ -144,20 +146,24 @@ class _Embed(torch.autograd.Function):
             tokens, positions, table, waves, out, scale, out if seed is None else seed, threshold, keep_scale,
             DROP=seed is not None, WIDTH=width, BLOCK=triton.next_power_of_2(width), num_warps=4,
         )  # fmt: skip
-        ctx.save_for_backward(tokens, seed)
-        ctx.constants, ctx.table = (scale * keep_scale, threshold), table.detach()
+        ctx.save_for_backward(tokens, positions, seed)
+        ctx.constants, ctx.table, ctx.waves = (scale, keep_scale, threshold), table.detach(), waves.detach()
         ctx.buffer = getattr(table, "gradient_buffer", None)
         return out
 
     @staticmethod
     def backward(ctx: Any, d):
         """If a tied output layer has already written the gradient of the table, add to it in place."""
-        tokens, seed = ctx.saved_tensors
-        scale, threshold = ctx.constants
+        tokens, positions, seed = ctx.saved_tensors
+        scale, keep_scale, threshold = ctx.constants
         tied = ctx.buffer is not None and ctx.buffer.complete
         table_grad = ctx.buffer.memory if tied else torch.zeros_like(ctx.table)
-        add_rows(table_grad, tokens, d, scale, seed, threshold)
-        return None if tied else table_grad, None, None, None, None, None
+        add_rows(table_grad, tokens, d, scale * keep_scale, seed, threshold)
+        waves_grad = None
+        if ctx.needs_input_grad[3]:
+            waves_grad = torch.zeros_like(ctx.waves)
+            add_rows(waves_grad, positions, d, keep_scale, seed, threshold)
+        return None if tied else table_grad, None, None, waves_grad, None, None
 
 
 def embed(

@@ -1,4 +1,4 @@
-"""An encoder-decoder for training on a GPU: the same model with fused layers (kernels/fused_stack.py)."""
+"""A model for training on a GPU: the same with fused layers; of an encoder-decoder here, of a language model in fused_decoder."""
 
 import copy
 from functools import partial
@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor, nn
 
-from heed.kernels import fused_stack
+from heed.kernels import fused_decoder, fused_stack
 from heed.nn.capabilities import declares
 from heed.nn.packing import SequenceOffsets
 from heed.nn.positions import Sinusoidal, SinusoidalHalves
@@ -16,24 +16,35 @@ from heed.nn.positions import Sinusoidal, SinusoidalHalves
 
 def supports_packing(model: nn.Module) -> bool:
     """Whether a model can train on packed sequences."""
-    return declares(model, "packed") and fused_stack.supports_packing(model)
+    prompted = bool(getattr(model.config, "prompt_length", 0))  # packed texts have no place for its vectors
+    return declares(model, "packed") and not prompted and fused_stack.supports_packing(model)
 
 
 def supports(model: nn.Module) -> bool:
     """Whether `use_fused_layers` can take a model."""
     if not declares(model, "fused") or not fused_stack.supports(model):
         return False
+    if _continues_text(model):
+        return fused_decoder.supports(model)
     return all(norm is None or type(norm) is nn.LayerNorm for norm in (model.norm, model.source_norm))
 
 
 def use_fused_layers(model: nn.Module) -> None:
     """Replace the layers and the embedding of a model that `supports` accepts; its weights stay."""
+    if _continues_text(model):
+        return fused_decoder.use_fused_layers(model)
     fused_stack.use_fused_layers(model)
     positions = {type(part) for part in (model.positions, model.source_positions) if part is not None}
     if positions <= {Sinusoidal, SinusoidalHalves} and model.norm is None and model.source_norm is None:
         model._position_vectors, model._embed = _positions, partial(_embed_fused, model)
     else:
         model._embed = partial(_embed, model)
+    return None
+
+
+def _continues_text(model: nn.Module) -> bool:
+    """Whether it is decoder-only."""
+    return hasattr(model, "packed_hidden_states")
 
 
 def half_precision_copy(model: nn.Module, dtype: torch.dtype = torch.bfloat16) -> nn.Module:

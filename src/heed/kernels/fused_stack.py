@@ -9,15 +9,15 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from heed.nn.attention import Attention, attend
-from heed.nn.packing import SHORT, PackedMask, attend_packed
-from heed.nn.transformer import MLP, Layer, PostNorm, PreNorm, Stack
+from heed.nn.packing import SHORT, PackedMask, WindowMask, attend_packed, attend_windows
+from heed.nn.transformer import MLP, Layer, PostNorm, PreNorm, Stack, gelu_tanh
 
 HEAD_DIMS = (16, 32, 64, 128)  # that the kernels are written for
 
 
 def activation_codes() -> dict:
     """The activations that have a kernel, with their codes in kernels/linear.py."""
-    return {F.relu: 0, F.gelu: 1, F.silu: 2}
+    return {F.relu: 0, F.gelu: 1, F.silu: 2, gelu_tanh: 3}
 
 
 def supports_packing(model: nn.Module) -> bool:
@@ -81,7 +81,7 @@ class FusedStack(nn.Module):
         x: Float[Tensor, "1 t dim"],
         memory: Float[Tensor, "1 s dim"] | None = None,
         *,
-        mask: PackedMask,
+        mask: PackedMask | WindowMask,
         causal: bool = False,
         memory_mask: PackedMask | None = None,
         cache: None = None,
@@ -119,7 +119,11 @@ def _dropout_rate(dropout: nn.Dropout) -> float:
 
 
 def _attention(
-    body: Attention, x: Float[Tensor, "t dim"], memory: Float[Tensor, "s dim"] | None, mask: PackedMask, causal: bool
+    body: Attention,
+    x: Float[Tensor, "t dim"],
+    memory: Float[Tensor, "s dim"] | None,
+    mask: PackedMask | WindowMask,
+    causal: bool,
 ) -> tuple[Float[Tensor, "t dim"], Float[Tensor, "t dim"], Float[Tensor, "s dim"] | None]:
     """Attention without its last bias, with one product for queries, keys and values, or two with a memory.
 
@@ -146,9 +150,13 @@ def _feed_forward(body: MLP, x: Float[Tensor, "t dim"]) -> tuple[Float[Tensor, "
 
 
 def _attend(
-    body: Attention, q_or_qkv: Tensor, kv: Tensor | None, mask: PackedMask, causal: bool
+    body: Attention, q_or_qkv: Tensor, kv: Tensor | None, mask: PackedMask | WindowMask, causal: bool
 ) -> Float[Tensor, "t dim"]:
     dropout = body.dropout if body.training else 0.0
+    if isinstance(mask, WindowMask):
+        if mask.length > SHORT:
+            return attend_windows(q_or_qkv, mask, body.width, causal, dropout)
+        mask = mask.packed(q_or_qkv.device)
     starts, longest = (mask.queries.starts, mask.keys.starts), (mask.queries.longest, mask.keys.longest)
     if max(longest) <= SHORT:
         from heed.kernels.short_attention import attend_short

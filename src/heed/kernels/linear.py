@@ -15,7 +15,7 @@ from heed.kernels.gradient_buffers import adjacent_view, claim_buffer, concatena
 from heed.kernels.reduce import column_sums
 from heed.kernels.residual_norm import draw_seed, keep_mask, program_count
 
-NO_ACTIVATION, RELU, GELU, SWISH = -1, 0, 1, 2
+NO_ACTIVATION, RELU, GELU, SWISH, GELU_TANH = -1, 0, 1, 2, 3
 
 
 @triton.jit
@@ -26,9 +26,13 @@ def _activation_and_derivative(x, ACTIVATION: tl.constexpr):
     elif ACTIVATION == 1:
         gate = 0.5 * (1 + tl.erf(x * 0.7071067811865476))
         return x * gate, gate + x * 0.3989422804014327 * tl.exp(-0.5 * x * x)
-    else:
+    elif ACTIVATION == 2:
         gate = tl.sigmoid(x)
         return x * gate, gate * (1 + x * (1 - gate))
+    else:  # (1 + tanh(u)) / 2 is sigmoid(2 u)
+        gate = tl.sigmoid(1.5957691216057308 * x * (1 + 0.044715 * x * x))
+        slope = 1.5957691216057308 * (1 + 0.134145 * x * x)
+        return x * gate, gate * (1 + x * (1 - gate) * slope)
 
 
 @triton.jit

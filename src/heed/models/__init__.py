@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import torch
 from torch import nn
 
 from heed.config import data_fields
@@ -56,16 +57,21 @@ def name_of(model: nn.Module) -> str:
 def adapt(model: nn.Module, config: Any) -> nn.Module:
     """The same model for other data: the body keeps its weights, the head only if the data have the same sizes.
 
-    Any other weight that does not fit is an error: only a head is ever initialized anew.
+    New are only a head, a prompt, and the rows of added tokens; any other weight that does not fit is an error.
     """
     if isinstance(model, Encoder):
         return model.adapted(config)
     new, weights = type(model)(config), model.state_dict()
-    names = data_fields(config)
-    if all(getattr(config, name) == getattr(model.config, name) for name in names):
+    changed = {name for name in data_fields(config) if getattr(config, name) != getattr(model.config, name)}
+    if not changed:
         new.load_state_dict(weights)
         return new
-    head = getattr(type(model), "HEAD", ("head.",))
-    own = {name: weight for name, weight in new.state_dict().items() if name.startswith(head)}
-    new.load_state_dict({**own, **{name: weight for name, weight in weights.items() if not name.startswith(head)}})
+    added, own = ("prompt",) * ("prompt_length" in changed), new.state_dict()
+    if changed - {"vocab_size", "prompt_length"}:
+        added += getattr(type(model), "HEAD", ("head.",))
+    if "vocab_size" in changed:
+        for name in set(getattr(type(model), "TOKEN_ROWS", ())) & weights.keys():
+            weights[name] = torch.cat([weights[name], own[name][len(weights[name]) :]])
+    kept = {name: weight for name, weight in weights.items() if not added or not name.startswith(added)}
+    new.load_state_dict({**{name: own[name] for name in own if added and name.startswith(added)}, **kept})
     return new

@@ -59,4 +59,18 @@ class ComputesLosses(Protocol):
 @runtime_checkable
 class ClassifiesText(Protocol):
     def classify_text(self, tokens: Tensor, valid: Tensor | None = None) -> Tensor:
-        """(b, t) token ids, and where they are not padding, to logits (b, labels)."""
+        """(b, t) token ids, and where they are not padding, to logits (b, labels), or scores of choices (b)."""
+
+
+@runtime_checkable
+class ScoresChoices(ClassifiesText, Protocol):
+    def score_choices(self, states: Tensor, last: Tensor) -> Tensor:
+        """The hidden states (b, choices, t, dim) of the choices, and where each ends, to the score of each (b, choices)."""
+
+
+@runtime_checkable
+class ClassifiesStates(ContinuesText, ClassifiesText, Protocol):
+    """A language model that classifies: one pass gives its predictions of labels and of tokens."""
+
+    def classify_states(self, states: Tensor, valid: Tensor | None = None) -> Tensor:
+        """The hidden states (b, t, dim) of texts to logits (b, labels), or scores of choices (b)."""

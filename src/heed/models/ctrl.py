@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from heed.config import from_data
-from heed.models.decoder import Decoder, layer
+from heed.models.decoder import Decoder, layer, prompt_vectors, text_head
 from heed.models.encoder_decoder import check
 from heed.models.system import System
 from heed.nn import init
@@ -26,6 +26,8 @@ LAYER_NORM_EPS = 1e-6  # in the layers; the setting is for the norm after the la
 
 @dataclass(frozen=True)
 class CTRLConfig:
+    """The published CTRL. With `choices` or `labels` it has a second head, and with `prompt_length` as many vectors before each text."""
+
     vocab_size: int = from_data()
     dim: int = 1280  # width of embeddings and layers
     heads: int = 16  # of each attention
@@ -35,6 +37,10 @@ class CTRLConfig:
     dropout: float = 0.1  # of embeddings and of what each sublayer adds
     norm_eps: float = 1e-6  # of the layer norm after the last layer
     init_std: float = 0.02  # standard deviation of the initial weights
+    choices: bool = from_data(False)
+    labels: int = from_data()
+    choice_dropout: float = 0.1  # in the head that scores choices or labels
+    prompt_length: int = from_data()
 
     def __post_init__(self):
         check(self)
@@ -43,7 +49,7 @@ class CTRLConfig:
 class CTRL(Decoder):
     """Norms before each sublayer and after the last, sinusoids, one matrix for input and output, and a bias of the output."""
 
-    capabilities = ("packed",)
+    capabilities = ("packed", "fused", "cuda_search")
 
     def __init__(self, config: CTRLConfig):
         super().__init__(config)
@@ -54,6 +60,7 @@ class CTRL(Decoder):
         self.dropout = nn.Dropout(c.dropout)
         layers = [layer(c, PreNorm, F.relu, 0.0, LAYER_NORM_EPS) for _ in range(c.layers)]
         self.stack = Stack(layers, norm=nn.LayerNorm(c.dim, eps=c.norm_eps))
+        self.head, self.prompt = text_head(c), prompt_vectors(c)
         self.bias = nn.Parameter(torch.zeros(c.vocab_size))
         init.normal(self, c.init_std)
 

@@ -9,9 +9,10 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from heed.models.heads import Choices, Labels
 from heed.nn import masks
 from heed.nn.attention import Attention
 from heed.nn.cache import StackCache, join_left_padded
@@ -54,18 +55,23 @@ class Decoder(nn.Module):
     """Tokens in, the logits of each next token out.
 
     The parts: `tokens`, whose matrix is also that of the output; `scale` multiplies embeddings; `positions`, `dropout` and
-    `stack`; `bias` of the output (or None); `head` (or None) scores the choices of a question.
+    `stack`; `bias` of the output (or None); `head` (or None) scores the choices of a question, or the labels of a text; `prompt`
+    (or None) are vectors that every text begins with (Lester et al., 2021).
     """
+
+    TOKEN_ROWS = ("tokens.weight", "bias")  # have a row per token: tokens that a task adds get new ones
 
     def __init__(self, config: Any):
         super().__init__()
         self.config = config
-        self.scale, self.bias, self.head = 1.0, None, None
+        self.scale, self.bias, self.head, self.prompt = 1.0, None, None, None
 
     def hidden_states(self, tokens: Int[Tensor, "b t"], state: TextState | None = None) -> Float[Tensor, "b t dim"]:
         """The last hidden state at each token; `state` then covers these tokens too."""
         cache = None if state is None or self.training else state.cache
-        start, length = cache.length if cache else 0, tokens.shape[1]
+        before, length, prompt = cache.length if cache else 0, tokens.shape[1], self.config.prompt_length
+        # The prompt takes no positions, so that as much text is read with it as without.
+        start = max(0, before - prompt)
         if start + length > self.config.max_length:
             raise ValueError(
                 f"a text has {start + length} tokens, but the model has {self.config.max_length} positions"
@@ -76,9 +82,12 @@ class Decoder(nn.Module):
         else:
             at = start + torch.arange(length, device=tokens.device) - padding[:, None]
             positions = self.positions.at(at.flatten()).unflatten(0, at.shape)
-            mask = masks.key_padding(torch.arange(start + length, device=tokens.device) >= padding[:, None])
-        x = self.dropout(self.tokens(tokens) * self.scale + positions)
-        return self.stack(x, causal=True, mask=mask, cache=cache)
+            mask = masks.key_padding(torch.arange(before + length, device=tokens.device) >= padding[:, None])
+        x = self.tokens(tokens) * self.scale + positions
+        if not prompt or before:
+            return self.stack(self.dropout(x), causal=True, mask=mask, cache=cache)
+        x = torch.cat([self.prompt.to(x.dtype).expand(len(x), -1, -1), x], dim=1)
+        return self.stack(self.dropout(x), causal=True, mask=mask, cache=cache)[:, prompt:]
 
     def packed_hidden_states(self, tokens: Int[Tensor, "1 t"], offsets: SequenceOffsets) -> Float[Tensor, "1 t dim"]:
         """The same for texts in one row without padding: none sees another, and positions begin with each."""
@@ -88,6 +97,21 @@ class Decoder(nn.Module):
             )
         x = self.dropout(self.tokens(tokens) * self.scale + self.positions.at(offsets.positions))
         return self.stack(x, mask=PackedMask(offsets, offsets), causal=True)
+
+    def classify_text(
+        self, tokens: Int[Tensor, "b t"], valid: Bool[Tensor, "b t"] | None = None
+    ) -> Float[Tensor, "b labels"] | Float[Tensor, " b"]:
+        return self.classify_states(self.hidden_states(tokens), valid)
+
+    def classify_states(
+        self, states: Float[Tensor, "b t dim"], valid: Bool[Tensor, "b t"] | None = None
+    ) -> Float[Tensor, "b labels"] | Float[Tensor, " b"]:
+        """The logits of labels, or the score of a choice, from the hidden state at the last token of each text."""
+        if self.head is None:
+            raise ValueError("the model has no head for labels or choices: it is a language model alone")
+        if valid is None:
+            return self.head(states[:, -1])
+        return self.head(states[torch.arange(len(states), device=states.device), valid.sum(dim=1) - 1])
 
     def score_choices(
         self, states: Float[Tensor, "b choices t dim"], last: Int[Tensor, "b choices"]
@@ -109,6 +133,18 @@ class Decoder(nn.Module):
 
     def step(self, tokens: Int[Tensor, " b"], state: TextState) -> Float[Tensor, "b vocab"]:
         return self.project(self.hidden_states(tokens[:, None], state)[:, 0])
+
+
+def text_head(c: Any) -> nn.Module | None:
+    """What scores choices or labels, if a config has any."""
+    if c.choices:
+        return Choices(c.dim, c.choice_dropout)
+    return Labels(c.dim, c.labels, c.choice_dropout) if c.labels else None
+
+
+def prompt_vectors(c: Any) -> nn.Parameter | None:
+    """The vectors that every text begins with, if a config has any."""
+    return nn.Parameter(torch.randn(c.prompt_length, c.dim) * c.init_std) if c.prompt_length else None
 
 
 def layer(

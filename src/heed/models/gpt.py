@@ -1,19 +1,16 @@
 """GPT (Radford et al., 2018): a Transformer decoder, pre-trained as a language model and then fine-tuned."""
 
 from dataclasses import dataclass
-from functools import partial
 
-import torch.nn.functional as F
 from torch import nn
 
 from heed.config import from_data
-from heed.models.decoder import Decoder, layer
+from heed.models.decoder import Decoder, layer, prompt_vectors, text_head
 from heed.models.encoder_decoder import check
-from heed.models.heads import Choices
 from heed.models.system import System
 from heed.nn import init
 from heed.nn.positions import Learned
-from heed.nn.transformer import PostNorm, Stack
+from heed.nn.transformer import PostNorm, Stack, gelu_tanh
 
 PRESETS = {
     "tiny": {"dim": 128, "heads": 4, "hidden": 512, "layers": 4, "max_length": 256},
@@ -24,7 +21,7 @@ PRESETS = {
 
 @dataclass(frozen=True)
 class GPTConfig:
-    """The published GPT. With `choices` it has a second head, which scores the choices of a question."""
+    """The published GPT. With `choices` or `labels` it has a second head, and with `prompt_length` as many vectors before each text."""
 
     vocab_size: int = from_data()
     dim: int = 768  # width of embeddings and layers
@@ -37,7 +34,9 @@ class GPTConfig:
     norm_eps: float = 1e-5  # of layer norm
     init_std: float = 0.02  # standard deviation of the initial weights
     choices: bool = from_data(False)
-    choice_dropout: float = 0.1  # in the head that scores choices
+    labels: int = from_data()
+    choice_dropout: float = 0.1  # in the head that scores choices or labels
+    prompt_length: int = from_data()
 
     def __post_init__(self):
         check(self)
@@ -46,16 +45,16 @@ class GPTConfig:
 class GPT(Decoder):
     """Norms after each sublayer, learned positions, one matrix for input and output."""
 
-    capabilities = ("packed",)
+    capabilities = ("packed", "fused", "cuda_search")
 
     def __init__(self, config: GPTConfig):
         super().__init__(config)
-        c, gelu = config, partial(F.gelu, approximate="tanh")
+        c = config
         self.tokens = nn.Embedding(c.vocab_size, c.dim)
         self.positions = Learned(c.max_length, c.dim)
         self.dropout = nn.Dropout(c.dropout)
-        self.stack = Stack([layer(c, PostNorm, gelu, c.attention_dropout, c.norm_eps) for _ in range(c.layers)])
-        self.head = Choices(c.dim, c.choice_dropout) if c.choices else None
+        self.stack = Stack([layer(c, PostNorm, gelu_tanh, c.attention_dropout, c.norm_eps) for _ in range(c.layers)])
+        self.head, self.prompt = text_head(c), prompt_vectors(c)
         init.normal(self, c.init_std)
 
 

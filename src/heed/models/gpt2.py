@@ -2,20 +2,17 @@
 
 import math
 from dataclasses import dataclass
-from functools import partial
 
 import torch
-import torch.nn.functional as F
 from torch import nn
 
 from heed.config import from_data
-from heed.models.decoder import Decoder, layer
+from heed.models.decoder import Decoder, layer, prompt_vectors, text_head
 from heed.models.encoder_decoder import check
-from heed.models.heads import Choices
 from heed.models.system import System
 from heed.nn import init
 from heed.nn.positions import Learned
-from heed.nn.transformer import PreNorm, Stack
+from heed.nn.transformer import PreNorm, Stack, gelu_tanh
 
 PRESETS = {
     "tiny": {"dim": 128, "heads": 4, "hidden": 512, "layers": 4, "max_length": 256},
@@ -29,7 +26,7 @@ PRESETS = {
 
 @dataclass(frozen=True)
 class GPT2Config:
-    """The smallest published GPT-2. With `choices` it has a second head, which scores the choices of a question."""
+    """The smallest published GPT-2. With `choices` or `labels` it has a second head, and with `prompt_length` as many vectors before each text."""
 
     vocab_size: int = from_data()
     dim: int = 768  # width of embeddings and layers
@@ -42,7 +39,9 @@ class GPT2Config:
     norm_eps: float = 1e-5  # of layer norm
     init_std: float = 0.02  # standard deviation of the initial weights
     choices: bool = from_data(False)
-    choice_dropout: float = 0.1  # in the head that scores choices
+    labels: int = from_data()
+    choice_dropout: float = 0.1  # in the head that scores choices or labels
+    prompt_length: int = from_data()
 
     def __post_init__(self):
         check(self)
@@ -51,17 +50,17 @@ class GPT2Config:
 class GPT2(Decoder):
     """Norms before each sublayer and after the last, learned positions, one matrix for input and output."""
 
-    capabilities = ("packed", "ctranslate2")
+    capabilities = ("packed", "fused", "cuda_search", "ctranslate2")
 
     def __init__(self, config: GPT2Config):
         super().__init__(config)
-        c, gelu = config, partial(F.gelu, approximate="tanh")
+        c = config
         self.tokens = nn.Embedding(c.vocab_size, c.dim)
         self.positions = Learned(c.max_length, c.dim)
         self.dropout = nn.Dropout(c.dropout)
-        layers = [layer(c, PreNorm, gelu, c.attention_dropout, c.norm_eps) for _ in range(c.layers)]
+        layers = [layer(c, PreNorm, gelu_tanh, c.attention_dropout, c.norm_eps) for _ in range(c.layers)]
         self.stack = Stack(layers, norm=nn.LayerNorm(c.dim, eps=c.norm_eps))
-        self.head = Choices(c.dim, c.choice_dropout) if c.choices else None
+        self.head, self.prompt = text_head(c), prompt_vectors(c)
         init.normal(self, c.init_std)
         with torch.no_grad():  # what each layer adds to the residual stream is scaled by its depth
             for own in self.stack.layers:

@@ -1,11 +1,14 @@
 """Packed sequences: many sequences in one row without padding, and attention that stays within each."""
 
+import warnings
+from functools import cache
 from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 SHORT = 128  # tokens: a sequence of at most this length fits into one tile of an attention kernel
 
@@ -32,6 +35,93 @@ class PackedMask(NamedTuple):
     keys: SequenceOffsets
 
 
+class WindowMask(NamedTuple):
+    """A mask for `rows` sequences of equal `length`, one after another: each sees itself."""
+
+    rows: int
+    length: int
+
+    def packed(self, device: torch.device) -> PackedMask:
+        """The same, with offsets. Lengths are rounded up to those of kernels."""
+        starts = torch.arange(self.rows + 1, dtype=torch.int32, device=device) * self.length
+        longest = max(16, 1 << (self.length - 1).bit_length())
+        offsets = SequenceOffsets(starts, longest, torch.arange(self.length, device=device).repeat(self.rows))
+        return PackedMask(offsets, offsets)
+
+
+# Of attention over windows, fastest first. All windows have one shape, so that cuDNN plans once.
+BACKENDS = [SDPBackend.CUDNN_ATTENTION, SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
+
+
+def attend_windows(
+    qkv: Float[Tensor, "t three_dim"], mask: WindowMask, head_dim: int, causal: bool, dropout: float = 0.0
+) -> Float[Tensor, "t dim"]:
+    """Self-attention within each window; `qkv` has queries, keys and values side by side."""
+    parts = qkv.view(mask.rows, mask.length, 3, -1, head_dim).unbind(2)
+    q, k, v = (part.transpose(1, 2) for part in parts)
+    backends = BACKENDS
+    if qkv.is_cuda and SDPBackend.CUDNN_ATTENTION in BACKENDS and not _cudnn_agrees(qkv.device, head_dim, mask.length):
+        backends = [own for own in BACKENDS if own is not SDPBackend.CUDNN_ATTENTION]
+    with sdpa_kernel(backends, set_priority=True):
+        y = F.scaled_dot_product_attention(q, k, v, dropout_p=dropout, is_causal=causal)
+    return y.transpose(1, 2).flatten(0, 1).flatten(1)
+
+
+@cache
+def _cudnn_agrees(device: torch.device, head_dim: int, length: int) -> bool:
+    """Whether cuDNN's attention runs here and computes what torch's does; tried once, on bfloat16 numbers."""
+    size = 2 * length * 3 * 2 * head_dim
+    given = torch.linspace(0, size, size, device=device).sin().view(2, length, 3, 2, head_dim).bfloat16()
+
+    def computed(backend: SDPBackend) -> Tensor:
+        own = given.clone().requires_grad_()
+        with torch.enable_grad(), sdpa_kernel([backend]):
+            y = F.scaled_dot_product_attention(*(part.transpose(1, 2) for part in own.unbind(2)), is_causal=True)
+            (grad,) = torch.autograd.grad(y, own, y.detach())
+        return torch.cat([y.detach().transpose(1, 2).flatten(), grad.flatten()]).float()
+
+    try:
+        ours, theirs = computed(SDPBackend.CUDNN_ATTENTION), computed(SDPBackend.FLASH_ATTENTION)
+        difference = float((ours - theirs).norm() / theirs.norm())
+        reason = "" if difference < 0.02 else f"its result differs from torch's by {difference:.1%}"
+    except RuntimeError as error:
+        reason = _first_line(error)
+    if reason:
+        warnings.warn(f"cuDNN's attention cannot be used here, torch's is, which is slower: {reason}", stacklevel=2)
+    return not reason
+
+
+@cache
+def _flash_drops(device: torch.device, head_dim: int) -> bool:
+    """Whether torch's flash kernel takes packed sequences with dropout, and has a backward pass; tried once."""
+    q = torch.ones(8, 1, head_dim, dtype=torch.bfloat16, device=device).requires_grad_()
+    starts = torch.tensor([0, 3, 8], dtype=torch.int32, device=device)
+    try:
+        with torch.random.fork_rng([device]), torch.enable_grad():
+            torch.autograd.grad(_flash_attention(q, q, q, (starts, starts, 5, 5), True, 0.5).sum(), q)
+    except (RuntimeError, TypeError) as error:
+        warnings.warn(
+            f"packed attention with dropout is padded here, which is slower: {_first_line(error)}", stacklevel=2
+        )
+        return False
+    return True
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().split("\n")[0]
+
+
+def _flash_attention(
+    q: Tensor, k: Tensor, v: Tensor, bounds: tuple[Tensor, Tensor, int, int], causal: bool, dropout: float
+) -> Tensor:
+    """The flash kernel for packed sequences, (t, h, d); `bounds` are the starts of queries and keys, and the longest."""
+    if dropout:  # for which `varlen_attn` has no argument, but the kernel that it calls has
+        return torch.ops.aten._flash_attention_forward(q, k, v, *bounds, dropout, causal, False)[0]
+    from torch.nn.attention.varlen import varlen_attn
+
+    return varlen_attn(q, k, v, *bounds, window_size=(-1, 0) if causal else (-1, -1))
+
+
 def attend_packed(
     query: Float[Tensor, "1 h q d"],
     key: Float[Tensor, "1 h k d"],
@@ -41,12 +131,11 @@ def attend_packed(
     dropout: float = 0.0,
 ) -> Float[Tensor, "1 h q d"]:
     """softmax(query . key / sqrt(d)) . value within each sequence: by torch's varlen kernel, or padded."""
-    if query.is_cuda and query.dtype in (torch.bfloat16, torch.float16) and not dropout:
-        from torch.nn.attention.varlen import varlen_attn
-
+    half = query.is_cuda and query.dtype in (torch.bfloat16, torch.float16)
+    if half and (not dropout or _flash_drops(query.device, query.shape[-1])):
         parts = [part[0].transpose(0, 1) for part in (query, key, value)]
         bounds = (mask.queries.starts, mask.keys.starts, mask.queries.longest, mask.keys.longest)
-        return varlen_attn(*parts, *bounds, window_size=(-1, 0) if causal else (-1, -1)).transpose(0, 1)[None]
+        return _flash_attention(*parts, bounds, causal, dropout).transpose(0, 1)[None]
     slots, lengths = [_padded_slots(offsets) for offsets in mask], mask.keys.starts.diff()
     shapes = [(len(lengths), offsets.longest) for offsets in mask]
     q, k, v = (

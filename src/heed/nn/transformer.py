@@ -6,11 +6,17 @@ wraps each in PreNorm or PostNorm.
 
 from collections.abc import Callable, Sequence
 
+import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from heed.nn.cache import LayerCache, StackCache
 from heed.nn.packing import PackedMask
+
+
+def gelu_tanh(x: Tensor) -> Tensor:
+    """GELU by its tanh approximation, as in GPT (Hendrycks and Gimpel, 2016)."""
+    return F.gelu(x, approximate="tanh")
 
 
 class MLP(nn.Module):

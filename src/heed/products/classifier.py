@@ -1,58 +1,208 @@
-"""Text in, a label out."""
+"""Texts in; a label, a number or a choice out."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
+import numpy as np
 import torch
-from torch import nn
+from jaxtyping import Float
+from torch import Tensor, nn
 
+from heed.data import tables
 from heed.data.batching import pad
+from heed.data.labelled import Arrange, as_given, both_orders, each_choice, shorten
+from heed.data.prepare import TableReader
+from heed.evaluation import classification as scores
 from heed.models.package import Package
 from heed.products.product import Product, in_batches, single
+from heed.vocabularies.labels import parse_number
+from heed.vocabularies.text_parts import SEPARATOR, TextParts, join_parts, plain
 from heed.vocabularies.vocabulary import Vocabulary
+
+Text = str | Sequence[str]  # one text; or its parts, such as two sentences, or a context and its choices
 
 
 @dataclass(frozen=True)
 class Label:
-    """The likeliest label of a text, and how likely each is."""
+    """What is told of a text: its likeliest label with the probability of each, or a number. Parts of a text have tabs between them."""
 
     text: str
     label: str
-    probabilities: dict[str, float]
+    probabilities: dict[str, float] = field(default_factory=dict)
+    number: float | None = None
 
 
 class Classifier(Product):
     """A model that predicts labels of texts of up to `max_source` subwords, special tokens included."""
 
-    noun, verbs = "a classifier", ("classify",)
+    noun, verbs = "a classifier", ("classify", "evaluate")
+    labelled: ClassVar[bool] = True  # whether the output is one of a few labels, with probabilities
 
-    def __init__(self, model: nn.Module, vocabulary: Vocabulary, labels: Sequence[str], max_source: int | None = None):
-        self.model, self.vocabulary, self.labels = model, vocabulary, list(labels)
+    def __init__(
+        self,
+        model: nn.Module,
+        vocabulary: Vocabulary,
+        labels: Sequence[str] = (),
+        max_source: int | None = None,
+        facts: Mapping[str, Any] | None = None,
+    ):
+        self.model, self.labels, self.facts = model, list(labels), facts or {}
+        self.vocabulary = vocabulary if isinstance(vocabulary, TextParts) else TextParts(vocabulary)
         self.most = min(max_source or model.config.max_length, model.config.max_length)
 
     @classmethod
     def open(cls, packages: Sequence[Package], names: Sequence[str], **options: Any) -> Any:
         own = single(packages, names, cls.noun)
-        return cls(own.model, own.processors["text"], own.processors["labels"].names, own.facts.get("max_source"))
+        labels = getattr(own.processors["labels"], "names", ())
+        return cls(own.model, own.processors["text"], labels, own.facts.get("max_source"), own.facts)
 
-    def classify(self, texts: Sequence[str], *, batch_tokens: int = 4096, too_long: str = "refuse") -> list[Label]:
+    @property
+    def arrange(self) -> Arrange:
+        return both_orders if self.facts.get("both_orders") else as_given
+
+    @property
+    def texts(self) -> int | None:
+        """How many parts a text has; None where the folder does not say."""
+        return self.facts.get("texts")
+
+    def table(self) -> TableReader:
+        """What reads tables of texts and labels for this model."""
+        return tables.table
+
+    def parts(self, cells: Sequence[tables.Cell], where: str) -> list[str]:
+        """The parts of a text from the cells of a table."""
+        return [str(cell) for cell in cells]
+
+    def joined(self, line: str) -> str:
+        """A text from a line, which has tabs between its parts, if there are several."""
+        return line.replace("\t", SEPARATOR) if (self.texts or 1) > 1 else line
+
+    def measure(self, found: np.ndarray, expected: np.ndarray) -> dict[str, float]:
+        """The scores of predictions, by name."""
+        return scores.label_scores(len(self.labels))(found, expected)
+
+    def predictions(self, outputs: Float[Tensor, "n k"]) -> np.ndarray:
+        """What `measure` compares: the index of the best of the outputs."""
+        return outputs.argmax(dim=1).numpy()
+
+    def expected(self, labels: Sequence[str]) -> np.ndarray:
+        """The right labels, as `measure` compares them."""
+        known = {name: index for index, name in enumerate(self.labels)}
+        unknown = [name for name in labels if name not in known]
+        if unknown:
+            raise ValueError(f"{unknown[0]!r} is no label of this model, which has {', '.join(self.labels)}")
+        return np.array([known[name] for name in labels])
+
+    def classify(self, texts: Sequence[Text], *, batch_tokens: int = 4096, too_long: str = "refuse") -> list[Label]:
         """A label for each text. One longer than the model allows is refused, or with too_long="cut", cut."""
-        room = self.most - len(self.vocabulary.special.before) - 1
-        ids = self.vocabulary.encode(texts)
-        for number, own in enumerate(ids, 1):
-            if len(own) > room and too_long != "cut":
+        outputs = self.outputs(texts, batch_tokens=batch_tokens, too_long=too_long)
+        return [self.label(text, row) for text, row in zip(texts, outputs, strict=True)]
+
+    def label(self, text: Text, row: Float[Tensor, " k"]) -> Label:
+        """What the outputs for a text say of it."""
+        own = dict(zip(self.labels, row.softmax(dim=-1).tolist(), strict=True))
+        return Label(_shown(text), max(own, key=own.__getitem__), own)
+
+    def outputs(
+        self, texts: Sequence[Text], *, batch_tokens: int = 4096, too_long: str = "refuse"
+    ) -> Float[Tensor, "n k"]:
+        """The logits of each text, or the number, or the score of each choice."""
+        inputs = self._inputs(texts, too_long)
+        sizes = [len(own) * (1 + max(map(len, own))) for own in inputs]
+        rows = in_batches(self._outputs, inputs, sizes, batch_tokens)
+        return torch.stack(rows) if rows else torch.zeros(0, max(1, len(self.labels)), dtype=torch.float64)
+
+    def _inputs(self, texts: Sequence[Text], too_long: str) -> list[list[list[int]]]:
+        """The ids of each input of each text."""
+        split = [text.split(SEPARATOR) if isinstance(text, str) else list(text) for text in texts]
+        special, found = self.vocabulary.special, []
+        encoded = iter(plain(self.vocabulary).encode([part for own in split for part in own]))
+        room = self.most - len(special.before) - 1
+        for number, own in enumerate(split, 1):
+            self._check_parts(own, number)
+            inputs = self.arrange([next(encoded) for _ in own])
+            long = max(len(join_parts(parts, special.delimiter)) for parts in inputs)
+            if long > room and too_long != "cut":
                 raise ValueError(
-                    f"text {number} has {len(own)} subwords, and the model was made for {room}: shorten it, or let its end be "
+                    f"text {number} has {long} subwords, and the model was made for {room}: shorten it, or let its end be "
                     "cut off (too_long='cut', --too-long cut)"
                 )
-        ids = [own[:room] for own in ids]
-        each = in_batches(self._probabilities, ids, [len(own) + 1 for own in ids], batch_tokens)
-        return [Label(text, max(own, key=own.__getitem__), own) for text, own in zip(texts, each, strict=True)]
+            kept = (shorten(parts, room, len(special.delimiter)) for parts in inputs)
+            found.append([join_parts(parts, special.delimiter) for parts in kept])
+        return found
+
+    def _check_parts(self, parts: Sequence[str], number: int) -> None:
+        if self.texts is not None and len(parts) != self.texts:
+            raise ValueError(
+                f"text {number} has {_parts(len(parts))}, and the model reads {_parts(self.texts)}: put a tab between two parts"
+            )
 
     @torch.inference_mode()
-    def _probabilities(self, ids: list[list[int]]) -> list[dict[str, float]]:
+    def _outputs(self, inputs: list[list[list[int]]]) -> list[Float[Tensor, " k"]]:
         device = next(self.model.parameters()).device
-        tokens, valid = (torch.from_numpy(part).to(device) for part in pad(ids, self.vocabulary.special))
-        rows = self.model.classify_text(tokens, valid).double().softmax(dim=-1).tolist()
-        return [dict(zip(self.labels, row, strict=True)) for row in rows]
+        rows = [ids for own in inputs for ids in own]
+        tokens, valid = (torch.from_numpy(part).to(device) for part in pad(rows, self.vocabulary.special))
+        logits = self.model.classify_text(tokens, valid).double().cpu()
+        return list(self.combine(logits.reshape(len(inputs), len(inputs[0]), -1)))
+
+    @staticmethod
+    def combine(logits: Float[Tensor, "n inputs k"]) -> Float[Tensor, "n k"]:
+        """The outputs of examples from those of their inputs: both orders are added."""
+        return logits.sum(dim=1)
+
+
+class Regressor(Classifier):
+    """A model that predicts a number for each text."""
+
+    noun, labelled = "a regression model", False
+
+    def measure(self, found: np.ndarray, expected: np.ndarray) -> dict[str, float]:
+        return scores.number_scores(found, expected)
+
+    def predictions(self, outputs: Float[Tensor, "n k"]) -> np.ndarray:
+        return outputs[:, 0].numpy()
+
+    def expected(self, labels: Sequence[str]) -> np.ndarray:
+        return np.array([parse_number(text) for text in labels])
+
+    def label(self, text: Text, row: Float[Tensor, " k"]) -> Label:
+        return Label(_shown(text), f"{row.item():.4f}", number=row.item())
+
+
+class ChoiceModel(Classifier):
+    """A model that chooses among the answers to a question: each text is a context and its choices."""
+
+    noun, arrange = "a multiple-choice model", staticmethod(each_choice)
+
+    def table(self) -> tables.QuestionTable:
+        return tables.QuestionTable(self.facts.get("choices"), self.facts.get("first_choice", 0))
+
+    def parts(self, cells: Sequence[tables.Cell], where: str) -> list[str]:
+        context, choices = self.table().split(cells, where)
+        return [context, *choices]
+
+    def joined(self, line: str) -> str:
+        return line.replace("\t", SEPARATOR)
+
+    def measure(self, found: np.ndarray, expected: np.ndarray) -> dict[str, float]:
+        return scores.choice_scores(found, expected)
+
+    def _check_parts(self, parts: Sequence[str], number: int) -> None:
+        if len(parts) - 1 != len(self.labels):
+            raise ValueError(
+                f"text {number} has {len(parts) - 1} choices, and the model was trained with {len(self.labels)}: give the context "
+                "and each choice, with tabs between them"
+            )
+
+    @staticmethod
+    def combine(logits: Float[Tensor, "n inputs 1"]) -> Float[Tensor, "n inputs"]:
+        return logits[:, :, 0]
+
+
+def _shown(text: Text) -> str:
+    return text.replace(SEPARATOR, "\t") if isinstance(text, str) else "\t".join(text)
+
+
+def _parts(count: int) -> str:
+    return f"{count} part" if count == 1 else f"{count} parts"

@@ -46,7 +46,9 @@ class TextEngine:
     def scores(self) -> bool:
         return not self.model.training and self._on_cpu()
 
-    def search(self, prompts: Sequence[Prompt], length: int, last: int) -> list[list[Hypothesis]]:
+    budget = 0  # tokens that a batch should have at least
+
+    def search(self, prompts: Sequence[Prompt], config: DecodingConfig, last: int) -> list[list[Hypothesis]]:
         """The greedy continuation of each prompt, which ends with the token `last`."""
         pool, groups, submitted = self._pool(len(prompts)), {}, []
         for row, own in enumerate(prompts):
@@ -54,7 +56,7 @@ class TextEngine:
         for rows in groups.values():  # of texts of different lengths it would return a part of the prompts too
             futures = pool.generate_batch(
                 [[self.names[i] for i in prompts[row].ids] for row in rows], max_batch_size=MAX_ROWS, beam_size=1,
-                max_length=length, min_length=0, end_token=[last if last >= 0 else len(self.names)], return_end_token=True,
+                max_length=config.max_length, min_length=0, end_token=[last if last >= 0 else len(self.names)], return_end_token=True,
                 include_prompt_in_result=False, asynchronous=True,
                 suppress_sequences=[[self.names[i]] for i in self.vocabulary.special.never],
             )  # fmt: skip
@@ -85,10 +87,11 @@ class TextEngine:
             if snapshot != self.shared.snapshot:
                 self.shared.pools, self.shared.snapshot = {}, snapshot
             if size not in self.shared.pools:
-                self.shared.pools[size] = self._open(*size)
+                self.shared.pools[size] = self.open(*size)
             return self.shared.pools[size]
 
-    def _open(self, workers: int, threads: int) -> Any:
+    def open(self, workers: int, threads: int) -> Any:
+        """CTranslate2's generator with these weights."""
         generator = ctranslate2_import.ctranslate2().Generator
         package = Package(self.model, "language", {"text": self.vocabulary}, {})
         options = {"device": "cpu", "compute_type": self.kind, "inter_threads": workers, "intra_threads": threads}

@@ -9,37 +9,28 @@ from typing import Any
 import torch
 from torch import nn
 
-from heed import config as settings
-from heed.decoding import limits
 from heed.decoding.config import DecodingConfig
-from heed.decoding.limits import Rule, apply_rules
-from heed.decoding.repetition import with_repetition_penalty
-from heed.decoding.steps import Hypothesis, State, StepModel
-from heed.evaluation.perplexity import (
-    WINDOW,
-    Context,
-    Perplexity,
-    has_memory,
-    has_positions,
-    measure_perplexity,
-)
+from heed.decoding.sample import Step
+from heed.decoding.steps import Hypothesis
+from heed.evaluation.perplexity import WINDOW, Context, Perplexity, has_memory, has_positions, measure_perplexity
 from heed.lab.surprisal import Surprisal
 from heed.models.package import Package
 from heed.products.attribution import Attribution, attribute
 from heed.products.ctranslate2_text import TextEngine
+from heed.products.cuda_text import CudaTextEngine, cuda_engine
 from heed.products.product import Product, in_batches, single
 from heed.products.prompts import Prompt, describe_overflow, make_prompt
-from heed.products.search import chooser, search, search_rules
+from heed.products.search import search, steps
 from heed.products.stops import StopStrings
 from heed.products.text_scores import surprisal, token_logprobs
-from heed.products.text_window import SlidingWindow, read
+from heed.products.text_search import NO_END, decoding_config, search_arguments
+from heed.products.text_trace import TextTrace, trace_text
 from heed.products.translator.engines.engine import ENGINES
 from heed.products.translator.results import Score
+from heed.products.writing import Piece, Token, read_prompt, write
 from heed.vocabularies.codes import code_id, codes_of
-from heed.vocabularies.vocabulary import SpecialTokens, Vocabulary
+from heed.vocabularies.vocabulary import Vocabulary
 from heed.vocabularies.words import Words
-
-NO_END = -1  # an end token that no model produces
 
 
 @dataclass(frozen=True)
@@ -60,7 +51,7 @@ class Generator(Product):
     def __init__(self, model: nn.Module, vocabulary: Vocabulary, facts: dict[str, Any] | None = None):
         self.model, self.vocabulary, self.facts = model.eval(), vocabulary, facts or {}
         self.special = vocabulary.special
-        self.engine: TextEngine | None = None
+        self.engine: TextEngine | CudaTextEngine | None = None
         self.code: str | None = None  # the control code that texts begin with
 
     @classmethod
@@ -71,13 +62,15 @@ class Generator(Product):
         return generator
 
     def use(self, engine: str, kind: str | None = None) -> None:
-        """Choose what runs the model: "torch" (also "auto"), or "ctranslate2" for a GPT-2 on the CPU: greedy search and scores.
+        """Choose what runs the model: "torch", "auto" (on an NVIDIA GPU CUDA graphs in bfloat16), or "ctranslate2" for a GPT-2 on the CPU.
 
-        Searches that CTranslate2 does not support still run on torch. `kind` is the number format of its weights, float32 by default.
+        Searches that the one chosen does not support still run on torch. `kind` is the format of CTranslate2's weights, float32 by default.
         """
         if engine not in ENGINES:
             raise ValueError(f"engine is {engine!r}; it is {', '.join(ENGINES[:-1])} or {ENGINES[-1]}")
-        self.engine = TextEngine(self.model, self.vocabulary, kind) if engine == "ctranslate2" else None
+        self.engine = cuda_engine(self.model, self.vocabulary) if engine == "auto" else None
+        if engine == "ctranslate2":
+            self.engine = TextEngine(self.model, self.vocabulary, kind)
 
     def with_code(self, code: str) -> "Generator":
         """The same model, whose texts begin with a control code."""
@@ -130,14 +123,14 @@ class Generator(Product):
         Each ends before the first of the strings `stop`. `code` is the control code of a CTRL. `decoding` are settings of
         DecodingConfig: sampled (temperature, top_k, top_p, seed, …) by default; with sample=False greedy (beam=1) or a beam search.
         """
-        options = {"length": length, "count": count, "one_line": one_line, "stop": stop, **decoding}
-        return self.generate_many([prompt], code=code, **options)[0]
+        options = {"code": code, "length": length, "count": count, "one_line": one_line, "stop": stop}
+        return self.generate_many([prompt], **options, **decoding)[0]
 
     def generate_many(
         self, prompts: Sequence[str], *, code: str | None = None, batch_tokens: int = 4096, **options: Any
     ) -> list[list[Continuation]]:
         """The same for several prompts, in batches of at most `batch_tokens` tokens; each result is that of its prompt alone."""
-        own = [make_prompt(self.vocabulary, self.encode(prompt), code or self.code) for prompt in prompts]
+        own = [self.prompt(prompt, code) for prompt in prompts]
         return self.generate_prompts(own, batch_tokens, **options)
 
     def generate_ids(self, ids: list[int], **options: Any) -> list[Continuation]:
@@ -155,26 +148,49 @@ class Generator(Product):
         **decoding: Any,
     ) -> Iterator[str]:
         """The text of one continuation, piece by piece as it is found: the same that `generate` gives."""
-        config, stops = self._config(length, 1, decoding), StopStrings(stop)
+        options = {"length": length, "one_line": one_line, "stop": stop, **decoding}
+        for pieces in self.write([self.prompt(prompt, code)], **options):
+            if pieces[0].text:
+                yield pieces[0].text
+
+    def write(
+        self,
+        prompts: Sequence[Prompt],
+        *,
+        length: int = 100,
+        count: int = 1,
+        one_line: bool = False,
+        stop: Sequence[str] = (),
+        likely: int = 0,
+        **decoding: Any,
+    ) -> Iterator[list[Piece]]:
+        """The same texts as `generate_many`, token by token, with the `likely` likeliest tokens at each place."""
+        config, stops = decoding_config(length, count, decoding), StopStrings(stop)
         if not config.sample and config.beam > 1:
             raise ValueError(f"beam is {config.beam}: a beam search knows its text only at the end; use generate")
-        own = make_prompt(self.vocabulary, self.encode(prompt), code or self.code)
-        before, tokens, written = len(self._text(own.text)), list(own.text), 0
-        for token in self._stream_tokens(own, config, one_line):
-            tokens.append(token)
-            text = self._text(tokens)[before:]
-            settled = stops.settled(text)
-            if not text.endswith("\ufffd") and len(settled) > written:  # half a character: the rest may come
-                yield settled[written:]
-                written = len(settled)
-            if stops.found(text):
-                break
-        if rest := stops.cut(self._text(tokens)[before:])[written:]:
-            yield rest
+        found = self._steps(prompts, config, one_line, stops)
+        last = self.special.last if one_line else NO_END
+        yield from write(found, prompts, count, self.vocabulary, self.decode, stops, last, likely)
+
+    def prompt(self, text: str | Sequence[int], code: str | None = None) -> Prompt:
+        """A prompt of a text or of token ids, with its control code if the model has any."""
+        ids = self.encode(text) if isinstance(text, str) else text
+        return make_prompt(self.vocabulary, ids, code or self.code)
+
+    def read_prompt(self, prompt: Prompt, likely: int = 0) -> list[Token]:
+        """The tokens of a prompt, with how likely each was."""
+        self._check_length(len(prompt.text), "the prompt and the token before it")
+        return read_prompt(self.model, self.vocabulary, self.decode, prompt, likely)
+
+    def trace(self, text: str, code: str | None = None, likely: int = 8, name: str = "") -> TextTrace:
+        """The attention of every head over a text, and the `likely` likeliest tokens at each place."""
+        prompt = self.prompt(text, code)
+        self._check_length(len(prompt.ids), "the text and the token before it")
+        return trace_text(self.model, self.vocabulary, text, prompt.ids, likely, name)
 
     def beyond_positions(self, prompts: Sequence[str], length: int, code: str | None = None) -> str | None:
         """What happens to the prompts that do not fit into the model's positions with `length` more tokens; None if all do."""
-        own = [make_prompt(self.vocabulary, self.encode(prompt), code or self.code) for prompt in prompts]
+        own = [self.prompt(prompt, code) for prompt in prompts]
         return describe_overflow(own, length, self.model.config.max_length)
 
     def score(self, texts: Sequence[str], batch_tokens: int = 4096) -> list[Score]:
@@ -207,14 +223,6 @@ class Generator(Product):
             raise ValueError(f"the model knows no word of {prompt!r}: begin with words of the text it has learned from")
         return ids
 
-    def _config(self, length: int, count: int, changes: dict[str, Any]) -> DecodingConfig:
-        if length < 1 or count < 1:
-            raise ValueError(f"length is {length} and count is {count}; both must be at least 1")
-        values = {"beam": 1, "sample": changes.get("beam", 1) == 1, **changes, "max_length": length, "nbest": count}
-        if not values["sample"] and values["beam"] == 1 and count > 1:
-            raise ValueError(f"count is {count}, but the likeliest is one: sample, or set a beam of {count}")
-        return settings.read(DecodingConfig, values)
-
     def _check_length(self, tokens: int, what: str) -> None:
         most = self.model.config.max_length
         if tokens > most:
@@ -231,66 +239,37 @@ class Generator(Product):
         stop: Sequence[str] = (),
         **decoding: Any,
     ) -> list[list[Continuation]]:
-        config, stops = self._config(length, count, decoding), StopStrings(stop)
+        config, stops = decoding_config(length, count, decoding), StopStrings(stop)
 
         def run(batch: list[Prompt]) -> list[list[Continuation]]:
             found = self._search(batch, config, one_line, stops)
             return [[self._continuation(own, h, stops) for h in each] for own, each in zip(batch, found, strict=True)]
 
-        rows = max(config.beam, config.nbest)
+        rows, batch_tokens = max(config.beam, config.nbest), max(batch_tokens, self.engine.budget if self.engine else 0)
         return in_batches(run, prompts, [(len(own.ids) + length) * rows for own in prompts], batch_tokens)
-
-    @torch.inference_mode()
-    def _start(self, prompts: Sequence[Prompt], length: int) -> tuple[StepModel, State]:
-        """A model and its state after all but the last token of each prompt. It slides if `length` more do not fit."""
-        texts = [own.ids for own in prompts]
-        if max(map(len, texts)) + length - 1 <= self.model.config.max_length:
-            return self.model, read(self.model, [text[:-1] for text in texts])
-        window = SlidingWindow(self.model, set(codes_of(self.vocabulary).values()))
-        return window, window.start(texts)
-
-    def _plan(self, config: DecodingConfig, one_line: bool) -> tuple[DecodingConfig, SpecialTokens, list[Rule]]:
-        """Settings, special tokens and rules of a search. A line end is banned by min_length, but ends it only with `one_line`."""
-        rules = [limits.min_length(config.min_length, self.special.last)] if config.min_length else []
-        special = self.special._replace(last=self.special.last if one_line else NO_END, before=())
-        return replace(config, min_length=0, force_end=False), special, rules
 
     def _search(
         self, prompts: Sequence[Prompt], config: DecodingConfig, one_line: bool, stops: StopStrings
     ) -> list[list[Hypothesis]]:
-        if self.engine and not stops and self.engine.takes(config, max(len(own.ids) for own in prompts)):
-            return self.engine.search(prompts, config.max_length, self.special.last if one_line else NO_END)
-        model, state = self._start(prompts, config.max_length)
-        config, special, rules = self._plan(config, one_line)
-        most = torch.full((len(prompts),), config.max_length, device=self.device)
-        keys, before = [(own.text,) for own in prompts], [own.ids for own in prompts]
-        draws = config.nbest if config.sample else 1
-        ends = stops.of_rows([own.text for own in prompts], draws, self._text) if stops else None
-        return search(model, state, config, special, most, rules=rules, keys=keys, before=before, stops=ends)
+        longest, last = max(len(own.ids) for own in prompts), self.special.last if one_line else NO_END
+        taken = self.engine and not stops and self.engine.takes(config, longest)
+        if taken and (found := self.engine.search(prompts, config, last)) is not None:
+            return found
+        return search(**search_arguments(self.model, self.vocabulary, self.decode, prompts, config, one_line, stops))
 
-    def _stream_tokens(self, prompt: Prompt, config: DecodingConfig, one_line: bool) -> Iterator[int]:
+    def _steps(
+        self, prompts: Sequence[Prompt], config: DecodingConfig, one_line: bool, stops: StopStrings
+    ) -> Iterator[Step]:
         """One token after another, as `search` chooses them."""
-        model, state = self._start([prompt], config.max_length)
-        model, state = with_repetition_penalty(model, state, config.repetition_penalty, [prompt.ids])
-        config, special, rules = self._plan(config, one_line)
-        row = torch.zeros(1, dtype=torch.long, device=self.device)
-        choose = chooser(config, [(prompt.text,)])
-        rules = search_rules(config, special, row + config.max_length, [], rules, [prompt.ids])
-        tokens, token = torch.zeros(1, 0, dtype=torch.long, device=self.device), prompt.ids[-1]
-        while tokens.shape[1] < config.max_length and not (tokens.shape[1] and token == special.last):
-            with torch.inference_mode():
-                logits = model.step(torch.tensor([token], device=self.device), state)
-                chosen = choose(apply_rules(logits, tokens, row, rules, config.renormalize), row)
-                tokens, token = torch.cat([tokens, chosen[:, None]], dim=1), int(chosen)
-            yield token
+        return steps(**search_arguments(self.model, self.vocabulary, self.decode, prompts, config, one_line, stops))
 
-    def _text(self, ids: Sequence[int]) -> str:
+    def decode(self, ids: Sequence[int]) -> str:
         """Text with a line break for each end."""
         ends = [-1, *(i for i, token in enumerate(ids) if token == self.special.last), len(ids)]
         return "\n".join(self.vocabulary.decode(ids[start + 1 : end]) for start, end in pairwise(ends))
 
     def _continuation(self, prompt: Prompt, found: Hypothesis, stops: StopStrings) -> Continuation:
-        text = stops.cut(self._text([*prompt.text, *found.tokens])[len(self._text(prompt.text)) :])
+        text = stops.cut(self.decode([*prompt.text, *found.tokens])[len(self.decode(prompt.text)) :])
         return Continuation(text, sum(found.scores), self.vocabulary.pieces(found.tokens), found.scores)
 
     def _token_logprobs(self, lines: list[list[int]]) -> list[list[float]]:

@@ -1,7 +1,8 @@
 """One search for all products: sampled, greedy or with a beam, as a DecodingConfig asks."""
 
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,7 +13,7 @@ from heed.decoding.config import DecodingConfig
 from heed.decoding.limits import Rule
 from heed.decoding.ranking import PENALTIES, STOPPING
 from heed.decoding.repetition import with_repetition_penalty
-from heed.decoding.sample import Choose, greedy, random_sampling, stepwise_search
+from heed.decoding.sample import Choose, Step, greedy, random_sampling, search_steps, stepwise_search
 from heed.decoding.steps import Hypothesis, State, StepModel, Stops
 from heed.vocabularies.vocabulary import SpecialTokens
 
@@ -39,6 +40,48 @@ def search(  # noqa: PLR0913 (the parts of a search, each by its name)
     and `on_step` are those of `beam_search`; when sampling, `rules` are asked about draws instead of rows, and so is `stops`,
     which says what ends early. Row i continues the tokens `before[i]`, the last of which is still to be read.
     """
+    begun, options = _begin(model, state, config, special, max_lengths, prefixes, rules, before, stops)
+    options |= {"alpha": config.length_penalty, "penalty": PENALTIES[config.penalty]}
+    if config.sample or (config.beam == 1 and on_step is None):
+        each, draws = stepwise_search(*begun, chooser(config, keys), **options), config.nbest if config.sample else 1
+        return [[h for draw in each[i : i + draws] for h in draw] for i in range(0, len(each), draws)]
+    stop = STOPPING[config.stopping]
+    if config.beam == 1:  # greedy: the first hypothesis that ends is the result
+        options["alpha"], stop = 0.0, STOPPING["exact"]
+    beams = {"beams": config.beam, "nbest": config.nbest, "stop": stop, "pick": pick, "on_step": on_step}
+    return beam_search(*begun, **beams, **options)
+
+
+def steps(  # noqa: PLR0913 (as above)
+    model: StepModel,
+    state: State,
+    config: DecodingConfig,
+    special: SpecialTokens,
+    max_lengths: Tensor,
+    *,
+    rules: Sequence[Rule] = (),
+    keys: Sequence[tuple] = (),
+    before: Sequence[Sequence[int]] = (),
+    stops: Stops | None = None,
+) -> Iterator[Step]:
+    """The same search step by step, sampled or greedy. With several draws, their rows follow each other."""
+    begun, options = _begin(model, state, config, special, max_lengths, (), rules, before, stops)
+    return search_steps(*begun, chooser(config, keys), **options)
+
+
+@torch.inference_mode()
+def _begin(  # noqa: PLR0913 (as above)
+    model: StepModel,
+    state: State,
+    config: DecodingConfig,
+    special: SpecialTokens,
+    max_lengths: Tensor,
+    prefixes: Sequence[list[int]],
+    rules: Sequence[Rule],
+    before: Sequence[Sequence[int]],
+    stops: Stops | None,
+) -> tuple[tuple[StepModel, State, Tensor], dict[str, Any]]:
+    """A model, its state and the longest lengths, with a row for each draw, and the options of a search."""
     model, state = with_repetition_penalty(model, state, config.repetition_penalty, before)
     draws = config.nbest if config.sample else 1
     first = torch.tensor([own[-1] for own in before], device=max_lengths.device) if before else special.first
@@ -49,25 +92,21 @@ def search(  # noqa: PLR0913 (the parts of a search, each by its name)
         before = [own for own in before for _ in range(draws)]
         first = first.repeat_interleave(draws) if isinstance(first, Tensor) else first
     rules = search_rules(config, special, max_lengths, prefixes, rules, before)
-    options = {"first": first, "last": special.last, "rules": rules, "renormalize": config.renormalize}
-    options |= {"stops": stops, "alpha": config.length_penalty, "penalty": PENALTIES[config.penalty]}
-    if config.sample or (config.beam == 1 and on_step is None):
-        each = stepwise_search(model, state, max_lengths, chooser(config, keys), **options)
-        return [[h for draw in each[i : i + draws] for h in draw] for i in range(0, len(each), draws)]
-    stop = STOPPING[config.stopping]
-    if config.beam == 1:  # greedy: the first hypothesis that ends is the result
-        options["alpha"], stop = 0.0, STOPPING["exact"]
-    beams = {"beams": config.beam, "nbest": config.nbest, "stop": stop, "pick": pick, "on_step": on_step}
-    return beam_search(model, state, max_lengths, **beams, **options)
+    options = {"first": first, "last": special.last, "rules": rules, "renormalize": config.renormalize, "stops": stops}
+    return (model, state, max_lengths), options
 
 
 def chooser(config: DecodingConfig, keys: Sequence[tuple]) -> Choose:
     """Picks each next token. Seeds depend on the keys alone, so that what shares a batch does not matter."""
     if not config.sample:
         return greedy
-    seeds = [zlib.crc32(repr((config.seed, *key, draw)).encode()) for key in keys for draw in range(config.nbest)]
     names = ("temperature", "top_k", "top_p", "min_p", "typical_p")
-    return random_sampling(seeds, **{name: getattr(config, name) for name in names})
+    return random_sampling(sampling_seeds(config, keys), **{name: getattr(config, name) for name in names})
+
+
+def sampling_seeds(config: DecodingConfig, keys: Sequence[tuple]) -> list[int]:
+    """The seed of each draw of each text."""
+    return [zlib.crc32(repr((config.seed, *key, draw)).encode()) for key in keys for draw in range(config.nbest)]
 
 
 def forced_start(config: DecodingConfig, special: SpecialTokens) -> tuple[int, ...]:

@@ -32,6 +32,7 @@ class ExecutionPlan(NamedTuple):
     longest: int
     accelerated: bool = False
     missing: str = ""
+    slots: int = 1  # the tokens of an accelerated batch are a multiple of this
 
     def order(self, t: TrainingConfig) -> list[Any]:
         """What decides which texts share a batch, and in which order: a position is meaningless in another order."""
@@ -89,7 +90,7 @@ def plan_execution(
             "training.packed is true, but this task or this model cannot be trained on packed sentences: remove the setting"
         )
     accelerated = (
-        packable
+        (packable or getattr(objective, "windows", False))
         and all(map(fused_model.supports, models))
         and cuda
         and precision == "bfloat16"
@@ -99,11 +100,12 @@ def plan_execution(
     )
     missing = _missing(model, most) if accelerated else ""
     prefers = t.packed is None and packable and getattr(objective, "prefers_packing", False)
-    if not (t.packed or prefers) and (missing or not accelerated):
-        return ExecutionPlan(precision, plan, getattr(task, "collate", collate), longest, missing=missing)
+    accelerated = accelerated and not missing
+    if not packable or not (t.packed or prefers or accelerated):
+        return ExecutionPlan(precision, plan, getattr(task, "collate", collate), longest, accelerated, missing)
     slots = _slots(-(-t.batch_tokens // workers.world))  # of one process's share
     return ExecutionPlan(
-        precision, plan_packed, partial(pack, slots=slots), longest, accelerated and not missing, missing
+        precision, plan_packed, partial(pack, slots=slots), longest, accelerated, missing, slots if accelerated else 1
     )
 
 

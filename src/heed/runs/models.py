@@ -3,6 +3,7 @@
 import dataclasses
 from typing import Any
 
+import torch
 from torch import nn
 
 from heed.config import dropout_fields
@@ -16,10 +17,24 @@ def build(recipe: Recipe, base: Package | None, prepared: Prepared) -> nn.Module
     """The model that the recipe asks for; `base` is the one in the folder that it names."""
     if base is None:
         return recipe.model.system.model(new_config(recipe.model, prepared, len(prepared.train)))
-    known = {field.name for field in dataclasses.fields(base.model.config)}
-    sizes = {name: value for name, value in prepared.sizes.items() if name in known}
+    known, prompt = {field.name for field in dataclasses.fields(base.model.config)}, recipe.model.prompt
+    sizes = {name: value for name, value in prepared.sizes.items() if name in known} | (
+        {"prompt_length": prompt} if prompt else {}
+    )
     config = dataclasses.replace(base.model.config, **_rates(base, recipe.model), **sizes)
-    return type(base.model)(config) if recipe.model.fresh else adapt(base.model, config)
+    model = type(base.model)(config) if recipe.model.fresh else adapt(base.model, config)
+    if prompt:
+        _freeze(model, new=prompt != base.model.config.prompt_length)
+    return model
+
+
+def _freeze(model: nn.Module, new: bool) -> None:
+    """Leave the prompt and the head to be trained; a new prompt begins as tokens drawn from the vocabulary (Lester et al., 2021)."""
+    if new:
+        drawn = torch.randint(len(model.tokens.weight), (len(model.prompt),))
+        model.prompt.data.copy_(model.tokens.weight[drawn] * model.scale)
+    for name, weight in model.named_parameters():
+        weight.requires_grad_(name.startswith(("prompt", "head.")))
 
 
 def new_config(chosen: ModelChoice, prepared: Prepared, examples: int) -> Any:
@@ -44,6 +59,11 @@ def check_positions(model: nn.Module, recipe: Recipe, prepared: Prepared) -> Non
         return
     vocabulary = next(iter(prepared.processors.values()))
     most = model.config.max_length - len(vocabulary.special.before)
+    if (
+        getattr(recipe.task, "label_target", False)
+        and recipe.task.longest(recipe, prepared, most) <= model.config.max_length
+    ):
+        return  # the limit is above, but no text is
     if recipe.filters.max_length > most:
         raise ValueError(
             f"filters.max_length is {recipe.filters.max_length}, but the model has positions for {most}: set it no higher"

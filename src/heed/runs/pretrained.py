@@ -28,6 +28,10 @@ def open_base(recipe: Recipe, folder: Path, resume: bool) -> Package | None:
 def check_fit(recipe: Recipe, base: Package) -> None:
     """Refuse a model that cannot learn the task, or that was made for another."""
     task, labels = recipe.task, getattr(base.model.config, "labels", 0)
+    if recipe.model.prompt and not hasattr(base.model.config, "prompt_length"):
+        raise ValueError(
+            f"model.prompt is {recipe.model.prompt}, but {recipe.model.folder} cannot begin with a prompt: set it to 0"
+        )
     if isinstance(base.model, task.needs) and (not labels or task.name == base.task):
         return
     able = [name for name in MODELS if fits(task, name)]

@@ -27,11 +27,16 @@ class ModelChoice:
     folder: str | None = None  # a model to start from (--from): a run, a folder, a name on the hub
     fresh: bool = False  # of that model the shape and the vocabulary alone, with new weights
     preset: str = "auto"  # a size by name; "auto" goes by the amount of data
+    prompt: int = 0  # prompt tuning of that model: this many vectors before each text are learned, and nothing else
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self):
         if self.fresh and not self.folder:
             raise ValueError("model.fresh goes with model.folder: it draws the weights of that model anew")
+        if self.prompt < 0 or (self.prompt and (self.fresh or not self.folder)):
+            raise ValueError(
+                f"model.prompt is {self.prompt}; it goes with model.folder (--from), whose weights it keeps, and is at least 1"
+            )
         for name in ("name", "preset"):
             if self.folder and getattr(self, name) != getattr(ModelChoice, name):
                 raise ValueError(
@@ -57,7 +62,7 @@ class ModelChoice:
         return {name: getattr(self, name) for name in OWN} | dict(self.settings)
 
 
-OWN = ("name", "folder", "fresh", "preset")  # settings of [model] that are none of a model's config
+OWN = ("name", "folder", "fresh", "preset", "prompt")  # settings of [model] that are none of a model's config
 
 
 @dataclass(frozen=True)
@@ -144,7 +149,7 @@ def _model(values: Mapping[str, Any]) -> ModelChoice:
             rest[name] = "none"  # a choice of model.tied; any other setting is left out
         else:
             del rest[name]
-    hints = {"name": str, "folder": str | None, "fresh": bool, "preset": str}
+    hints = {"name": str, "folder": str | None, "fresh": bool, "preset": str, "prompt": int}
     own = {name: config.typed_value(hints[name], value, f"model.{name}") for name, value in own.items()}
     if own.get("folder"):
         return ModelChoice(**own, settings=rest)  # checked against its config once it is open

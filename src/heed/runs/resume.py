@@ -17,7 +17,7 @@ JOB = ".torchrun"  # the identifier of the torchrun call that started or resumed
 FIXED = ("data", "task", "filters", "subwords", "vectors", "model")  # what a resumed run may not change
 FREE = {  # except for what changes no batch
     "filters.rejected", "data.source_language", "data.target_language", "data.licence", "data.corpora.name",
-    "task.label_smoothing", "task.r_drop", "task.teacher", "task.distillation", "task.tune_length_penalty",
+    "task.label_smoothing", "task.lm_weight", "task.r_drop", "task.teacher", "task.distillation", "task.tune_length_penalty",
 }  # fmt: skip
 
 

@@ -79,7 +79,7 @@ class Run:
             teacher.to(self.workers.device)
         wrap = SingleProcess.wrap_objective if self.plan.accelerated else type(self.workers).wrap_objective
         self.wrapped = wrap(self.workers, self.model, self.objective, t.compile and not self.plan.accelerated)
-        self.optimizer = make_optimizer(t, self.model.parameters())
+        self.optimizer = make_optimizer(t, [own for own in self.model.parameters() if own.requires_grad])
         recurrent = RecurrentState(self.objective, self.workers)
         self.state = TrainingState(self.model, self.optimizer, EMA(self.model, t.ema) if t.ema else None, recurrent)
         self.history, self.ending = ValidationHistory(), Ending(t, time.monotonic() if began is None else began)

@@ -5,6 +5,8 @@ from heed.tasks.classification import Classification
 from heed.tasks.denoising import Denoising
 from heed.tasks.gap_sentences import GapSentences
 from heed.tasks.language import LanguageModelling
+from heed.tasks.multiple_choice import MultipleChoice
+from heed.tasks.regression import Regression
 from heed.tasks.translation import Translation
 
 TASKS: dict[str, type[Task]] = {
@@ -12,6 +14,8 @@ TASKS: dict[str, type[Task]] = {
     "denoising": Denoising,
     "gap-sentences": GapSentences,
     "classification": Classification,
+    "regression": Regression,
+    "multiple-choice": MultipleChoice,
     "language": LanguageModelling,
 }
 

@@ -138,6 +138,7 @@ class LanguageModelling(TextTask):
         if self.settings.reading == "documents":
             pad = prepared.processors["text"].special.pad
             options = {"budget": t.batch_tokens, "pad": pad, "grouping": plan.grouping, "weights": weights}
+            options["slots"] = plan.slots
             return DocumentBatches(stream.ids, self._pieces(recipe, prepared), **options, **common).start(position)
         corpora = [
             CorpusRange(*span, weight, code)

@@ -49,6 +49,8 @@ class LanguageLoss:
     (Truncated backpropagation through time: Williams and Peng, 1990.)
     """
 
+    windows = True  # of equal length: a model that carries no state while it trains needs nothing but their tokens
+
     def __init__(self, smoothing: float = 0.0):
         self.smoothing = smoothing
         self.state: Any = None

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from heed.data import contamination
+from heed.data import contamination, tables
 from heed.data import corpus as corpora
 from heed.data.batching import Batches, DataPosition
 from heed.data.cleaning import Cleaning
 from heed.data.config import DataConfig
 from heed.data.filters import PAIRS_ONLY, FiltersConfig
 from heed.data.prefetch import in_processes, worker_count
-from heed.data.prepare import Learning, TextFiles, pair_corpus, pair_keys
+from heed.data.prepare import Learning, TableReader, TextFiles, pair_corpus, pair_keys
 from heed.data.vectors import VectorsConfig
 from heed.decoding.config import UNGUARDED, DecodingConfig
 from heed.models.package import Package
@@ -60,7 +60,13 @@ class TextTask(Task):
                 raise ValueError(
                     f"data.corpora: {one.label} has a target, but {self.name} is learned from text alone: leave it out"
                 )
+        self._check_columns(recipe)
         self._check_tags(recipe)
+
+    def _check_columns(self, recipe: Any) -> None:
+        for own in [recipe.data, *recipe.data.corpora]:
+            if len(own.columns) != 2:
+                raise ValueError(f"data.columns is {own.columns}; {self.name} has two columns, source and target")
 
     def _check_tags(self, recipe: Any) -> None:
         data, words = recipe.data, recipe.subwords
@@ -117,7 +123,7 @@ class TextTask(Task):
 
     def prepare(self, recipe: Any, base: Package | None, tell: Tell) -> Prepared:
         tagged = base is not None and len(base.facts.get("directions") or []) > 1
-        files = TextFiles(recipe.data, self.one_sided, tagged)
+        files = TextFiles(recipe.data, self.one_sided, tagged, self.table())
         valid = files.valid()
         holdout = 0 if valid else files.data.holdout
         filters = self.filters(recipe.filters)
@@ -133,13 +139,13 @@ class TextTask(Task):
             sources_only=self.label_target,
             tags=tuple(dict.fromkeys(tag for own in tags for tag in own)),
         )
-        pair = base.vocabularies if base is not None else learning.pair(files.train, texts, tell)
+        pair = base.vocabularies if base is not None else learning.pair(files.whole_texts, texts, tell)
         if not self.label_target:
             pair = in_direction(pair, files.data, base.facts if base else {}, self.one_sided)
-        processors = self.processors(pair, files, base)
+        processors = self.processors(recipe, pair, files, base)
         pair = tuple(processors.values())
         with_text = recipe.subwords.sampling > 0
-        named = [tags] if any(tags) else []
+        named = ([tags] if any(tags) else []) + self.reading_key()
         rest = [part.key() for part in pair], with_text, *named
         key, earlier = pair_keys(files, cleaning, recipe.filters.max_ratio, *rest)
         corpus = pair_corpus(
@@ -167,7 +173,15 @@ class TextTask(Task):
             earlier,
         )
 
-    def processors(self, pair: Pair, files: TextFiles, base: Package | None) -> dict[str, Any]:
+    def table(self) -> TableReader:
+        """What reads the tables that data.tsv names."""
+        return tables.table
+
+    def reading_key(self) -> list[Any]:
+        """What else decides which texts are read from the files."""
+        return []
+
+    def processors(self, recipe: Any, pair: Pair, files: TextFiles, base: Package | None) -> dict[str, Any]:
         """What turns text into ids, by the names that the model folder gives them."""
         return dict(zip(("source", "target"), pair, strict=True))
 

@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
 from heed.kernels.gradient_buffers import claim_buffer
 
@@ -85,6 +86,7 @@ class Distillation(NamedTuple):
 
 
 MAX_LOGITS = {"cuda": 2**30, "cpu": 2**27}  # in memory at one time
+VOCAB_MULTIPLE = 64  # of rows of the output matrix, and so of columns of logits, that tensor cores take at full speed
 
 
 def chunked_cross_entropy(
@@ -108,6 +110,25 @@ def chunked_cross_entropy(
     return _ChunkedCrossEntropy.apply(states, weight, bias, expected, (smoothing, agreement), distillation, dtype)
 
 
+def weighted_cross_entropy(
+    states: Float[Tensor, "n dim"],
+    weight: Float[Tensor, "vocab dim"],
+    bias: Float[Tensor, " vocab"] | None,
+    expected: Int[Tensor, " n"],
+    weights: Float[Tensor, " n"],
+) -> Float[Tensor, ""]:
+    """The sum of -log p of the expected tokens, each times its weight. The logits are computed in chunks, and again in the backward pass."""
+
+    def part(rows: Tensor, targets: Tensor, factors: Tensor) -> Tensor:
+        logits = F.linear(rows, weight, bias)
+        logits = logits.float() if logits.dtype.itemsize < 4 else logits
+        return (F.cross_entropy(logits, targets, reduction="none") * factors).sum()
+
+    chunk = max(1, _chunk_rows(len(states), 1, weight))
+    pieces = (part_of.split(chunk) for part_of in (states, expected, weights))
+    return sum(checkpoint(part, *each, use_reentrant=False) for each in zip(*pieces, strict=True))
+
+
 def unit_gradient(total: Float[Tensor, ""]) -> Float[Tensor, ""]:
     """A gradient of one for `total`, marked as such, so that a backward pass can skip multiplying by it.
 
@@ -123,26 +144,32 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
     def forward(
         ctx: Any, states, weight, bias, expected, rates: tuple[float, float], distillation: Distillation | None, dtype
     ):
-        matrix, exact = weight.to(dtype), torch.promote_types(dtype, torch.float32)
+        vocab, exact = len(weight), torch.promote_types(dtype, torch.float32)
+        padding = padded_vocab(vocab, dtype, weight.device) - vocab
+        matrix = F.pad(weight.to(dtype), (0, 0, 0, padding)) if padding else weight.to(dtype)
+        offset = None if bias is None else F.pad(bias.to(dtype), (0, padding))
         total = nll = torch.zeros((), dtype=exact, device=states.device)
         grad_states, grad_weight, buffer = [], None, claim_buffer(weight)
         grad_bias = None if bias is None else torch.zeros(bias.shape, dtype=exact, device=bias.device)
         teachers = () if distillation is None else distillation.teachers
         chunk = _chunk_rows(states.shape[1], len(states) + len(teachers), weight)
-        single = chunk >= states.shape[1]  # else the sum over chunks is rounded and copied to the buffer afterwards
+        single = chunk >= states.shape[1]
+        direct = (
+            single and not padding
+        )  # else the gradient of the matrix is rounded and copied to the buffer afterwards
         for start in range(0, states.shape[1], chunk):
             rows = states[:, start : start + chunk].to(dtype).flatten(0, 1)
-            logits = F.linear(rows, matrix, None if bias is None else bias.to(dtype)).unflatten(0, (len(states), -1))
+            logits = F.linear(rows, matrix, offset).unflatten(0, (len(states), -1))
             teacher = (
                 None if distillation is None else _teacher_logits(distillation, slice(start, start + chunk), dtype)
             )
-            part, part_nll, grad = _loss_and_gradient(logits, expected[start : start + chunk], *rates, teacher)
+            part, part_nll, grad = _loss_and_gradient(logits, expected[start : start + chunk], *rates, teacher, vocab)
             total, nll, grad = total + part, nll + part_nll, grad.flatten(0, 1)
             grad_states.append((grad @ matrix).unflatten(0, (len(states), -1)))
-            added = _matmul(grad.T, rows, *((weight.dtype, buffer) if single else (exact, None)))
+            added = _matmul(grad.T, rows, *((weight.dtype, buffer) if direct else (exact, None)))[:vocab]
             grad_weight = added if grad_weight is None else grad_weight.add_(added)
             if bias is not None:
-                grad_bias += grad.sum(dim=0, dtype=exact)
+                grad_bias += grad[:, :vocab].sum(dim=0, dtype=exact)
         if buffer is not None and grad_weight is not buffer:
             grad_weight = buffer.copy_(grad_weight)
         grad_states = (grad_states[0] if single else torch.cat(grad_states, dim=1)).to(states.dtype)
@@ -160,6 +187,12 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         elif ctx.buffer is not None:
             ctx.buffer.filled = True
         return *grads, None, None, None, None
+
+
+def padded_vocab(vocab: int, dtype: torch.dtype, device: torch.device) -> int:
+    """How many columns logits have: of a GPU's tensor cores, rows that are no multiple of 16 bytes use a fraction."""
+    aligned = device.type != "cuda" or dtype.itemsize >= 4 or vocab % 8 == 0
+    return vocab if aligned else -(-vocab // VOCAB_MULTIPLE) * VOCAB_MULTIPLE
 
 
 def _chunk_rows(rows: int, passes: int, weight: Tensor) -> int:
@@ -188,17 +221,22 @@ def _matmul(one: Tensor, other: Tensor, dtype: torch.dtype, buffer: Tensor | Non
 
 
 def _loss_and_gradient(
-    logits: Float[Tensor, "passes n vocab"],
+    logits: Float[Tensor, "passes n columns"],
     expected: Int[Tensor, " n"],
     smoothing: float,
     agreement: float,
     teacher: tuple[Tensor, float] | None,
+    vocab: int | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The loss and the nll, summed over rows, and the gradient of the loss with respect to the logits."""
+    """The loss and the nll, summed over rows, and the gradient of the loss with respect to the logits.
+
+    Columns after the first `vocab` are padding, with gradient 0.
+    """
     if logits.is_cuda and logits.dtype.itemsize < 4:
         from heed.kernels.cross_entropy import cross_entropy_gradients
 
-        return cross_entropy_gradients(logits, expected, smoothing, agreement, teacher)
+        return cross_entropy_gradients(logits, expected, smoothing, agreement, teacher, vocab)
+    padding, logits = 0 if vocab is None else logits.shape[-1] - vocab, logits[..., :vocab]
     z = logits if logits.dtype == torch.float64 else logits.float()
     counts, targets = (expected >= 0).to(z.dtype), expected.clamp(min=0).expand(z.shape[:2])[..., None]
     lse = torch.logsumexp(z, dim=-1)
@@ -218,4 +256,4 @@ def _loss_and_gradient(
         divergence = (p * difference).sum(dim=-1, keepdim=True)
         total = total + agreement / 4 * (divergence[..., 0] * counts).sum()
         grad = grad + agreement / 4 * (p * (difference - divergence) + p - p.flip(0))
-    return total, nll, (grad * counts[:, None]).to(logits.dtype)
+    return total, nll, F.pad((grad * counts[:, None]).to(logits.dtype), (0, padding))

@@ -37,7 +37,9 @@ class ByteBPE(FastTokenizer):
         files.refuse_other_names(contents, NAMES)
         super().__init__(contents, _build_tokenizer(contents))
         begin, end, unknown, _, pad, _, mask = map(self.tokenizer.token_to_id, NAMES.values())
-        self.special = SpecialTokens(pad, unknown, first=end, last=end, before=(begin,), mask=mask)
+        self.special = SpecialTokens(
+            pad, unknown, first=end, last=end, before=(begin,), mask=mask, delimiter=(end, end)
+        )
         self._size = max(self.tokenizer.get_vocab().values()) + 1
         self._added = {i: token.content for i, token in self.tokenizer.get_added_tokens_decoder().items()}
 

@@ -133,7 +133,7 @@ def write(folder: Path, pair: Pair) -> None:
     files.write(folder, pair[0].files)
 
 
-def learn(texts: Iterable[str], size: int) -> tuple[CTRLVocabulary, CTRLVocabulary]:
+def learn(texts: Sequence[str], size: int) -> tuple[CTRLVocabulary, CTRLVocabulary]:
     from tokenizers import pre_tokenizers
 
     tokenizer = _tokenizer()

@@ -21,6 +21,7 @@ from heed.vocabularies import (
     words,
 )
 from heed.vocabularies.sentencepiece import Subwords
+from heed.vocabularies.text_parts import plain
 from heed.vocabularies.vocabulary import Pair, Vocabulary
 
 # Modules with `read`, `write` and `learn`, by the `kind` of their vocabulary class. SentencePiece models, the default, have none.
@@ -57,7 +58,7 @@ def write(folder: Path, pair: Pair) -> dict[str, str]:
 
 
 def kind_of(vocabulary: Vocabulary) -> str:
-    return getattr(vocabulary, "kind", "heed")
+    return getattr(plain(vocabulary), "kind", "heed")
 
 
 def special_tokens(kind: str | None) -> set[str]:

@@ -1,7 +1,7 @@
 """The vocabulary of GPT (Radford et al., 2018): lower-case words without accents, BPE with </w>, and a token for the end of a line."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -89,7 +89,7 @@ def write(folder: Path, pair: Pair) -> None:
     files.write(folder, pair[0].files)
 
 
-def learn(texts: Iterable[str], size: int) -> tuple[GPTVocabulary, GPTVocabulary]:
+def learn(texts: Sequence[str], size: int) -> tuple[GPTVocabulary, GPTVocabulary]:
     ids, merges, _ = suffix_bpe.learn(texts, size, _tokenizer(), "GPT")
     contents = {
         VOCAB: json.dumps(ids, ensure_ascii=False),

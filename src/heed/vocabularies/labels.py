@@ -1,8 +1,11 @@
-"""The labels of a classification, as the target side of its corpus."""
+"""What is told of a text, as the target side of a corpus: a label, or a number."""
 
 import hashlib
+import math
 import unicodedata
 from collections.abc import Sequence
+
+import numpy as np
 
 from heed.vocabularies.vocabulary import SpecialTokens, Vocabulary
 
@@ -39,3 +42,38 @@ class Labels(Vocabulary):
             some = ", ".join(self.names[:5]) + (", …" if len(self.names) > 5 else "")
             raise ValueError(f"{name!r} is no label of this model, which has {some}")
         return self.ids[name]
+
+
+class Numbers(Vocabulary):
+    """Any number; its id is its bits as a float of 32 bits."""
+
+    special = SpecialTokens(-1, -1, -1, -1)
+
+    def __len__(self) -> int:
+        return 2**32
+
+    def clean(self, text: str) -> str:
+        return text.strip()
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        values = np.array([parse_number(text) for text in texts], dtype=np.float32)
+        return [[bits] for bits in values.view(np.uint32).tolist()]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        return " ".join(self.pieces(ids))
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        return [f"{value:g}" for value in np.array(ids, dtype=np.uint32).view(np.float32).tolist()]
+
+    def key(self) -> str:
+        return "numbers"
+
+
+def parse_number(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise ValueError(f"{text.strip()!r} is no number")
+    return value

@@ -5,21 +5,27 @@ from pathlib import Path
 from typing import Any
 
 from heed.vocabularies import folder as vocabularies
-from heed.vocabularies.labels import Labels
+from heed.vocabularies.labels import Labels, Numbers
+from heed.vocabularies.text_parts import InputTokens, TextParts, plain
+from heed.vocabularies.vocabulary import Vocabulary
 
 
 def write(folder: Path, processors: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Write the files of processors into a folder; what its config.json says of them."""
-    texts = [own for own in processors.values() if not isinstance(own, Labels)]
+    texts = [plain(own) for own in processors.values() if not isinstance(own, Labels | Numbers)]
     names = vocabularies.write(folder, (texts[0], texts[-1])) if texts else {}
     found = {}
     for name, own in processors.items():
         if isinstance(own, Labels):
             found[name] = {"kind": "labels", "names": own.names}
+        elif isinstance(own, Numbers):
+            found[name] = {"kind": "numbers"}
         elif "kind" in names:
             found[name] = {"kind": names["kind"]}
         else:
             found[name] = {"kind": "sentencepiece", "file": names["target" if name == "target" else "source"]}
+        if isinstance(own, TextParts) and own.tokens is not None:
+            found[name] |= {"tokens": own.tokens._asdict()}
     return found
 
 
@@ -29,11 +35,31 @@ def read(folder: Path, facts: Mapping[str, Any]) -> dict[str, Any]:
     for name, own in facts.items():
         if not isinstance(own, Mapping) or not isinstance(own.get("kind"), str):
             raise ValueError(f"{where}.{name} is {own!r}; it must be a section with a kind")
-    texts = {name: own for name, own in facts.items() if own["kind"] != "labels"}
+    texts = {name: own for name, own in facts.items() if own["kind"] not in ("labels", "numbers")}
     pair = vocabularies.read(folder, _pair(texts, where)) if texts else ()
-    found = {name: pair[name == "target"] for name in texts}
-    labels = {name: _labels(own.get("names"), f"{where}.{name}") for name, own in facts.items() if name not in texts}
+    found = {
+        name: _with_tokens(pair[name == "target"], own.get("tokens"), f"{where}.{name}") for name, own in texts.items()
+    }
+    labels = {
+        name: Numbers() if own["kind"] == "numbers" else _labels(own.get("names"), f"{where}.{name}")
+        for name, own in facts.items()
+        if name not in texts
+    }
     return {name: (found | labels)[name] for name in facts}
+
+
+def _with_tokens(vocabulary: Vocabulary, tokens: Any, where: str) -> Vocabulary:
+    """A vocabulary with the tokens around the parts of a text, where a folder has some."""
+    if tokens is None:
+        return vocabulary
+    names = InputTokens._fields
+    if (
+        not isinstance(tokens, Mapping)
+        or sorted(tokens) != sorted(names)
+        or any(type(i) is not int or i < 0 for i in tokens.values())
+    ):
+        raise ValueError(f"{where}.tokens is {tokens!r}; it must have the ids {', '.join(names)}")
+    return TextParts(vocabulary, InputTokens(**tokens))
 
 
 def _pair(texts: Mapping[str, Mapping[str, Any]], where: str) -> dict[str, str]:

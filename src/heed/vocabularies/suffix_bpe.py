@@ -1,8 +1,8 @@
 """Byte-pair encoding with a mark at the end of a word (Sennrich et al., 2016), as GPT and CTRL have it: its files and how it is learned."""
 
 import json
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from heed.vocabularies import files
 from heed.vocabularies.byte_bpe import MERGES, VOCAB
@@ -57,15 +57,12 @@ def write_merges(merges: Iterable[tuple[str, str]]) -> str:
     return "#version: 0.2\n" + "".join(f"{left} {right}\n" for left, right in merges)
 
 
-def learn(texts: Iterable[str], size: int, tokenizer: "Tokenizer", owner: str) -> Tables:
+def learn(texts: Sequence[str], size: int, tokenizer: "Tokenizer", owner: str) -> Tables:
     """<unk>, the characters of the texts within and at the end of a word, their merges, and the end of a line."""
-    from tokenizers import trainers
-
-    trainer = trainers.BpeTrainer(
-        vocab_size=size - 1, special_tokens=[UNKNOWN], end_of_word_suffix=WORD_END, show_progress=False
-    )
-    tokenizer.train_from_iterator(iter(texts), trainer)
-    model = json.loads(tokenizer.to_str())["model"]
+    alphabet = _train(tokenizer, texts, 0, [UNKNOWN])["vocab"]
+    # The trainer numbers the ends of words in the random order of a hash map, and equal merges by these numbers.
+    ends = sorted(piece for piece in alphabet if piece.endswith(WORD_END))
+    model = _train(tokenizer, texts, size - 1, [UNKNOWN, *ends])
     ids = {**model["vocab"], LINE_END: len(model["vocab"])}
     if len(ids) > size:
         raise ValueError(
@@ -80,3 +77,14 @@ def missing_files(contents: Mapping[str, File], folder: object, owner: str) -> N
         raise ValueError(
             f"{folder} has no {VOCAB} with {MERGES}, and no {TOKENIZER}: it cannot read text; a {owner} comes with one or the other"
         )
+
+
+def _train(tokenizer: "Tokenizer", texts: Sequence[str], size: int, first: list[str]) -> dict[str, Any]:
+    """The trained model: "vocab" and "merges"; `first` are its first pieces."""
+    from tokenizers import trainers
+
+    trainer = trainers.BpeTrainer(
+        vocab_size=size, special_tokens=first, end_of_word_suffix=WORD_END, show_progress=False
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    return json.loads(tokenizer.to_str())["model"]

@@ -35,7 +35,9 @@ class UnigramVocabulary(FastTokenizer):
         pad, unknown, first, last, mask = (
             self.tokenizer.token_to_id(self.names[f"{role}_token"]) for role in ("pad", "unk", "cls", "sep", "mask")
         )
-        self.special = SpecialTokens(pad, unknown, first=first, last=last, before=(first,), mask=mask)
+        self.special = SpecialTokens(
+            pad, unknown, first=first, last=last, before=(first,), mask=mask, delimiter=(last,)
+        )
 
     def build(self, contents: Mapping[str, File]) -> "Tokenizer":
         raise NotImplementedError

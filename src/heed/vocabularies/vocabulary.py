@@ -9,6 +9,7 @@ class SpecialTokens(NamedTuple):
 
     A model reads `[*before, *text, last]`. The inputs of a decoder are `[first, *before, *text]`, its outputs
     `[*before, *text, last]`. A search outputs none of `never`. `mask` replaces words, `gap` a sentence.
+    `delimiter` goes between two texts that are read as one.
     """
 
     pad: int
@@ -19,6 +20,7 @@ class SpecialTokens(NamedTuple):
     never: tuple[int, ...] = ()
     mask: int | None = None
     gap: int | None = None
+    delimiter: tuple[int, ...] = ()
 
 
 @runtime_checkable

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -43,6 +43,17 @@ class Size(NamedTuple):
     @property
     def rows(self) -> int:
         return self.sentences * self.beams
+
+
+@runtime_checkable
+class SelfAttentionBuffers(Protocol):
+    """What self-attention reads and writes."""
+
+    size: Size
+    keys: Tensor
+    ancestors: Tensor
+    generated: Tensor
+    done: Tensor
 
 
 class KeyPool:

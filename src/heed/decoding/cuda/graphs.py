@@ -11,9 +11,40 @@ from heed.decoding.cuda.kernels import MEDIUM_ROWS, SMALL_ROWS, LargeBatchOps, M
 from heed.decoding.cuda.plain import TorchOps
 from heed.decoding.cuda.search import SearchRunner, rounded
 from heed.decoding.cuda.step import decode_step, encode_sources
-from heed.decoding.cuda.weights import Weights
+from heed.decoding.cuda.text import Sampling, TextBuffers, TextRunner, text_step
+from heed.decoding.cuda.weights import TextWeights, Weights
 
 CAPTURED_TOKENS = 4096  # of sources, up to which encoding is captured too: more keep the GPU busy without a graph
+
+
+def capture(work: Callable[[], None], stream: torch.cuda.Stream, pool: tuple[int, int]) -> torch.cuda.CUDAGraph:
+    """Capture `work`, after one run that compiles its kernels: new buffers hold nothing that it could spoil."""
+    graph = torch.cuda.CUDAGraph()
+    stream.wait_stream(torch.cuda.current_stream(stream.device))
+    with torch.cuda.stream(stream):
+        work()
+        graph.capture_begin(pool=pool, capture_error_mode="thread_local")
+        try:
+            work()
+        except BaseException:
+            with suppress(RuntimeError):
+                graph.capture_end()
+            raise
+        graph.capture_end()
+    torch.cuda.current_stream(stream.device).wait_stream(stream)
+    return graph
+
+
+def _make_ops(device: torch.device) -> tuple[LargeBatchOps, MediumBatchOps, SmallBatchOps]:
+    large, medium, small = LargeBatchOps(), MediumBatchOps(), SmallBatchOps()
+    small.pdl = medium.pdl = torch.cuda.get_device_capability(device) >= (9, 0)
+    return large, medium, small
+
+
+def _choose_ops(rows: int, large: TorchOps, medium: TorchOps, small: TorchOps) -> TorchOps:
+    if rows <= SMALL_ROWS:
+        return small
+    return medium if rows <= MEDIUM_ROWS else large
 
 
 class GraphRunner(SearchRunner):
@@ -28,13 +59,10 @@ class GraphRunner(SearchRunner):
         self.capture_stream = torch.cuda.Stream(self.device)
         self.counts = torch.zeros(2, dtype=torch.int32).pin_memory()
         self.events, self.steps = [torch.cuda.Event() for _ in range(2)], 0
-        self.large, self.medium, self.small = LargeBatchOps(), MediumBatchOps(), SmallBatchOps()
-        self.small.pdl = self.medium.pdl = torch.cuda.get_device_capability(self.device) >= (9, 0)
+        self.large, self.medium, self.small = _make_ops(self.device)
 
     def ops(self, rows: int) -> TorchOps:
-        if rows <= SMALL_ROWS:
-            return self.small
-        return self.medium if rows <= MEDIUM_ROWS else self.large
+        return _choose_ops(rows, self.large, self.medium, self.small)
 
     def make_buffers(self, size: Size) -> SearchBuffers:
         if not self.buffers:  # a graph pool is freed with its last graph
@@ -45,21 +73,7 @@ class GraphRunner(SearchRunner):
         return buffers
 
     def _capture(self, work: Callable[[], None]) -> torch.cuda.CUDAGraph:
-        """Capture `work`, after one run that compiles its kernels: new buffers hold nothing that it could spoil."""
-        graph = torch.cuda.CUDAGraph()
-        self.capture_stream.wait_stream(torch.cuda.current_stream(self.device))
-        with torch.cuda.stream(self.capture_stream):
-            work()
-            graph.capture_begin(pool=self.graph_pool, capture_error_mode="thread_local")
-            try:
-                work()
-            except BaseException:
-                with suppress(RuntimeError):
-                    graph.capture_end()
-                raise
-            graph.capture_end()
-        torch.cuda.current_stream(self.device).wait_stream(self.capture_stream)
-        return graph
+        return capture(work, self.capture_stream, self.graph_pool)
 
     def encode(self, tokens: np.ndarray, positions: np.ndarray, longest: int, buffers: SearchBuffers) -> None:
         self.steps = 0
@@ -93,3 +107,28 @@ class GraphRunner(SearchRunner):
         before = self.steps % 2
         self.events[before].synchronize()
         return int(self.counts[before])
+
+
+class GraphTextRunner(TextRunner):
+    """Runs the steps of a language model on an NVIDIA GPU; prompts are read without a graph."""
+
+    self_block = (64, 4)  # keys at once and warps of self-attention: texts are longer than translations
+
+    def __init__(self, weights: TextWeights):
+        super().__init__(weights)
+        self.device = weights.output.device
+        self.stream = torch.cuda.Stream(self.device)
+        self.made = _make_ops(self.device)
+        for ops in self.made:
+            ops.self_block = self.self_block
+        self.reading = self.made[0]
+
+    def make_buffers(self, size: Size, sampling: Sampling | None) -> TextBuffers:
+        if not self.buffers:  # a graph pool is freed with its last graph
+            self.graph_pool = torch.cuda.graph_pool_handle()
+        buffers, ops = super().make_buffers(size, sampling), _choose_ops(size.rows, *self.made)
+        buffers.graph = capture(lambda: text_step(self.weights, ops, buffers, sampling), self.stream, self.graph_pool)
+        return buffers
+
+    def step(self, buffers: TextBuffers, sampling: Sampling | None) -> None:
+        buffers.graph.replay()

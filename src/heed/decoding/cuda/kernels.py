@@ -6,11 +6,10 @@ import triton
 from torch import Tensor
 
 from heed.decoding.cuda import choice
-from heed.decoding.cuda.buffers import SearchBuffers
+from heed.decoding.cuda.buffers import SearchBuffers, SelfAttentionBuffers
 from heed.decoding.cuda.plain import Residual, TorchOps
-from heed.decoding.cuda.weights import Linear, Norm, StackWeights, Sublayer, Weights
+from heed.decoding.cuda.weights import ACTIVATIONS, Linear, Norm, StackWeights, Sublayer, TextWeights, Weights
 from heed.kernels import decode
-from heed.models.encoder_decoder import ACTIVATIONS
 
 SMALL_ROWS, MEDIUM_ROWS = 8, 128  # up to which SmallBatchOps and MediumBatchOps are faster
 MAX_GROUPS = 512  # of neighbouring tokens: one program holds the maxima of all
@@ -68,7 +67,7 @@ class LargeBatchOps(TorchOps):
     def linear(self, x: Tensor, matrix: Linear) -> Tensor:
         return F.linear(x, *matrix)
 
-    def self_attention(self, qkv: Tensor, buffers: SearchBuffers, layer: int, heads: int) -> Tensor:
+    def self_attention(self, qkv: Tensor, buffers: SelfAttentionBuffers, layer: int, heads: int) -> Tensor:
         b, rows, dim = buffers, len(qkv), qkv.shape[1] // 3
         out = torch.empty(rows, dim, dtype=qkv.dtype, device=qkv.device)
         decode.self_attention[(rows, heads)](
@@ -96,14 +95,14 @@ class LargeBatchOps(TorchOps):
         )  # fmt: skip
         return out
 
-    def _logits(self, residual: Residual, weights: Weights) -> Tensor:
+    def logits(self, residual: Residual, weights: Weights | TextWeights) -> Tensor:
         x, matrix = self.final_norm(residual, weights.target.final_norm, weights.dtype), weights.output.t()
         if weights.dtype == torch.float32:
             return x @ matrix
         return torch.mm(x, matrix, out_dtype=torch.float32)
 
     def select(self, residual: Residual, weights: Weights, buffers: SearchBuffers) -> None:
-        b, logits, (n, beams, max_length) = buffers, self._logits(residual, weights), buffers.size
+        b, logits, (n, beams, max_length) = buffers, self.logits(residual, weights), buffers.size
         group = max(64, triton.next_power_of_2(-(-weights.vocab // MAX_GROUPS)))
         groups = -(-weights.vocab // group)
         chunk_groups = min(max(1, self.chunk[0] // group), triton.next_power_of_2(groups))
@@ -169,7 +168,7 @@ class SmallBatchOps(LargeBatchOps):
     def project_out(self, y: Tensor, matrix: Linear, residual: Residual) -> Residual:
         return Residual(self._matvec(y, matrix, base=residual.base))
 
-    def _logits(self, residual: Residual, weights: Weights) -> Tensor:
+    def logits(self, residual: Residual, weights: Weights | TextWeights) -> Tensor:
         out = torch.empty(len(residual.base), len(weights.output), device=residual.base.device)
         return self._matvec(residual.base, Linear(weights.output, None), norm=weights.target.final_norm, out=out)
 

@@ -8,9 +8,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from heed.decoding.cuda import buffers as fields
-from heed.decoding.cuda.buffers import SearchBuffers
-from heed.decoding.cuda.weights import Linear, Norm, StackWeights, Sublayer, Weights
-from heed.models.encoder_decoder import ACTIVATIONS
+from heed.decoding.cuda.buffers import SearchBuffers, SelfAttentionBuffers
+from heed.decoding.cuda.weights import ACTIVATIONS, Linear, Norm, StackWeights, Sublayer, TextWeights, Weights
 
 
 class Residual(NamedTuple):
@@ -45,7 +44,7 @@ class TorchOps:
         return _layer_norm(residual.base, norm).to(dtype)
 
     def self_attention(
-        self, qkv: Float[Tensor, "r three"], buffers: SearchBuffers, layer: int, heads: int
+        self, qkv: Float[Tensor, "r three"], buffers: SelfAttentionBuffers, layer: int, heads: int
     ) -> Float[Tensor, "r dim"]:
         """Each beam over its past and itself."""
         _, beams, max_length = buffers.size
@@ -87,10 +86,14 @@ class TorchOps:
         y = F.scaled_dot_product_attention(q, k, v, attn_mask=sentence[:, None] == sentence)
         return y.transpose(0, 1).flatten(1)
 
+    def logits(self, residual: Residual, weights: Weights | TextWeights) -> Float[Tensor, "r columns"]:
+        """The logits of each next token without their bias; columns after the vocabulary are padding."""
+        x = self.final_norm(residual, weights.target.final_norm, weights.dtype)
+        return self.linear(x, Linear(weights.output[: weights.vocab], None)).to(weights.accumulate_dtype)
+
     def select(self, residual: Residual, weights: Weights, buffers: SearchBuffers) -> None:
         """Choose the next token of every beam and advance the search."""
-        x = self.final_norm(residual, weights.target.final_norm, weights.dtype)
-        scores = self.linear(x, Linear(weights.output[: weights.vocab], None)).to(weights.accumulate_dtype)
+        scores = self.logits(residual, weights)
         advance(buffers, *_candidates(scores if weights.bias is None else scores + weights.bias, buffers))
 
     def trace(self, buffers: SearchBuffers, steps: int) -> Float[Tensor, "2 n steps"]:

@@ -1,4 +1,4 @@
-"""The weights of an encoder-decoder as the search on the GPU needs them: fused matrices in one dtype."""
+"""The weights of a model as the search on the GPU needs them: fused matrices in one dtype."""
 
 from typing import NamedTuple
 
@@ -6,11 +6,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from heed.models.encoder_decoder import ACTIVATIONS, EncoderDecoder
+from heed.models.decoder import Decoder
+from heed.models.encoder_decoder import ACTIVATIONS as NAMED_ACTIVATIONS
+from heed.models.encoder_decoder import EncoderDecoder
 from heed.nn.attention import Attention, attend
 from heed.nn.capabilities import declares
-from heed.nn.transformer import MLP, Layer, PostNorm, PreNorm, Stack
+from heed.nn.transformer import MLP, Layer, PostNorm, PreNorm, Stack, gelu_tanh
 
+ACTIVATIONS = {**NAMED_ACTIVATIONS, "gelu_tanh": gelu_tanh}
 VOCAB_MULTIPLE = 64  # rows of the output matrix are padded to a multiple: tensor cores need aligned results
 
 
@@ -70,9 +73,50 @@ class Weights(NamedTuple):
         return torch.promote_types(self.dtype, torch.float32)
 
 
+class TextWeights(NamedTuple):
+    """Those of a decoder-only model; `output` has `vocab` rows, then padding."""
+
+    target: StackWeights
+    output: Tensor
+    bias: Tensor | None
+    vocab: int
+    heads: int
+
+    @property
+    def dim(self) -> int:
+        return self.output.shape[1]
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.output.dtype
+
+    @property
+    def accumulate_dtype(self) -> torch.dtype:
+        """The dtype of residuals and scores: float32, or float64."""
+        return torch.promote_types(self.dtype, torch.float32)
+
+
+def supports_text(model: nn.Module) -> bool:
+    """Whether a decoder-only model declares that it can generate on the GPU, and all its parts have kernels."""
+    if not declares(model, "cuda_search") or not isinstance(model, Decoder) or model.prompt is not None:
+        return False
+    heads = {(len(m.q.weight), m.width) for m in model.modules() if isinstance(m, Attention)}
+    return len(heads) == 1 and hasattr(model.positions, "at") and _supports_stack(model.stack, None)
+
+
+@torch.inference_mode()
+def read_text(model: Decoder, dtype: torch.dtype) -> TextWeights:
+    """The weights of a model that `supports_text` accepts."""
+    matrix, bias = model.output_weights()
+    output = F.pad(matrix.detach(), (0, 0, 0, -len(matrix) % VOCAB_MULTIPLE)).to(dtype)
+    target = _stack_weights(model, model.stack, output[: len(matrix)], model.positions, None, dtype)
+    bias = None if bias is None else bias.detach().to(torch.promote_types(dtype, torch.float32), copy=True)
+    return TextWeights(target, output, bias, len(matrix), model.config.heads)
+
+
 def supports(model: nn.Module) -> bool:
-    """Whether a model declares that it can be searched on the GPU, and all its parts have kernels."""
-    if not declares(model, "cuda_search"):
+    """Whether an encoder-decoder declares that it can be searched on the GPU, and all its parts have kernels."""
+    if not declares(model, "cuda_search") or not isinstance(model, EncoderDecoder):
         return False
     heads = {(len(m.q.weight), m.width) for m in model.modules() if isinstance(m, Attention)}
     positions = (model.source_positions or model.positions, model.positions)

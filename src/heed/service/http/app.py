@@ -7,6 +7,7 @@ import time
 import traceback
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -17,7 +18,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from heed.service import page
-from heed.service.http import libretranslate, reference, v1
+from heed.service.http import completions, libretranslate, reference, v1
 from heed.service.http.limits import Refusal
 from heed.service.http.service import ClientDisconnected, Service
 from heed.version import __version__
@@ -37,6 +38,7 @@ ROUTING_ERRORS = {
     404: "there is nothing at this address; /docs lists what there is",
     405: "this address does not take this method",
 }
+OPENAI = ("/v1/completions", "/v1/models/")  # whose clients expect errors in another shape
 log = logging.getLogger("heed.service")
 
 
@@ -50,10 +52,11 @@ def create_app(service: Service) -> FastAPI:
 
     app = FastAPI(
         title="Heed", version=__version__, docs_url=None, redoc_url=None, lifespan=lifespan,
-        description="Translates, and lets you look inside. Compatible with LibreTranslate's API.",
+        description="Translates, continues texts, and lets you look inside. Compatible with LibreTranslate's API and OpenAI's completions.",
     )  # fmt: skip
     app.include_router(libretranslate.router(service))
     app.include_router(v1.router(service))
+    app.include_router(completions.router(service))
     _add_pages(app, service)
     _add_error_handlers(app)
     app.add_middleware(ServiceMiddleware, service=service)
@@ -106,10 +109,17 @@ class TooManyBytes(Refusal):
         super().__init__(503, "too much is being sent at once: try again later", 1)
 
 
-def error_response(error: Refusal) -> JSONResponse:
+def error_body(path: str, status: int, message: str) -> dict[str, Any]:
+    """The JSON of an error: on OpenAI's paths in the shape that its clients read."""
+    return completions.error_body(status, message) if path.startswith(OPENAI) else {"error": message}
+
+
+def error_response(path: str, error: Refusal) -> JSONResponse:
     headers = {"Retry-After": str(error.retry_after)} if error.retry_after is not None else {}
     unread = error.status in (408, 413) or isinstance(error, TooManyBytes)
-    return (DrainingResponse if unread else JSONResponse)({"error": error.message}, error.status, headers)
+    return (DrainingResponse if unread else JSONResponse)(
+        error_body(path, error.status, error.message), error.status, headers
+    )
 
 
 class DrainingResponse(JSONResponse):
@@ -130,22 +140,23 @@ class DrainingResponse(JSONResponse):
 
 def _add_error_handlers(app: FastAPI) -> None:
     @app.exception_handler(Refusal)
-    async def refusal(_: Request, error: Refusal) -> JSONResponse:
-        return error_response(error)
+    async def refusal(request: Request, error: Refusal) -> JSONResponse:
+        return error_response(request.url.path, error)
 
     @app.exception_handler(ClientDisconnected)
     async def disconnected(_: Request, error: ClientDisconnected) -> Response:
         return Response(status_code=499)  # nobody reads it
 
     @app.exception_handler(RequestValidationError)
-    async def invalid(_: Request, error: RequestValidationError) -> JSONResponse:
+    async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
         first = error.errors()[0]
-        return JSONResponse({"error": f"{first['loc'][-1]}: {first['msg'][:1].lower()}{first['msg'][1:]}"}, 400)
+        message = f"{first['loc'][-1]}: {first['msg'][:1].lower()}{first['msg'][1:]}"
+        return JSONResponse(error_body(request.url.path, 400, message), 400)
 
     @app.exception_handler(HTTPException)
-    async def other(_: Request, error: HTTPException) -> JSONResponse:
+    async def other(request: Request, error: HTTPException) -> JSONResponse:
         message = ROUTING_ERRORS.get(error.status_code, str(error.detail))
-        return JSONResponse({"error": message}, error.status_code, error.headers)
+        return JSONResponse(error_body(request.url.path, error.status_code, message), error.status_code, error.headers)
 
 
 class ServiceMiddleware:
@@ -175,12 +186,13 @@ class ServiceMiddleware:
             self._check(scope)
             await self.app(scope, body if scope["method"] == "POST" else receive, send_with_headers)
         except Refusal as error:
-            await error_response(error)(scope, receive, send_with_headers)
+            await error_response(scope["path"], error)(scope, receive, send_with_headers)
         except Exception as error:  # its message may contain texts: only its type and its place are logged
             trace = "".join(traceback.format_tb(error.__traceback__))
             log.error("%s at %s\n%s", type(error).__name__, self._route_path(scope), trace)
             if not status:
-                await JSONResponse({"error": INTERNAL_ERROR}, 500)(scope, receive, send_with_headers)
+                failure = error_body(scope["path"], 500, INTERNAL_ERROR)
+                await JSONResponse(failure, 500)(scope, receive, send_with_headers)
         finally:
             body.release()
             labels = (("path", self._route_path(scope)), ("status", str(status)))

@@ -11,6 +11,7 @@ from heed.service.http.models import ServedModel
 from heed.text.language_codes import name as language_name
 from heed.text.language_codes import near
 
+NO_TRANSLATOR = "no translator is served here, only language models: use /v1/completions"
 MOST = 20  # directions or languages that a sentence lists
 
 
@@ -83,7 +84,9 @@ class Catalogue:
     def sources(self, target: str | None = None) -> list[str]:
         """The languages that can be translated, into `target` if given."""
         sources = list(self._targets) if target is None else list(self._sources.get(target, []))
-        if not sources:
+        if not self.pairs and target is not None:
+            raise Refusal(404, NO_TRANSLATOR)
+        if not sources and target is not None:
             raise Refusal(
                 400, f"target is {target[:40]!r}, into which nothing is translated here; {_one_of(self.targets)}"
             )
@@ -91,6 +94,8 @@ class Catalogue:
 
     def only_target(self, source: str) -> str:
         """The target language where a source has only one."""
+        if not self.pairs:
+            raise Refusal(404, NO_TRANSLATOR)
         targets = self.targets if source == "auto" else list(self._targets.get(source, []))
         if len(targets) != 1:
             raise Refusal(400, f"target is missing; {_one_of(targets or self.targets)}")
@@ -107,6 +112,8 @@ class Catalogue:
 
     def route(self, source: str, target: str) -> list[ServedModel]:
         """The models from one language to another; none from a language to itself."""
+        if not self.pairs:
+            raise Refusal(404, NO_TRANSLATOR)
         for name, code, known in (("source", source, self.sources()), ("target", target, self.targets)):
             if code not in self._targets and code not in self._sources:
                 meant = near(code[:40], known)

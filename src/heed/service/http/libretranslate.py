@@ -99,14 +99,15 @@ def router(service: Service) -> APIRouter:
     async def settings() -> JSONResponse:
         """Limits and defaults, for pages."""
         names = {one["code"]: one["name"] for one in service.catalogue.languages}
-        sides = {side: getattr(service.catalogue.models[0], side) for side in ("source", "target")}
+        first = next(iter(service.catalogue.models), None)
+        sides = {side: getattr(first, side, "") for side in ("source", "target")}
         answer = {
             "apiKeys": service.keys is not None,
             "keyRequired": service.keys is not None,
             "charLimit": service.limits.characters,
             "filesTranslation": True,
             "frontendTimeout": 500,
-            "language": {side: {"code": code, "name": names[code]} for side, code in sides.items()},
+            "language": {side: {"code": code, "name": names.get(code, code)} for side, code in sides.items()},
             "suggestions": False,
             "supportedFilesFormat": list(documents.KINDS),
         }

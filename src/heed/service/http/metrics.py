@@ -74,6 +74,7 @@ class Metrics:
         self.characters = Counter("heed_characters_total", "Characters that were taken in.")
         self.sentences = Counter("heed_sentences_total", "Sentences that a model was given.")
         self.tokens = Counter("heed_tokens_total", "Source subwords that a model was given.")
+        self.generated = Counter("heed_generated_tokens_total", "Tokens that a language model wrote.")
         self.batch_sentences = Histogram("heed_batch_sentences", "Sentences in a batch.", BATCH_SIZES)
         self.batch_seconds = Histogram("heed_batch_seconds", "Time for a batch.", SECONDS)
         self.disconnects = Counter("heed_gone_total", "Requests whose client left before the answer.")

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from heed.loading import find_model, load
+from heed.products.generator import Generator
 from heed.products.translator.directions import Direction
 from heed.products.translator.translator import Translator
+from heed.service.http.language_models import ServedLanguageModel
 from heed.service.http.queue import BatchWorker, OnBatch, Ticket
 from heed.text.language_codes import name as language_name
 
@@ -87,6 +89,10 @@ class ServedModel:
         worker = DirectionWorker(self.worker, Toward(source, target))
         return ServedModel(self.name, source, target, self.translator.toward(source, target), worker)
 
+    def warm_up(self) -> None:
+        """Build now what is built at the first call."""
+        self.translator.translate(".")
+
     def start(self, on_batch: OnBatch, **sizes: int | float) -> None:
         self.worker = BatchWorker(self.name, self.run, on_batch=on_batch, **sizes)
 
@@ -154,8 +160,8 @@ class ServedModel:
         return f"{self.name} · {layers}{heads} · {facts['weights'] / 1e6:.1f}M weights"
 
 
-def open_models(folders: Sequence[str], device: str, engine: str) -> list[ServedModel]:
-    """Models of folders; `ko-en=FOLDER` gives the languages of one that does not know them, commas make an ensemble.
+def open_models(folders: Sequence[str], device: str, engine: str) -> list[ServedModel | ServedLanguageModel]:
+    """Models of folders, translators and language models; `ko-en=FOLDER` gives the languages of one that does not know them, commas make an ensemble.
 
     Of a model of several directions, ko-en=FOLDER serves that one.
     """
@@ -164,7 +170,14 @@ def open_models(folders: Sequence[str], device: str, engine: str) -> list[Served
         pair, equals, rest = given.partition("=")
         folder = rest if equals and not Path(given).is_dir() else given
         names, named = folder.split(","), pair if folder is rest else None
-        translator = load(names, device, engine, "translate")
+        name = _name(names[0])
+        name = name if name not in [one.name for one in models] else f"{name}-{len(models) + 1}"
+        translator = load(names, device, engine, ("translate", "generate"))
+        if isinstance(translator, Generator):
+            if named:
+                raise ValueError(f"{given}: {folder} is a language model, which has no languages: write its name alone")
+            models.append(ServedLanguageModel(name, translator))
+            continue
         if named and len(translator.directions) > 1:
             translator = translator.toward(*named.split("-", 1))
             [(source, target)], several = translator.directions, []
@@ -173,8 +186,6 @@ def open_models(folders: Sequence[str], device: str, engine: str) -> list[Served
             source, target = _default(translator)
         else:
             (source, target), several = _languages(named, folder, translator), []
-        name = _name(names[0])
-        name = name if name not in [one.name for one in models] else f"{name}-{len(models) + 1}"
         models.append(ServedModel(name, source, target, translator, directions=several))
     return models
 

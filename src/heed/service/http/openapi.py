@@ -13,6 +13,12 @@ ERROR = {
     "required": ["error"],
     "example": {"error": "q is missing"},
 }
+OPENAI_ERROR = {
+    "type": "object",
+    "properties": {"error": {"type": "object", "properties": {"message": {"type": "string"}}, "required": ["message"]}},
+    "required": ["error"],
+    "example": {"error": {"message": "model is missing", "type": "invalid_request_error", "param": None, "code": None}},
+}
 ERROR_STATUSES = {
     400: "something is missing or wrong",
     403: "a key is missing or unknown",
@@ -26,25 +32,29 @@ ERROR_STATUSES = {
 
 
 def operation(
-    model: type[BaseModel], answer: Any, codes: tuple[list[str], list[str]], content_types: tuple[str, ...] = (JSON,)
+    model: type[BaseModel],
+    answer: Any,
+    codes: tuple[list[str], list[str]],
+    content_types: tuple[str, ...] = (JSON,),
+    error: dict[str, Any] = ERROR,
 ) -> dict[str, Any]:
     """For a route: its body, of one of these content types, and its answers; `codes` are those of source and target languages."""
     schema = _inlined(model.model_json_schema())
     for name, allowed in zip(("source", "target"), (["auto", *codes[0]], codes[1]), strict=True):
-        if field := schema["properties"].get(name):
+        if (field := schema["properties"].get(name)) and codes[0]:
             field["enum"] = [*allowed, *([None] if "anyOf" in field else [])]
     body = {"required": True, "content": {kind: {"schema": schema} for kind in content_types}}
-    return {"openapi_extra": {"requestBody": body}, "responses": responses(answer)}
+    return {"openapi_extra": {"requestBody": body}, "responses": responses(answer, error=error)}
 
 
-def responses(example: Any, content_type: str = JSON) -> dict[int | str, dict[str, Any]]:
+def responses(example: Any, content_type: str = JSON, error: dict[str, Any] = ERROR) -> dict[int | str, dict[str, Any]]:
     """A success with an example, and all errors."""
     schema: dict[str, Any] = {"type": "string", "format": "binary"}
     if content_type == JSON:
         kind = {"type": "array", "items": {}} if isinstance(example, list) else {"type": "object"}
         schema = {**kind, "example": example}
-    error = {JSON: {"schema": ERROR}}
-    errors = {status: {"description": why, "content": error} for status, why in ERROR_STATUSES.items()}
+    content = {JSON: {"schema": error}}
+    errors = {status: {"description": why, "content": content} for status, why in ERROR_STATUSES.items()}
     return {200: {"description": "as it was asked for", "content": {content_type: {"schema": schema}}}, **errors}
 
 

@@ -7,7 +7,7 @@ from typing import Any
 HEAD = """<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>Heed's API</title><link rel="stylesheet" href="/docs.css"><main><h1>Heed's API</h1>
 <p>As a document for programs: <a href="/openapi.json">openapi.json</a>. The page: <a href="/">/</a>. Every error is
-<code>{"error": "one sentence"}</code>.</p>"""
+<code>{"error": "one sentence"}</code>, or on OpenAI's paths <code>{"error": {"message": "one sentence"}}</code>.</p>"""
 STYLE = """:root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;margin:2rem}main{max-width:60rem;margin:auto}
 section{border-top:1px solid #8885;padding:1rem 0}h2{font-size:1.1rem;font-family:ui-monospace,monospace}
 h2 b{display:inline-block;min-width:4rem}table{border-collapse:collapse;width:100%}td,th{text-align:left;padding:.2rem .8rem .2rem 0;

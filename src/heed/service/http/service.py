@@ -4,7 +4,7 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,9 +13,10 @@ from typing import Any
 from starlette.requests import Request
 
 from heed.service.http.bodies import Body, read_fields, validate
-from heed.service.http.catalogue import Catalogue
+from heed.service.http.catalogue import NO_TRANSLATOR, Catalogue
 from heed.service.http.detect import Detection, detect, warm_up
 from heed.service.http.files import FileStore
+from heed.service.http.language_models import ServedLanguageModel
 from heed.service.http.limits import ApiKeys, Gate, Limits, Refusal
 from heed.service.http.metrics import Metrics
 from heed.service.http.models import ServedModel
@@ -23,6 +24,7 @@ from heed.service.http.queue import MAX_BATCH_JOBS, Cancelled, Ticket
 from heed.service.http.segmenter_pool import SegmenterPool
 
 log = logging.getLogger("heed.service")
+END = object()  # after the last item of a stream
 
 
 class ClientDisconnected(Exception):
@@ -45,10 +47,18 @@ class Settings:
 class Service:
     """One running service; `close` ends its threads and removes its files."""
 
-    def __init__(self, models: Sequence[ServedModel], settings: Settings | None = None, keys: ApiKeys | None = None):
+    def __init__(
+        self,
+        models: Sequence[ServedModel | ServedLanguageModel],
+        settings: Settings | None = None,
+        keys: ApiKeys | None = None,
+    ):
         self.settings, self.keys = settings or Settings(), keys
         self.limits = self.settings.limits
-        self.catalogue, self.gate, self.metrics = Catalogue(models), Gate(self.limits), Metrics()
+        self.models, self.started = list(models), int(time.time())
+        self.language_models = {own.name: own for own in models if isinstance(own, ServedLanguageModel)}
+        self.catalogue = Catalogue([own for own in models if isinstance(own, ServedModel)])
+        self.gate, self.metrics = Gate(self.limits), Metrics()
         self.files, self.segmenters = FileStore(), SegmenterPool()
         self.threads = self.limits.requests + 8
         self.pool = ThreadPoolExecutor(self.threads, thread_name_prefix="heed-request")
@@ -61,6 +71,12 @@ class Service:
             "heed_waiting_tokens", "Source subwords that wait.",
             lambda: {(("model", model.name),): model.worker.waiting_tokens for model in models},
         )  # fmt: skip
+
+    @property
+    def listing(self) -> str:
+        """What is served, in a line for each kind of model."""
+        names = ", ".join(self.language_models)
+        return "\n".join(filter(None, [self.catalogue.listing, names and f"language models: {names}"]))
 
     def warm(self) -> None:
         """Do now what would block the event loop: load models of languages, list those served, and start all threads.
@@ -78,7 +94,7 @@ class Service:
         self.gate.closing = True
         for ticket in list(self.gate.active):
             ticket.cancel()
-        for model in self.catalogue.models:
+        for model in self.models:
             model.worker.close()
         self.pool.shutdown(wait=True, cancel_futures=True)
         self.glossary_pool.shutdown(wait=True, cancel_futures=True)
@@ -124,12 +140,40 @@ class Service:
         if disconnect.done() and not disconnect.cancelled():
             self.metrics.disconnects.add()
             raise ClientDisconnected
-        message = f"this was not done within {self.limits.seconds:g} seconds: send less at once, or try again later"
-        raise Refusal(503, message, 5)
+        raise Refusal(503, self._too_slow(), 5)
+
+    async def stream(self, characters: int, work: Callable[[Ticket], Iterator[Any]]) -> AsyncIterator[Any]:
+        """What `work` yields in a thread, as it comes; it is cancelled if nobody reads on or the time is up."""
+        ticket, loop, items = self.gate.enter(characters), asyncio.get_running_loop(), asyncio.Queue()
+        end = loop.time() + self.limits.seconds
+        self.metrics.characters.add(characters)
+
+        def run(ticket: Ticket) -> None:
+            for item in work(ticket):
+                loop.call_soon_threadsafe(items.put_nowait, item)
+
+        task = loop.run_in_executor(self.pool, _run_in_slot, run, ticket)
+        task.add_done_callback(lambda _: (self.gate.leave(ticket), items.put_nowait(END)))
+        try:
+            while (item := await asyncio.wait_for(items.get(), end - loop.time())) is not END:
+                yield item
+            _result(task)
+        except TimeoutError:
+            raise Refusal(503, self._too_slow(), 5) from None
+        finally:
+            if not task.done():
+                self.metrics.disconnects.add()
+                ticket.cancel()
+                task.add_done_callback(_retrieve_exception)
+
+    def _too_slow(self) -> str:
+        return f"this was not done within {self.limits.seconds:g} seconds: send less at once, or try again later"
 
     def detect_language(self, text: str, target: str | None = None) -> list[Detection]:
         """The likely languages of a text; with a target, only those that can be translated into it."""
         languages = [one["code"] for one in self.catalogue.languages]
+        if not languages:
+            raise Refusal(404, NO_TRANSLATOR)
         return detect(text, self.catalogue.sources(target) if target else languages)
 
     def log_texts(self, texts: Sequence[str]) -> None:

@@ -15,6 +15,7 @@ from heed.products.translator.word_links import WordLinks, word_spans
 from heed.service.http import runs, trace_routes
 from heed.service.http.alternatives import alternatives
 from heed.service.http.bodies import read_fields, validate
+from heed.service.http.completions import describe
 from heed.service.http.limits import Refusal
 from heed.service.http.models import ServedModel, TranslatedSentence
 from heed.service.http.openapi import SENTENCE, operation, responses
@@ -259,6 +260,9 @@ async def _ask_model(service: Service, request: Request, body: Any, call: Callab
 def _describe(service: Service) -> dict[str, Any]:
     limits, catalogue = service.limits, service.catalogue
     return {
+        "object": "list",
+        "data": [describe(service, model) for model in service.language_models.values()],
+        "language_models": [model.facts() for model in service.language_models.values()],
         "models": [json.loads(json.dumps(model.facts())) for model in catalogue.models],
         "directions": catalogue.groups,
         "languages": [{"code": one["code"], "name": one["name"]} for one in catalogue.languages],

@@ -27,8 +27,40 @@ async function ask(path, options = {}) {
     if (error.name === "AbortError") throw error;
   }
   if (answer.status === 403) window.dispatchEvent(new Event("heed-key"));
-  if (!answer.ok || data === null) throw new Refused(data?.error ?? t("offline"), answer.status);
+  if (!answer.ok || data === null) throw new Refused(messageOf(data), answer.status);
   return data;
+}
+
+// An error is a sentence, or on OpenAI's paths an object with one.
+const messageOf = (data) => data?.error?.message ?? data?.error ?? t("offline");
+
+// The parts of a completion as they come.
+export async function* completion(body, signal) {
+  const key = apiKey();
+  const headers = { "Content-Type": "application/json", ...(key ? { Authorization: `Bearer ${key}` } : {}) };
+  let answer;
+  try {
+    answer = await fetch("v1/completions", { method: "POST", headers, body: JSON.stringify({ ...body, stream: true }), signal, credentials: "omit", cache: "no-store" });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Refused(t("offline"), 0);
+  }
+  if (answer.status === 403) window.dispatchEvent(new Event("heed-key"));
+  if (!answer.ok) throw new Refused(messageOf(await answer.json().catch(() => null)), answer.status);
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  for (let rest = ""; ;) {
+    const { value, done } = await reader.read();
+    if (done) throw new Refused(t("offline"), 0); // it ends with a line that says so
+    const events = (rest + value).split("\n\n");
+    rest = events.pop();
+    for (const event of events) {
+      const text = event.replace(/^data: /, "");
+      if (text === "[DONE]") return;
+      const data = JSON.parse(text);
+      if (data.error) throw new Refused(messageOf(data), 0);
+      yield data.choices[0];
+    }
+  }
 }
 
 function post(path, body, signal) {
@@ -47,6 +79,7 @@ export const ramps = () => ask("assets/ramps.json");
 export const translate = (body, signal) => post("v1/translate", body, signal);
 export const alternatives = (body, signal) => post("v1/alternatives", body, signal);
 export const lookInside = (body, signal) => post("v1/look", body, signal);
+export const lookText = (body, signal) => post("v1/look/text", body, signal);
 export const numbers = (body, signal) => post("v1/look/numbers", body, signal);
 export const runs = (signal) => get("v1/runs", signal);
 export const run = (name, after, signal) => get(`v1/runs/${encodeURIComponent(name)}?after=${after}`, signal);

@@ -8,7 +8,7 @@ const READ = { encoder: "readEncoder", decoder: "readDecoder", cross: "readCross
 let scene = null, pickRow = () => {}, changed = () => {};
 
 export function cards() {
-  if (!attends().length) return { Heads: [element("p", { class: "intro" }, t("noAttention"))] };
+  if (!attends().length) return { Heads: [element("p", { class: "intro" }, t(look().source.length ? "noAttention" : "noAttentionText"))] };
   return { Heads: [element("p", { class: "intro" }, t(isOnly() ? "oneMapText" : "headsText")), controls(), workspace()] };
 }
 

@@ -10,8 +10,8 @@ export function cards(found, why) {
   numbers = found;
   layer = numbers?.encoder.layers ? Math.min(layer, numbers.encoder.layers.length - 1) : 0;
   const all = { Tokens: tokens() };
-  if (!numbers) all.Tokens.push(element("p", { class: "muted small" }, t("noNumbers", why)));
-  else all.Embeddings = station([t("embeddingsText", numbers.dim), scaled(), t("unitsText", numbers.encoder.embeddings[0].length)].join(" "), "embeddings");
+  if (!numbers && why) all.Tokens.push(element("p", { class: "muted small" }, t("noNumbers", why)));
+  else if (numbers) all.Embeddings = station([t("embeddingsText", numbers.dim), scaled(), t("unitsText", numbers.encoder.embeddings[0].length)].join(" "), "embeddings");
   if (numbers?.encoder.layers) {
     all.Positions = station(t("positionsText"), "positions");
     all.Layers = [intro(t("layersText")), layerSlider(), ...vectors("layers")];
@@ -31,11 +31,11 @@ const intro = (text) => element("p", { class: "intro" }, text);
 const station = (text, kind) => [intro(text), ...vectors(kind)];
 
 function tokens() {
-  const line = (name, side, ids) => element("div", { class: "token-line" }, element("h3", {}, t(SIDE[side])),
+  const line = (name, side, ids) => element("div", { class: "token-line" }, element("h3", {}, t(look().source.length ? SIDE[side] : "tokensOfText")),
     element("ul", { class: "chips" }, ...look()[name].map((token, place) => element("li", { class: isSpecial(token) ? "chip special" : "chip" },
       element("span", { class: "chip-text" }, token.replaceAll("\u2581", "\u00b7")),
       ids && element("span", { class: "chip-id number-text" }, String(ids[place]))))));
-  return [intro(t("tokensText")), line("source", "encoder", numbers?.encoder.ids), line("inputs", "decoder", numbers?.decoder.ids)];
+  return [intro(t("tokensText")), look().source.length ? line("source", "encoder", numbers?.encoder.ids) : null, line("inputs", "decoder", numbers?.decoder.ids ?? look().ids)].filter(Boolean);
 }
 
 function vectors(kind) {

@@ -11,9 +11,10 @@ import { t } from "./speech.js";
 import { writeAddress } from "./store.js";
 import * as tour from "./tour.js";
 import { looked } from "./translate.js";
+import * as writing from "./write.js";
 
 const STATIONS = ["Tokens", "Embeddings", "Positions", "Layers", "States", "Heads", "Query", "Steps", "Beam"];
-const state = { source: "", target: "", asking: null, numbers: null, beam: 4, why: "" };
+const state = { models: [], model: null, code: "", source: "", target: "", asking: null, numbers: null, beam: 4, why: "" };
 let watcher = null;
 
 export function build() {
@@ -21,13 +22,16 @@ export function build() {
   byId("tour-start").addEventListener("click", () => tour.start(STATIONS));
   byId("tour-start").disabled = true;
   byId("look-from").addEventListener("change", () => { chooseWay(byId("look-from").value, state.target); ask(); });
+  byId("look-model").addEventListener("change", () => { chooseModel(byId("look-model").value || null); ask(); });
   byId("look-to").addEventListener("change", () => { chooseWay(state.source, byId("look-to").value); ask(); });
   window.addEventListener("resize", () => { if (look() && !byId("view-look").hidden) heads.draw(); });
 }
 
 export async function ready(known) {
-  const [model] = known.models;
-  chooseWay(model.source, model.target);
+  const [model] = known.models, several = known.language_models ?? [];
+  state.models = [...(model ? [null] : []), ...several.map((one) => one.name)];
+  if (model) chooseWay(model.source, model.target);
+  chooseModel(model ? null : state.models[0] ?? null);
   byId("look-status").textContent = t("lookEmpty");
   try {
     share(await api.ramps(), steps.goToStep);
@@ -42,7 +46,8 @@ export async function ready(known) {
 let enterSoon = null;
 export function enter(values) {
   if (!globalThis.settings) return void (enterSoon = () => { enterSoon = null; if (!byId("view-look").hidden) enter(values); });
-  if (values.text === undefined && !byId("look-text").value && looked().text) values = looked();
+  if (values.text === undefined && !byId("look-text").value) values = [looked(), writing.looked()].find((one) => one.text) ?? values;
+  if (values.text !== undefined || values.model) chooseModel(values.model || (state.models.includes(null) ? null : state.models[0]), values.code);
   if (values.from || values.to) chooseWay(values.from, values.to);
   if (values.beam) byId("look-beam").value = values.beam;
   const text = values.text ?? byId("look-text").value;
@@ -68,10 +73,25 @@ export function relight() {
 }
 
 export function respeak() {
-  fillWays();
+  fillModels();
   if (!look()) return void (byId("look-status").textContent = t("lookEmpty"));
   tour.end();
   layOut();
+}
+
+// A language model by its name; none stands for the translators.
+function chooseModel(name, code = "") {
+  state.model = state.models.includes(name) ? name : state.models[0] ?? null;
+  state.code = code;
+  fillModels();
+}
+
+function fillModels() {
+  byId("look-model").replaceChildren(...state.models.map((name) => element("option", { value: name ?? "", selected: name === state.model }, name ?? t("translators"))));
+  byId("look-model-label").hidden = state.models.length < 2;
+  byId("look-beam-label").hidden = state.model !== null;
+  if (state.model === null) fillWays();
+  else byId("look-languages").hidden = true;
 }
 
 // One model is looked into: of a way through another language, the first. A target that cannot be reached gives way.
@@ -94,17 +114,19 @@ const pair = () => ({ source: state.source, target: state.target });
 
 async function ask() {
   const text = byId("look-text").value.trim();
-  if (!text || !state.target) return;
+  if (!text || (!state.target && !state.model)) return;
   state.asking?.abort();
   const mine = (state.asking = new AbortController()), beam = Number(byId("look-beam").value) || 4;
   byId("look-status").textContent = t("looking");
   byId("look-body").classList.add("stale");
-  writeAddress("look", { from: pair().source, to: pair().target, text, beam: beam === 4 ? "" : beam });
+  if (state.model) writeAddress("look", { model: state.model, code: state.code, text });
+  else writeAddress("look", { from: pair().source, to: pair().target, text, beam: beam === 4 ? "" : beam });
   try {
-    const found = await api.lookInside({ text, ...pair(), beam }, mine.signal);
+    const found = state.model ? await lookText(text, mine.signal) : await api.lookInside({ text, ...pair(), beam }, mine.signal);
     state.beam = beam;
     state.numbers = null;
-    try {
+    state.why = "";
+    if (!state.model) try {
       state.numbers = await api.numbers(asked(found), mine.signal);
     } catch (error) {
       if (error.name === "AbortError") throw error;
@@ -120,6 +142,15 @@ async function ask() {
     if (!look()) byId("look-body").hidden = true;
   }
   byId("look-body").classList.remove("stale");
+}
+
+// A text in a language model is looked at like what a decoder reads, one that has no source.
+async function lookText(text, signal) {
+  const { inputs, ids, attention, scores, predictions, model } = await api.lookText({ text, model: state.model, ...(state.code ? { code: state.code } : {}) }, signal);
+  return {
+    source_text: "", target_text: text, source: [], target: inputs.slice(1), inputs, ids, encoder: [], decoder: attention, cross: [],
+    scores, predictions: predictions.slice(0, -1), search: [], alignment: [], model,
+  };
 }
 
 // What every question about the numbers inside says of the sentence.

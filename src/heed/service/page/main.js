@@ -6,18 +6,21 @@ import * as looking from "./look.js";
 import * as watching from "./runs.js";
 import { readAddress, remember, remembered } from "./store.js";
 import * as translating from "./translate.js";
+import * as writing from "./write.js";
 import { chooseLocale, localeNow, speak, t } from "./speech.js";
 
-const VIEWS = { translate: translating, look: looking, runs: watching };
-let shown = null;
+const VIEWS = { translate: translating, write: writing, look: looking, runs: watching };
+let shown = null, usual = "translate";
+
+const link = (view) => document.querySelector(`nav [data-view="${view}"]`);
 
 function show() {
   const { view, values } = readAddress();
-  const name = Object.hasOwn(VIEWS, view) ? view : "translate";
+  const name = Object.hasOwn(VIEWS, view) && !link(view).hidden ? view : usual;
   for (const other of Object.keys(VIEWS)) byId(`view-${other}`).hidden = other !== name;
-  for (const link of document.querySelectorAll("nav [data-view]")) {
-    if (link.dataset.view === name) link.setAttribute("aria-current", "page");
-    else link.removeAttribute("aria-current");
+  for (const other of Object.keys(VIEWS)) {
+    if (other === name) link(other).setAttribute("aria-current", "page");
+    else link(other).removeAttribute("aria-current");
   }
   document.title = `${t(name)} · Heed`;
   if (shown && shown !== name) VIEWS[shown].leave?.();
@@ -90,6 +93,9 @@ async function begin() {
   }
   if (known.keys && !api.apiKey()) askForKey();
   languages.ready(known);
+  link("write").hidden = !known.language_models?.length;
+  link("translate").hidden = !known.models.length;
+  usual = known.models.length ? "translate" : "write";
   for (const view of Object.values(VIEWS)) view.ready(known);
   show();
 }

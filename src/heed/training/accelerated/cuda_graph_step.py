@@ -7,13 +7,12 @@ To replay it takes the host no time, so the GPU never waits.
 import copy
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from heed.data.packing import Packed
 from heed.kernels import fused_model, fused_stack, gradient_buffers, multi_tensor, residual_norm
 from heed.training.accelerated.fused_adamw import FusedAdamW, supports
 from heed.training.loss import Loss, Part, unit_gradient
@@ -21,8 +20,22 @@ from heed.training.loss import Loss, Part, unit_gradient
 MAX_GRAPHS = 32  # they share their memory
 
 
+@runtime_checkable
+class Batch(Protocol):
+    """A batch of any task: batches of equal `shape` run the same kernels on their `tensors`; `clone` has new memory."""
+
+    count: int
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    def tensors(self) -> list[Tensor]: ...
+
+    def clone(self) -> "Batch": ...
+
+
 class CapturedStep(NamedTuple):
-    batch: Packed
+    batch: Batch
     graph: Any
     total: Tensor
     nll: Tensor
@@ -37,7 +50,7 @@ class CudaGraphStep:
     """
 
     def __init__(
-        self, model: nn.Module, objective: Callable[[nn.Module, Packed], Loss], dtype: torch.dtype = torch.bfloat16
+        self, model: nn.Module, objective: Callable[[nn.Module, Batch], Loss], dtype: torch.dtype = torch.bfloat16
     ):
         self.objective, self.half = objective, copy.deepcopy(model)
         float32_ids = fused_stack.float32_weights(self.half)
@@ -68,12 +81,12 @@ class CudaGraphStep:
         memory = [*_views(half, self.weights[:number]), *_views(self.float32[size:], self.weights[number:])]
         return half, [gradient_buffers.attach_buffer(*pair) for pair in zip(self.copies, memory, strict=True)]
 
-    def __call__(self, batch: Packed) -> Loss:
+    def __call__(self, batch: Batch) -> Loss:
         self._settle()
         first = self.weights[0].grad is None
         if not first and self._gradients is self.float32:  # those of the previous batch would be overwritten
             self._gradients = self.float32.clone()
-        total, nll, self.squares = self._replay(batch) if batch.source.is_cuda else self._passes(batch)
+        total, nll, self.squares = self._replay(batch) if batch.tensors()[0].is_cuda else self._passes(batch)
         self.pending, self.single = True, first
         rest = getattr(self.objective, "parts", ())  # of a packed objective, at most one: what it has beyond the nll
         return Loss(total, nll, batch.count, {name: Part(total - nll, batch.count) for name in rest})
@@ -108,21 +121,21 @@ class CudaGraphStep:
         self.pending = self.single = False
         return self.optimizer_step(self.squares, count, clip)
 
-    def _passes(self, batch: Packed) -> tuple[Tensor, Tensor, Tensor]:
+    def _passes(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
         with torch.no_grad():
             self.half_weights.update()
             torch._foreach_copy_([half for _, half in self.float32_pairs], [weight for weight, _ in self.float32_pairs])
         self.half.train()
         for buffer in self.buffers:
             buffer.clear()
-        with residual_norm.draw_seeds_at_once(batch.source.device):
+        with residual_norm.draw_seeds_at_once(batch.tensors()[0].device):
             loss = self.objective(self.half, batch)
             gradients = torch.autograd.grad(loss.total, self.copies, unit_gradient(loss.total), allow_unused=True)
         _fill_buffers([buffer.memory for buffer in self.buffers], gradients)
         squares = multi_tensor.squared_norm(self.half_grads) + multi_tensor.squared_norm(self.float32[self.split[1] :])
         return loss.total.detach(), loss.nll, squares
 
-    def _replay(self, batch: Packed) -> tuple[Tensor, Tensor, Tensor]:
+    def _replay(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
         shape = batch.shape
         if shape not in self.graphs:
             self.graphs[shape] = self._capture(batch)
@@ -134,9 +147,9 @@ class CudaGraphStep:
         captured.graph.replay()
         return captured.total.clone(), captured.nll.clone(), captured.squares.clone()
 
-    def _capture(self, batch: Packed) -> CapturedStep:
+    def _capture(self, batch: Batch) -> CapturedStep:
         """Run once to compile the kernels and once for the graph; then restore the random state."""
-        device = batch.source.device
+        device = batch.tensors()[0].device
         static_batch, rng_state = batch.clone(), torch.cuda.get_rng_state(device)
         stream = torch.cuda.Stream(device)
         stream.wait_stream(torch.cuda.current_stream(device))

@@ -55,7 +55,7 @@ class CudaEngine:
             return False
         if config.sample or config.no_repeat or config.repetition_penalty != 1 or any(prefixes):
             return False
-        with self.shared.lock, _current_device(self.bundle.device):
+        with self.shared.lock, current_device(self.bundle.device):
             return self._updated_machine() is not None
 
     def search(self, sources: Sentences, config: DecodingConfig, prefixes: Sentences, batch_tokens: int) -> Hypotheses:
@@ -63,7 +63,7 @@ class CudaEngine:
         limits = self.bundle.max_lengths(sources, config, prefixes)
         special, rules = self.bundle.special[0], device_rules(config, self.bundle.special[1])
         sources = [[*special.before, *source, special.last] for source in sources]
-        with self.shared.lock, _current_device(self.bundle.device):
+        with self.shared.lock, current_device(self.bundle.device):
             machine = self.shared.machine or self._updated_machine()
             assert machine is not None, "a search that was not taken"
             for rows in self._batches(sources, limits, rules.beams, max(FULL_BATCH, batch_tokens)):
@@ -75,7 +75,7 @@ class CudaEngine:
     def _updated_machine(self) -> SearchRunner | None:
         """A machine with the present weights; None for a model or a GPU that it does not support."""
         if self.shared.snapshot is None or not self.shared.snapshot.matches(self.bundle.model):
-            self.shared.machine, self.shared.snapshot = None, _Snapshot(self.bundle.model)
+            self.shared.machine, self.shared.snapshot = None, WeightSnapshot(self.bundle.model)
             if supports_models(self.bundle):
                 self.shared.machine = self._build()
         return self.shared.machine
@@ -135,11 +135,11 @@ class _Shared:
 
     def __init__(self):
         self.machine: SearchRunner | None = None
-        self.snapshot: _Snapshot | None = None
+        self.snapshot: WeightSnapshot | None = None
         self.lock = threading.Lock()
 
 
-class _Snapshot:
+class WeightSnapshot:
     """The modules and weights of a model at one time, to tell whether they have changed since."""
 
     def __init__(self, model: nn.Module):
@@ -173,7 +173,7 @@ def device_rules(config: DecodingConfig, special: SpecialTokens) -> SearchRules:
     )  # fmt: skip
 
 
-def _current_device(device: torch.device) -> AbstractContextManager:
+def current_device(device: torch.device) -> AbstractContextManager:
     """Kernels start on the current device, wherever their tensors are."""
     return torch.cuda.device(device) if device.type == "cuda" else nullcontext()
 

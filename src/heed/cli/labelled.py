@@ -1,0 +1,111 @@
+"""What heed classify and heed evaluate share for classifiers: texts from lines and tables, and scores with intervals."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+
+def add_table(parser: argparse.ArgumentParser, what: str) -> None:
+    parser.add_argument("--tsv", metavar="FILE", help=f"{what} from a table: TSV, or JSON lines (.jsonl)")
+    parser.add_argument(
+        "--columns",
+        nargs="+",
+        metavar="COLUMN",
+        help="its columns, by number or by name: the texts, then for evaluate the label; default: those of training",
+    )
+
+
+def columns(args: argparse.Namespace, product: Any, labelled: bool) -> list[int | str]:
+    """The columns that are asked for, else those of training; without the label if it is not needed."""
+    if args.columns:
+        return [int(name) if name.isdecimal() else name for name in args.columns]
+    known = product.facts.get("columns")
+    if not known:
+        raise ValueError(f"{args.tsv}: the model was not trained on a table; name its columns with --columns")
+    return known if labelled else known[:-1]
+
+
+def table_texts(args: argparse.Namespace, product: Any) -> list[list[str]]:
+    """The texts of a table, in parts."""
+    from heed.data.tables import rows
+
+    path = Path(args.tsv)
+    found = rows(path, columns(args, product, labelled=False))
+    return [product.parts(cells, f"{path}, line {number}") for number, cells in found]
+
+
+def _examples(args: argparse.Namespace, product: Any) -> tuple[list[str], list[str]]:
+    """Texts, and what is right for each."""
+    from heed.cli.common import read_lines
+    from heed.vocabularies.labels import Labels
+
+    if args.tsv:
+        wanted = columns(args, product, labelled=True)
+        lines = list(product.table()(Path(args.tsv), wanted))
+        return [line.source for line in lines], [Labels([]).clean(line.target) for line in lines]
+    texts = [product.joined(line) for line in read_lines(args.source)]
+    right = [Labels([]).clean(line) for line in read_lines(args.reference[0])]
+    if len(texts) != len(right):
+        raise ValueError(
+            f"{args.source} has {len(texts):,} lines and {args.reference[0]} {len(right):,}: line by line they go together"
+        )
+    return texts, right
+
+
+def evaluate(args: argparse.Namespace) -> int:
+    from rich.console import Console
+
+    from heed.cli.common import open_product, write_lines
+    from heed.evaluation.classification import differences, intervals
+    from heed.loading import product_of
+    from heed.tasks import metric_labels
+
+    if not args.tsv and not (args.source and args.reference):
+        raise ValueError(
+            f"{args.system} is {product_of(args.system).noun}: name texts and what is right, with --tsv FILE, or with --source "
+            "FILE and --reference FILE"
+        )
+    names = [name for name in (args.system, args.against) if name]
+    models = [open_product(args, "classify", [name]) for name in names]
+    texts, right = _examples(args, models[0])
+    outputs = [model.outputs(texts, too_long="cut") for model in models]
+    found = [model.predictions(own) for model, own in zip(models, outputs, strict=True)]
+    expected = models[0].expected(right)
+    if any(model.labels != models[0].labels for model in models[1:]):
+        raise ValueError(f"{' and '.join(names)} have different labels: they cannot be compared")
+    measured = [intervals(models[0].measure, own, expected, args.samples) for own in found]
+    compared = differences(models[0].measure, *found, expected, args.samples) if args.against else {}
+    console, labels = Console(), metric_labels()
+    for metric in measured[0]:
+        parts = [
+            f"[bold]{own[metric].value:7.2f}[/]  {own[metric].low:.2f} to {own[metric].high:.2f}" for own in measured
+        ]
+        if compared:
+            parts.append(f"{compared[metric].value:+.2f}, p = {compared[metric].p_value:.4f}")
+        console.print(f"{labels[metric]:<9} {'   '.join(parts)}", highlight=False, soft_wrap=True)
+    line = f"{len(texts):,} texts; 95 % intervals by {args.samples:,} bootstrap samples"
+    console.print(f"[dim]{line}{'; p of a paired bootstrap' if compared else ''}[/]", highlight=False, soft_wrap=True)
+    if args.out:
+        told = (models[0].label(text, row).label for text, row in zip(texts, outputs[0], strict=True))
+        write_lines(told, args.out)
+    if args.json:
+        _write_json(args, measured, compared, len(texts))
+    return 0
+
+
+def _write_json(args: argparse.Namespace, measured: list[dict], compared: dict, count: int) -> None:
+    from heed.files import write_json
+
+    scores = [{name: own._asdict() for name, own in one.items()} for one in measured]
+    facts = {"system": args.system, "texts": count, "samples": args.samples, "scores": scores[0]}
+    if compared:
+        facts |= {"against": args.against, "scores_against": scores[1]}
+        facts["differences"] = {name: own._asdict() for name, own in compared.items()}
+    write_json(args.json, facts)
+
+
+def is_classifier(name: str) -> bool:
+    """Whether a folder classifies."""
+    from heed.loading import product_of
+
+    return Path(name).is_dir() and "classify" in product_of(name).verbs

@@ -1,0 +1,55 @@
+"""A text seen from inside a language model: attention of every head, and what was likely at each place."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import nn
+
+from heed.nn.attention import record
+from heed.vocabularies.vocabulary import Vocabulary
+
+DECIMALS = 4
+
+
+@dataclass(frozen=True, eq=False)
+class TextTrace:
+    """`inputs` are the tokens that were read, the one before the text first; of each, what was likely to follow it."""
+
+    text: str
+    inputs: list[str]
+    ids: list[int]
+    attention: (
+        np.ndarray
+    )  # (layers, heads, t, t), rows attend to columns; no layers without attention, nothing on a learned prompt
+    scores: list[float]  # the log-probability of each token but the first
+    predictions: list[list[tuple[str, float]]]
+    model: str
+
+    def to_json(self) -> str:
+        """Attention weights are rounded to 4 decimals, the rest is exact."""
+        data = {**vars(self), "attention": np.round(self.attention.astype(np.float64), DECIMALS).tolist()}
+        return json.dumps({"format": 1, **data}, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+@torch.inference_mode()
+def trace_text(
+    model: nn.Module, vocabulary: Vocabulary, text: str, ids: Sequence[int], likely: int, name: str
+) -> TextTrace:
+    """What a model makes of a text; the first of `ids` is only read."""
+    tokens = torch.tensor([ids], device=next(model.parameters()).device)
+    with record(model) as maps:
+        hidden = model.hidden_states(tokens, model.start(1))
+    size = len(ids)
+    attention = torch.cat(maps).float().cpu().numpy() if maps else np.zeros((0, 0, size, size), np.float32)
+    attention = attention[..., -size:, -size:]
+    logp = model.project(hidden)[0].double().log_softmax(dim=-1).cpu()
+    best, which = logp.exp().topk(min(likely, logp.shape[-1]))
+    scores = [float(logp[i, token]) for i, token in enumerate(ids[1:])]
+    predictions = [
+        [(vocabulary.pieces([token])[0], p) for token, p in zip(*row, strict=True)]
+        for row in zip(which.tolist(), best.tolist(), strict=True)
+    ]
+    return TextTrace(text, vocabulary.pieces(ids), list(ids), attention, scores, predictions, name)

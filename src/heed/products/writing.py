@@ -1,0 +1,139 @@
+"""Continuations that are written token by token, with what else was likely at each place."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from heed.decoding.sample import Step
+from heed.products.prompts import Prompt
+from heed.products.stops import StopStrings
+from heed.vocabularies.vocabulary import Vocabulary
+
+Decode = Callable[[Sequence[int]], str]
+HALF = "\ufffd"  # what is decoded of a part of a character
+
+
+class Candidate(NamedTuple):
+    """A token that could stand at a place, and its log-probability."""
+
+    id: int
+    text: str
+    logp: float
+
+
+@dataclass(frozen=True)
+class Token:
+    """A token of a text: what it adds (a part of a character adds nothing), its log-probability, the likeliest ones there."""
+
+    id: int
+    text: str
+    logp: float
+    likely: list[Candidate]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """What one step adds to text number `row`, what may become a stop string being held back; `finish` says why it ends."""
+
+    row: int
+    text: str
+    token: Token
+    finish: Literal["stop", "length"] | None
+
+
+class _Row:
+    """One text as it is written."""
+
+    def __init__(self, prompt: Prompt, decode: Decode):
+        self.ids, self.decode = list(prompt.text), decode
+        self.start, self.previous = len(decode(self.ids)), prompt.ids[-1]
+        self.told, self.settled = 0, 0  # characters that tokens have been given, and that have been handed out
+
+    def add(self, token: int, ends: bool) -> str:
+        """What a token adds."""
+        self.ids.append(token)
+        self.text = self.decode(self.ids)[self.start :]
+        whole = self.text if ends or not self.text.endswith(HALF) else self.text[: self.told]
+        added, self.told = whole[self.told :], max(self.told, len(whole))
+        self.previous = token
+        return added
+
+    def settle(self, stops: StopStrings, ends: bool) -> str:
+        """The text that is certain by now, without what was handed out before."""
+        text = stops.cut(self.text) if ends else stops.settled(self.text[: self.told])
+        new, self.settled = text[self.settled :], max(self.settled, len(text))
+        return new
+
+
+def write(
+    steps: Iterator[Step],
+    prompts: Sequence[Prompt],
+    draws: int,
+    vocabulary: Vocabulary,
+    decode: Decode,
+    stops: StopStrings,
+    last: int,
+    likely: int = 0,
+) -> Iterator[list[Piece]]:
+    """For each step of a search, what it adds to each text that has not ended. Each prompt has `draws` texts.
+
+    `last` is the token that ends a text.
+    """
+    rows = [_Row(own, decode) for own in prompts for _ in range(draws)]
+    for step in steps:
+        pieces = []
+        parts = step.sentence, step.tokens[:, -1], step.scores[:, -1], step.ends
+        best = _likeliest(step.logp, likely)
+        for i, (number, token, logp, ends) in enumerate(zip(*(part.tolist() for part in parts), strict=True)):
+            row = rows[number]
+            previous, text = row.previous, row.add(token, ends)
+            others = _candidates(vocabulary, previous, best[i] if best else [], token, text)
+            stopped = ends and (stops.found(row.text) or token == last)
+            finish = "stop" if stopped else "length" if ends else None
+            pieces.append(Piece(number, row.settle(stops, ends), Token(token, text, logp, others), finish))
+        yield pieces
+
+
+@torch.inference_mode()
+def read_prompt(
+    model: nn.Module, vocabulary: Vocabulary, decode: Decode, prompt: Prompt, likely: int = 0
+) -> list[Token]:
+    """The tokens of a prompt, as likely as they are after what is before them."""
+    if not prompt.text:
+        return []
+    ids = torch.tensor([prompt.ids[:-1]], device=next(model.parameters()).device)
+    logp = model.project(model.hidden_states(ids, model.start(1)))[0].log_softmax(dim=-1)
+    best, row = _likeliest(logp, likely), _Row(Prompt([], prompt.start), decode)
+    tokens = []
+    for i, token in enumerate(prompt.text):
+        previous, text = row.previous, row.add(token, i == len(prompt.text) - 1)
+        others = _candidates(vocabulary, previous, best[i] if best else [], token, text)
+        tokens.append(Token(token, text, float(logp[i, token]), others))
+    return tokens
+
+
+def _likeliest(logp: Tensor, count: int) -> list[list[tuple[int, float]]]:
+    """Of each row, the likeliest tokens that are possible."""
+    if not count:
+        return []
+    values, ids = logp.topk(min(count, logp.shape[-1]))
+    rows = zip(ids.tolist(), values.tolist(), strict=True)
+    return [[(i, p) for i, p in zip(*row, strict=True) if p > -torch.inf] for row in rows]
+
+
+def _candidates(
+    vocabulary: Vocabulary, previous: int, best: list[tuple[int, float]], chosen: int, text: str
+) -> list[Candidate]:
+    """How a candidate reads depends on the token before it in some vocabularies."""
+    read = [text if i == chosen and text else shown(vocabulary, previous, i) for i, _ in best]
+    return [Candidate(i, own, p) for (i, p), own in zip(best, read, strict=True)]
+
+
+def shown(vocabulary: Vocabulary, previous: int, token: int) -> str:
+    """A token after another as text; a part of a character as its bytes."""
+    if token == vocabulary.special.last:
+        return "\n"
+    return vocabulary.pieces([previous, token])[1].replace("▁", " ")

@@ -1,0 +1,71 @@
+"""Multiple choice: predict which of several continuations or answers is right."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from heed.config import check_fraction, check_not_negative
+from heed.data.labelled import Arrange, each_choice
+from heed.data.prepare import TextFiles
+from heed.data.tables import QuestionTable
+from heed.models.abilities import ScoresChoices
+from heed.models.package import Package
+from heed.products.classifier import ChoiceModel
+from heed.tasks.base import Metric
+from heed.tasks.text_losses import LabelLoss
+from heed.tasks.text_understanding import TextUnderstanding
+from heed.vocabularies.labels import Labels
+from heed.vocabularies.text_parts import SEPARATOR
+
+
+@dataclass(frozen=True)
+class MultipleChoiceSettings:
+    choices: int | None = None  # how many of data.columns are choices; all between the first and the last by default
+    first_choice: int = 0  # the number of the first choice in the files: 0 or 1; letters begin with A
+    label_smoothing: float = 0.0  # share of the probability that is spread over the choices
+    lm_weight: float = 0.0  # of a language model's loss on the same texts: with it, both heads learn at once
+
+    def __post_init__(self):
+        check_fraction("task.label_smoothing", self.label_smoothing)
+        check_not_negative("task.lm_weight", self.lm_weight)
+        if self.choices is not None and self.choices < 2:
+            raise ValueError(f"task.choices is {self.choices}; it must be at least 2")
+
+
+class MultipleChoice(TextUnderstanding):
+    name, title, example = "multiple-choice", "Multiple-choice model", "heed classify {} < questions.tsv"
+    Settings, needs, products = MultipleChoiceSettings, ScoresChoices, (ChoiceModel,)
+    best, unit = "accuracy", "questions"
+    metrics = (
+        Metric("accuracy", "accuracy", True, lambda: "per cent"),
+        Metric("loss", "loss", False, lambda: "-log p a choice", 3),
+    )
+
+    @property
+    def arrange(self) -> Arrange:
+        return each_choice
+
+    def table(self) -> QuestionTable:
+        return QuestionTable(self.settings.choices, self.settings.first_choice)
+
+    def reading_key(self) -> list[Any]:
+        return [self.name, self.settings.choices, self.settings.first_choice]
+
+    def inputs(self, labels: Labels) -> int:
+        return len(labels)
+
+    def _check_data(self, recipe: Any) -> None:
+        super()._check_data(recipe)
+        if any(one.source or one.target for one in recipe.data.parts) or recipe.data.valid_source:
+            raise ValueError("data.source is given, but multiple choice is learned from tables: name them as data.tsv")
+
+    def labels_of(self, files: TextFiles, base: Package | None) -> Labels:
+        """The numbers of the choices, as the files count them. Reading all of them checks that they are as many everywhere."""
+        counts = {line.source.count(SEPARATOR) for line in files.train()}
+        first = self.settings.first_choice
+        return Labels([str(first + i) for i in range(max(counts))])
+
+    def head_sizes(self, labels: Labels) -> dict[str, Any]:
+        return {"labels": 0, "choices": True}
+
+    def task_loss(self, smoothing: float) -> LabelLoss:
+        return LabelLoss(smoothing)

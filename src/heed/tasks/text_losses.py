@@ -1,0 +1,73 @@
+"""Losses of tasks that tell something of a text: a label, a number, a choice; with the language-model loss beside them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from heed.data.batching import LabelledBatch
+from heed.models.abilities import ClassifiesStates, ClassifiesText, ComputesLosses
+from heed.training.loss import Loss, Part, smoothed_cross_entropy, weighted_cross_entropy
+
+Combine = Callable[[Float[Tensor, "n inputs k"]], Float[Tensor, "n k"]]
+
+
+@dataclass(frozen=True)
+class LabelLoss:
+    """Cross entropy with label smoothing."""
+
+    smoothing: float = 0.0
+
+    def __call__(self, logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"]) -> Loss:
+        return smoothed_cross_entropy(logits, labels, self.smoothing)[0]
+
+
+def squared_error(outputs: Float[Tensor, "n 1"], numbers: Float[Tensor, " n"]) -> Loss:
+    """What regression minimizes."""
+    exact = torch.promote_types(outputs.dtype, torch.float32)
+    total = (outputs[:, 0].to(exact) - numbers.to(exact)).square().sum()
+    return Loss(total, total.detach(), len(numbers))
+
+
+@dataclass(frozen=True)
+class TextLoss:
+    """The loss of a task on what a model tells of texts, each of which may have several `inputs`.
+
+    With a `lm_weight` that of the language model is added (Radford et al., 2018): of every input the mean -log p of its
+    tokens, and of these the mean.
+    """
+
+    loss: Callable[[Any, Any], Loss]
+    combine: Combine
+    inputs: int = 1
+    lm_weight: float = 0.0
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return ("language",) if self.lm_weight else ()
+
+    def __call__(self, model: ClassifiesText, batch: LabelledBatch) -> Loss:
+        if not self.lm_weight:
+            return self._task_loss(model.classify_text(batch.source, batch.valid), batch)
+        states = model.hidden_states(batch.source)
+        loss = self._task_loss(model.classify_states(states, batch.valid), batch)
+        language = language_loss(model, states, batch) / self.inputs
+        total = loss.total + self.lm_weight * language
+        return loss._replace(total=total, parts={"language": Part(language.detach(), loss.count)})
+
+    def _task_loss(self, logits: Tensor, batch: LabelledBatch) -> Loss:
+        each = logits.reshape(len(logits), 1 if logits.ndim == 1 else logits.shape[1])
+        return self.loss(self.combine(each.unflatten(0, (len(batch.labels), self.inputs))), batch.labels)
+
+
+def language_loss(model: ClassifiesStates, states: Float[Tensor, "b t dim"], batch: LabelledBatch) -> Float[Tensor, ""]:
+    """The mean -log p of the tokens after the first of each input, added over the inputs."""
+    following, exact = batch.valid[:, 1:], torch.promote_types(states.dtype, torch.float32)
+    weights = (following.to(exact) / following.sum(dim=1, keepdim=True))[following]
+    states, expected = states[:, :-1][following], batch.source[:, 1:][following]
+    if isinstance(model, ComputesLosses):
+        return (model.token_losses(states, expected) * weights).sum()
+    return weighted_cross_entropy(states, *model.output_weights(), expected, weights)
