@@ -64,14 +64,17 @@ target = tokenizer.convert_tokens_to_ids({target!r})
 print(tokenizer.batch_decode(model.generate(**texts, forced_bos_token_id=target), skip_special_tokens=True))"""
 GENERATE = "print(tokenizer.batch_decode(model.generate(**texts), skip_special_tokens=True))"
 CLASSIFY = "print([model.config.id2label[i] for i in model(**texts).logits.argmax(dim=1).tolist()])"
+REGRESS = "print(model(**texts).logits[:, 0].tolist())"
 SUMMARIZERS = ("bart", "pegasus")  # models that summarize if they have no languages
-COMMANDS = {"classification": "heed classify {} < text", "language": "heed generate {}"}  # other tasks write text
+COMMANDS = {"language": "heed generate {}"}  # other tasks write text
+COMMANDS |= dict.fromkeys(("classification", "regression", "multiple-choice"), "heed classify {} < text")
 COMMANDS |= dict.fromkeys(UNTRAINED, "heed info {}")
 
 
 def huggingface(package: Package, architecture: Architecture) -> str:
     """What a model is, how to run it with transformers, and where it came from."""
-    run = architecture.example or _multilingual(package) or (GENERATE if architecture.generates else CLASSIFY)
+    usual = {"regression": REGRESS}.get(package.task, CLASSIFY)
+    run = architecture.example or _multilingual(package) or (GENERATE if architecture.generates else usual)
     code = TRANSFORMERS.format(auto_class=architecture.auto_class, use=run)
     search = _search(package) if architecture.generates else ""
     return f"""---

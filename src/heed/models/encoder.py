@@ -98,7 +98,9 @@ class Encoder(nn.Module):
     def classify_text(
         self, tokens: Tokens, valid: Valid = None, segments: Tokens | None = None
     ) -> Float[Tensor, "b labels"]:
-        return self._part("text")(self.encode_text(tokens, valid, segments), self.pooler)
+        """The logits of the labels of each text, or the score of each text as a choice."""
+        part = "choice" if "choice" in self.head else "text"
+        return self._part(part)(self.encode_text(tokens, valid, segments), self.pooler)
 
     def classify_tokens(
         self, tokens: Tokens, valid: Valid = None, segments: Tokens | None = None

@@ -55,7 +55,7 @@ class Classifier(Product):
     @classmethod
     def open(cls, packages: Sequence[Package], names: Sequence[str], **options: Any) -> Any:
         own = single(packages, names, cls.noun)
-        labels = getattr(own.processors["labels"], "names", ())
+        labels = getattr(own.processors.get("labels"), "names", ())
         return cls(own.model, own.processors["text"], labels, own.facts.get("max_source"), own.facts)
 
     @property
@@ -102,8 +102,12 @@ class Classifier(Product):
 
     def label(self, text: Text, row: Float[Tensor, " k"]) -> Label:
         """What the outputs for a text say of it."""
-        own = dict(zip(self.labels, row.softmax(dim=-1).tolist(), strict=True))
+        own = dict(zip(self.names(len(row)), row.softmax(dim=-1).tolist(), strict=True))
         return Label(_shown(text), max(own, key=own.__getitem__), own)
+
+    def names(self, count: int) -> list[str]:
+        """Those of the labels that `count` logits stand for."""
+        return self.labels
 
     def outputs(
         self, texts: Sequence[Text], *, batch_tokens: int = 4096, too_long: str = "refuse"
@@ -177,7 +181,10 @@ class Regressor(Classifier):
 
 
 class ChoiceModel(Classifier):
-    """A model that chooses among the answers to a question: each text is a context and its choices."""
+    """A model that chooses among the answers to a question: each text is a context and its choices.
+
+    Where a folder does not say how many choices there are, the texts do.
+    """
 
     noun, arrange = "a multiple-choice model", staticmethod(each_choice)
 
@@ -194,11 +201,30 @@ class ChoiceModel(Classifier):
     def measure(self, found: np.ndarray, expected: np.ndarray) -> dict[str, float]:
         return scores.choice_scores(found, expected)
 
+    def expected(self, labels: Sequence[str]) -> np.ndarray:
+        return super().expected(labels) if self.labels else np.array([int(text) for text in labels])
+
+    def names(self, count: int) -> list[str]:
+        return self.labels or [str(number) for number in range(count)]
+
+    def _inputs(self, texts: Sequence[Text], too_long: str) -> list[list[list[int]]]:
+        found = super()._inputs(texts, too_long)
+        for number, own in enumerate(found, 1):
+            if len(own) != len(found[0]):
+                raise ValueError(
+                    f"text {number} has {len(own)} choices, but text 1 has {len(found[0])}: every question needs as many"
+                )
+        return found
+
     def _check_parts(self, parts: Sequence[str], number: int) -> None:
-        if len(parts) - 1 != len(self.labels):
+        if self.labels and len(parts) - 1 != len(self.labels):
             raise ValueError(
                 f"text {number} has {len(parts) - 1} choices, and the model was trained with {len(self.labels)}: give the context "
                 "and each choice, with tabs between them"
+            )
+        if len(parts) < 3:
+            raise ValueError(
+                f"text {number} has {_parts(len(parts))}: give the context and at least two choices, with tabs between them"
             )
 
     @staticmethod
