@@ -16,6 +16,7 @@ from heed.data.labelled import Arrange, as_given, both_orders, each_choice, shor
 from heed.data.prepare import TableReader
 from heed.evaluation import classification as scores
 from heed.models.package import Package
+from heed.products.ctranslate2_encoder import BATCH_TOKENS, Encode, EncoderEngine, encoder_engine
 from heed.products.product import Product, in_batches, single
 from heed.vocabularies.labels import parse_number
 from heed.vocabularies.text_parts import SEPARATOR, TextParts, join_parts, plain
@@ -51,12 +52,22 @@ class Classifier(Product):
         self.model, self.labels, self.facts = model, list(labels), facts or {}
         self.vocabulary = vocabulary if isinstance(vocabulary, TextParts) else TextParts(vocabulary)
         self.most = min(max_source or model.config.max_length, model.config.max_length)
+        self.engine: EncoderEngine | None = None
 
     @classmethod
     def open(cls, packages: Sequence[Package], names: Sequence[str], **options: Any) -> Any:
         own = single(packages, names, cls.noun)
         labels = getattr(own.processors.get("labels"), "names", ())
-        return cls(own.model, own.processors["text"], labels, own.facts.get("max_source"), own.facts)
+        found = cls(own.model, own.processors["text"], labels, own.facts.get("max_source"), own.facts)
+        found.use(options.get("engine", "auto"))
+        return found
+
+    def use(self, engine: str) -> None:
+        """Choose what runs the model: "torch", "ctranslate2" or "ctranslate2-int8" (an encoder on the CPU), or "auto".
+
+        auto is CTranslate2 in float32 where it can run the model and there is enough text, else torch.
+        """
+        self.engine = encoder_engine(self.model, plain(self.vocabulary), engine)
 
     @property
     def arrange(self) -> Arrange:
@@ -115,7 +126,11 @@ class Classifier(Product):
         """The logits of each text, or the number, or the score of each choice."""
         inputs = self._inputs(texts, too_long)
         sizes = [len(own) * (1 + max(map(len, own))) for own in inputs]
-        rows = in_batches(partial(self._outputs, special=self._special(texts)), inputs, sizes, batch_tokens)
+        run, workers = partial(self._outputs, special=self._special(texts)), 1
+        if self.engine is not None and self.engine.takes(sum(sizes)):
+            encode, workers = self.engine.start(len(inputs))
+            run, batch_tokens = partial(run, encode=encode), min(batch_tokens, BATCH_TOKENS)
+        rows = in_batches(run, inputs, sizes, batch_tokens, workers)
         return torch.stack(rows) if rows else torch.zeros(0, max(1, len(self.labels)), dtype=torch.float64)
 
     def _inputs(self, texts: Sequence[Text], too_long: str) -> list[list[list[int]]]:
@@ -149,11 +164,14 @@ class Classifier(Product):
         return (self.vocabulary if pairs else self.vocabulary.of_one_part()).special
 
     @torch.inference_mode()
-    def _outputs(self, inputs: list[list[list[int]]], special: SpecialTokens) -> list[Float[Tensor, " k"]]:
+    def _outputs(
+        self, inputs: list[list[list[int]]], special: SpecialTokens, encode: Encode | None = None
+    ) -> list[Float[Tensor, " k"]]:
         device = next(self.model.parameters()).device
         rows = [ids for own in inputs for ids in own]
         parts = [part.to(device) for part in text_inputs(rows, special)]
-        logits = self.model.classify_text(*parts).double().cpu()
+        found = self.model.classify_text(*parts) if encode is None else self.model.classify_states(encode(*parts))
+        logits = found.double().cpu()
         return list(self.combine(logits.reshape(len(inputs), len(inputs[0]), -1)))
 
     @staticmethod
