@@ -153,7 +153,8 @@ def test_an_article_is_summarized_whole_and_what_is_not_read_is_said(pretrained,
         ([], ["task.name=denoising"],
          "task.name is 'denoising', which transformer cannot learn: set model.name to bart or pegasus or mbart"),
         (["--target", "labels"], ["task.name=classification"],
-         "task.name is 'classification', which transformer cannot learn: set model.name to bart or gpt or gpt2 or ctrl"),
+         "task.name is 'classification', which transformer cannot learn: set model.name to bart or gpt or gpt2 or ctrl or "
+         "bert or albert or roberta or electra or bigbird"),
         ([], ["task.name=denoising", "model.name=bart", "subwords.sampling=0.1"],
          "subwords.sampling is 0.1, but it works only with heed's own vocabulary and for translation: set it to 0"),
         ([], ["task.name=denoising", "model.name=bart", "task.infill=1.5"], "task.infill is 1.5; it must be from 0 to 1"),
@@ -265,8 +266,8 @@ def test_a_model_that_cannot_learn_a_task_is_said_before_anything_is_prepared(tr
     code, err = train(tmp_path / "run", *words, settings=[*PLAIN, "task.name=classification"])
     assert (
         code,
-        "is a summarizer: it cannot learn classification; set task.name to 'gap-sentences', or start from another model (bart, gpt, gpt2, ctrl)"
-        in err,
+        "is a summarizer: it cannot learn classification; set task.name to 'gap-sentences', or start from another model "
+        "(bart, gpt, gpt2, ctrl, bert, albert, roberta, electra, bigbird)" in err,
     ) == (1, True)
     assert not (tmp_path / "run").exists()
 

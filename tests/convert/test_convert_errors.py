@@ -211,7 +211,9 @@ def test_another_architecture(refused, marian):
         f"{marian} holds a T5ForConditionalGeneration; heed reads MarianMTModel, BartForConditionalGeneration, "
         "BartForSequenceClassification, PegasusForConditionalGeneration, MBartForConditionalGeneration, "
         "M2M100ForConditionalGeneration, OpenAIGPTLMHeadModel, OpenAIGPTDoubleHeadsModel, GPT2LMHeadModel, "
-        "GPT2DoubleHeadsModel, CTRLLMHeadModel"
+        "GPT2DoubleHeadsModel, CTRLLMHeadModel, BertForMaskedLM and 8 more heads of it, AlbertForMaskedLM and 6 more heads of it, "
+        "RobertaForMaskedLM and 6 more heads of it, ElectraForMaskedLM and 7 more heads of it, "
+        "BigBirdForMaskedLM and 7 more heads of it"
     )
 
 

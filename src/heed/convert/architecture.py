@@ -6,10 +6,16 @@ from typing import Any
 
 from torch import nn
 
+from heed.convert import generation
 from heed.convert.config_table import ConfigTable, Settings
 from heed.convert.weight_table import Weights, WeightTable
 from heed.models.package import Package
 from heed.vocabularies.vocabulary import Pair
+
+# what models are for that heed reads and writes, but cannot train or run yet
+UNTRAINED = (
+    "encoding", "masked-language", "causal-encoder", "sentence-pairs", "tagging", "answering", "replaced-tokens",
+)  # fmt: skip
 
 
 def source_and_target(vocabularies: Pair, settings: Settings) -> dict[str, Any]:
@@ -26,15 +32,18 @@ class Architecture:
     config_table: ConfigTable
     weight_table: Callable[[Any], WeightTable]  # for a config
     vocabulary: str  # the kind, as in vocabularies/folder.py
-    task: str  # heed's
+    task: str  # heed's, where config.json does not decide it
     aliases: tuple[str, ...] = ()  # also read as this: the class without a head, or just a model_type
     auto_class: str = "AutoModelForSeq2SeqLM"  # opens it in transformers
     pipeline_tag: str | None = None  # on the hub
     generates: bool = True  # text, by a search: the folder has a generation_config.json
+    token_ids: tuple[str, ...] = generation.IDS  # special tokens that config.json names
+    example: str | None = None  # Python that runs it on `texts`, where it neither generates nor classifies them
     readable: bool = True  # False: heed's own model is written as this class, and comes back as another model
     fits: Callable[[Any], bool] = lambda config: True  # whether a model with this config is of this architecture
     processors: Callable[[Pair, Settings], dict[str, Any]] = source_and_target
     settings: Callable[[Package], dict[str, Any]] = lambda package: {}  # of config.json, beyond the config table
+    task_of: Callable[[Settings], str] | None = None  # the task by config.json
     # config and weights as the tables expect them
     rearrange: Callable[[Any, Weights], tuple[Any, Weights]] = lambda config, weights: (config, weights)
 

@@ -8,8 +8,12 @@ from typing import Any
 from torch import nn
 
 from heed.convert import (
+    albert,
     bart,
+    bert,
+    bigbird,
     ctrl,
+    electra,
     generation,
     gpt,
     gpt2,
@@ -20,6 +24,7 @@ from heed.convert import (
     model_card,
     multilingual,
     pegasus,
+    roberta,
     tokenizers,
     transformer,
     weights,
@@ -33,7 +38,7 @@ from heed.vocabularies.multilingual import languages_of
 from heed.vocabularies.text_parts import TextParts
 from heed.vocabularies.vocabulary import Pair
 
-SYSTEMS = (marian, bart, pegasus, mbart, m2m100, transformer, gpt, gpt2, ctrl)
+SYSTEMS = (marian, bart, pegasus, mbart, m2m100, transformer, gpt, gpt2, ctrl, bert, albert, roberta, electra, bigbird)
 ARCHITECTURES = [each for system in SYSTEMS for each in system.ARCHITECTURES]
 READABLE = {name: each for each in ARCHITECTURES if each.readable for name in (each.name, *each.aliases)}
 CONFIG, GENERATION, TOKENIZER = "config.json", "generation_config.json", "tokenizer_config.json"
@@ -47,7 +52,8 @@ def read(folder: Path) -> Package:
     model = _about(folder / CONFIG, lambda: architecture.model(architecture.config_table.to_ours(settings)))
     config = model.config
     _refuse_other_vocabulary(folder, config, vocabularies)
-    _about(folder / CONFIG, lambda: generation.check_ids(settings, vocabularies[1].special))
+    stated = {name: settings[name] for name in architecture.token_ids if name in settings}
+    _about(folder / CONFIG, lambda: generation.check_ids(stated, vocabularies[1].special))
     theirs = weights.read(folder)
     ours = _about(folder, lambda: architecture.weight_table(config).to_ours(theirs, model.state_dict().keys()))
     put(model, ours, folder)
@@ -59,12 +65,16 @@ def read(folder: Path) -> Package:
         facts["decoding"], origin["left"] = _decoding(search, path, vocabularies)
         if languages_of(vocabularies[1]):
             facts["languages"] = multilingual.default_direction(_tokenizer_settings(folder), vocabularies, forced)
-    return Package(model.eval(), architecture.task, architecture.processors(vocabularies, settings), facts)
+    task, processors = task_of(folder, settings), architecture.processors(vocabularies, settings)
+    return Package(model.eval(), task, processors, facts)
 
 
 def task_of(folder: Path, settings: dict[str, Any]) -> str:
     """The task of a folder's model, from the settings in its config.json."""
-    return _architecture(folder, settings).task
+    architecture = _architecture(folder, settings)
+    if architecture.task_of is None:
+        return architecture.task
+    return _about(folder / CONFIG, lambda: architecture.task_of(settings))
 
 
 def write(package: Package, folder: Path) -> Architecture:
@@ -77,7 +87,8 @@ def write(package: Package, folder: Path) -> Architecture:
             "the model reads texts between tokens that transformers' tokenizers do not have: it stays with heed"
         )
     theirs, settings = architecture.to_theirs(model)
-    settings |= {**multilingual.settings_of(vocabularies), **architecture.settings(package)}
+    ids = multilingual.settings_of(vocabularies)
+    settings |= {name: ids[name] for name in architecture.token_ids} | architecture.settings(package)
     settings["dtype"] = str(next(model.parameters()).dtype).removeprefix("torch.")
     with atomic_folder(folder) as part:
         if architecture.generates:
@@ -109,8 +120,17 @@ def _architecture(folder: Path, settings: dict[str, Any]) -> Architecture:
         return READABLE[name]
     if name is None:
         raise ValueError(f"{folder / CONFIG} names no architecture: it is not a model of Hugging Face's transformers")
-    known = [architecture.name for architecture in ARCHITECTURES if architecture.readable]
-    raise ValueError(f"{folder} holds a {name}; heed reads {', '.join(known)}")
+    raise ValueError(f"{folder} holds a {name}; heed reads {_known()}")
+
+
+def _known() -> str:
+    """The architectures that heed reads; of a model with many heads, the first."""
+    families: dict[type, list[str]] = {}
+    for each in ARCHITECTURES:
+        if each.readable:
+            families.setdefault(each.model, []).append(each.name)
+    short = (own if len(own) < 3 else [f"{own[0]} and {len(own) - 1} more heads of it"] for own in families.values())
+    return ", ".join(name for own in short for name in own)
 
 
 def _refuse_other_vocabulary(folder: Path, config: Any, vocabularies: Pair) -> None:

@@ -7,7 +7,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from heed.vocabularies import files, m2m100, marian, mbart50, pegasus
+from heed.vocabularies import files, m2m100, marian, mbart50
+from heed.vocabularies.albert import AlbertVocabulary
+from heed.vocabularies.bigbird import BigBirdVocabulary
 from heed.vocabularies.byte_bpe import ByteBPE
 from heed.vocabularies.ctrl import CTRLVocabulary
 from heed.vocabularies.files import CONFIG, TOKENIZER, File
@@ -18,8 +20,10 @@ from heed.vocabularies.marian import MarianVocabulary
 from heed.vocabularies.mbart50 import MBart50Vocabulary
 from heed.vocabularies.nllb import NllbVocabulary
 from heed.vocabularies.pegasus import PegasusVocabulary
+from heed.vocabularies.roberta import RobertaVocabulary
 from heed.vocabularies.sentencepiece import Subwords
 from heed.vocabularies.vocabulary import Pair, Vocabulary
+from heed.vocabularies.wordpiece import WordPieceVocabulary
 
 
 def write(vocabularies: Pair, folder: Path, max_length: int) -> None:
@@ -58,13 +62,13 @@ def _one_for_both(pair: Pair, folder: Path, max_length: int) -> None:
     _write_settings(folder, shared.files.get(CONFIG), shared.tokenizer_class, model_max_length=max_length)
 
 
-def _pegasus(pair: Pair, folder: Path, max_length: int) -> None:
+def _unigram(pair: Pair, folder: Path, max_length: int) -> None:
     """Always with a tokenizer.json: transformers reads spiece.model only with protobuf, and some settings wrongly."""
     shared = _shared(*pair)
-    pegasus.write(folder, pair)
+    files.write(folder, shared.files)
     if TOKENIZER not in shared.files:
         (folder / TOKENIZER).write_text(shared.tokenizer.to_str(pretty=True), "utf-8")
-    _write_settings(folder, shared.files.get(CONFIG), "PegasusTokenizer", model_max_length=max_length)
+    _write_settings(folder, shared.files.get(CONFIG), shared.tokenizer_class, model_max_length=max_length)
 
 
 def _mbart50(pair: Pair, folder: Path, max_length: int) -> None:
@@ -98,7 +102,11 @@ WRITERS = {
     GPTVocabulary: _one_for_both,
     GPT2Vocabulary: _one_for_both,
     CTRLVocabulary: _one_for_both,
-    PegasusVocabulary: _pegasus,
+    WordPieceVocabulary: _one_for_both,
+    RobertaVocabulary: _one_for_both,
+    AlbertVocabulary: _unigram,
+    BigBirdVocabulary: _unigram,
+    PegasusVocabulary: _unigram,
     MBart50Vocabulary: _mbart50,
     M2M100Vocabulary: _m2m100,
     NllbVocabulary: _nllb,

@@ -82,7 +82,7 @@ class WeightTable:
 
     The rest is about tensors of theirs that no row is for. `constants` are numbers that we compute and they store: they
     are checked when read, and written; `legacy` are such that only older versions have, and are not written. `ignore` are
-    patterns of useless names. `absent` are weights of ours that they may leave out: each is then zero, with as many
+    patterns of useless names. `endings` are those that older versions gave a name, with today's. `absent` are weights of ours that they may leave out: each is then zero, with as many
     entries as another weight of ours has rows.
     """
 
@@ -94,6 +94,7 @@ class WeightTable:
         legacy: Mapping[str, Tensor] | None = None,
         ignore: tuple[str, ...] = (),
         absent: Mapping[str, str] | None = None,
+        endings: Mapping[str, str] | None = None,
     ):
         each = [Row(_parts(ours), as_names(theirs), *(layout or [same])) for ours, theirs, *layout in rows]
         for row in each:
@@ -101,6 +102,7 @@ class WeightTable:
         self.by_theirs = {name: row for row in each for name in row.theirs}
         self.by_ours = {name: (row, part) for row in each for part, name in enumerate(row.ours)}
         self.prefix, self.ignore, self.absent = prefix, ignore, dict(absent or {})
+        self.endings = dict(endings or {})
         self.constants, self.computed = dict(constants or {}), {**(constants or {}), **(legacy or {})}
 
     def to_ours(self, weights: Mapping[str, Tensor], names: Collection[str]) -> Weights:
@@ -145,6 +147,8 @@ class WeightTable:
         return result | {name: tensor.clone().to(like) for name, tensor in self.constants.items()}
 
     def _with_prefix(self, name: str) -> str:
+        for old, new in self.endings.items():
+            name = name.removesuffix(old) + new if name.endswith(old) else name
         known = name in self.computed or _find(name, self.by_theirs) is not None
         return name if known or name.startswith(self.prefix) else self.prefix + name
 

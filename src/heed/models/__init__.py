@@ -7,8 +7,12 @@ from torch import nn
 
 from heed.config import data_fields
 from heed.models import (
+    albert,
     bart,
+    bert,
+    bigbird,
     ctrl,
+    electra,
     gpt,
     gpt2,
     m2m100,
@@ -16,10 +20,12 @@ from heed.models import (
     mbart,
     pegasus,
     rnn_lm,
+    roberta,
     seq2seq,
     transformer,
     transformer_xl,
 )
+from heed.models.encoder import Encoder
 from heed.models.system import System
 
 MODELS: dict[str, System] = {
@@ -35,6 +41,11 @@ MODELS: dict[str, System] = {
     "gpt2": gpt2.SYSTEM,
     "ctrl": ctrl.SYSTEM,
     "transformer-xl": transformer_xl.SYSTEM,
+    "bert": bert.SYSTEM,
+    "albert": albert.SYSTEM,
+    "roberta": roberta.SYSTEM,
+    "electra": electra.SYSTEM,
+    "bigbird": bigbird.SYSTEM,
 }
 
 
@@ -48,6 +59,8 @@ def adapt(model: nn.Module, config: Any) -> nn.Module:
 
     New are only a head, a prompt, and the rows of added tokens; any other weight that does not fit is an error.
     """
+    if isinstance(model, Encoder):
+        return model.adapted(config)
     new, weights = type(model)(config), model.state_dict()
     changed = {name for name in data_fields(config) if getattr(config, name) != getattr(model.config, name)}
     if not changed:

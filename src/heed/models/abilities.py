@@ -59,13 +59,16 @@ class ComputesLosses(Protocol):
 @runtime_checkable
 class ClassifiesText(Protocol):
     def classify_text(self, tokens: Tensor, valid: Tensor | None = None) -> Tensor:
-        """(b, t) token ids, and where they are not padding, to logits (b, labels), or scores of choices (b)."""
+        """(b, t) token ids, and where they are not padding, to logits (b, labels), or scores of choices (b).
+
+        Models whose vocabulary has segments take them too: of which text of a pair each token is.
+        """
 
 
 @runtime_checkable
 class ScoresChoices(ClassifiesText, Protocol):
-    def score_choices(self, states: Tensor, last: Tensor) -> Tensor:
-        """The hidden states (b, choices, t, dim) of the choices, and where each ends, to the score of each (b, choices)."""
+    def choose(self, tokens: Tensor, valid: Tensor | None = None) -> Tensor:
+        """(b, choices, t) token ids, each choice with its question, to the score of each (b, choices)."""
 
 
 @runtime_checkable

@@ -93,3 +93,18 @@ class Stack(nn.Module):
         for layer, layer_cache in zip(self.layers, cache or [None] * len(self.layers), strict=True):
             x = layer(x, memory, cache=layer_cache, **masks)
         return x if self.norm is None else self.norm(x)
+
+
+class SharedStack(nn.Module):
+    """Groups of layers: a stack of `depth` in which neighbours are the same group, whose weights they share (ALBERT)."""
+
+    def __init__(self, groups: Sequence[Sequence[Layer]], depth: int):
+        super().__init__()
+        self.groups = nn.ModuleList(nn.ModuleList(group) for group in groups)
+        self.depth = depth
+
+    def forward(self, x: Tensor, **masks) -> Tensor:
+        for i in range(self.depth):
+            for layer in self.groups[i * len(self.groups) // self.depth]:
+                x = layer(x, **masks)
+        return x

@@ -35,6 +35,11 @@ def check_fit(recipe: Recipe, base: Package) -> None:
     if isinstance(base.model, task.needs) and (not labels or task.name == base.task):
         return
     able = [name for name in MODELS if fits(task, name)]
+    if base.task not in TASKS:
+        raise ValueError(
+            f"{recipe.model.folder} was made for {base.task}, which heed does not train: it cannot learn {task.name}; "
+            f"start from another model ({', '.join(able)})"
+        )
     raise ValueError(
         f"{recipe.model.folder} is {TASKS[base.task].products[0].noun}: it cannot learn {task.name}; "
         f"set task.name to {base.task!r}, or start from another model ({', '.join(able)})"

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from heed.vocabularies import (
+    albert,
+    bigbird,
     byte_bpe,
     characters,
     ctrl,
@@ -13,7 +15,9 @@ from heed.vocabularies import (
     marian,
     mbart50,
     pegasus,
+    roberta,
     sentencepiece,
+    wordpiece,
     words,
 )
 from heed.vocabularies.sentencepiece import Subwords
@@ -23,7 +27,8 @@ from heed.vocabularies.vocabulary import Pair, Vocabulary
 # Modules with `read`, `write` and `learn`, by the `kind` of their vocabulary class. SentencePiece models, the default, have none.
 KINDS = {
     "marian": marian, "bart": byte_bpe, "pegasus": pegasus, "words": words, "gpt": gpt, "gpt2": gpt2, "ctrl": ctrl, "mbart50": mbart50,
-    "m2m100": m2m100, "characters": characters, "bytes": characters,
+    "m2m100": m2m100, "characters": characters, "bytes": characters, "wordpiece": wordpiece, "roberta": roberta, "albert": albert,
+    "bigbird": bigbird,
 }  # fmt: skip
 
 

@@ -29,7 +29,7 @@ class PegasusVocabulary(FastTokenizer):
     So a space at the end of a text is a separate piece, and there is no byte fallback for unknown characters.
     """
 
-    kind = "pegasus"
+    kind, tokenizer_class = "pegasus", "PegasusTokenizer"
 
     def __init__(self, contents: Mapping[str, File]):
         files.refuse_other_names(contents, NAMES)

@@ -1,0 +1,75 @@
+"""BERT (Devlin et al., 2019): a Transformer encoder, pre-trained on masked words and on which sentence follows which."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from torch import nn
+
+from heed.config import from_data
+from heed.models.encoder import ACTIVATIONS, Encoder, layer, usual_parts
+from heed.models.encoder_heads import settle
+from heed.models.system import System
+from heed.nn import init
+from heed.nn.positions import Learned
+from heed.nn.transformer import Stack
+
+PRESETS = {
+    "tiny": {"dim": 128, "heads": 2, "hidden": 512, "layers": 2},
+    "small": {"dim": 256, "heads": 4, "hidden": 1024, "layers": 6},
+    "base": {"dim": 768, "heads": 12, "hidden": 3072, "layers": 12},  # the published sizes begin here
+    "large": {"dim": 1024, "heads": 16, "hidden": 4096, "layers": 24},
+}
+
+
+@dataclass(frozen=True)
+class BertConfig:
+    """BERT-base. `head` is what it predicts; with `labels` it is a classifier, of tokens if `head` says so, else of texts."""
+
+    vocab_size: int = from_data()
+    dim: int = 768  # width of embeddings and layers
+    heads: int = 12  # of each attention
+    hidden: int = 3072  # width of the feed-forward network
+    layers: int = 12
+    max_length: int = 512  # positions: the longest text, or pair of texts, special tokens included
+    segments: int = 2  # texts that are told apart in one input
+    activation: Literal["gelu", "gelu_tanh", "relu"] = "gelu"  # of the feed-forward network
+    dropout: float = 0.1  # of embeddings and of what each sublayer adds
+    attention_dropout: float = 0.1  # of attention weights
+    classifier_dropout: float | None = None  # in the head of a classifier; that of the layers by default
+    norm_eps: float = 1e-12  # of layer norm
+    init_std: float = 0.02  # standard deviation of the initial weights
+    head: str = from_data("masked")
+    labels: int = from_data()
+
+    def __post_init__(self):
+        settle(self)
+
+
+class Bert(Encoder):
+    """Norms after each sublayer and on the embeddings, learned positions, a vector for each of two texts, a pooler."""
+
+    capabilities = ("ctranslate2",)
+    POOLED = frozenset({"none", "pretraining", "pair", "classification", "choice"})
+
+    def __init__(self, config: BertConfig):
+        super().__init__(config)
+        c = config
+        self.tokens = nn.Embedding(c.vocab_size, c.dim)
+        self.positions = Learned(c.max_length, c.dim)
+        self.segments = nn.Embedding(c.segments, c.dim)
+        self.norm = nn.LayerNorm(c.dim, eps=c.norm_eps)
+        self.dropout = nn.Dropout(c.dropout)
+        self.stack = Stack([layer(c) for _ in range(c.layers)])
+        self.add_head(usual_parts(c, ACTIVATIONS[c.activation]))
+        init.normal(self, c.init_std)
+
+
+SYSTEM = System(
+    Bert,
+    BertConfig,
+    PRESETS,
+    "BERT",
+    vocabulary="wordpiece",
+    task="classification",
+    growth=((100_000, "tiny"), (10_000_000, "small")),
+)

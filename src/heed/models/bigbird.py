@@ -1,0 +1,122 @@
+"""BigBird (Zaheer et al., 2020): a BERT for long texts, whose attention is sparse: global, window and random blocks."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from heed.config import from_data
+from heed.models.encoder import ACTIVATIONS, Encoder, layer, usual_parts
+from heed.models.encoder_heads import DeepAnswer, FirstToken, settle
+from heed.models.system import System
+from heed.nn import init
+from heed.nn.blocks import BlockPattern
+from heed.nn.positions import Learned
+from heed.nn.sparse import BlockSparseAttention
+from heed.nn.transformer import Layer, Stack
+
+PRESETS = {
+    "tiny": {"dim": 128, "heads": 2, "hidden": 512, "layers": 2, "block": 16},
+    "small": {"dim": 256, "heads": 4, "hidden": 1024, "layers": 6, "block": 32},
+    "base": {"dim": 768, "heads": 12, "hidden": 3072, "layers": 12},  # the published sizes begin here
+    "large": {"dim": 1024, "heads": 16, "hidden": 4096, "layers": 24},
+}
+QUESTION = 1e6  # subtracted from the logits of tokens of the question: no answer begins or ends there
+
+
+@dataclass(frozen=True)
+class BigBirdConfig:
+    """BigBird-base. `head` is what it predicts; with `labels` it is a classifier, of tokens if `head` says so, else of texts."""
+
+    vocab_size: int = from_data()
+    dim: int = 768  # width of embeddings and layers
+    heads: int = 12  # of each attention
+    hidden: int = 3072  # width of the feed-forward network
+    layers: int = 12
+    max_length: int = 4096  # positions: the longest text, or pair of texts, special tokens included
+    segments: int = 2  # texts that are told apart in one input
+    sparse: bool = True  # texts of more than (5 + 2 * random_blocks) * block tokens have sparse attention
+    block: int = 64  # tokens of a block
+    random_blocks: int = 3  # random blocks that a block sees, beside the first, the last, itself and its neighbours
+    fixed_random: bool = False  # random blocks are seen after training too; transformers takes the first block instead
+    scaled: bool = False  # embeddings are multiplied by √dim
+    activation: Literal["gelu", "gelu_tanh", "relu"] = "gelu_tanh"  # of the feed-forward network
+    dropout: float = 0.1  # of embeddings and of what each sublayer adds
+    attention_dropout: float = 0.1  # of attention weights
+    classifier_dropout: float | None = None  # in the head of a classifier; that of the layers by default
+    norm_eps: float = 1e-12  # of layer norm
+    init_std: float = 0.02  # standard deviation of the initial weights
+    separator: int = from_data(66)
+    head: str = from_data("masked")
+    labels: int = from_data()
+
+    def __post_init__(self):
+        settle(self)
+        if self.block < 1 or self.random_blocks < 0:
+            raise ValueError(
+                f"block is {self.block} and random_blocks {self.random_blocks}; they must be at least 1 and 0"
+            )
+
+
+class BigBird(Encoder):
+    """As a BERT, with attention over blocks. An answer is looked for after the question, whose end the separator marks."""
+
+    POOLED = frozenset({"none", "masked", "causal", "pretraining", "pair", "classification", "tokens", "choice"})
+
+    def __init__(self, config: BigBirdConfig):
+        super().__init__(config)
+        c, activation = config, ACTIVATIONS[config.activation]
+        self.tokens = nn.Embedding(c.vocab_size, c.dim)
+        self.scale = math.sqrt(c.dim) if c.scaled else 1.0
+        self.positions = Learned(c.max_length, c.dim)
+        self.segments = nn.Embedding(c.segments, c.dim)
+        self.norm = nn.LayerNorm(c.dim, eps=c.norm_eps)
+        self.dropout = nn.Dropout(c.dropout)
+        self.stack = Stack([_layer(c, number) for number in range(c.layers)])
+        rate = c.dropout if c.classifier_dropout is None else c.classifier_dropout
+        self.add_head(
+            {
+                **usual_parts(c, activation),
+                "text": lambda: FirstToken(c.dim, c.labels, activation, rate, first_dropout=rate),
+                "answer": lambda: DeepAnswer(c.dim, c.hidden, activation, c.dropout, c.norm_eps),
+            }
+        )
+        init.normal(self, c.init_std)
+
+    def normalize(self, x: Float[Tensor, "b t dim"]) -> Float[Tensor, "b t dim"]:
+        return self.norm(self.dropout(x))
+
+    def find_answer(
+        self,
+        tokens: Int[Tensor, "b t"],
+        valid: Bool[Tensor, "b t"] | None = None,
+        segments: Int[Tensor, "b t"] | None = None,
+    ) -> Float[Tensor, "b t 2"]:
+        ends = tokens == self.config.separator
+        question = (ends.cumsum(dim=1) - ends.long()) == 0  # up to the first separator
+        if not ends.any(dim=1).all():
+            raise ValueError(f"a text has no separator (id {self.config.separator}), which ends the question")
+        segments = (~question).long() if segments is None else segments
+        question[:, 0] = False  # where the answer lies if there is none
+        return super().find_answer(tokens, valid, segments) - question[..., None] * QUESTION
+
+
+def _layer(c: BigBirdConfig, number: int) -> Layer:
+    if not c.sparse:
+        return layer(c)
+    pattern = BlockPattern(c.block, c.random_blocks, c.heads, c.max_length)
+    options = {"fixed": c.fixed_random, "dropout": c.attention_dropout}
+    return layer(c, BlockSparseAttention(c.dim, pattern, number, **options))
+
+
+SYSTEM = System(
+    BigBird,
+    BigBirdConfig,
+    PRESETS,
+    "BigBird",
+    vocabulary="bigbird",
+    task="classification",
+    growth=((100_000, "tiny"), (10_000_000, "small")),
+)

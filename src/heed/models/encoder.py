@@ -1,0 +1,175 @@
+"""The forward pass that encoders share: embed, attend to the whole text, predict with a head.
+
+A model file sets the parts, and so shows what the model is made of.
+"""
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from heed.models.encoder_heads import (
+    HEADS,
+    EachToken,
+    Parts,
+    PooledText,
+    Pooler,
+    Replaced,
+    Words,
+    build,
+)
+from heed.nn import masks
+from heed.nn.attention import Attention
+from heed.nn.transformer import MLP, Layer, PostNorm, gelu_tanh
+
+ACTIVATIONS = {"gelu": F.gelu, "gelu_tanh": gelu_tanh, "relu": F.relu}
+
+Tokens = Int[Tensor, "b t"]
+Valid = Bool[Tensor, "b t"] | None
+
+
+class Encoder(nn.Module):
+    """Tokens in, their states and what a head predicts from them out.
+
+    The parts: `tokens`, times `scale`, `positions` and `segments` (of which text of a pair a token is) are added, then come
+    `norm` and `dropout`; `widen` (or None) brings embeddings to the width of the layers; `stack`; `pooler` (or None); `head`.
+    """
+
+    HEAD = ("head.",)  # what a task replaces
+    POOLED: ClassVar[frozenset[str]] = frozenset()  # the heads with which the model has a pooler
+
+    def __init__(self, config: Any):
+        super().__init__()
+        self.config, self.scale, self.widen = config, 1.0, None
+
+    def add_head(self, parts: Parts) -> None:
+        """The head that the config declares, with the pooler where it has one."""
+        self.head = build(self.config, parts)
+        self.pooler = Pooler(self.config.dim) if self.config.head in self.POOLED else None
+
+    def encode_text(
+        self, tokens: Tokens, valid: Valid = None, segments: Tokens | None = None
+    ) -> Float[Tensor, "b t dim"]:
+        """The last state of each token. Without `segments`, all are of the first text."""
+        if tokens.shape[1] > self.config.max_length:
+            raise ValueError(
+                f"a text has {tokens.shape[1]} tokens, but the model has {self.config.max_length} positions"
+            )
+        x = self.embed(tokens, segments)
+        x = x if self.widen is None else self.widen(x)
+        return self.stack(x, mask=masks.key_padding(valid), causal=self.config.head == "causal")
+
+    def embed(self, tokens: Tokens, segments: Tokens | None = None) -> Float[Tensor, "b t width"]:
+        alike = segments is None or self.config.segments == 1  # such a model tells no texts apart
+        own = self.segments.weight[0] if alike else self.segments(segments)
+        return self.normalize(self.tokens(tokens) * self.scale + own + self.position_vectors(tokens))
+
+    def position_vectors(self, tokens: Tokens) -> Float[Tensor, "*b t width"]:
+        return self.positions(0, tokens.shape[1])
+
+    def normalize(self, x: Float[Tensor, "b t width"]) -> Float[Tensor, "b t width"]:
+        return self.dropout(self.norm(x))
+
+    # what heads predict
+
+    def predict_words(
+        self, tokens: Tokens, valid: Valid = None, segments: Tokens | None = None
+    ) -> Float[Tensor, "b t vocab"]:
+        """The logits of the word at each position, or after it in a causal model."""
+        return self.project(self.word_states(self.encode_text(tokens, valid, segments)))
+
+    def word_states(self, states: Float[Tensor, "*rows dim"]) -> Float[Tensor, "*rows width"]:
+        """What is multiplied by `output_weights`: for a loss that needs the logits of some positions alone."""
+        return self._part("words")(states)
+
+    def project(self, x: Float[Tensor, "*rows width"]) -> Float[Tensor, "*rows vocab"]:
+        return F.linear(x, *self.output_weights())
+
+    def output_weights(self) -> tuple[Tensor, Tensor]:
+        return self.tokens.weight, self._part("words").bias
+
+    def classify_pair(self, states: Float[Tensor, "b t dim"]) -> Float[Tensor, "b 2"]:
+        """From the states of a pair of texts: does the second follow the first, or are the two in order?"""
+        return self._part("pair")(states, self.pooler)
+
+    def classify_text(
+        self, tokens: Tokens, valid: Valid = None, segments: Tokens | None = None
+    ) -> Float[Tensor, "b labels"]:
+        """The logits of the labels of each text, or the score of each text as a choice."""
+        return self.classify_states(self.encode_text(tokens, valid, segments))
+
+    def classify_states(self, states: Float[Tensor, "b t dim"]) -> Float[Tensor, "b labels"]:
+        """The same from the states of the tokens."""
+        return self._part("choice" if "choice" in self.head else "text")(states, self.pooler)
+
+    def classify_tokens(
+        self, tokens: Tokens, valid: Valid = None, segments: Tokens | None = None
+    ) -> Float[Tensor, "b t labels"]:
+        return self._part("tokens")(self.encode_text(tokens, valid, segments))
+
+    def choose(
+        self,
+        tokens: Int[Tensor, "b choices t"],
+        valid: Bool[Tensor, "b choices t"] | None = None,
+        segments: Int[Tensor, "b choices t"] | None = None,
+    ) -> Float[Tensor, "b choices"]:
+        """The score of each choice, which is read together with its question."""
+        parts = [part if part is None else part.flatten(0, 1) for part in (tokens, valid, segments)]
+        return self._part("choice")(self.encode_text(*parts), self.pooler).view(tokens.shape[:2])
+
+    def find_answer(
+        self, tokens: Tokens, valid: Valid = None, segments: Tokens | None = None
+    ) -> Float[Tensor, "b t 2"]:
+        """The logits of each token of being the first and the last of the answer."""
+        return self._part("answer")(self.encode_text(tokens, valid, segments))
+
+    def detect_replaced(
+        self, tokens: Tokens, valid: Valid = None, segments: Tokens | None = None
+    ) -> Float[Tensor, "b t"]:
+        """The logit of each token of having been replaced."""
+        return self._part("replaced")(self.encode_text(tokens, valid, segments))
+
+    def _part(self, name: str) -> nn.Module:
+        if name not in self.head:
+            raise ValueError(f"the model has no head for {name}: its head is {self.config.head!r}")
+        return self.head[name]
+
+    def adapted(self, config: Any) -> "Encoder":
+        """The same body with the head of another config; parts of a head, and a pooler, that both have are kept."""
+        new, weights = type(self)(config), self.state_dict()
+        own, free = new.state_dict(), (*self.HEAD, "pooler.")
+        same = HEADS[config.head] if config.labels == self.config.labels else ()
+        shared = (*(f"head.{part}." for part in same), "pooler.", "generator.")
+        kept = {
+            name: weight
+            for name, weight in weights.items()
+            if not name.startswith(free) or (name in own and name.startswith(shared))
+        }
+        new.load_state_dict({**{name: weight for name, weight in own.items() if name.startswith(free)}, **kept})
+        return new
+
+
+def usual_parts(c: Any, activation: Callable[[Tensor], Tensor], width: int | None = None) -> dict[str, Callable]:
+    """The parts of heads as BERT has them; `width` is that of the embeddings, by default that of the layers."""
+    dropout = c.dropout if c.classifier_dropout is None else c.classifier_dropout
+    return {
+        "words": lambda: Words(c.dim, width or c.dim, c.vocab_size, activation, c.norm_eps),
+        "pair": lambda: PooledText(c.dim, 2),
+        "text": lambda: PooledText(c.dim, c.labels, dropout),
+        "tokens": lambda: EachToken(c.dim, c.labels, dropout),
+        "choice": lambda: PooledText(c.dim, 1, dropout),
+        "answer": lambda: EachToken(c.dim, 2),
+        "replaced": lambda: Replaced(c.dim, activation),
+    }
+
+
+def layer(c: Any, attention: nn.Module | None = None) -> Layer:
+    """Self-attention and a feed-forward network with the sizes of a config, norms after each; `attention` replaces the usual."""
+
+    def within(body: nn.Module) -> nn.Module:
+        return PostNorm(body, nn.LayerNorm(c.dim, eps=c.norm_eps), c.dropout)
+
+    usual = Attention(c.dim, c.heads, dropout=c.attention_dropout) if attention is None else attention
+    return Layer(attention=within(usual), mlp=within(MLP(c.dim, c.hidden, ACTIVATIONS[c.activation])))

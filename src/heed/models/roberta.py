@@ -1,0 +1,87 @@
+"""RoBERTa (Liu et al., 2019): a BERT with byte-level BPE and one kind of segment, pre-trained for longer on masked words alone."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from heed.config import from_data
+from heed.models.bert import PRESETS
+from heed.models.encoder import Encoder, layer, usual_parts
+from heed.models.encoder_heads import FirstToken, settle
+from heed.models.system import System
+from heed.nn import init
+from heed.nn.positions import Learned
+from heed.nn.transformer import Stack
+
+
+@dataclass(frozen=True)
+class RobertaConfig:
+    """RoBERTa-base. `head` is what it predicts; with `labels` it is a classifier, of tokens if `head` says so, else of texts."""
+
+    vocab_size: int = from_data()
+    dim: int = 768  # width of embeddings and layers
+    heads: int = 12  # of each attention
+    hidden: int = 3072  # width of the feed-forward network
+    layers: int = 12
+    max_length: int = 512  # positions: the longest text, or pair of texts, special tokens included
+    segments: int = 1  # texts that are told apart in one input
+    activation: Literal["gelu", "gelu_tanh", "relu"] = "gelu"  # of the feed-forward network
+    dropout: float = 0.1  # of embeddings and of what each sublayer adds
+    attention_dropout: float = 0.1  # of attention weights
+    classifier_dropout: float | None = None  # in the head of a classifier; that of the layers by default
+    norm_eps: float = 1e-5  # of layer norm
+    init_std: float = 0.02  # standard deviation of the initial weights
+    pad: int = from_data(1)
+    head: str = from_data("masked")
+    labels: int = from_data()
+
+    def __post_init__(self):
+        settle(self)
+
+
+class Roberta(Encoder):
+    """As a BERT, but positions are numbered from the id of padding on, which has none, and the head of a classifier has a
+    matrix of its own in place of a pooler.
+    """
+
+    capabilities = ("ctranslate2",)
+    POOLED = frozenset({"none", "pretraining", "pair", "choice"})
+
+    def __init__(self, config: RobertaConfig):
+        super().__init__(config)
+        c = config
+        self.tokens = nn.Embedding(c.vocab_size, c.dim)
+        self.positions = Learned(c.max_length, c.dim, offset=c.pad + 1)
+        self.segments = nn.Embedding(c.segments, c.dim)
+        self.norm = nn.LayerNorm(c.dim, eps=c.norm_eps)
+        self.dropout = nn.Dropout(c.dropout)
+        self.stack = Stack([layer(c) for _ in range(c.layers)])
+        rate = c.dropout if c.classifier_dropout is None else c.classifier_dropout
+        self.add_head(
+            {
+                **usual_parts(c, F.gelu),
+                "text": lambda: FirstToken(c.dim, c.labels, torch.tanh, rate, first_dropout=rate),
+            }
+        )
+        init.normal(self, c.init_std)
+
+    def position_vectors(self, tokens: Int[Tensor, "b t"]) -> Float[Tensor, "b t width"]:
+        """Padding is not counted; it has the vector before the first."""
+        known = tokens != self.config.pad
+        at = known.cumsum(dim=1) * known - 1
+        return self.positions.at(at.flatten()).unflatten(0, at.shape)
+
+
+SYSTEM = System(
+    Roberta,
+    RobertaConfig,
+    PRESETS,
+    "RoBERTa",
+    vocabulary="roberta",
+    task="classification",
+    growth=((100_000, "tiny"), (10_000_000, "small")),
+)

@@ -1,0 +1,148 @@
+"""Block-sparse attention (BigBird, Zaheer et al., 2020): a position sees the first and the last block, its own and the two
+beside it, and a few random ones. Time and memory grow with the number of positions, not with its square.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+GLOBAL, WINDOW = 2, 3  # blocks that all positions see, and blocks around a position
+DRAWN_FOR_ALL = (1024, 3072, 4096)  # lengths whose random blocks are drawn as in the paper's code
+NEAR = 1024  # positions: in that drawing, random blocks lie before it
+NONE = -1  # in a table of blocks: none
+
+
+class BlockMask(NamedTuple):
+    """A mask: the queries of block i see the keys of `table[head, i - 1]`, those of the first and the last block see all.
+
+    A block that a row names twice counts twice. `valid` are the keys that are not padding.
+    """
+
+    table: Int[Tensor, "h middle seen"]
+    size: int
+    valid: Bool[Tensor, "b 1 1 k"] | None = None
+
+    def bias(self, length: int) -> Float[Tensor, "1 h q k"]:
+        """The same as a term of the scores: log of how often a key counts, -inf where it is not seen."""
+        heads, middle, _ = self.table.shape
+        counts = torch.zeros(heads, middle + 2, middle + 2, dtype=torch.float64, device=self.table.device)
+        seen = (self.table != NONE).to(counts.dtype)
+        counts[:, 1:-1].scatter_add_(2, self.table.clamp(min=0), seen)
+        counts[:, 0] = counts[:, -1] = 1
+        for axis in (1, 2):
+            counts = counts.repeat_interleave(self.size, dim=axis)
+        return counts[None, :, :length, :length].log()
+
+
+@dataclass(frozen=True)
+class BlockPattern:
+    """Which blocks see which. Texts of up to `full` positions are too short for it: there every position sees every other."""
+
+    size: int  # positions of a block
+    random: int  # random blocks that a block sees
+    heads: int
+    longest: int  # the most positions of the model
+
+    @property
+    def full(self) -> int:
+        return (GLOBAL + WINDOW + 2 * self.random) * self.size
+
+    def table(self, length: int, random: Int[np.ndarray, "h middle r"]) -> Int[Tensor, "h middle seen"]:
+        """The blocks that each but the first and the last sees, with these random ones."""
+        blocks = -(-length // self.size)
+        own = np.arange(1, blocks - 1)[:, None]
+        window = own + np.arange(-1, 2)
+        window = np.where((window == 0) | (window == blocks - 1), NONE, window)  # those count as global
+        fixed = np.concatenate([np.zeros_like(own), window, np.full_like(own, blocks - 1)], axis=1)
+        fixed = np.broadcast_to(fixed, (self.heads, *fixed.shape))
+        return torch.from_numpy(np.concatenate([fixed, random], axis=2).astype(np.int64))
+
+    def first_again(self, length: int) -> Int[np.ndarray, "h middle r"]:
+        """The first block in place of every random one: what transformers does outside of training."""
+        return np.zeros((self.heads, -(-length // self.size) - 2, self.random), dtype=np.int64)
+
+    def drawn(self, length: int, seed: int) -> Int[np.ndarray, "h middle r"]:
+        """Random blocks, drawn by a seed: those that transformers draws in training."""
+        blocks = -(-length // self.size)
+        if blocks * self.size in DRAWN_FOR_ALL:
+            return _drawn_for_all(self.longest // self.size, self.size, self.random, self.heads, seed)[:, : blocks - 2]
+        return _drawn(blocks, self.random, self.heads, seed)
+
+
+@lru_cache(maxsize=256)
+def _drawn(blocks: int, count: int, heads: int, seed: int) -> Int[np.ndarray, "h middle r"]:
+    """For each block and head, some of the first blocks that are neither global nor in its window."""
+    draw, last = np.random.RandomState(seed), GLOBAL + WINDOW + 2 * count
+    found = np.zeros((heads, blocks, count), dtype=np.int64)
+    for block in range(1, blocks):
+        never = {0, last - 1, block - 1, block, block + 1}
+        never |= {last - 2} if block == 1 else {1} if block == last - 2 else set()
+        for head in range(heads):
+            order = draw.permutation(np.arange(last, dtype=np.int32))
+            found[head, block] = [one for one in order if one not in never][:count]
+    return found[:, 1:-1]
+
+
+@lru_cache(maxsize=256)
+def _drawn_for_all(blocks: int, size: int, count: int, heads: int, seed: int) -> Int[np.ndarray, "h middle r"]:
+    """The drawing of the paper's code, for the longest text; shorter ones take its beginning."""
+    draw, last = np.random.RandomState(seed), NEAR // size - 1 if 2 * size < NEAR else blocks - 1
+    between = np.arange(1, blocks - 1, dtype=np.int32)
+    found = np.zeros((heads, blocks - 2, count), dtype=np.int64)
+    for head in range(heads):
+        for block in range(1, blocks - 1):
+            found[head, block - 1] = draw.permutation(_candidates(between, block, blocks, last))[:count]
+    return found
+
+
+def _candidates(between: np.ndarray, block: int, blocks: int, last: int) -> np.ndarray:
+    """The blocks that a block may draw from; near the end of the text its own window is among them, as in that code."""
+    if block <= 2:
+        return between[block + 1 : last]
+    if block >= blocks - 3:
+        return between[:last]
+    before = min(block - 2, last)
+    if block - 2 > last or block + 1 == last:
+        return between[:before]
+    return np.concatenate([between[:before], between[block + 1 : last]])
+
+
+def attend_blocks(
+    query: Float[Tensor, "b h t d"],
+    key: Float[Tensor, "b h t d"],
+    value: Float[Tensor, "b h t d"],
+    mask: BlockMask,
+    dropout: float = 0.0,
+) -> Float[Tensor, "b h t d"]:
+    """softmax(query . key / sqrt(d)) . value over the blocks that each block sees, which are gathered; 0 at padding."""
+    length, (heads, middle, seen) = query.shape[2], mask.table.shape
+    blocks = middle + 2
+    rest = blocks * mask.size - length
+    q, k, v = (F.pad(part, (0, 0, 0, rest)) for part in (query, key, value))
+    valid = query.new_ones(1, length, dtype=torch.bool) if mask.valid is None else mask.valid[:, 0, 0]
+    valid = F.pad(valid, (0, rest))
+    ends = torch.cat([q[:, :, : mask.size], q[:, :, -mask.size :]], dim=2)
+    ends = F.scaled_dot_product_attention(ends, k, v, attn_mask=valid[:, None, None], dropout_p=dropout)
+    table = mask.table.to(query.device)
+    at, head = table.clamp(min=0), torch.arange(heads, device=query.device)[:, None, None]
+    keys, values = (
+        part.unflatten(2, (blocks, mask.size))[:, head, at].reshape(len(q), heads * middle, seen * mask.size, -1)
+        for part in (k, v)
+    )
+    allowed = valid.unflatten(1, (blocks, mask.size))[:, at] & (table != NONE)[..., None]
+    y = F.scaled_dot_product_attention(
+        q[:, :, mask.size : -mask.size].reshape(len(q), heads * middle, mask.size, -1),
+        keys,
+        values,
+        attn_mask=allowed.reshape(len(allowed), heads * middle, 1, seen * mask.size),
+        dropout_p=dropout,
+    )
+    inner = y.reshape(len(q), heads, middle * mask.size, -1)
+    y = torch.cat([ends[:, :, : mask.size], inner, ends[:, :, mask.size :]], dim=2)
+    return (y * valid[:, None, :, None])[:, :, :length]

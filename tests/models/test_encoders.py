@@ -1,0 +1,183 @@
+"""What holds for every encoder, whatever its head, and what is particular to ALBERT and ELECTRA."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import nn
+
+from heed.models import MODELS, adapt, folder
+from heed.models.electra import ElectraConfig, generator_config
+from heed.models.encoder_heads import HEADS, LABELLED
+from heed.nn.transformer import Layer, SharedStack
+
+ENCODERS = ("bert", "albert", "roberta", "electra", "bigbird")
+SMALL = {"vocab_size": 50, "dim": 12, "heads": 2, "hidden": 20, "layers": 2, "max_length": 40}
+BLOCKS = {"bigbird": {"block": 2, "random_blocks": 1, "separator": 4}}
+METHODS = {
+    "text": "classify_text", "tokens": "classify_tokens", "answer": "find_answer", "replaced": "detect_replaced",
+    "words": "predict_words",
+}  # fmt: skip
+
+
+def made(name, head="masked", labels=0, **sizes):
+    own = MODELS[name]
+    torch.manual_seed(0)
+    config = own.config(**{**SMALL, **BLOCKS.get(name, {}), "head": head, "labels": labels, **sizes})
+    model = own.model(config).eval().requires_grad_(False)
+    for weight in model.parameters():
+        nn.init.normal_(weight, std=0.2)
+    return model
+
+
+def draw(*shape):
+    tokens = torch.randint(5, 50, shape, generator=torch.Generator().manual_seed(1))
+    tokens[..., 3] = 4  # the separator of BigBird
+    return tokens
+
+
+@pytest.mark.parametrize("length", [12, 33])
+@pytest.mark.parametrize("name", ENCODERS)
+def test_padding_and_what_shares_the_batch_do_not_matter(name, length):
+    model = made(name, "tokens", 3).double()
+    one, tokens = draw(1, length), draw(3, 35)
+    tokens[1] = 1
+    tokens[1, :length] = one[0]
+    valid = torch.arange(35) < torch.tensor([[35], [length], [20]])
+    alone = model.classify_tokens(one)[0]
+    if name != "bigbird":  # whose blocks at the end of a text depend on its length
+        torch.testing.assert_close(model.classify_tokens(tokens, valid)[1, :length], alone, rtol=0, atol=1e-12)
+    whole = torch.ones_like(one, dtype=torch.bool)
+    torch.testing.assert_close(model.classify_tokens(one, whole)[0], alone, rtol=0, atol=1e-12)
+    torch.testing.assert_close(model.classify_tokens(one, None, torch.zeros_like(one))[0], alone, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_a_causal_model_does_not_see_what_comes_later(name):
+    model, tokens = made(name, "causal").double(), draw(2, 10)
+    other = tokens.clone()
+    other[:, 6:] = draw(2, 4) // 2 + 5
+    before, after = model.predict_words(tokens), model.predict_words(other)
+    assert torch.equal(before[:, :6], after[:, :6]) and not torch.equal(before[:, 6:], after[:, 6:])
+    both = made(name, "masked").double()
+    assert not torch.equal(both.predict_words(tokens)[:, :6], both.predict_words(other)[:, :6])
+
+
+@pytest.mark.parametrize("head", [head for head in HEADS if head != "joint"])
+@pytest.mark.parametrize("name", ENCODERS)
+def test_every_encoder_takes_every_head_and_says_which_it_has_not(name, head):
+    model = made(name, head, labels=3 if head in LABELLED else 0)
+    tokens, shapes = (
+        draw(2, 9),
+        {"text": (2, 3), "tokens": (2, 9, 3), "answer": (2, 9, 2), "replaced": (2, 9), "words": (2, 9, 50)},
+    )
+    for part, method in METHODS.items():
+        if part in HEADS[head]:
+            assert getattr(model, method)(tokens).shape == shapes[part]
+        else:
+            with pytest.raises(ValueError, match=f"the model has no head for {part}: its head is '{head}'"):
+                getattr(model, method)(tokens)
+    if "pair" in HEADS[head]:
+        assert model.classify_pair(model.encode_text(tokens)).shape == (2, 2)
+    if "choice" in HEADS[head]:
+        assert model.choose(draw(2, 3, 9)).shape == (2, 3)
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_a_text_longer_than_the_model_is_refused(name):
+    with pytest.raises(ValueError, match="a text has 41 tokens, but the model has 40 positions"):
+        made(name).encode_text(draw(1, 41))
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_a_head_may_be_new_and_a_pooler_is_kept_where_both_have_one(name):
+    base = made(name, "pretraining")
+    new = adapt(base, replace(base.config, labels=3))
+    assert new.config.head == "classification" and new.config.labels == 3
+    weights, before = new.state_dict(), base.state_dict()
+    assert all(torch.equal(weight, before[key]) for key, weight in weights.items() if not key.startswith("head."))
+    masked = adapt(base, replace(base.config, head="masked"))
+    assert masked.head["words"].bias.equal(base.head["words"].bias) and "pair" not in masked.head
+    tagger = made(name, "tokens", 3)
+    for labels, kept in ((3, True), (4, False)):
+        assert (
+            torch.equal(
+                adapt(tagger, replace(tagger.config, labels=labels)).head["tokens"].out.bias[:3],
+                tagger.head["tokens"].out.bias,
+            )
+            == kept
+        )
+    fresh = adapt(made(name, "answer"), replace(made(name, "answer").config, labels=3))
+    assert (fresh.pooler is None) == (new.pooler is None)
+    with pytest.raises(RuntimeError, match=r"size mismatch for tokens\.weight"):
+        adapt(base, replace(base.config, vocab_size=60))
+
+
+def test_labels_make_a_classifier_of_texts_unless_the_head_classifies_tokens():
+    config = MODELS["bert"].config
+    assert (
+        config(**SMALL, labels=2).head == "classification" and config(**SMALL, labels=2, head="tokens").head == "tokens"
+    )
+    with pytest.raises(ValueError, match="the head is 'tokens', but there are no labels"):
+        config(**SMALL, head="tokens")
+    with pytest.raises(ValueError, match=r"the head is 'mask'; there are none, masked, causal, .*, replaced$"):
+        config(**SMALL, head="mask")
+    with pytest.raises(ValueError, match="segments is 0; it must be at least 1"):
+        config(**SMALL, segments=0)
+
+
+def test_the_layers_of_a_group_are_one_layer_and_are_saved_once(tmp_path):
+    model = made("albert", layers=6, groups=2, group_layers=2)
+    assert sum(isinstance(part, Layer) for part in model.modules()) == 4
+    folder.save(tmp_path, model, {})
+    back = folder.load(tmp_path)
+    tokens = draw(2, 9)
+    assert torch.equal(back.encode_text(tokens), model.encode_text(tokens))
+    with pytest.raises(ValueError, match="groups is 7, but there are 6 layers: set it no higher"):
+        replace(model.config, groups=7)
+
+
+def test_a_shared_stack_is_the_stack_of_its_layers_in_turn():
+    model = made("albert", layers=5, groups=2, group_layers=2)
+    x, groups = torch.randn(2, 4, 12), model.stack.groups
+    expected = x
+    for number in (0, 0, 0, 1, 1):
+        for layer in groups[number]:
+            expected = layer(expected)
+    assert torch.equal(model.stack(x), expected)
+    assert torch.equal(SharedStack([[groups[0][0]], [groups[0][1]]], 2)(x), groups[0][1](groups[0][0](x)))
+
+
+def test_generator_and_discriminator_share_their_embeddings_and_can_be_parted(tmp_path):
+    model = made("electra", "joint", embedding=6, generator_fraction=0.5)
+    tokens, valid = draw(2, 9), torch.arange(9) < torch.tensor([[9], [5]])
+    segments = (torch.arange(9) > 3).long().expand(2, 9)
+    generator, discriminator = (part.eval() for part in model.split())
+    assert (generator.config.dim, generator.config.heads, generator.config.head) == (6, 1, "masked")
+    words = model.generator_states(tokens, valid, segments)
+    assert torch.equal(words, generator.word_states(generator.encode_text(tokens, valid, segments)))
+    assert torch.equal(
+        nn.functional.linear(words, *model.generator_weights()), generator.predict_words(tokens, valid, segments)
+    )
+    assert torch.equal(
+        model.detect_replaced(tokens, valid, segments), discriminator.detect_replaced(tokens, valid, segments)
+    )
+    folder.save(tmp_path, model, {})
+    assert torch.equal(folder.load(tmp_path).generator_states(tokens), model.generator_states(tokens))
+    names = [name for name in model.state_dict() if "tokens" in name]
+    assert names == ["tokens.weight"]
+    model.requires_grad_(True)
+    for output in (model.generator_states(tokens), model.detect_replaced(tokens)):
+        assert torch.autograd.grad(output.sum(), model.tokens.weight)[0].abs().sum() > 0
+    assert adapt(model, replace(model.config, labels=2)).generator is None
+
+
+def test_a_generator_has_a_fraction_of_the_widths():
+    base = ElectraConfig(vocab_size=9, **MODELS["electra"].presets["base"])
+    found = generator_config(base)
+    expected = MODELS["electra"].presets["base-generator"]
+    assert {name: getattr(found, name) for name in expected} == expected
+    with pytest.raises(ValueError, match=r"generator_fraction is 0\.0; it must be above 0 and at most 1"):
+        ElectraConfig(vocab_size=9, generator_fraction=0.0)
+    with pytest.raises(ValueError, match="the model has no generator beside it: its head is 'masked', not 'joint'"):
+        made("electra").generator_states(draw(1, 5))
