@@ -148,7 +148,7 @@ def test_what_was_trained_jointly_is_written_as_its_discriminator_and_its_genera
     own = package("electra", "joint", heads=4, generator_fraction=0.5)
     generator, discriminator = own.model.split()
     huggingface.write(own, tmp_path / "joint")
-    huggingface.write(Package(generator, "masked-language", own.processors, {}), tmp_path / "generator")
+    huggingface.write(Package(generator, "masked", own.processors, {}), tmp_path / "generator")
     tokens = draw(2, 9)
     with torch.inference_mode():
         theirs = transformers.ElectraForPreTraining.from_pretrained(tmp_path / "joint").eval()(tokens).logits

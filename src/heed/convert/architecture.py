@@ -14,8 +14,7 @@ from heed.vocabularies.vocabulary import Pair
 
 # what models are for that heed reads and writes, but cannot train or run yet
 UNTRAINED = (
-    "encoding", "masked-language", "causal-encoder", "sentence-pairs", "tagging", "multiple-choice", "answering",
-    "replaced-tokens",
+    "encoding", "causal-encoder", "sentence-pairs", "tagging", "multiple-choice", "answering",
 )  # fmt: skip
 
 
@@ -46,6 +45,8 @@ class Architecture:
     settings: Callable[[Package], dict[str, Any]] = lambda package: {}  # of config.json, beyond the config table
     # config and weights as the tables expect them
     rearrange: Callable[[Any, Weights], tuple[Any, Weights]] = lambda config, weights: (config, weights)
+    # models that are written into folders of their own within that of the model, by name
+    beside: Callable[[Package], dict[str, Package]] = lambda package: {}
 
     def to_theirs(self, model: nn.Module) -> tuple[Weights, dict[str, Any]]:
         """The weights under their names, and what config.json says of the model itself."""

@@ -65,7 +65,8 @@ print(tokenizer.batch_decode(model.generate(**texts, forced_bos_token_id=target)
 GENERATE = "print(tokenizer.batch_decode(model.generate(**texts), skip_special_tokens=True))"
 CLASSIFY = "print([model.config.id2label[i] for i in model(**texts).logits.argmax(dim=1).tolist()])"
 SUMMARIZERS = ("bart", "pegasus")  # models that summarize if they have no languages
-COMMANDS = {"classification": "heed classify {} < text", "language": "heed generate {}"}  # other tasks write text
+COMMANDS = {"classification": "heed classify {} < text", "language": "heed generate {}", "masked": "heed fill {} TEXT"}
+COMMANDS["replaced-tokens"] = "heed train --from {} --set task.name=classification"  # other tasks write text
 COMMANDS |= dict.fromkeys(UNTRAINED, "heed info {}")
 
 

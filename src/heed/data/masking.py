@@ -10,7 +10,10 @@ from heed.data.noise import check_share, check_total, protected_ids
 from heed.vocabularies.fast_tokenizer import FastTokenizer
 from heed.vocabularies.vocabulary import Vocabulary
 
-STOP, LONGEST = 0.2, 10  # spans: the geometric distribution of their lengths in words, and the longest (Joshi et al., 2020)
+STOP, LONGEST = (
+    0.2,
+    10,
+)  # spans: the geometric distribution of their lengths in words, and the longest (Joshi et al., 2020)
 TRIES = 10  # spans drawn for each token that is to be hidden; a text of few words may have no room for more
 
 
@@ -81,7 +84,11 @@ def _choose_spans(words: np.ndarray, budget: int, generator: Generator) -> tuple
     for _ in range(TRIES * budget):
         if not left:
             break
-        length, word, fate = min(int(generator.geometric(STOP)), LONGEST), int(generator.integers(count)), generator.random()
+        length, word, fate = (
+            min(int(generator.geometric(STOP)), LONGEST),
+            int(generator.integers(count)),
+            generator.random(),
+        )
         end = int(first[word])
         for own in range(word, min(word + length, count)):
             place, size = int(first[own]), int(sizes[own])

@@ -3,25 +3,70 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from heed.data.batching import DataPosition
-from heed.data.masking import Masking
+from heed.data.documents import DocumentKind
+from heed.data.masking import Masking, ordinary_ids, word_starts
+from heed.data.noise import check_share, check_total
 from heed.data.packing import map_tensors, to_device
-from heed.data.segments import Row, RowSource
-from heed.data.streams import IGNORED
-from heed.vocabularies.vocabulary import SpecialTokens
+from heed.data.segments import FullSentences, Row, RowSource, SegmentPairs, Segments, Text
+from heed.data.streams import IGNORED, Stream
+from heed.vocabularies.text_parts import plain
+from heed.vocabularies.vocabulary import SpecialTokens, Vocabulary
+
+
+@dataclass(frozen=True)
+class RowSettings:
+    """How text is packed into rows, and which words of them are hidden."""
+
+    length: int = 128  # tokens of a row, special tokens included
+    document: DocumentKind = "paragraph"  # lines between blank lines; or a file, or one line
+    cut_sentences: bool = (
+        False  # fill every row to its end: a sentence may go on in the next (for rows that are no pairs)
+    )
+    share: float = 0.15  # of the tokens that are hidden
+    masked: float = 0.8  # of these, how many become the mask
+    random: float = 0.1  # and how many another token; the rest stays as it is
+    dynamic: bool = True  # hide other tokens in every epoch
+    whole_words: bool = False  # hide all pieces of a word
+    spans: bool = False  # hide several words in a row, 3.8 on average (SpanBERT)
+
+    pair: ClassVar[str] = "none"
+    short: ClassVar[float] = 0.0
+
+    def __post_init__(self):
+        if self.length < 8:
+            raise ValueError(f"task.length is {self.length}; it must be at least 8")
+        for name in ("share", "masked", "random", "short"):
+            check_share(name, getattr(self, name))
+        check_total({"masked": self.masked, "random": self.random})
+        if self.cut_sentences and self.pair != "none":
+            raise ValueError(
+                f"task.cut_sentences is for rows that are no pairs, and task.pair is {self.pair!r}: set one of them"
+            )
+
+
+@dataclass(frozen=True)
+class PairSettings(RowSettings):
+    """The same for rows that may be pairs."""
+
+    pair: Literal["none", "next", "order"] = (
+        "none"  # each row two texts: does the second follow the first (BERT), or are the two in order (ALBERT)
+    )
+    short: float = 0.1  # share of pairs with a random target length
 
 
 class MaskedBatch(NamedTuple):
     """Corrupted rows, and the token that is expected at each of the `positions` of the flattened (b, t) rows.
 
-    There are as many positions in every batch: IGNORED are those that no token was hidden at. `valid` is None where no row is padded,
-    `segments` where a model tells no texts apart, `labels` (IGNORED: none) where there are no pairs. `count` hidden tokens.
+    There are as many positions in every batch: IGNORED is expected at those that are left over. `valid` is None where no row is
+    padded, `segments` where a model tells no texts apart, `labels` (IGNORED: none) where there are no pairs. `count` tokens are
+    hidden, in `rows` rows of `size` tokens.
     """
 
     tokens: Tensor
@@ -31,35 +76,45 @@ class MaskedBatch(NamedTuple):
     expected: Tensor
     labels: Tensor | None
     count: int
+    rows: int
+    size: int
 
     to = to_device
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Batches of equal shape run the same kernels."""
-        return *self.tokens.shape, len(self.positions), *(part is not None for part in self[1:3]), self.labels is not None
+        return (
+            *self.tokens.shape,
+            len(self.positions),
+            *(part is not None for part in self[1:3]),
+            self.labels is not None,
+        )
 
     def tensors(self) -> list[Tensor]:
-        return [part for part in self[:-1] if part is not None]
+        return [part for part in self[:6] if part is not None]
 
     def clone(self) -> "MaskedBatch":
         """A copy in new memory."""
         return map_tensors(self, torch.clone)
 
-    def originals(self) -> Tensor:
-        """The rows as they were before words were hidden."""
-        hidden = self.expected >= 0
-        return self.tokens.flatten().scatter(0, self.positions[hidden], self.expected[hidden]).view_as(self.tokens)
+    def filled(self, words: Tensor) -> Tensor:
+        """The rows with other words at the hidden positions; with the expected ones, as they were."""
+        flat = (
+            self.tokens.flatten()
+        )  # positions that are left over keep what is there: shapes do not depend on their number
+        return flat.scatter(0, self.positions, torch.where(self.expected >= 0, words, flat[self.positions])).view_as(
+            self.tokens
+        )
 
 
 @dataclass(frozen=True)
 class RowShape:
-    """How a row is laid out: `length` tokens, the special ones among them; with `told_apart`, texts have segment ids."""
+    """How a row is laid out: `length` tokens, the special ones among them."""
 
     special: SpecialTokens
     length: int
     paired: bool = False
-    told_apart: bool = False
 
     @property
     def room(self) -> int:
@@ -105,7 +160,9 @@ class MaskedBatches:
         self.seed, self.share, self.dynamic = seed, share, dynamic
         self.predictions = int(masking.share * shape.room) + 1  # the most of a row
 
-    def start(self, position: DataPosition, worker: int = 0, workers: int = 1) -> Iterator[tuple[DataPosition, MaskedBatch]]:
+    def start(
+        self, position: DataPosition, worker: int = 0, workers: int = 1
+    ) -> Iterator[tuple[DataPosition, MaskedBatch]]:
         """Batches from a position on, each with the position after it; of several workers, those of one."""
         for after, planned, numbers, epoch in islice(self._schedule(position), worker, None, workers):
             yield after, self.make(planned, numbers, epoch)
@@ -132,7 +189,7 @@ class MaskedBatches:
         size = self.rows // world
         mine = numbers[rank * size : (rank + 1) * size].tolist()
         tokens, valid = np.full((size, length), pad, dtype=np.int64), np.zeros((size, length), dtype=bool)
-        valid[len(mine) :] = True  # attention over no keys is undefined
+        valid[len(mine) :, 0] = True  # attention over no keys is undefined
         segments, labels = np.zeros_like(tokens), np.full(size, IGNORED, dtype=np.int64)
         positions = np.zeros((size, self.predictions), dtype=np.int64)
         expected = np.full_like(positions, IGNORED)
@@ -144,13 +201,44 @@ class MaskedBatches:
             positions[i, : len(hidden)], expected[i, : len(hidden)] = i * length + hidden, ids[hidden]
             valid[i, : len(ids)], segments[i, end_of_first : len(ids)] = True, 1
             labels[i] = IGNORED if row.label is None else row.label
-        shape, whole = self.shape, valid.all()
+        shape = self.shape
         return MaskedBatch(
             torch.from_numpy(tokens),
-            None if whole else torch.from_numpy(valid),
-            torch.from_numpy(segments) if shape.paired and shape.told_apart else None,
+            None if valid.all() else torch.from_numpy(valid),
+            torch.from_numpy(segments) if shape.paired and shape.special.segments else None,
             torch.from_numpy(positions.ravel()),
             torch.from_numpy(expected.ravel()),
             torch.from_numpy(labels) if shape.paired else None,
             int((expected >= 0).sum()),
+            len(mine),
+            int(valid[: len(mine)].sum()),
         )
+
+    def one_epoch(self) -> Iterator[MaskedBatch]:
+        """All rows once."""
+        planned, order = self.plan(0)
+        for start in range(0, len(order), self.rows):
+            yield self.make(planned, order[start : start + self.rows], 0)
+
+
+def masked_batches(
+    text: Stream | Text,
+    vocabulary: Vocabulary,
+    settings: RowSettings,
+    *,
+    batch_tokens: int,
+    seed: int = 0,
+    share: tuple[int, int] = (0, 1),
+) -> MaskedBatches:
+    """The batches of a text as the settings have it."""
+    s, words, paired = settings, plain(vocabulary), settings.pair != "none"
+    shape = RowShape(words.special, s.length, paired)
+    if paired:
+        source: RowSource = SegmentPairs(Segments(text, shape.room // 2, paired=True), shape.room, s.pair, s.short)
+    else:
+        source = FullSentences(Segments(text, shape.room), shape.room, s.cut_sentences)
+    starts = word_starts(words) if s.whole_words or s.spans else None
+    masking = Masking(words.special.mask, ordinary_ids(words), starts, s.share, s.masked, s.random, s.spans)
+    return MaskedBatches(
+        source, masking, shape, rows=batch_tokens // s.length, seed=seed, share=share, dynamic=s.dynamic
+    )

@@ -5,13 +5,16 @@ A sentence is a line of the text. One that is too long for a row, or for half of
 
 import random
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 
-from heed.data.streams import Stream
+from heed.data.documents import Boundaries, DocumentKind
+from heed.data.readers import Line
+from heed.data.streams import Stream, join_lines
+from heed.vocabularies.vocabulary import Vocabulary
 
 
 class Text(NamedTuple):
@@ -20,6 +23,13 @@ class Text(NamedTuple):
     ids: np.ndarray
     documents: np.ndarray
     last: int
+
+
+def read_text(lines: Sequence[Line], vocabulary: Vocabulary, document: DocumentKind) -> Text:
+    """The text of these lines."""
+    boundaries, last = Boundaries(document), vocabulary.special.last
+    encoded = vocabulary.encode(list(boundaries.watch(lines)))
+    return Text(join_lines(encoded, last), boundaries.starts([len(ids) + 1 for ids in encoded]), last)
 
 
 class Segments:
