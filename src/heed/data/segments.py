@@ -159,7 +159,7 @@ class SegmentPairs:
 
     "next": the second text is replaced, half of the time, by one of another document, and its own begins the next pair. "order":
     the two are swapped half of the time (ALBERT). The label is 1 for a replaced or a swapped text. Unlike in BERT's code the last
-    segment of a document, if it is left alone, is read with the one before it.
+    segment of a document, if it is left alone, may be read after the one before it.
     """
 
     def __init__(self, segments: Segments, room: int, kind: PairKind, short: float = 0.1):
@@ -191,6 +191,7 @@ class SegmentPairs:
                 middle = place + 1 + int(draw() * (end - place - 1))
                 label, other = int(draw() < 0.5), (middle, end)
                 if label and self.kind == "next":
+                    place, middle = (stop - 1, stop) if alone else (place, middle)
                     left = max(1, target - (ends[middle] - ends[place]))
                     end, other = middle, self._other(number, left, bounds, ends, draw)
                 pair = [(place, middle), other]

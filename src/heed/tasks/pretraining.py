@@ -13,6 +13,7 @@ from heed.data.prefetch import in_processes, worker_count
 from heed.data.pretraining import MaskedBatch, MaskedBatches, masked_batches
 from heed.data.readers import Line
 from heed.data.segments import SegmentPairs, read_text
+from heed.device import choose_device
 from heed.models.package import Package
 from heed.products.mask_filler import MaskFiller
 from heed.tasks.base import Prepared, Validation, ValidationResult
@@ -69,13 +70,17 @@ class Pretraining(StreamTask):
         return self.settings.document
 
     def sizes(self, pair: Pair, base: Package | None) -> dict[str, Any]:
-        return {**super().sizes(pair, base), "head": self.head}
+        special = pair[0].special
+        ids = {} if base is not None else {"pad": special.pad, "separator": special.last}  # where a config names them
+        return {**super().sizes(pair, base), **ids, "head": self.head}
 
     def batches(
         self, recipe: Any, prepared: Prepared, plan: Any, share: tuple[int, int], position: DataPosition
     ) -> Iterator[tuple[DataPosition, Any]]:
-        # hiding words costs as much as training on the result: other processes do it
-        return in_processes(self._batches(recipe, prepared, share), position, workers=worker_count())
+        made = self._batches(recipe, prepared, share)
+        if choose_device(recipe.training.device).type == "cpu":
+            return made.start(position)  # the step takes much longer
+        return in_processes(made, position, workers=worker_count())
 
     def _batches(self, recipe: Any, prepared: Prepared, share: tuple[int, int] = (0, 1)) -> MaskedBatches:
         t = recipe.training
