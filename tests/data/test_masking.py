@@ -62,7 +62,7 @@ def test_a_word_is_hidden_whole_or_not_at_all():
 
 
 def test_spans_have_geometric_lengths_and_are_corrupted_alike():
-    before, after, chosen = corrupt(word_starts=np.ones(VOCAB, dtype=bool), spans=True)
+    before, _, chosen = corrupt(word_starts=np.ones(VOCAB, dtype=bool), spans=True)
     assert abs(chosen.sum() / (before >= SPECIAL).sum() - 0.15) < 0.001
     runs = [len(run) for row in chosen for run in "".join("x" if one else " " for one in row).split()]
     assert 2.5 < np.mean(runs) < 4.5 and np.mean(np.array(runs) == 1) < 0.5  # single tokens have runs of 1.2

@@ -87,7 +87,7 @@ def pairs(kind, documents=2500, room=40, short=0.1, epoch=0):
 
 
 def test_the_second_text_follows_the_first_or_is_of_another_document_half_of_the_time():
-    own, source, planned = pairs("next")
+    _, source, planned = pairs("next")
     replaced = planned[:, 4] == 1
     assert len(planned) > 5000 and abs(replaced.mean() - 0.5) < 5 * 0.5 / np.sqrt(len(planned))
     documents = source.segments.documents
@@ -104,14 +104,14 @@ def test_the_second_text_follows_the_first_or_is_of_another_document_half_of_the
 
 
 def test_two_texts_are_swapped_half_of_the_time():
-    _, source, planned = pairs("order")
+    _, _, planned = pairs("order")
     swapped = planned[:, 4] == 1
     assert len(planned) > 3000 and abs(swapped.mean() - 0.5) < 5 * 0.5 / np.sqrt(len(planned))
     assert (planned[~swapped, 1] == planned[~swapped, 2]).all() and (planned[swapped, 3] == planned[swapped, 0]).all()
 
 
 def test_pairs_are_gathered_to_the_length_and_cut_to_it():
-    own, source, planned = pairs("order", documents=400, short=0.0)
+    _, source, planned = pairs("order", documents=400, short=0.0)
     cut, total = source.tokens_cut(planned)
     found = [source.make(row, np.random.default_rng(i)) for i, row in enumerate(planned)]
     sizes = np.array([sum(map(len, row.parts)) for row in found])
@@ -143,8 +143,8 @@ def test_pairs_depend_on_the_seed_and_the_epoch_alone():
 def test_a_text_without_pairs_is_refused():
     one = text(1)
     with pytest.raises(
-        ValueError, match="task.pair is 'next', but the text is one document, and the second text of a pair"
+        ValueError, match=r"task\.pair is 'next', but the text is one document, and the second text of a pair"
     ):
         SegmentPairs(Segments(one, 10, paired=True), 20, "next")
-    with pytest.raises(ValueError, match="task.pair is 'order', but no document has two words: give another text"):
+    with pytest.raises(ValueError, match=r"task\.pair is 'order', but no document has two words: give another text"):
         SegmentPairs(Segments(Text(np.array([7, LAST]), np.array([0]), LAST), 10, paired=True), 20, "order")
