@@ -26,9 +26,7 @@ class RowSettings:
 
     length: int = 128  # tokens of a row, special tokens included
     document: DocumentKind = "paragraph"  # lines between blank lines; or a file, or one line
-    cut_sentences: bool = (
-        False  # fill every row to its end: a sentence may go on in the next (for rows that are no pairs)
-    )
+    cut_sentences: bool = False  # every row is full: a sentence may go on in the next; not for pairs
     share: float = 0.15  # of the tokens that are hidden
     masked: float = 0.8  # of these, how many become the mask
     random: float = 0.1  # and how many another token; the rest stays as it is
@@ -55,9 +53,7 @@ class RowSettings:
 class PairSettings(RowSettings):
     """The same for rows that may be pairs."""
 
-    pair: Literal["none", "next", "order"] = (
-        "none"  # each row two texts: does the second follow the first (BERT), or are the two in order (ALBERT)
-    )
+    pair: Literal["none", "next", "order"] = "none"  # of texts: is the second the next one; are the two in order
     short: float = 0.1  # share of pairs with a random target length
 
 
