@@ -100,10 +100,13 @@ def test_static_masking_repeats_itself_and_dynamic_masking_does_not():
 
 def test_pairs_have_segments_where_the_vocabulary_has_them():
     [(_, batch)] = first(made(pair="next"), 1)
-    special, row = vocabulary("wordpiece").special, batch.filled(batch.expected)[0].tolist()
-    middle = row.index(special.last)
-    end = row.index(special.last, middle + 1)
-    assert batch.segments[0].tolist() == [0] * (middle + 1) + [1] * (end - middle) + [0] * (23 - end)
+    last, ends = vocabulary("wordpiece").special.last, set()
+    for row, segments in zip(batch.filled(batch.expected).tolist(), batch.segments.tolist(), strict=True):
+        middle = row.index(last)
+        end = row.index(last, middle + 1)
+        assert segments == [0] * (middle + 1) + [1] * (end - middle) + [0] * (23 - end)
+        ends.add(end)
+    assert min(ends) < max(ends) == 23
     assert set(batch.labels.tolist()) <= {0, 1}
     [(_, other)] = first(made("roberta", pair="next"), 1)
     assert other.segments is None and other.labels is not None

@@ -103,6 +103,14 @@ def test_the_second_text_follows_the_first_or_is_of_another_document_half_of_the
     assert seen.all()
 
 
+def test_another_document_is_another_one_if_there_are_two():
+    _, source, _ = pairs("next", documents=2, room=12)
+    documents = source.segments.documents
+    for epoch in range(20):
+        planned = source.plan(3, epoch)
+        assert ((documents[planned[:, 0]] != documents[planned[:, 2]]) == planned[:, 4]).all()
+
+
 def test_two_texts_are_swapped_half_of_the_time():
     _, _, planned = pairs("order")
     swapped = planned[:, 4] == 1
