@@ -2,6 +2,7 @@
 
 import pickle
 from dataclasses import replace
+from functools import cache
 from itertools import islice
 
 import numpy as np
@@ -20,16 +21,17 @@ SETTINGS = PairSettings(length=24)
 KINDS = [{}, {"cut_sentences": True}, {"pair": "next"}, {"pair": "order", "whole_words": True}, {"spans": True}]
 
 
-def lines():
+@cache
+def text(kind):
     """Documents of five lines."""
-    texts = [text for i, line in enumerate(training()[:120]) for text in ([line] if i % 5 else ["", line])]
-    return [Line(text, text, f"text:{i + 1}") for i, text in enumerate(texts)]
+    texts = [own for i, line in enumerate(training()[:80]) for own in ([line] if i % 5 else ["", line])]
+    return read_text([Line(own, own, f"text:{i + 1}") for i, own in enumerate(texts)], vocabulary(kind), "paragraph")
 
 
 def made(kind="wordpiece", rows=8, share=(0, 1), seed=1, **settings):
-    words, own = vocabulary(kind), replace(SETTINGS, **settings)
-    text = read_text(lines(), words, own.document)
-    return masked_batches(text, words, own, batch_tokens=24 * rows, seed=seed, share=share)
+    return masked_batches(
+        text(kind), vocabulary(kind), replace(SETTINGS, **settings), batch_tokens=24 * rows, seed=seed, share=share
+    )
 
 
 def first(batches, number, position=None):
@@ -43,7 +45,7 @@ def equal(one, two):
 @pytest.mark.parametrize("settings", KINDS)
 def test_batches_continue_from_any_position_and_in_other_processes(settings):
     source = made(**settings)
-    whole = first(source, 40)
+    whole = first(source, 33)
     assert {after.epoch for after, _ in whole} >= {0, 1}
     for start in (3, 17, 30):
         again = first(pickle.loads(pickle.dumps(source)), 3, whole[start - 1][0])

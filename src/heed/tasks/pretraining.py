@@ -19,7 +19,6 @@ from heed.products.mask_filler import MaskFiller
 from heed.tasks.base import Prepared, Validation, ValidationResult
 from heed.tasks.stream import StreamTask
 from heed.tasks.subwords import check_subwords
-from heed.tasks.text import max_source
 from heed.tasks.validation import sample_rows
 from heed.vocabularies.sentencepiece import SubwordsConfig
 from heed.vocabularies.vocabulary import Pair, Vocabulary
@@ -122,7 +121,7 @@ class Pretraining(StreamTask):
 
     def facts(self, recipe: Any, prepared: Prepared, base: Mapping[str, Any]) -> dict[str, Any]:
         kept = {name: base[name] for name in ("origin",) if name in base}
-        return {**kept, "max_source": max_source(prepared), "pretraining": dataclasses.asdict(self.settings)}
+        return {**kept, "max_source": self.settings.length, "pretraining": dataclasses.asdict(self.settings)}
 
 
 def validation_batches(

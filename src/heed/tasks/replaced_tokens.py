@@ -45,7 +45,9 @@ class ReplacedTokensLoss:
         states = model.generator_states(batch.tokens, batch.valid, batch.segments)
         states, weights = states.flatten(0, 1).index_select(0, batch.positions), model.generator_weights()
         total, nll = chunked_cross_entropy(states, *weights, batch.expected, 0.0)
-        fixed = [weight.detach() for weight in weights]  # autocast would keep a copy of the weights that has no gradient
+        fixed = [
+            weight.detach() for weight in weights
+        ]  # autocast would keep a copy of the weights that has no gradient
         with torch.no_grad():
             words = torch.cat([sample_words(F.linear(part, *fixed)) for part in states.split(CHUNK)])
         before, after = batch.filled(batch.expected), batch.filled(words)
