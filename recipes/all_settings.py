@@ -87,7 +87,8 @@ def default(field: Field) -> Any:
 
 def comments_of(kind: type) -> dict[str, str]:
     """What stands behind each field of a dataclass."""
-    found = re.findall(r"^    (\w+): .*?  # (.+)$", inspect.getsource(kind), flags=re.M)
+    own = "".join(inspect.getsource(base) for base in reversed(kind.__mro__) if is_dataclass(base))
+    found = re.findall(r"^    (\w+): .*?  # (.+)$", own, flags=re.M)
     return {name: comment for name, comment in found if not comment.startswith(("noqa", "fmt:"))}
 
 

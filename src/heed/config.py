@@ -143,6 +143,7 @@ def typed_value(kind: Any, value: Any, where: str) -> Any:
         return read(kind, value, where + ".")
     if get_origin(kind) is Literal:
         allowed = get_args(kind)
+        value = "none" if value is None and "none" in allowed else value  # --set reads none as no value
         if value not in allowed:
             raise ValueError(f"{where}: {value!r} is none of {', '.join(map(repr, allowed))}")
         return value

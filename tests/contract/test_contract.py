@@ -23,6 +23,10 @@ def translator(source: str, text: str) -> dict[str, list[str]]:
     }
 
 
+def filler() -> dict[str, list[str]]:
+    return {"fill": ["I [MASK] books.", "--top", "3"], "evaluate": ["--text", "{corpus}/valid.en"]}
+
+
 CASES = {  # the files of each task, and what each verb of its products is given
     "translation": ({"source": "ko", "target": "en"}, translator("ko", SOURCE)),
     "denoising": ({"source": "en"}, translator("en", TARGET)),
@@ -54,6 +58,8 @@ CASES = {  # the files of each task, and what each verb of its products is given
             "look": [TARGET, "--out", "OUT"],
         },
     ),
+    "masked": ({"source": "en"}, filler()),
+    "replaced-tokens": ({"source": "en"}, filler()),
 }
 
 

@@ -38,6 +38,10 @@ def learned():
     return {kind: module.learn(training(), 600)[0] for kind, module in MODULES.items()}
 
 
+def test_the_same_text_gives_the_same_vocabulary(learned):
+    assert wordpiece.learn(training(), 600)[0].key() == learned["wordpiece"].key()
+
+
 def whole(vocabulary, texts):
     """Ids with the special tokens around each text."""
     special = vocabulary.special

@@ -76,7 +76,8 @@ def _huggingface(package, args: argparse.Namespace) -> str:
     made = huggingface.write(package, args.out)
     use = f'{made.auto_class}.from_pretrained("{args.out}")'
     article = "an" if made.name[0] in "AEIOU" else "a"
-    return f"{article} {made.name} of transformers ({model_card.title(package)}): {use}"
+    beside = "".join(f"; beside it {args.out / name}" for name in made.beside(package))
+    return f"{article} {made.name} of transformers ({model_card.title(package)}): {use}{beside}"
 
 
 def _ctranslate2(package, args: argparse.Namespace) -> str:

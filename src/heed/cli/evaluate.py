@@ -15,6 +15,7 @@ examples:
   heed evaluate runs/news --source test.article --reference test.summary --rouge
   heed evaluate runs/en-de --source test.en --reference test.de --sentences report.html
   heed evaluate runs/wiki --text test.txt                # the perplexity of a language model
+  heed evaluate runs/bert --text test.txt                # how well masked words are found, and with what corruption
   heed evaluate runs/gpt2 --text test.txt --stride 64    # a sliding window: each token sees more of the text before it
   heed evaluate runs/xl --text test.txt --memory 640     # Transformer-XL with a longer memory
   heed evaluate runs/ctrl --text test.txt --code Reviews
@@ -36,7 +37,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     option("system", help="a run or model folder (several with commas: an ensemble), or a file of translations")
     option("--source", metavar="FILE", help="what to translate; needed for a folder")
     option("--reference", nargs="+", metavar="FILE", help="one or more reference translations")
-    option("--text", metavar="FILE", help="for a language model: a text to measure the perplexity on")
+    option("--text", metavar="FILE", help="for a language model: a text to measure it on")
     add_context(parser)
     add_table(parser, "for a classifier: texts and labels")
     option("--against", metavar="SYSTEM", help="another folder or file to compare with")
@@ -59,8 +60,10 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from heed.cli import labelled, language
+    from heed.cli import fill, labelled, language
 
+    if fill.fills(args.system):
+        return fill.evaluate(args)
     if args.tsv or labelled.is_classifier(args.system):
         return labelled.evaluate(args)
     if args.text:

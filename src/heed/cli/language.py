@@ -32,13 +32,9 @@ def check_context(args: argparse.Namespace) -> None:
         raise ValueError(f"--{given[0]} is for language models: it goes with --text")
 
 
-def evaluate(args: argparse.Namespace) -> int:
-    """The perplexity of one model or two, and how it was computed."""
-    from rich.console import Console
-
-    from heed.cli.common import RERANKING, check_product, open_product, read_lines
-    from heed.cli.seen import show_seen_lines
-    from heed.evaluation.perplexity import Context
+def refuse_for_text(args: argparse.Namespace, context: bool = False) -> None:
+    """Refuse options that do not go with --text; with `context` also those that are for models which continue a text."""
+    from heed.cli.common import RERANKING
 
     given = [name for name in RERANKING if getattr(args, name) is not None]
     if given:
@@ -47,6 +43,20 @@ def evaluate(args: argparse.Namespace) -> int:
     for name in NOT_WITH_TEXT:
         if getattr(args, name):
             raise ValueError(f"--{name.replace('_', '-')} is for translations: it does not go with --text")
+    given = [name for name in CONTEXT if context and getattr(args, name) is not None]
+    if given or (context and args.rows != 1):
+        raise ValueError(f"--{(given or ['rows'])[0]} is for models that continue a text: leave it out")
+
+
+def evaluate(args: argparse.Namespace) -> int:
+    """The perplexity of one model or two, and how it was computed."""
+    from rich.console import Console
+
+    from heed.cli.common import check_product, open_product, read_lines
+    from heed.cli.seen import show_seen_lines
+    from heed.evaluation.perplexity import Context
+
+    refuse_for_text(args)
     systems = [args.system, *([args.against] if args.against else [])]
     check_product(args, systems, "generate", "--source FILE and --reference FILE")
     lines, console, results = read_lines(args.text), Console(), {}

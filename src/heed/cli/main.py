@@ -17,6 +17,7 @@ VERBS = {
     "summarize": "summarize articles",
     "classify": "predict labels or numbers of texts, or choose an answer",
     "generate": "continue a text with a language model",
+    "fill": "fill in the masked words of a text",
     "look": "draw the attention of a translation",
     "lab": "see what each part of a Transformer is for: measurements with a picture",
     "score": "compute how likely given translations or texts are",

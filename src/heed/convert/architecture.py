@@ -14,7 +14,7 @@ from heed.vocabularies.vocabulary import Pair
 
 # what models are for that heed reads and writes, but cannot train or run yet
 UNTRAINED = (
-    "encoding", "masked-language", "causal-encoder", "sentence-pairs", "tagging", "answering", "replaced-tokens",
+    "encoding", "causal-encoder", "sentence-pairs", "tagging", "answering",
 )  # fmt: skip
 
 
@@ -46,6 +46,8 @@ class Architecture:
     task_of: Callable[[Settings], str] | None = None  # the task by config.json
     # config and weights as the tables expect them
     rearrange: Callable[[Any, Weights], tuple[Any, Weights]] = lambda config, weights: (config, weights)
+    # models that are written into folders of their own within that of the model, by name
+    beside: Callable[[Package], dict[str, Package]] = lambda package: {}
 
     def to_theirs(self, model: nn.Module) -> tuple[Weights, dict[str, Any]]:
         """The weights under their names, and what config.json says of the model itself."""

@@ -1,4 +1,4 @@
-"""The ELECTRA of transformers with each of its heads. What was trained jointly is written as its discriminator."""
+"""The ELECTRA of transformers with each of its heads. What was trained jointly is written as its discriminator, with the generator in it."""
 
 from dataclasses import replace
 from typing import Any
@@ -17,7 +17,9 @@ from heed.convert.encoders import (
 )
 from heed.convert.weight_table import Weights
 from heed.models.electra import Electra, ElectraConfig
+from heed.models.package import Package
 
+GENERATOR = "generator"  # the folder of it, in that of its discriminator
 DEFAULTS = {"hidden_size": 256, "num_attention_heads": 4, "intermediate_size": 1024}
 ROWS = (
     ("vocab_size", "vocab_size", 30522),
@@ -63,4 +65,11 @@ def discriminator(config: ElectraConfig, weights: Weights) -> tuple[Any, Weights
     return replace(config, head="replaced"), rest
 
 
-ARCHITECTURES = FAMILY.architectures(rearrange=discriminator)
+def beside(package: Package) -> dict[str, Package]:
+    """The generator of joint training."""
+    if package.model.config.head != "joint":
+        return {}
+    return {GENERATOR: package._replace(model=package.model.split()[0], task="masked")}
+
+
+ARCHITECTURES = FAMILY.architectures(rearrange=discriminator, beside=beside)

@@ -24,10 +24,10 @@ class Use(NamedTuple):
 WORDS = "print(tokenizer.batch_decode(model(**texts).logits.argmax(dim=2)))"
 USES = {
     "none": Use("AutoModel", "encoding", "feature-extraction", "print(model(**texts).last_hidden_state)"),
-    "masked": Use("AutoModelForMaskedLM", "masked-language", "fill-mask", WORDS),
+    "masked": Use("AutoModelForMaskedLM", "masked", "fill-mask", WORDS),
     "causal": Use("AutoModelForCausalLM", "causal-encoder", None, WORDS),
     "pretraining": Use(
-        "AutoModelForPreTraining", "masked-language", None, "print(model(**texts).prediction_logits.argmax(dim=2))"
+        "AutoModelForPreTraining", "masked", None, "print(model(**texts).prediction_logits.argmax(dim=2))"
     ),
     "pair": Use("AutoModelForNextSentencePrediction", "sentence-pairs", None, "print(model(**texts).logits)"),
     "classification": Use("AutoModelForSequenceClassification", "classification", "text-classification", None),

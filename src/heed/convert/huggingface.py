@@ -100,6 +100,8 @@ def write(package: Package, folder: Path) -> Architecture:
         tokenizers.write(vocabularies, part, max_length)
         _write_languages(part / TOKENIZER, languages)
         write_text(part / "README.md", model_card.huggingface(package, architecture))
+        for name, own in architecture.beside(package).items():
+            write(own, part / name)
     return architecture
 
 

@@ -88,7 +88,8 @@ GENERATE = "print(tokenizer.batch_decode(model.generate(**texts), skip_special_t
 CLASSIFY = "print([model.config.id2label[i] for i in model(**texts).logits.argmax(dim=1).tolist()])"
 REGRESS = "print(model(**texts).logits[:, 0].tolist())"
 SUMMARIZERS = ("bart", "pegasus")  # models that summarize if they have no languages
-COMMANDS = {"language": "heed generate {}"}  # other tasks write text
+COMMANDS = {"language": "heed generate {}", "masked": "heed fill {} TEXT"}  # other tasks write text
+COMMANDS |= {"replaced-tokens": "heed train --from {} --set task.name=classification"}
 COMMANDS |= dict.fromkeys(("classification", "regression", "multiple-choice"), "heed classify {} < text")
 COMMANDS |= dict.fromkeys(UNTRAINED, "heed info {}")
 

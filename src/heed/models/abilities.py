@@ -77,3 +77,31 @@ class ClassifiesStates(ContinuesText, ClassifiesText, Protocol):
 
     def classify_states(self, states: Tensor, valid: Tensor | None = None) -> Tensor:
         """The hidden states (b, t, dim) of texts to logits (b, labels), or scores of choices (b)."""
+
+
+@runtime_checkable
+class PredictsMaskedWords(HasVocabularyOutput, Protocol):
+    """Reads a whole text at once, and predicts words of it and how two texts of it belong together."""
+
+    def encode_text(self, tokens: Tensor, valid: Tensor | None = None, segments: Tensor | None = None) -> Tensor:
+        """(b, t) token ids, where they are not padding, and of which text each is, to states (b, t, dim)."""
+
+    def word_states(self, states: Tensor) -> Tensor:
+        """States (n, dim) of positions to what is multiplied by `output_weights`."""
+
+    def classify_pair(self, states: Tensor) -> Tensor:
+        """The states (b, t, dim) of pairs to logits (b, 2): they belong together as they are, or not."""
+
+
+@runtime_checkable
+class DetectsReplacedWords(Protocol):
+    """A generator of words, and a discriminator that finds those that are not the original ones."""
+
+    def generator_states(self, tokens: Tensor, valid: Tensor | None = None, segments: Tensor | None = None) -> Tensor:
+        """(b, t) token ids to the generator's states (b, t, width)."""
+
+    def generator_weights(self) -> tuple[Tensor, Tensor]:
+        """The matrix (vocab, width) and the bias (vocab) that turn these into logits."""
+
+    def detect_replaced(self, tokens: Tensor, valid: Tensor | None = None, segments: Tensor | None = None) -> Tensor:
+        """(b, t) token ids to the logit (b, t) of each of having been replaced."""

@@ -5,8 +5,10 @@ from heed.tasks.classification import Classification
 from heed.tasks.denoising import Denoising
 from heed.tasks.gap_sentences import GapSentences
 from heed.tasks.language import LanguageModelling
+from heed.tasks.masked import MaskedLanguage
 from heed.tasks.multiple_choice import MultipleChoice
 from heed.tasks.regression import Regression
+from heed.tasks.replaced_tokens import ReplacedTokens
 from heed.tasks.translation import Translation
 
 TASKS: dict[str, type[Task]] = {
@@ -17,6 +19,8 @@ TASKS: dict[str, type[Task]] = {
     "regression": Regression,
     "multiple-choice": MultipleChoice,
     "language": LanguageModelling,
+    "masked": MaskedLanguage,
+    "replaced-tokens": ReplacedTokens,
 }
 
 

@@ -25,6 +25,7 @@ class Metric(NamedTuple):
     higher_is_better: bool
     meaning: Callable[[], str]  # for the model card: what the number means, or its signature
     decimals: int = 2
+    optional: bool = False  # not measured under every setting of the task
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class Prepared:
     train: Any
     valid: Any
     processors: Mapping[str, Any]
-    sizes: Mapping[str, int | None]
+    sizes: Mapping[str, Any]
     defaults: Mapping[str, Any] = field(default_factory=dict)
     earlier_keys: Sequence[str] = ()
 

@@ -1,7 +1,6 @@
 """Language modelling: predict each token of a text from those before it."""
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, Literal
@@ -12,21 +11,16 @@ from torch import nn
 from heed.config import check_fraction
 from heed.data.batching import DataPosition
 from heed.data.documents import CorpusRange, DocumentBatches, DocumentKind, Pieces, RandomWindows, cut_documents
-from heed.data.filters import FiltersConfig
-from heed.data.prepare import UNFILTERED, Learning, TextFiles, counted, digest, text_stream
-from heed.data.readers import Line
 from heed.data.streams import Stream, Windows, row_count
 from heed.models.abilities import ContinuesText
-from heed.models.package import Package
 from heed.products.generator import Generator
-from heed.tasks.base import Metric, Objective, Prepared, Tell, Validation
+from heed.tasks.base import Metric, Objective, Prepared, Validation
 from heed.tasks.language_loss import IndependentLoss, LanguageLoss
 from heed.tasks.language_validation import IndependentValidation, LanguageValidation
+from heed.tasks.stream import StreamTask
 from heed.tasks.subwords import vocabulary_kind
-from heed.tasks.text import TextTask, validation_search
+from heed.tasks.text import validation_search
 from heed.vocabularies.codes import code_ids
-
-Lines = Callable[[], Iterable[Line]]
 
 
 @dataclass(frozen=True)
@@ -49,10 +43,10 @@ class LanguageSettings:
             )
 
 
-class LanguageModelling(TextTask):
+class LanguageModelling(StreamTask):
     name, title, example = "language", "Language model", "heed generate {}"
     Settings, needs, products = LanguageSettings, ContinuesText, (Generator,)
-    unit, one_sided, filtered, coded, any_vocabulary = "texts", True, False, True, True
+    coded, any_vocabulary = True, True
     best, metrics = "loss", (Metric("loss", "loss", False, lambda: "-log p a token", 3),)
 
     @property
@@ -94,32 +88,9 @@ class LanguageModelling(TextTask):
                 f"or bytes), and this is of {kind}"
             )
 
-    def _check_length(self, recipe: Any) -> None:
-        if recipe.filters != FiltersConfig():
-            raise ValueError("filters are for pairs: a language model reads all of its text, unchanged")
-
-    def prepare(self, recipe: Any, base: Package | None, tell: Tell) -> Prepared:
-        """One text, line after line. Without another to validate on, its last lines are set aside, or those of each corpus."""
-        files = TextFiles(recipe.data, one_sided=True)
-        train, valid, held = files.train, files.valid(), [0]
-        document = self._boundaries() if self.independent else None
-        if not valid:
-            train, valid, held = hold_out(files, self.independent, tell)
-        settings = [document, held] if self.independent else held
-        texts, earlier = files.key("language", *settings), files.key("language", *settings, edition=UNFILTERED)
-        codes = [one.code for one in files.data.parts]
-        tags = tuple(dict.fromkeys(code for code in codes if code))
-        learning = Learning(recipe.subwords, vocabulary_kind(self, recipe), one_sided=True, tags=tags)
-        text = base.vocabularies[0] if base is not None else learning.pair(train, texts, tell)[0]
-        code_ids(text, codes)  # one that the vocabulary does not have is refused here
-        named = [codes] if tags else []
-        key = digest(texts, text.key(), *named)
-        stream = text_stream(key, train, text, sum(held), tell, document)
-        sizes = {} if base else {"vocab_size": len(text)}
-        earlier = digest(earlier, text.key(), *named, edition=UNFILTERED)
-        return Prepared(key, stream, valid, {"text": text}, sizes, earlier_keys=[earlier])
-
-    def _boundaries(self) -> DocumentKind:
+    def boundaries(self) -> DocumentKind | None:
+        if not self.independent:
+            return None
         return self.settings.document if self.settings.reading == "documents" else "file"
 
     def objective(self, prepared: Prepared, teachers: Sequence[nn.Module] = ()) -> Objective:
@@ -155,9 +126,6 @@ class LanguageModelling(TextTask):
     def _pieces(self, recipe: Any, prepared: Prepared) -> Pieces:
         stream, codes = prepared.train, self._codes(recipe, prepared)
         return cut_documents(stream.ids, stream.documents, stream.corpora, self.settings.window, stream.last, codes)
-
-    def longest(self, recipe: Any, prepared: Prepared, max_length: int) -> int:
-        return 0  # a text is read window after window
 
     def validation(self, recipe: Any, prepared: Prepared) -> LanguageValidation:
         t, s = recipe.training, self.settings
@@ -197,23 +165,3 @@ def corpus_ranges(stream: Stream) -> list[tuple[int, int]]:
     """Where the text of each corpus begins and ends, in tokens."""
     firsts = stream.documents[np.flatnonzero(np.diff(stream.corpora, prepend=-1))].tolist()
     return list(zip(firsts, [*firsts[1:], len(stream)], strict=True))
-
-
-def hold_out(files: TextFiles, each: bool, tell: Tell) -> tuple[Lines, list[Line], list[int]]:
-    """What to train on, the last lines to validate on, and how many they are; of `each` corpus, or of them all."""
-    counts = Counter(line.corpus * each for line in counted(files.train(), "counting", tell))
-    if min(counts.values()) < 2:
-        which = "a corpus" if len(counts) > 1 else "data.source"
-        raise ValueError(f"{which} has one line, of which none can be set aside: name a text as data.valid_source")
-    total = counts.total()
-    held = {i: min(max(1, files.data.holdout * n // total), max(1, n // 10)) for i, n in counts.items()}
-
-    def split(valid: bool) -> Iterator[Line]:
-        seen = Counter[int]()
-        for line in files.train():
-            corpus = line.corpus * each
-            seen[corpus] += 1
-            if (seen[corpus] > counts[corpus] - held[corpus]) == valid:
-                yield line
-
-    return lambda: split(False), list(split(True)), list(held.values())

@@ -34,5 +34,9 @@ class FastTokenizer(Vocabulary):
     def decode(self, ids: Sequence[int]) -> str:
         return self.tokenizer.decode(list(ids), skip_special_tokens=True)
 
+    def special_ids(self) -> set[int]:
+        """Those of all special tokens, further ones of a folder among them."""
+        return {i for i, token in self.tokenizer.get_added_tokens_decoder().items() if token.special}
+
     def key(self) -> str:
         return hashlib.sha256(self.kind.encode() + self.tokenizer.to_str().encode()).hexdigest()

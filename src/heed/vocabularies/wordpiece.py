@@ -121,14 +121,18 @@ def learn(texts: Iterable[str], size: int, lower: bool = False) -> tuple[WordPie
     """The special tokens, the characters of the texts, and pieces. `lower`: in lower case without accents, Hangul in letters."""
     from tokenizers import trainers
 
-    cleaning = {**CLEANING, "do_lower_case": lower}
-    special = list(NAMES.values())
-    tokenizer = _tokenizer({name: number for number, name in enumerate(special)}, cleaning)
-    trainer = trainers.WordPieceTrainer(
-        vocab_size=size, special_tokens=special, continuing_subword_prefix=CONTINUES, show_progress=False
-    )
-    tokenizer.train_from_iterator(iter(texts), trainer)
-    ids = tokenizer.get_vocab()
+    cleaning, texts, first = {**CLEANING, "do_lower_case": lower}, list(texts), list(NAMES.values())
+    for _ in range(
+        2
+    ):  # the first time the trainer numbers the characters within words in random order, and so chooses among equals
+        tokenizer = _tokenizer({name: number for number, name in enumerate(first)}, cleaning)
+        trainer = trainers.WordPieceTrainer(
+            vocab_size=size, special_tokens=first, continuing_subword_prefix=CONTINUES, show_progress=False
+        )
+        tokenizer.train_from_iterator(iter(texts), trainer)
+        ids = tokenizer.get_vocab()
+        inner = [piece for piece in ids if piece.startswith(CONTINUES) and len(piece) == len(CONTINUES) + 1]
+        first = [*NAMES.values(), *sorted(inner)]
     if len(ids) > size:
         raise ValueError(
             f"a WordPiece vocabulary of {size} could not be learned: the special tokens and the characters alone are {len(ids)}"

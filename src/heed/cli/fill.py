@@ -1,0 +1,96 @@
+"""heed fill, and heed evaluate with a model that fills masks"""
+
+import argparse
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+EXAMPLES = """\
+examples:
+  heed fill runs/bert "나는 [MASK]을 읽어요."
+  heed fill runs/bert "I [MASK] a [MASK]." --top 10
+  heed fill runs/roberta --input texts.txt --json > words.jsonl
+  heed fill google-bert/bert-base-uncased "Paris is the [MASK] of France."
+
+[MASK] and <mask> mean the same for every model. The first line of each text is the text with the likeliest words; then
+comes a line for each mask, with the likeliest words and their probabilities. Several masks are filled independently.
+"""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    from heed.cli.common import add_device
+
+    parser.add_argument("folder", help="a run, a model folder, or a name on the hub")
+    parser.add_argument("text", nargs="*", help="texts with [MASK]; without any, lines of standard input")
+    parser.add_argument("--input", metavar="FILE", help="read lines from a file")
+    parser.add_argument("--top", type=int, default=5, metavar="K", help="how many words for each mask (default: 5)")
+    parser.add_argument("--json", action="store_true", help="print JSON, an object for each text")
+    parser.add_argument("--out", metavar="FILE", help="write to a file")
+    parser.add_argument("--batch-tokens", type=int, default=4096, help="subwords in a batch")
+    add_device(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    from heed.cli.common import open_product, read_lines, write_lines
+
+    if args.text and args.input:
+        raise ValueError("there are texts and --input: give one of the two")
+    filler = open_product(args, "fill")
+    texts = args.text or read_lines(args.input)
+    found = filler.fill(texts, top=args.top, batch_tokens=args.batch_tokens)
+    write_lines((line for one in found for line in _lines(one, args.json)), args.out)
+    return 0
+
+
+def _lines(one, as_json: bool) -> list[str]:
+    if as_json:
+        return [json.dumps(asdict(one), ensure_ascii=False)]
+    masks = ("  ".join(f"{guess.word} {guess.probability:.4f}" for guess in own) for own in one.masks)
+    return [one.filled, *(f"  {line}" for line in masks)]
+
+
+def fills(name: str) -> bool:
+    """Whether a folder fills masks."""
+    from heed.loading import product_of
+
+    return Path(name).is_dir() and "fill" in product_of(name).verbs
+
+
+def evaluate(args: argparse.Namespace) -> int:
+    """The scores of masked words of one model or two."""
+    from rich.console import Console
+
+    from heed.cli.common import open_product, read_lines
+    from heed.cli.language import refuse_for_text
+    from heed.cli.seen import show_seen_lines
+    from heed.files import write_json
+
+    if not args.text:
+        raise ValueError(f"{args.system} is a masked language model: name a text to measure it on with --text FILE")
+    refuse_for_text(args, context=True)
+    systems = [args.system, *([args.against] if args.against else [])]
+    lines, console, results = read_lines(args.text), Console(), {}
+    seen = show_seen_lines(systems, lines)
+    for system in systems:
+        filler = open_product(args, "fill", [system])
+        results[system] = filler.evaluate(lines)
+        _show(console, system if args.against else "", results[system])
+    if args.json:
+        facts = {"system": args.system, "text": args.text, "masked": asdict(results[args.system]), "trained_on": seen}
+        if args.against:
+            facts |= {"against": args.against, "masked_against": asdict(results[args.against])}
+        write_json(args.json, facts)
+    return 0
+
+
+def _show(console, name: str, result) -> None:
+    from heed.tasks import TASKS
+
+    metrics = {metric.name: metric for task in ("replaced-tokens", "masked") for metric in TASKS[task].metrics}
+    if name:
+        console.print(f"[bold]{name}[/]", highlight=False, soft_wrap=True)
+    for metric, value in result.scores.items():
+        own = metrics[metric]
+        console.print(f"{own.label:<24}[bold]{value:>10.{own.decimals}f}[/]", highlight=False, soft_wrap=True)
+    counts = f"{result.hidden:,} hidden tokens in {result.rows:,} rows; {result.signature}"
+    console.print(f"[dim]{counts}[/]", highlight=False, soft_wrap=True)

@@ -1,0 +1,240 @@
+"""Batches of rows with masked words: each has the same shape, and depends on (seed, epoch, index) alone."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import ClassVar, Literal, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from heed.data.batching import DataPosition
+from heed.data.documents import DocumentKind
+from heed.data.masking import Masking, ordinary_ids, word_starts
+from heed.data.noise import check_share, check_total
+from heed.data.packing import map_tensors, to_device
+from heed.data.segments import FullSentences, Row, RowSource, SegmentPairs, Segments, Text
+from heed.data.streams import IGNORED, Stream
+from heed.vocabularies.text_parts import plain
+from heed.vocabularies.vocabulary import SpecialTokens, Vocabulary
+
+
+@dataclass(frozen=True)
+class RowSettings:
+    """How text is packed into rows, and which words of them are hidden."""
+
+    length: int = 128  # tokens of a row, special tokens included
+    document: DocumentKind = "paragraph"  # lines between blank lines; or a file, or one line
+    cut_sentences: bool = False  # every row is full: a sentence may go on in the next; not for pairs
+    share: float = 0.15  # of the tokens that are hidden
+    masked: float = 0.8  # of these, how many become the mask
+    random: float = 0.1  # and how many another token; the rest stays as it is
+    dynamic: bool = True  # hide other tokens in every epoch
+    whole_words: bool = False  # hide all pieces of a word
+    spans: bool = False  # hide several words in a row, 3.8 on average (SpanBERT)
+
+    pair: ClassVar[str] = "none"
+    short: ClassVar[float] = 0.0
+
+    def __post_init__(self):
+        if self.length < 8:
+            raise ValueError(f"task.length is {self.length}; it must be at least 8")
+        for name in ("share", "masked", "random", "short"):
+            check_share(name, getattr(self, name))
+        check_total({"masked": self.masked, "random": self.random})
+        if self.cut_sentences and self.pair != "none":
+            raise ValueError(
+                f"task.cut_sentences is for rows that are no pairs, and task.pair is {self.pair!r}: set one of them"
+            )
+
+
+@dataclass(frozen=True)
+class PairSettings(RowSettings):
+    """The same for rows that may be pairs."""
+
+    pair: Literal["none", "next", "order"] = "none"  # of texts: is the second the next one; are the two in order
+    short: float = 0.1  # share of pairs with a random target length
+
+
+class MaskedBatch(NamedTuple):
+    """Corrupted rows, and the token that is expected at each of the `positions` of the flattened (b, t) rows.
+
+    There are as many positions in every batch: IGNORED is expected at those that are left over. `valid` is None where no row is
+    padded, `segments` where a model tells no texts apart, `labels` (IGNORED: none) where there are no pairs. `count` tokens are
+    hidden, in `rows` rows of `size` tokens.
+    """
+
+    tokens: Tensor
+    valid: Tensor | None
+    segments: Tensor | None
+    positions: Tensor
+    expected: Tensor
+    labels: Tensor | None
+    count: int
+    rows: int
+    size: int
+
+    to = to_device
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Batches of equal shape run the same kernels."""
+        return (
+            *self.tokens.shape,
+            len(self.positions),
+            *(part is not None for part in self[1:3]),
+            self.labels is not None,
+        )
+
+    def tensors(self) -> list[Tensor]:
+        return [part for part in self[:6] if part is not None]
+
+    def clone(self) -> "MaskedBatch":
+        """A copy in new memory."""
+        return map_tensors(self, torch.clone)
+
+    def filled(self, words: Tensor) -> Tensor:
+        """The rows with other words at the hidden positions; with the expected ones, as they were."""
+        flat = (
+            self.tokens.flatten()
+        )  # positions that are left over keep what is there: shapes do not depend on their number
+        return flat.scatter(0, self.positions, torch.where(self.expected >= 0, words, flat[self.positions])).view_as(
+            self.tokens
+        )
+
+
+@dataclass(frozen=True)
+class RowShape:
+    """How a row is laid out: `length` tokens, the special ones among them."""
+
+    special: SpecialTokens
+    length: int
+    paired: bool = False
+
+    @property
+    def room(self) -> int:
+        """For how many tokens of text a row has room."""
+        return self.length - len(self.special.before) - 1 - self.paired * len(self.special.delimiter)
+
+    def lay_out(self, row: Row) -> tuple[np.ndarray, np.ndarray, int]:
+        """The tokens of a row, where its sentences begin, and where its first text ends."""
+        special, between = self.special, self.special.delimiter
+        ids: list = [np.array(special.before), *row.parts[:1]]
+        starts: list = [np.zeros(len(special.before), dtype=bool), *row.starts[:1]]
+        for part, begins in zip(row.parts[1:], row.starts[1:], strict=True):
+            ids += [np.array(between), part]
+            starts += [np.zeros(len(between), dtype=bool), begins]
+        first = sum(map(len, ids[: 3 if len(row.parts) > 1 else 2])) + (len(row.parts) == 1)
+        return np.concatenate([*ids, [special.last]]).astype(np.int64), np.concatenate([*starts, [False]]), first
+
+
+class MaskedBatches:
+    """Batches of `rows` rows, epoch after epoch; the last of an epoch is filled up with rows of padding that do not count.
+
+    `share` is (rank, processes). Without `dynamic` every epoch corrupts a row in the same way.
+    """
+
+    def __init__(
+        self,
+        source: RowSource,
+        masking: Masking,
+        shape: RowShape,
+        *,
+        rows: int,
+        seed: int = 0,
+        share: tuple[int, int] = (0, 1),
+        dynamic: bool = True,
+    ):
+        if rows < 1 or rows % share[1]:
+            processes = f", a multiple of {share[1]} of them," if share[1] > 1 else ""
+            raise ValueError(
+                f"training.batch_tokens is for {rows} rows of {shape.length} tokens; set it so that there is one{processes} at "
+                "least, or set task.length lower"
+            )
+        self.source, self.masking, self.shape, self.rows = source, masking, shape, rows
+        self.seed, self.share, self.dynamic = seed, share, dynamic
+        self.predictions = int(masking.share * shape.room) + 1  # the most of a row
+
+    def start(
+        self, position: DataPosition, worker: int = 0, workers: int = 1
+    ) -> Iterator[tuple[DataPosition, MaskedBatch]]:
+        """Batches from a position on, each with the position after it; of several workers, those of one."""
+        for after, planned, numbers, epoch in islice(self._schedule(position), worker, None, workers):
+            yield after, self.make(planned, numbers, epoch)
+
+    def _schedule(self, position: DataPosition) -> Iterator[tuple[DataPosition, np.ndarray, np.ndarray, int]]:
+        """For each batch the position after it, the rows of its epoch, which of them it has, and the epoch."""
+        epoch, index = position
+        while True:
+            planned, order = self.plan(epoch)
+            batches = -(-len(order) // self.rows)
+            for i in range(index, batches):
+                after = DataPosition(epoch, i + 1) if i + 1 < batches else DataPosition(epoch + 1, 0)
+                yield after, planned, order[i * self.rows : (i + 1) * self.rows], epoch
+            epoch, index = epoch + 1, 0
+
+    def plan(self, epoch: int) -> tuple[np.ndarray, np.ndarray]:
+        """The rows of an epoch, and their order."""
+        planned = self.source.plan(self.seed, epoch if self.dynamic else 0)
+        return planned, np.random.default_rng([self.seed, epoch]).permutation(len(planned))
+
+    def make(self, planned: np.ndarray, numbers: np.ndarray, epoch: int) -> MaskedBatch:
+        """A batch of this process's share of the rows with these numbers."""
+        (rank, world), length, pad = self.share, self.shape.length, self.shape.special.pad
+        size = self.rows // world
+        mine = numbers[rank * size : (rank + 1) * size].tolist()
+        tokens, valid = np.full((size, length), pad, dtype=np.int64), np.zeros((size, length), dtype=bool)
+        valid[len(mine) :, 0] = True  # attention over no keys is undefined
+        segments, labels = np.zeros_like(tokens), np.full(size, IGNORED, dtype=np.int64)
+        positions = np.zeros((size, self.predictions), dtype=np.int64)
+        expected = np.full_like(positions, IGNORED)
+        for i, number in enumerate(mine):
+            generator = np.random.default_rng([self.seed, epoch if self.dynamic else 0, number + 1])
+            row = self.source.make(planned[number], generator)
+            ids, starts, end_of_first = self.shape.lay_out(row)
+            tokens[i, : len(ids)], hidden = self.masking(ids, starts, generator)
+            positions[i, : len(hidden)], expected[i, : len(hidden)] = i * length + hidden, ids[hidden]
+            valid[i, : len(ids)], segments[i, end_of_first : len(ids)] = True, 1
+            labels[i] = IGNORED if row.label is None else row.label
+        shape = self.shape
+        return MaskedBatch(
+            torch.from_numpy(tokens),
+            None if valid.all() else torch.from_numpy(valid),
+            torch.from_numpy(segments) if shape.paired and shape.special.segments else None,
+            torch.from_numpy(positions.ravel()),
+            torch.from_numpy(expected.ravel()),
+            torch.from_numpy(labels) if shape.paired else None,
+            int((expected >= 0).sum()),
+            len(mine),
+            int(valid[: len(mine)].sum()),
+        )
+
+    def one_epoch(self) -> Iterator[MaskedBatch]:
+        """All rows once."""
+        planned, order = self.plan(0)
+        for start in range(0, len(order), self.rows):
+            yield self.make(planned, order[start : start + self.rows], 0)
+
+
+def masked_batches(
+    text: Stream | Text,
+    vocabulary: Vocabulary,
+    settings: RowSettings,
+    *,
+    batch_tokens: int,
+    seed: int = 0,
+    share: tuple[int, int] = (0, 1),
+) -> MaskedBatches:
+    """The batches of a text as the settings have it."""
+    s, words, paired = settings, plain(vocabulary), settings.pair != "none"
+    shape = RowShape(words.special, s.length, paired)
+    if paired:
+        source: RowSource = SegmentPairs(Segments(text, shape.room // 2, paired=True), shape.room, s.pair, s.short)
+    else:
+        source = FullSentences(Segments(text, shape.room), shape.room, s.cut_sentences)
+    starts = word_starts(words) if s.whole_words or s.spans else None
+    masking = Masking(words.special.mask, ordinary_ids(words), starts, s.share, s.masked, s.random, s.spans)
+    return MaskedBatches(
+        source, masking, shape, rows=batch_tokens // s.length, seed=seed, share=share, dynamic=s.dynamic
+    )

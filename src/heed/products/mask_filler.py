@@ -1,0 +1,163 @@
+"""Texts with masks in; the words that may stand there out."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Int
+from torch import Tensor, nn
+
+from heed.data.batching import pad
+from heed.data.pretraining import MaskedBatch, PairSettings, masked_batches
+from heed.data.readers import Line
+from heed.data.segments import read_text
+from heed.data.streams import IGNORED
+from heed.evaluation.masked_words import CHUNK, has_generator, masked_scores, predict_hidden, replaced_scores
+from heed.models.encoder_heads import HEADS
+from heed.models.package import Package
+from heed.products.product import Product, in_batches, single
+from heed.vocabularies.text_parts import plain
+from heed.vocabularies.vocabulary import Vocabulary
+
+MASKS = ("[MASK]", "<mask>")  # as people write it, whatever the vocabulary calls it
+
+
+@dataclass(frozen=True)
+class Guess:
+    """A word for a mask, as it is read, and its probability; `piece` is the vocabulary's, with "▁" where a word begins."""
+
+    word: str
+    probability: float
+    piece: str
+
+
+@dataclass(frozen=True)
+class Filled:
+    """A text, the guesses for each of its masks, the likeliest first, and the text with the likeliest of each."""
+
+    text: str
+    filled: str
+    masks: list[list[Guess]]
+
+
+@dataclass(frozen=True)
+class MaskedEvaluation:
+    """The scores of a model on a text, by name, how it was corrupted, and how many tokens were hidden."""
+
+    scores: dict[str, float]
+    signature: str
+    rows: int
+    hidden: int
+
+
+class MaskFiller(Product):
+    """Predicts masked words, each by itself; of an ELECTRA, the generator does."""
+
+    noun, verbs = "a masked language model", ("fill", "evaluate")
+
+    def __init__(self, model: nn.Module, vocabulary: Vocabulary, facts: dict[str, Any] | None = None):
+        self.model, self.vocabulary, self.facts = model.eval(), plain(vocabulary), facts or {}
+        self.special = self.vocabulary.special
+
+    @classmethod
+    def open(cls, packages: Sequence[Package], names: Sequence[str], **options: Any) -> Any:
+        own = single(packages, names, cls.noun)
+        if "words" not in HEADS[own.model.config.head] and not has_generator(own.model):
+            raise ValueError(
+                f"{names[0]} has no head for words (its head is {own.model.config.head!r}): it cannot fill masks; heed train --from "
+                f"{names[0]} fine-tunes it"
+            )
+        return cls(own.model, own.processors["text"], own.facts)
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.model.parameters()).device
+
+    def fill(self, texts: Sequence[str], *, top: int = 5, batch_tokens: int = 4096) -> list[Filled]:
+        """The `top` words for each mask of each text. Several masks of a text are filled independently of each other."""
+        if not 1 <= top <= len(self.vocabulary):
+            raise ValueError(
+                f"top is {top}; it must be at least 1, and at most the vocabulary, {len(self.vocabulary):,}"
+            )
+        rows = [self._ids(text, number) for number, text in enumerate(texts, 1)]
+        sizes = [len(ids) + len(self.special.before) + 1 for ids in rows]
+        found = in_batches(lambda own: self._guess(own, top), rows, sizes, batch_tokens)
+        return [self._filled(*each) for each in zip(texts, rows, found, strict=True)]
+
+    def _ids(self, text: str, number: int) -> list[int]:
+        [mask] = self.vocabulary.pieces([self.special.mask])
+        for spelling in MASKS:
+            text = text.replace(spelling, mask)
+        [ids] = self.vocabulary.encode([self.vocabulary.clean(text)])
+        if self.special.mask not in ids:
+            raise ValueError(f"text {number} has no {mask}: put it where a word is to be filled in")
+        room = self.model.config.max_length - len(self.special.before) - 1
+        if len(ids) > room:
+            raise ValueError(
+                f"text {number} has {len(ids):,} subwords, and the model has positions for {room:,}: shorten it"
+            )
+        return ids
+
+    @torch.inference_mode()
+    def _guess(self, rows: list[list[int]], top: int) -> list[tuple[Tensor, Tensor]]:
+        """The probabilities and the ids of the words for the masks of each row."""
+        tokens, valid = map(torch.from_numpy, pad(rows, self.special))
+        positions = (tokens.flatten() == self.special.mask).nonzero()[:, 0]
+        expected = torch.full_like(positions, IGNORED)
+        batch = MaskedBatch(tokens, valid, None, positions, expected, None, 0, len(rows), 0).to(self.device)
+        states, weights, _ = predict_hidden(self.model, batch)
+        logits = F.linear(states, *weights)[:, : len(self.vocabulary)]  # a matrix may have rows to spare
+        best = logits.double().softmax(dim=-1).topk(top)
+        counts = (tokens == self.special.mask).sum(dim=1).tolist()
+        return list(zip(best.values.cpu().split(counts), best.indices.cpu().split(counts), strict=True))
+
+    def _filled(self, text: str, ids: list[int], found: tuple[Tensor, Tensor]) -> Filled:
+        probabilities, words = found[0].tolist(), found[1].tolist()
+        masks = [
+            [Guess(self._word(piece), p, piece) for p, piece in zip(row, self.vocabulary.pieces(own), strict=True)]
+            for row, own in zip(probabilities, words, strict=True)
+        ]
+        best = iter(own[0] for own in words)
+        filled = self.vocabulary.decode([next(best) if i == self.special.mask else i for i in ids])
+        return Filled(text, filled.strip(), masks)
+
+    @staticmethod
+    def _word(piece: str) -> str:
+        return piece.replace("▁", " ").strip() or piece
+
+    @torch.inference_mode()
+    def best_words(self, batch: MaskedBatch) -> Int[Tensor, " n"]:
+        """The likeliest word at each hidden position."""
+        states, weights, _ = predict_hidden(self.model, batch)
+        return torch.cat([F.linear(part, *weights).argmax(dim=-1) for part in states.split(CHUNK)])
+
+    @property
+    def settings(self) -> PairSettings:
+        """How text was corrupted in training; of a folder that does not say, as BERT does it."""
+        known = {field.name for field in fields(PairSettings)}
+        stated = {name: value for name, value in self.facts.get("pretraining", {}).items() if name in known}
+        length = min(PairSettings.length, self.model.config.max_length)
+        return PairSettings(**({"length": length} | stated))
+
+    def evaluate(self, lines: Sequence[str], *, seed: int = 0, batch_tokens: int = 8192) -> MaskedEvaluation:
+        """Hide words of a text, as in training, and measure how well they are found."""
+        s = self.settings
+        text = read_text(
+            [Line(line, line, f"text:{n}") for n, line in enumerate(lines, 1)], self.vocabulary, s.document
+        )
+        made = masked_batches(text, self.vocabulary, s, batch_tokens=max(batch_tokens, s.length), seed=seed)
+        batches = list(made.one_epoch())
+        if has_generator(self.model):
+            weight = self.facts.get("pretraining", {}).get("weight", 50.0)
+            scores = replaced_scores(self.model, batches, self.special.pad, weight)
+        else:
+            scores = masked_scores(self.model, batches)
+        unit = "spans" if s.spans else "whole words" if s.whole_words else "tokens"
+        kept = 1 - s.masked - s.random
+        signature = (
+            f"{s.share:.0%} hidden, {unit}: {s.masked:.0%} masked, {s.random:.0%} replaced, {kept:.0%} kept; rows of "
+            f"{s.length}; seed {seed}"
+        )
+        return MaskedEvaluation(scores, signature, sum(b.rows for b in batches), sum(b.count for b in batches))

@@ -1,0 +1,80 @@
+"""Replaced tokens (ELECTRA: Clark et al., 2020): a generator writes words into the gaps of a text, and a discriminator finds them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from heed.config import check_not_negative
+from heed.data.pretraining import MaskedBatch, RowSettings, RowShape
+from heed.evaluation.masked_words import CHUNK, replaced_scores, sample_words
+from heed.models.abilities import DetectsReplacedWords
+from heed.tasks.base import Metric, Objective, Prepared
+from heed.tasks.pretraining import Measure, Pretraining
+from heed.training.loss import Loss, Part, chunked_cross_entropy
+
+
+@dataclass(frozen=True)
+class ReplacedTokensSettings(RowSettings):
+    masked: float = (
+        0.85  # of the hidden tokens, how many become the mask for the generator: as in the code of the paper
+    )
+    random: float = 0.0  # and how many another token; the rest stays as it is
+    weight: float = 50.0  # of the discriminator's loss, beside that of the generator
+
+    def __post_init__(self):
+        super().__post_init__()
+        check_not_negative("task.weight", self.weight)
+
+
+@dataclass(frozen=True)
+class ReplacedTokensLoss:
+    """Cross entropy of the generator's hidden words, plus `weight` times that of the discriminator, of each token.
+
+    The words are drawn from the generator's distribution, without a gradient; one that it gets right counts as original. `pad` is no token.
+    """
+
+    weight: float
+    pad: int
+    parts: ClassVar = ("generator", "discriminator")
+
+    def __call__(self, model: DetectsReplacedWords, batch: MaskedBatch) -> Loss:
+        states = model.generator_states(batch.tokens, batch.valid, batch.segments)
+        states, weights = states.flatten(0, 1).index_select(0, batch.positions), model.generator_weights()
+        total, nll = chunked_cross_entropy(states, *weights, batch.expected, 0.0)
+        fixed = [
+            weight.detach() for weight in weights
+        ]  # autocast would keep a copy of the weights that has no gradient
+        with torch.no_grad():
+            words = torch.cat([sample_words(F.linear(part, *fixed)) for part in states.split(CHUNK)])
+        before, after = batch.filled(batch.expected), batch.filled(words)
+        logits = model.detect_replaced(after, batch.valid, batch.segments)
+        logits = logits.float() if logits.dtype.itemsize < 4 else logits
+        each = F.binary_cross_entropy_with_logits(logits, (before != after).to(logits.dtype), reduction="none")
+        found = torch.where(before != self.pad, each, 0.0).sum()
+        parts = {"generator": Part(nll, batch.count), "discriminator": Part(found.detach(), batch.size)}
+        return Loss(total + self.weight * found, nll, batch.count, parts)
+
+
+class ReplacedTokens(Pretraining):
+    name, title, Settings = "replaced-tokens", "Pre-trained by replaced tokens", ReplacedTokensSettings
+    needs, best, head = DetectsReplacedWords, "loss", "joint"
+    metrics = (
+        Metric("loss", "loss", False, lambda: "of the generator, plus that of the discriminator times its weight", 3),
+        Metric("generator", "generator's loss", False, lambda: "-log p a hidden token", 3),
+        Metric("discriminator", "discriminator's loss", False, lambda: "-log p a token", 4),
+        Metric("replaced", "replaced tokens found", True, lambda: "per cent of the tokens that were replaced"),
+        Metric("original", "original tokens found", True, lambda: "per cent of the tokens that were not"),
+    )
+
+    def objective(self, prepared: Prepared, teachers: Sequence[nn.Module] = ()) -> Objective:
+        s, special = self.settings, prepared.processors["text"].special
+        # what is divided by the number of hidden tokens becomes a mean over all tokens of full rows
+        return ReplacedTokensLoss(s.weight * s.share * RowShape(special, s.length).room / s.length, special.pad)
+
+    def measure(self, prepared: Prepared) -> Measure:
+        pad, weight = prepared.processors["text"].special.pad, self.settings.weight
+        return lambda model, batches: replaced_scores(model, batches, pad, weight)
