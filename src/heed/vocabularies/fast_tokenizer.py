@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from heed.vocabularies import files
 from heed.vocabularies.files import File
-from heed.vocabularies.vocabulary import Vocabulary
+from heed.vocabularies.vocabulary import AlignedPieces, Vocabulary
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -31,8 +31,25 @@ class FastTokenizer(Vocabulary):
         """Ids without the special tokens around a text; special tokens written in a text are encoded as such."""
         return [encoding.ids for encoding in self.tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]
 
+    def encode_aligned(self, texts: Sequence[str]) -> list[AlignedPieces]:
+        """The same ids, with the characters that each is of."""
+        found = self.tokenizer.encode_batch(list(texts), add_special_tokens=False)
+        return [
+            AlignedPieces(one.ids, [_trimmed(text, *span) for span in one.offsets], one.word_ids)
+            for text, one in zip(texts, found, strict=True)
+        ]
+
     def decode(self, ids: Sequence[int]) -> str:
         return self.tokenizer.decode(list(ids), skip_special_tokens=True)
 
     def key(self) -> str:
         return hashlib.sha256(self.kind.encode() + self.tokenizer.to_str().encode()).hexdigest()
+
+
+def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
+    """A span without white space at its ends; of white space alone, what is left is its end."""
+    while start < end and text[start].isspace():
+        start += 1
+    while end > start and text[end - 1].isspace():
+        end -= 1
+    return start, end

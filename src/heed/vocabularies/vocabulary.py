@@ -55,5 +55,20 @@ class Vocabulary(Protocol):
         """A hash of the vocabulary: equal for equal vocabularies."""
 
 
+class AlignedPieces(NamedTuple):
+    """The ids of a text, the characters that each is of as (start, end), and the number of the word that each is in."""
+
+    ids: list[int]
+    spans: list[tuple[int, int]]
+    words: list[int | None]
+
+
+@runtime_checkable
+class AlignsPieces(Protocol):
+    """A vocabulary that knows where in a text its pieces are."""
+
+    def encode_aligned(self, texts: Sequence[str]) -> list[AlignedPieces]: ...
+
+
 Pair = tuple[Vocabulary, Vocabulary]
 SpecialPair = tuple[SpecialTokens, SpecialTokens]
