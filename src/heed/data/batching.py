@@ -51,13 +51,19 @@ class Batch(NamedTuple):
 
 
 class LabelledBatch(NamedTuple):
-    """Texts, and the index of each text's label."""
+    """Texts, and the index of each text's label; `segments` say of which part of its text a token is, to models that ask."""
 
     source: Tensor
     valid: Tensor
     labels: Tensor
+    segments: Tensor | None = None
 
     to = to_device
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """What a model reads: tokens, where they are not padding, and segments where there are any."""
+        return (self.source, self.valid) if self.segments is None else (self.source, self.valid, self.segments)
 
 
 def plan(source: np.ndarray, target: np.ndarray, budget: int, seed: int, epoch: int) -> list[np.ndarray]:
@@ -150,6 +156,26 @@ def pad(rows: Sequence[Ids], special: SpecialTokens = SPECIAL_TOKENS) -> tuple[n
     array[:, first:][position < ragged.lengths[:, None]] = ragged.ids
     array[np.arange(len(ragged)), first + ragged.lengths] = special.last
     return array, valid
+
+
+def segment_ids(tokens: np.ndarray, valid: np.ndarray, special: SpecialTokens) -> np.ndarray | None:
+    """0 at the first text of each row, with the delimiter after it, and at padding; 1 at what follows. None where no model asks."""
+    if not special.segments:
+        return None
+    size, length = len(special.delimiter), tokens.shape[1]
+    begins = np.ones((len(tokens), max(0, length - size)), dtype=bool)
+    for offset, token in enumerate(special.delimiter):
+        begins &= tokens[:, offset : offset + begins.shape[1]] == token
+    segments = np.zeros_like(tokens)
+    segments[:, length - begins.shape[1] :] = np.logical_or.accumulate(begins, axis=1)
+    return segments * valid
+
+
+def text_inputs(rows: Sequence[Ids], special: SpecialTokens) -> tuple[Tensor, ...]:
+    """What a model reads of texts: tokens, where they are not padding, and segments where its vocabulary has them."""
+    tokens, valid = pad(rows, special)
+    segments = segment_ids(tokens, valid, special)
+    return tuple(torch.from_numpy(part) for part in (tokens, valid, segments) if part is not None)
 
 
 class Batches:

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 import torch
 
-from heed.data.batching import LabelledBatch, pad
+from heed.data.batching import LabelledBatch, text_inputs
 from heed.vocabularies.ragged import Ids
 from heed.vocabularies.text_parts import join_parts, split_parts
 from heed.vocabularies.vocabulary import SpecialPair
@@ -42,10 +42,10 @@ class CollateTexts:
             delimiter = special[0].delimiter
             inputs = (self.arrange(split_parts(np.asarray(ids).tolist(), delimiter)) for ids in source)
             source = [join_parts(parts, delimiter) for own in inputs for parts in own]
-        tokens, valid = map(torch.from_numpy, pad(source, special[0]))
+        tokens, valid, *segments = text_inputs(source, special[0])
         ids = np.array([int(label) for (label,) in target], dtype=np.int64)
         labels = ids.astype(np.uint32).view(np.float32) if self.numbers else ids
-        return LabelledBatch(tokens, valid, torch.from_numpy(labels))
+        return LabelledBatch(tokens, valid, torch.from_numpy(labels), *segments)
 
 
 def shorten(parts: Parts, room: int, delimiter: int) -> Parts:

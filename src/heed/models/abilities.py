@@ -59,7 +59,10 @@ class ComputesLosses(Protocol):
 @runtime_checkable
 class ClassifiesText(Protocol):
     def classify_text(self, tokens: Tensor, valid: Tensor | None = None) -> Tensor:
-        """(b, t) token ids, and where they are not padding, to logits (b, labels), or scores of choices (b)."""
+        """(b, t) token ids, and where they are not padding, to logits (b, labels), or scores of choices (b).
+
+        Models whose vocabulary has segments take them too: of which text of a pair each token is.
+        """
 
 
 @runtime_checkable

@@ -63,7 +63,8 @@ class Encoder(nn.Module):
         return self.stack(x, mask=masks.key_padding(valid), causal=self.config.head == "causal")
 
     def embed(self, tokens: Tokens, segments: Tokens | None = None) -> Float[Tensor, "b t width"]:
-        own = self.segments.weight[0] if segments is None else self.segments(segments)
+        alike = segments is None or self.config.segments == 1  # such a model tells no texts apart
+        own = self.segments.weight[0] if alike else self.segments(segments)
         return self.normalize(self.tokens(tokens) * self.scale + own + self.position_vectors(tokens))
 
     def position_vectors(self, tokens: Tokens) -> Float[Tensor, "*b t width"]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from heed.data import tables
-from heed.data.batching import pad
+from heed.data.batching import text_inputs
 from heed.data.labelled import Arrange, as_given, both_orders, each_choice, shorten
 from heed.data.prepare import TableReader
 from heed.evaluation import classification as scores
@@ -18,7 +19,7 @@ from heed.models.package import Package
 from heed.products.product import Product, in_batches, single
 from heed.vocabularies.labels import parse_number
 from heed.vocabularies.text_parts import SEPARATOR, TextParts, join_parts, plain
-from heed.vocabularies.vocabulary import Vocabulary
+from heed.vocabularies.vocabulary import SpecialTokens, Vocabulary
 
 Text = str | Sequence[str]  # one text; or its parts, such as two sentences, or a context and its choices
 
@@ -75,8 +76,8 @@ class Classifier(Product):
         return [str(cell) for cell in cells]
 
     def joined(self, line: str) -> str:
-        """A text from a line, which has tabs between its parts, if there are several."""
-        return line.replace("\t", SEPARATOR) if (self.texts or 1) > 1 else line
+        """A text from a line, which has tabs between its parts, if there are several or the folder does not say."""
+        return line if self.texts == 1 else line.replace("\t", SEPARATOR)
 
     def measure(self, found: np.ndarray, expected: np.ndarray) -> dict[str, float]:
         """The scores of predictions, by name."""
@@ -110,7 +111,7 @@ class Classifier(Product):
         """The logits of each text, or the number, or the score of each choice."""
         inputs = self._inputs(texts, too_long)
         sizes = [len(own) * (1 + max(map(len, own))) for own in inputs]
-        rows = in_batches(self._outputs, inputs, sizes, batch_tokens)
+        rows = in_batches(partial(self._outputs, special=self._special(texts)), inputs, sizes, batch_tokens)
         return torch.stack(rows) if rows else torch.zeros(0, max(1, len(self.labels)), dtype=torch.float64)
 
     def _inputs(self, texts: Sequence[Text], too_long: str) -> list[list[list[int]]]:
@@ -138,12 +139,17 @@ class Classifier(Product):
                 f"text {number} has {_parts(len(parts))}, and the model reads {_parts(self.texts)}: put a tab between two parts"
             )
 
+    def _special(self, texts: Sequence[Text]) -> SpecialTokens:
+        """The special tokens; in texts of one part no delimiter begins a second one."""
+        pairs = any(SEPARATOR in text if isinstance(text, str) else len(text) > 1 for text in texts)
+        return (self.vocabulary if pairs else self.vocabulary.of_one_part()).special
+
     @torch.inference_mode()
-    def _outputs(self, inputs: list[list[list[int]]]) -> list[Float[Tensor, " k"]]:
+    def _outputs(self, inputs: list[list[list[int]]], special: SpecialTokens) -> list[Float[Tensor, " k"]]:
         device = next(self.model.parameters()).device
         rows = [ids for own in inputs for ids in own]
-        tokens, valid = (torch.from_numpy(part).to(device) for part in pad(rows, self.vocabulary.special))
-        logits = self.model.classify_text(tokens, valid).double().cpu()
+        parts = [part.to(device) for part in text_inputs(rows, special)]
+        logits = self.model.classify_text(*parts).double().cpu()
         return list(self.combine(logits.reshape(len(inputs), len(inputs[0]), -1)))
 
     @staticmethod

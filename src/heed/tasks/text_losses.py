@@ -51,7 +51,7 @@ class TextLoss:
 
     def __call__(self, model: ClassifiesText, batch: LabelledBatch) -> Loss:
         if not self.lm_weight:
-            return self._task_loss(model.classify_text(batch.source, batch.valid), batch)
+            return self._task_loss(model.classify_text(*batch.inputs), batch)
         states = model.hidden_states(batch.source)
         loss = self._task_loss(model.classify_states(states, batch.valid), batch)
         language = language_loss(model, states, batch) / self.inputs

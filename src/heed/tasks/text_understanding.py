@@ -90,8 +90,8 @@ class TextUnderstanding(TextTask):
         return dataclasses.replace(filters, rejected=None, **PAIRS_ONLY)
 
     def processors(self, recipe: Any, pair: Pair, files: TextFiles, base: Package | None) -> dict[str, Any]:
-        text = text_input(pair[0], base, bool(recipe.model.prompt))
-        return {"text": text, "labels": self.labels_of(files, base)}
+        text, parts = text_input(pair[0], base, bool(recipe.model.prompt)), self._facts(recipe)["texts"]
+        return {"text": text if parts > 1 else text.of_one_part(), "labels": self.labels_of(files, base)}
 
     def sizes(self, pair: Pair, base: Package | None) -> dict[str, int | None]:
         text, labels = pair

@@ -27,6 +27,7 @@ class AlbertVocabulary(UnigramVocabulary):
     """The ids are those of transformers' AlbertTokenizer. Whether case and accents are kept is said in tokenizer_config.json."""
 
     kind, tokenizer_class, names = "albert", "AlbertTokenizer", NAMES
+    segments = True  # as up to version 4 of transformers; its version 5 asks to be told
 
     def build(self, contents: Mapping[str, File]) -> "Tokenizer":
         from tokenizers import decoders, normalizers, pre_tokenizers
@@ -64,7 +65,7 @@ def learn(texts: Iterable[str], size: int) -> tuple[AlbertVocabulary, AlbertVoca
     options = {"model_type": "unigram", "vocab_size": size, "character_coverage": 0.9999}
     options |= {"pad_id": 0, "unk_id": 1, "bos_id": -1, "eos_id": -1, "control_symbols": [BEGIN, END, MASK]}
     model = train(texts, options, f"an ALBERT vocabulary of {size}")
-    config = {"tokenizer_class": "AlbertTokenizer", "do_lower_case": False, "keep_accents": True}
+    config = {"tokenizer_class": "AlbertTokenizer", "do_lower_case": False, "keep_accents": True, **files.INPUTS}
     contents = {MODEL: File(MODEL, model), CONFIG: File(CONFIG, json.dumps(config, indent=2).encode())}
     vocabulary = AlbertVocabulary(contents)
     return vocabulary, vocabulary

@@ -26,6 +26,7 @@ class BigBirdVocabulary(UnigramVocabulary):
     """The ids are those of transformers' BigBirdTokenizer from version 5 on, which does not normalize characters."""
 
     kind, tokenizer_class, names = "bigbird", "BigBirdTokenizer", NAMES
+    segments = False  # as in every version of transformers
 
     def build(self, contents: Mapping[str, File]) -> "Tokenizer":
         from tokenizers import Regex, decoders, normalizers, pre_tokenizers
@@ -53,7 +54,7 @@ def learn(texts: Iterable[str], size: int) -> tuple[BigBirdVocabulary, BigBirdVo
     options = {"model_type": "unigram", "vocab_size": size, "character_coverage": 0.9999}
     options |= {"pad_id": 0, "eos_id": 1, "bos_id": 2, "unk_id": 3, "control_symbols": [BEGIN, END, MASK]}
     model = train(texts, {**options, "normalization_rule_name": "identity"}, f"a BigBird vocabulary of {size}")
-    config = {"tokenizer_class": "BigBirdTokenizer", **NAMES}
+    config = {"tokenizer_class": "BigBirdTokenizer", **NAMES, **files.INPUTS}
     config["mask_token"] = {
         "__type": "AddedToken",
         "content": MASK,

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from sentencepiece import SentencePieceProcessor
 
 CONFIG, TOKENIZER = "tokenizer_config.json", "tokenizer.json"
+INPUTS = {"model_input_names": ["input_ids", "token_type_ids", "attention_mask"]}  # what tokenizers with segments give
 FLAGS = ("lstrip", "rstrip", "single_word", "normalized", "special")
 
 
@@ -133,6 +134,12 @@ def added_tokens(files: Mapping[str, File], names: Collection[str] = ()) -> dict
         special = bool(token.get("special")) or token["content"] in names
         tokens[int(number)] = {**token_fields(token), "special": special}
     return dict(sorted(tokens.items()))
+
+
+def has_segments(files: Mapping[str, File], default: bool) -> bool:
+    """Whether a model is told which token is of which text: what tokenizer_config.json says, or else `default`."""
+    inputs = parse_json(files.get(CONFIG)).get("model_input_names")
+    return "token_type_ids" in inputs if isinstance(inputs, list) else default
 
 
 def refuse_other_names(files: Mapping[str, File], names: Mapping[str, str]) -> None:

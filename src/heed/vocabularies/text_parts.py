@@ -51,6 +51,12 @@ class TextParts(Vocabulary):
             raise ValueError(f"the text that begins with {shown!r} spells the delimiter of its parts: take it out")
         return joined
 
+    def of_one_part(self) -> "TextParts":
+        """The same for texts of one part, where a delimiter that a text spells begins no second one."""
+        other = TextParts(self.vocabulary, self.tokens)
+        other.special = self.special._replace(segments=False)
+        return other
+
     def decode(self, ids: Sequence[int]) -> str:
         return self.vocabulary.decode([i for i in ids if i not in (self.tokens or ())])
 

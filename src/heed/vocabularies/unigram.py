@@ -25,9 +25,13 @@ class Pieces(NamedTuple):
 
 
 class UnigramVocabulary(FastTokenizer):
-    """A text is `[CLS] text [SEP]`. `names` are the special tokens by role."""
+    """A text is `[CLS] text [SEP]`. `names` are the special tokens by role.
+
+    `segments` says whether texts are told apart where tokenizer_config.json does not say; vocabularies of ours do.
+    """
 
     names: Mapping[str, str]
+    segments: bool
 
     def __init__(self, contents: Mapping[str, File]):
         files.refuse_other_names(contents, self.names)
@@ -35,9 +39,9 @@ class UnigramVocabulary(FastTokenizer):
         pad, unknown, first, last, mask = (
             self.tokenizer.token_to_id(self.names[f"{role}_token"]) for role in ("pad", "unk", "cls", "sep", "mask")
         )
-        self.special = SpecialTokens(
-            pad, unknown, first=first, last=last, before=(first,), mask=mask, delimiter=(last,)
-        )
+        ends = {"first": first, "last": last, "before": (first,), "delimiter": (last,)}
+        segments = files.has_segments(contents, self.segments)
+        self.special = SpecialTokens(pad, unknown, **ends, mask=mask, segments=segments)
 
     def build(self, contents: Mapping[str, File]) -> "Tokenizer":
         raise NotImplementedError

@@ -9,7 +9,7 @@ class SpecialTokens(NamedTuple):
 
     A model reads `[*before, *text, last]`. The inputs of a decoder are `[first, *before, *text]`, its outputs
     `[*before, *text, last]`. A search outputs none of `never`. `mask` replaces words, `gap` a sentence.
-    `delimiter` goes between two texts that are read as one.
+    `delimiter` goes between two texts that are read as one; with `segments` a model is told of which text each token is.
     """
 
     pad: int
@@ -21,6 +21,7 @@ class SpecialTokens(NamedTuple):
     mask: int | None = None
     gap: int | None = None
     delimiter: tuple[int, ...] = ()
+    segments: bool = False
 
 
 @runtime_checkable

@@ -31,9 +31,9 @@ class WordPieceVocabulary(FastTokenizer):
         files.refuse_other_names(contents, NAMES)
         super().__init__(contents, _build_tokenizer(contents))
         pad, unknown, first, last, mask = map(self.tokenizer.token_to_id, NAMES.values())
-        self.special = SpecialTokens(
-            pad, unknown, first=first, last=last, before=(first,), mask=mask, delimiter=(last,)
-        )
+        ends = {"first": first, "last": last, "before": (first,), "delimiter": (last,)}
+        segments = files.has_segments(contents, default=True)
+        self.special = SpecialTokens(pad, unknown, **ends, mask=mask, segments=segments)
         self._size = max(self.tokenizer.get_vocab().values()) + 1
         self._added = {i: token.content for i, token in self.tokenizer.get_added_tokens_decoder().items()}
 
