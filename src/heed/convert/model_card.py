@@ -66,6 +66,7 @@ GENERATE = "print(tokenizer.batch_decode(model.generate(**texts), skip_special_t
 CLASSIFY = "print([model.config.id2label[i] for i in model(**texts).logits.argmax(dim=1).tolist()])"
 SUMMARIZERS = ("bart", "pegasus")  # models that summarize if they have no languages
 COMMANDS = {"classification": "heed classify {} < text", "language": "heed generate {}"}  # other tasks write text
+COMMANDS |= {"tagging": "heed tag {} < text", "question-answering": 'heed answer {} --context FILE "question"'}
 COMMANDS |= dict.fromkeys(UNTRAINED, "heed info {}")
 
 

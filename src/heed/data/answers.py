@@ -6,11 +6,11 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from heed.data.batching import LabelledBatch, pad
+from heed.data.batching import LabelledBatch, text_inputs
 from heed.data.squad import Question
 from heed.data.text_windows import Window, split_windows
 from heed.vocabularies.ragged import Ids
-from heed.vocabularies.text_parts import join_parts
+from heed.vocabularies.text_parts import join_parts, split_parts
 from heed.vocabularies.vocabulary import AlignedPieces, AlignsPieces, SpecialPair, SpecialTokens
 
 MAX_LENGTH, STRIDE, MAX_QUESTION, MAX_ANSWER = 384, 128, 64, 30  # BERT's, of subwords (Devlin et al., 2019)
@@ -56,7 +56,9 @@ def question_inputs(
     encoded = vocabulary.encode_aligned([question.lstrip() for question, _ in pairs])
     around = len(special.before) + len(special.delimiter) + 1
     most = min(sizes.max_question, (sizes.max_length - around) // 2)
-    for (_, context), own in zip(pairs, encoded, strict=True):
+    for number, ((text, context), own) in enumerate(zip(pairs, encoded, strict=True), 1):
+        if len(split_parts(own.ids, special.delimiter)) > 1:
+            raise ValueError(f"question {number}, {text!r}, spells the token that ends a question: take it out")
         if context not in contexts:
             contexts = {context: vocabulary.encode_aligned([context])[0]}  # questions on it follow each other
         question, pieces = own.ids[:most], contexts[context]
@@ -80,6 +82,6 @@ def answer_rows(own: QuestionInput, question: Question, special: SpecialTokens) 
 
 def collate_answers(source: Sequence[Ids], target: Sequence[Ids], special: SpecialPair) -> LabelledBatch:
     """A padded batch; `labels` are the first and the last token of each answer."""
-    tokens, valid = pad(source, special[0])
+    tokens, valid, *segments = text_inputs(source, special[0])
     labels = np.array([np.asarray(own, dtype=np.int64) for own in target], dtype=np.int64).reshape(len(tokens), 2)
-    return LabelledBatch(*map(torch.from_numpy, (tokens, valid, labels)))
+    return LabelledBatch(tokens, valid, torch.from_numpy(labels), *segments)

@@ -163,7 +163,8 @@ def write_rows(
     with atomic_folder(folder, "keep") as unfinished:
         with ExitStack() as files:
             writers = [_Writer(unfinished / f"{side}.ids", unfinished / f"{side}.offsets", files) for side in SIDES]
-            for count, row in enumerate(rows, 1):
+            for row in rows:
+                count += 1
                 for writer, ids in zip(writers, row, strict=True):
                     writer.append(np.asarray(ids, dtype=dtype).tobytes(), len(ids))
         metadata = {"dtype": dtype.name, "sides": SIDES, "report": asdict(FilterReport(count, count)), "facts": facts}

@@ -120,9 +120,6 @@ def scheme_of_model(names: Sequence[str]) -> str:
     return guess_scheme(names, lambda scheme: scheme != "bio" or types <= begun) or "bio"
 
 
-def label_names(types: Iterable[str], scheme: str) -> list[str]:
-    """The labels of a new model: BIO, or the plain ones."""
-    own = sorted(set(types))
-    if scheme == "plain":
-        return own
-    return [OUTSIDE, *(f"{prefix}-{kind}" for kind in own for prefix in "BI")]
+def label_names(types: Iterable[str]) -> list[str]:
+    """The labels of a new model in BIO."""
+    return [OUTSIDE, *(f"{prefix}-{kind}" for kind in sorted(set(types)) for prefix in "BI")]

@@ -77,3 +77,15 @@ class ClassifiesStates(ContinuesText, ClassifiesText, Protocol):
 
     def classify_states(self, states: Tensor, valid: Tensor | None = None) -> Tensor:
         """The hidden states (b, t, dim) of texts to logits (b, labels), or scores of choices (b)."""
+
+
+@runtime_checkable
+class ClassifiesTokens(Protocol):
+    def classify_tokens(self, tokens: Tensor, valid: Tensor | None = None, segments: Tensor | None = None) -> Tensor:
+        """(b, t) token ids, and where they are not padding, to logits (b, t, labels)."""
+
+
+@runtime_checkable
+class FindsAnswers(Protocol):
+    def find_answer(self, tokens: Tensor, valid: Tensor | None = None, segments: Tensor | None = None) -> Tensor:
+        """Questions with their contexts (b, t) to the logits of each token of beginning and ending the answer (b, t, 2)."""
