@@ -1,3 +1,4 @@
+import itertools
 import json
 
 import pytest
@@ -39,7 +40,7 @@ def _tagged(text):
 def _article(pairs):
     """Each sentence asks for its last word in the one before it."""
     paragraphs = []
-    for number, (one, other) in enumerate(zip(pairs, pairs[1:], strict=False)):
+    for number, (one, other) in enumerate(itertools.pairwise(pairs)):
         word = one.target.split()[-1]
         answer = {"text": word, "answer_start": one.target.rindex(word)}
         question = {"id": f"q{number}", "question": other.target, "answers": [answer]}

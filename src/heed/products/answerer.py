@@ -13,7 +13,7 @@ from heed.data.answers import MAX_ANSWER, QuestionInput, WindowSizes, question_i
 from heed.data.batching import text_inputs
 from heed.models.package import Package
 from heed.products.product import Product, aligned_vocabulary, in_batches, single
-from heed.vocabularies.vocabulary import Vocabulary
+from heed.vocabularies.vocabulary import Vocabulary, trim_span
 
 Logits = Float[np.ndarray, "_ 2"]  # of each token of being the first and the last of the answer
 
@@ -123,7 +123,7 @@ class Answerer(Product):
         found, seen = [], set()
         for place in _largest(scores.ravel(), n + self.max_answer):
             first, length = divmod(place, scores.shape[1])
-            start, end = own.context.spans[first][0], own.context.spans[first + length][1]
+            start, end = trim_span(context, own.context.spans[first][0], own.context.spans[first + length][1])
             if start < end and (start, end) not in seen:
                 seen.add((start, end))
                 score = float(scores[first, length])

@@ -15,7 +15,7 @@ from heed.data.tagged import Words, align_words, each_piece, find_words, join_wo
 from heed.data.text_windows import best_windows, split_windows
 from heed.models.package import Package
 from heed.products.product import Product, aligned_vocabulary, in_batches, single
-from heed.vocabularies.vocabulary import AlignedPieces, Vocabulary
+from heed.vocabularies.vocabulary import AlignedPieces, Vocabulary, trim_span
 
 STRIDE = 64  # subwords that two windows of a long sentence share
 
@@ -125,7 +125,7 @@ class Tagger(Product):
         found = []
         for one in entities(word.label for word in tagged):
             own = tagged[one.start : one.end]
-            start, end = own[0].start, own[-1].end
+            start, end = trim_span(text, own[0].start, own[-1].end)
             mean = float(np.mean([word.probability for word in own]))
             found.append(TaggedEntity(one.type, text[start:end], start, end, one.start, one.end, mean))
         return TaggedText(text, tagged, found, windows)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from heed.vocabularies import files
 from heed.vocabularies.files import File
-from heed.vocabularies.vocabulary import AlignedPieces, Vocabulary
+from heed.vocabularies.vocabulary import AlignedPieces, Vocabulary, trim_span
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -35,7 +35,7 @@ class FastTokenizer(Vocabulary):
         """The same ids, with the characters that each is of."""
         found = self.tokenizer.encode_batch(list(texts), add_special_tokens=False)
         return [
-            AlignedPieces(one.ids, [_trimmed(text, *span) for span in one.offsets], one.word_ids)
+            AlignedPieces(one.ids, [trim_span(text, *span) for span in one.offsets], one.word_ids)
             for text, one in zip(texts, found, strict=True)
         ]
 
@@ -44,12 +44,3 @@ class FastTokenizer(Vocabulary):
 
     def key(self) -> str:
         return hashlib.sha256(self.kind.encode() + self.tokenizer.to_str().encode()).hexdigest()
-
-
-def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
-    """A span without white space at its ends; of white space alone, what is left is its end."""
-    while start < end and text[start].isspace():
-        start += 1
-    while end > start and text[end - 1].isspace():
-        end -= 1
-    return start, end

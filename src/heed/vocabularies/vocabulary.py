@@ -71,5 +71,14 @@ class AlignsPieces(Protocol):
     def encode_aligned(self, texts: Sequence[str]) -> list[AlignedPieces]: ...
 
 
+def trim_span(text: str, start: int, end: int) -> tuple[int, int]:
+    """A span without white space at its ends; of white space alone, what is left is its end."""
+    while start < end and text[start].isspace():
+        start += 1
+    while end > start and text[end - 1].isspace():
+        end -= 1
+    return start, end
+
+
 Pair = tuple[Vocabulary, Vocabulary]
 SpecialPair = tuple[SpecialTokens, SpecialTokens]
