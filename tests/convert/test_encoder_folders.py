@@ -78,7 +78,8 @@ def test_a_folder_of_heed_comes_back_and_info_and_convert_know_it(case, tmp_path
     own = written(tmp_path / "theirs", *case)
     assert main(["convert", str(tmp_path / "theirs"), "--out", str(tmp_path / "ours")]) == 0
     said = capsys.readouterr().err
-    assert ("heed classify" if case[1] == "classification" else "heed info") in said
+    verbs = {"classification": "heed classify", "tokens": "heed tag", "answer": "heed answer"}
+    assert verbs.get(case[1], "heed info") in said
     assert main(["info", str(tmp_path / "ours"), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["model"]["name"], found["model"]["head"]) == case
@@ -94,7 +95,8 @@ def test_a_folder_of_heed_comes_back_and_info_and_convert_know_it(case, tmp_path
         assert capsys.readouterr().out.startswith("label ")
     else:
         assert main(["classify", str(tmp_path / "ours"), "a"]) == 1
-        assert "its task is '" in capsys.readouterr().err
+        says = {"tokens": "is a tagger: it cannot", "answer": "is a question-answering model: it cannot"}
+        assert says.get(case[1], "its task is '") in capsys.readouterr().err
 
 
 def test_labels_that_config_json_leaves_out_are_two(tmp_path):
@@ -133,7 +135,8 @@ def test_what_heed_does_not_compute_is_refused_by_name(case, settings, says, tmp
 
 def test_a_head_that_transformers_does_not_have_stays_with_heed(tmp_path):
     with pytest.raises(
-        ValueError, match="transformers has no model that computes what a Bert does: it stays with heed"
+        ValueError,
+        match="transformers has no model that computes what a Bert with such a head or a prompt does: it stays",
     ):
         huggingface.write(package("bert", "replaced"), tmp_path / "out")
     own = package("bert", "replaced")
@@ -202,9 +205,9 @@ def test_a_masked_model_is_fine_tuned_as_a_classifier_and_written_as_one(labelle
     assert huggingface.write(back, tmp_path / "out").name == "ElectraForSequenceClassification"
 
 
-def test_a_model_for_what_heed_does_not_train_is_refused_as_a_base(labelled, tmp_path):
+def test_a_model_with_labels_of_another_task_is_refused_as_a_base(labelled, tmp_path):
     written(tmp_path / "base", "bert", "tokens")
     with pytest.raises(
-        ValueError, match="base was made for tagging, which heed does not train: it cannot learn classif"
+        ValueError, match="base is a tagger: it cannot learn classification; set task.name to 'tagging'"
     ):
         train(labelled(tmp_path / "base"), tmp_path / "run")

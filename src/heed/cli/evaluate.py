@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
         return tag.evaluate(args)
     if args.squad or labelled.has_verb(args.system, "answer"):
         return answer.evaluate(args)
-    if args.tsv or labelled.has_verb(args.system, "classify"):
+    if args.tsv or labelled.is_classifier(args.system):
         return labelled.evaluate(args)
     if args.text:
         return language.evaluate(args)

@@ -77,6 +77,11 @@ def evaluate(args: argparse.Namespace) -> int:
     return 0
 
 
+def is_classifier(name: str) -> bool:
+    """Whether a folder classifies."""
+    return has_verb(name, "classify")
+
+
 def has_verb(name: str, verb: str) -> bool:
     """Whether a folder answers to a verb."""
     from heed.loading import product_of
