@@ -208,6 +208,6 @@ def test_a_masked_model_is_fine_tuned_as_a_classifier_and_written_as_one(labelle
 def test_a_model_with_labels_of_another_task_is_refused_as_a_base(labelled, tmp_path):
     written(tmp_path / "base", "bert", "tokens")
     with pytest.raises(
-        ValueError, match="base is a tagger: it cannot learn classification; set task.name to 'tagging'"
+        ValueError, match=r"base is a tagger: it cannot learn classification; set task\.name to 'tagging'"
     ):
         train(labelled(tmp_path / "base"), tmp_path / "run")

@@ -16,9 +16,7 @@ class SquadConfig:
     train: list[str] = field(default_factory=list)  # SQuAD's JSON, 1.1 or 2.0, plain, .gz or .xz
     valid: list[str] = field(default_factory=list)  # what to validate on
     misaligned: Literal["leave out", "refuse"] = "leave out"  # questions whose answer is not where it should be
-    holdout: int = (
-        1000  # without validation files, this many questions are set aside (a tenth at most), whole paragraphs
-    )
+    holdout: int = 1000  # without validation files, this many questions are set aside, as whole paragraphs
     licence: str | None = None  # of the data, for the model card
 
     def __post_init__(self):

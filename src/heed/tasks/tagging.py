@@ -29,9 +29,7 @@ from heed.vocabularies.sentencepiece import SubwordsConfig
 @dataclass(frozen=True)
 class TaggingSettings:
     scheme: Scheme = "auto"  # of the labels in the files; the model learns BIO, or labels without prefixes as they are
-    repair: bool = (
-        False  # read labels that the scheme forbids as conlleval does, and count the sentences that have some
-    )
+    repair: bool = False  # read labels that the scheme forbids as conlleval does, and count their sentences
     max_length: int | None = None  # tokens of a window, special ones included; that of the model by default
     stride: int = STRIDE  # subwords that two windows of a sentence too long for the model share, half of one at most
     label_smoothing: float = 0.0  # share of the probability that is spread over the labels
