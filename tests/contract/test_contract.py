@@ -74,7 +74,8 @@ def sections(task: str, corpus) -> dict:
     data = {side: [str(corpus / f"train.{ending}")] for side, ending in sides.items()}
     data |= {VALID.get(side, f"valid_{side}"): [str(corpus / f"valid.{ending}")] for side, ending in sides.items()}
     data |= {"columns": [1, 2, 3, 4]} if "tsv" in sides else {}
-    return {"data": data, "subwords": {"size": 400 if "ko" not in sides.values() else 700}}
+    korean = {"ko", "questions"} & {*sides.values()}  # has more characters
+    return {"data": data, "subwords": {"size": 700 if korean else 400}}
 
 
 @pytest.mark.parametrize(("model", "task"), list(product(MODELS, TASKS)))

@@ -16,7 +16,7 @@ examples:
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    from heed.cli.common import add_batches, add_device
+    from heed.cli.common import add_batches, add_device, add_encoder_engine
     from heed.cli.labelled import add_table
 
     parser.add_argument("folder", help="a run, a model folder, or a name on the hub")
@@ -31,6 +31,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="the right labels: prints the accuracy; or the right numbers: prints correlations",
     )
     add_batches(parser, ["refuse", "cut"], "texts")
+    add_encoder_engine(parser)
     add_device(parser)
 
 

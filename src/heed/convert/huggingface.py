@@ -65,12 +65,16 @@ def read(folder: Path) -> Package:
         facts["decoding"], origin["left"] = _decoding(search, path, vocabularies)
         if languages_of(vocabularies[1]):
             facts["languages"] = multilingual.default_direction(_tokenizer_settings(folder), vocabularies, forced)
-    return Package(model.eval(), architecture.task, architecture.processors(vocabularies, settings), facts)
+    task, processors = task_of(folder, settings), architecture.processors(vocabularies, settings)
+    return Package(model.eval(), task, processors, facts)
 
 
 def task_of(folder: Path, settings: dict[str, Any]) -> str:
     """The task of a folder's model, from the settings in its config.json."""
-    return _architecture(folder, settings).task
+    architecture = _architecture(folder, settings)
+    if architecture.task_of is None:
+        return architecture.task
+    return _about(folder / CONFIG, lambda: architecture.task_of(settings))
 
 
 def write(package: Package, folder: Path) -> Architecture:

@@ -48,6 +48,7 @@ class Roberta(Encoder):
     matrix of its own in place of a pooler.
     """
 
+    capabilities = ("ctranslate2",)
     POOLED = frozenset({"none", "pretraining", "pair", "choice"})
 
     def __init__(self, config: RobertaConfig):
