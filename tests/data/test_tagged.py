@@ -62,6 +62,8 @@ def test_any_labels_have_the_entities_that_conlleval_finds():
     names = ["O", *(f"{prefix}-{kind}" for prefix in "BIE" for kind in "XY")]
     for labels in product(names, repeat=4):
         assert entities(labels) == conlleval(labels), labels
+    words = [Entity("X", place, place + 1) for place in range(3)]
+    assert entities(["I-X", "S-X", "I-X"]) == words  # S- is not in the script; seqeval reads it as a word alone
 
 
 @pytest.mark.parametrize(
