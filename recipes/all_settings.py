@@ -43,6 +43,8 @@ def text() -> str:
         else:
             kind = TrainingConfig if name == "training" else task.sections[name]
             lines += [*section(kind, EXAMPLE.get(name, {})), *tables(name, kind)]
+            own = {n: t.sections[name] for n, t in TASKS.items() if t.sections.get(name, kind) is not kind}
+            lines += others("task", own)
         lines.append("")
     return "\n".join(lines)
 

@@ -1,3 +1,6 @@
+import itertools
+import json
+
 import pytest
 
 from heed.data.synthetic import articles, phrasebook
@@ -17,9 +20,29 @@ def corpus(tmp_path_factory):
         "questions": [
             f"{one.source}\t{one.target}\t{two.target}\t0" for one, two in zip(pairs, pairs[::-1], strict=True)
         ],
+        "conll": [line for pair in pairs for line in _tagged(pair.target)],
         "articles": [article[0] for article in made],
     }
     for name, lines in columns.items():
         (folder / f"train.{name}").write_text("".join(f"{line}\n" for line in lines), "utf-8")
         (folder / f"valid.{name}").write_text("".join(f"{line}\n" for line in lines[:6]), "utf-8")
+    for name, own in (("train", pairs), ("valid", pairs[:6])):
+        (folder / f"{name}.squad").write_text(json.dumps({"version": "1.1", "data": [_article(own)]}), "utf-8")
     return folder
+
+
+def _tagged(text):
+    """The words of a sentence, one a line: names of one word begin with a capital."""
+    words = text.split()
+    return [*(f"{word} {'B-NAME' if word[0].isupper() else 'O'}" for word in words), ""]
+
+
+def _article(pairs):
+    """Each sentence asks for its last word in the one before it."""
+    paragraphs = []
+    for number, (one, other) in enumerate(itertools.pairwise(pairs)):
+        word = one.target.split()[-1]
+        answer = {"text": word, "answer_start": one.target.rindex(word)}
+        question = {"id": f"q{number}", "question": other.target, "answers": [answer]}
+        paragraphs.append({"context": one.target, "qas": [question]})
+    return {"title": "phrases", "paragraphs": paragraphs}

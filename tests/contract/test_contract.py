@@ -10,6 +10,7 @@ from heed.tasks import TASKS
 from tests.contract.contract import check_pair, check_refused
 
 SOURCE, TARGET = "나는 책을 읽어요.", "I read books."
+VALID = {"train": "valid"}  # of tasks whose files are not lines
 FEW = ("--samples", "10")
 
 
@@ -49,6 +50,17 @@ CASES = {  # the files of each task, and what each verb of its products is given
         {"tsv": "questions"},
         {"classify": [f"{SOURCE}\t{TARGET}\tWho is it?"], "evaluate": ["--tsv", "{corpus}/valid.questions", *FEW]},
     ),
+    "tagging": (
+        {"train": "conll"},
+        {"tag": [TARGET, "--format", "json"], "evaluate": ["--conll", "{corpus}/valid.conll", *FEW]},
+    ),
+    "question-answering": (
+        {"train": "squad"},
+        {
+            "answer": [f"Who?\t{TARGET}", "--json", "--n", "3"],
+            "evaluate": ["--squad", "{corpus}/valid.squad", *FEW],
+        },
+    ),
     "language": (
         {"source": "en"},
         {
@@ -66,7 +78,7 @@ CASES = {  # the files of each task, and what each verb of its products is given
 def sections(task: str, corpus) -> dict:
     sides, _ = CASES[task]
     data = {side: [str(corpus / f"train.{ending}")] for side, ending in sides.items()}
-    data |= {f"valid_{side}": [str(corpus / f"valid.{ending}")] for side, ending in sides.items()}
+    data |= {VALID.get(side, f"valid_{side}"): [str(corpus / f"valid.{ending}")] for side, ending in sides.items()}
     data |= {"columns": [1, 2, 3, 4]} if "tsv" in sides else {}
     korean = {"ko", "questions"} & {*sides.values()}  # has more characters
     return {"data": data, "subwords": {"size": 700 if korean else 400}}

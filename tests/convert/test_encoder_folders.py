@@ -78,7 +78,8 @@ def test_a_folder_of_heed_comes_back_and_info_and_convert_know_it(case, tmp_path
     own = written(tmp_path / "theirs", *case)
     assert main(["convert", str(tmp_path / "theirs"), "--out", str(tmp_path / "ours")]) == 0
     said = capsys.readouterr().err
-    assert {"classification": "heed classify", "masked": "heed fill"}.get(case[1], "heed info") in said
+    verbs = {"classification": "classify", "masked": "fill", "tokens": "tag", "answer": "answer"}
+    assert f"heed {verbs.get(case[1], 'info')}" in said
     assert main(["info", str(tmp_path / "ours"), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["model"]["name"], found["model"]["head"]) == case
@@ -94,8 +95,9 @@ def test_a_folder_of_heed_comes_back_and_info_and_convert_know_it(case, tmp_path
         assert capsys.readouterr().out.startswith("label ")
     else:
         assert main(["classify", str(tmp_path / "ours"), "a"]) == 1
-        says = "is a masked language model: it cannot classify" if case[1] == "masked" else "its task is '"
-        assert says in capsys.readouterr().err
+        says = {"masked": "a masked language model", "tokens": "a tagger", "answer": "a question-answering model"}
+        expected = f"is {says[case[1]]}: it cannot classify" if case[1] in says else "its task is '"
+        assert expected in capsys.readouterr().err
 
 
 def test_labels_that_config_json_leaves_out_are_two(tmp_path):
@@ -213,9 +215,9 @@ def test_a_masked_model_is_fine_tuned_as_a_classifier_and_written_as_one(labelle
     assert huggingface.write(back, tmp_path / "out").name == "ElectraForSequenceClassification"
 
 
-def test_a_model_for_what_heed_does_not_train_is_refused_as_a_base(labelled, tmp_path):
+def test_a_model_with_labels_of_another_task_is_refused_as_a_base(labelled, tmp_path):
     written(tmp_path / "base", "bert", "tokens")
     with pytest.raises(
-        ValueError, match="base was made for tagging, which heed does not train: it cannot learn classif"
+        ValueError, match=r"base is a tagger: it cannot learn classification; set task\.name to 'tagging'"
     ):
         train(labelled(tmp_path / "base"), tmp_path / "run")

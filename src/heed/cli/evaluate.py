@@ -22,6 +22,8 @@ examples:
   heed evaluate runs/mrpc --tsv dev.tsv                  # a classifier, with the columns that it was trained on
   heed evaluate runs/sts-b --tsv dev.tsv --columns sentence1 sentence2 score --against runs/other
   heed evaluate runs/reviews --source test.txt --reference test.labels
+  heed evaluate runs/names --conll test.conll            # a tagger: F1 by entity
+  heed evaluate runs/squad --squad dev-v2.0.json --against runs/other    # answers to questions
 
 --sentences writes a table of all sentences, the worst first, as .tsv or as one .html page with the
 differences marked. --against gives the p-value of a paired bootstrap test for each metric.
@@ -32,6 +34,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     from heed.cli.common import add_device, add_direction, add_engine, add_reranking
     from heed.cli.labelled import add_table
     from heed.cli.language import add_context
+    from heed.cli.tag import add_conll
 
     option = parser.add_argument
     option("system", help="a run or model folder (several with commas: an ensemble), or a file of translations")
@@ -40,6 +43,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     option("--text", metavar="FILE", help="for a language model: a text to measure it on")
     add_context(parser)
     add_table(parser, "for a classifier: texts and labels")
+    add_conll(parser, "for a tagger: words and labels, in a CoNLL file")
+    option("--squad", metavar="FILE", help="for question answering: questions and answers, in SQuAD's JSON")
     option("--against", metavar="SYSTEM", help="another folder or file to compare with")
     option("--sentences", type=Path, metavar="FILE", help="write a table of sentences (.tsv or .html)")
     option("--out", metavar="FILE", help="write the translations to a file")
@@ -60,10 +65,14 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from heed.cli import fill, labelled, language
+    from heed.cli import answer, fill, labelled, language, tag
 
     if fill.fills(args.system):
         return fill.evaluate(args)
+    if args.conll or labelled.has_verb(args.system, "tag"):
+        return tag.evaluate(args)
+    if args.squad or labelled.has_verb(args.system, "answer"):
+        return answer.evaluate(args)
     if args.tsv or labelled.is_classifier(args.system):
         return labelled.evaluate(args)
     if args.text:
@@ -123,11 +132,12 @@ def _evaluate_translations(args: argparse.Namespace) -> int:
 def _translations(system: str, sources: list[str] | None, args: argparse.Namespace):
     """The lines of a file, or what a model translates now and the model itself."""
     from heed.cli.common import check_product, open_product, read_lines, split_names
-    from heed.cli.labelled import is_classifier
+    from heed.cli.labelled import has_verb
 
     if Path(system).is_file():
         return read_lines(system), None
-    options = "--tsv FILE" if is_classifier(system) else "--text FILE"
+    wanted = {"classify": "--tsv FILE", "tag": "--conll FILE", "answer": "--squad FILE"}
+    options = next((option for verb, option in wanted.items() if has_verb(system, verb)), "--text FILE")
     check_product(args, split_names(system), "translate", options)
     if sources is None:
         raise ValueError(f"{system} is a model: name what it should translate with --source FILE")

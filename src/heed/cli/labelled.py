@@ -1,4 +1,4 @@
-"""What heed classify and heed evaluate share for classifiers: texts from lines and tables, and scores with intervals."""
+"""What heed classify and heed evaluate share for classifiers: texts from lines and tables, and their scores."""
 
 import argparse
 from pathlib import Path
@@ -53,12 +53,9 @@ def _examples(args: argparse.Namespace, product: Any) -> tuple[list[str], list[s
 
 
 def evaluate(args: argparse.Namespace) -> int:
-    from rich.console import Console
-
     from heed.cli.common import open_product, write_lines
-    from heed.evaluation.classification import differences, intervals
+    from heed.cli.scores import show_scores
     from heed.loading import product_of
-    from heed.tasks import metric_labels
 
     if not args.tsv and not (args.source and args.reference):
         raise ValueError(
@@ -73,39 +70,20 @@ def evaluate(args: argparse.Namespace) -> int:
     expected = models[0].expected(right)
     if any(model.labels != models[0].labels for model in models[1:]):
         raise ValueError(f"{' and '.join(names)} have different labels: they cannot be compared")
-    measured = [intervals(models[0].measure, own, expected, args.samples) for own in found]
-    compared = differences(models[0].measure, *found, expected, args.samples) if args.against else {}
-    console, labels = Console(), metric_labels()
-    for metric in measured[0]:
-        parts = [
-            f"[bold]{own[metric].value:7.2f}[/]  {own[metric].low:.2f} to {own[metric].high:.2f}" for own in measured
-        ]
-        if compared:
-            parts.append(f"{compared[metric].value:+.2f}, p = {compared[metric].p_value:.4f}")
-        console.print(f"{labels[metric]:<9} {'   '.join(parts)}", highlight=False, soft_wrap=True)
-    line = f"{len(texts):,} texts; 95 % intervals by {args.samples:,} bootstrap samples"
-    console.print(f"[dim]{line}{'; p of a paired bootstrap' if compared else ''}[/]", highlight=False, soft_wrap=True)
+    show_scores(args, models[0].measure, found, expected, f"{len(texts):,} texts")
     if args.out:
         told = (models[0].label(text, row).label for text, row in zip(texts, outputs[0], strict=True))
         write_lines(told, args.out)
-    if args.json:
-        _write_json(args, measured, compared, len(texts))
     return 0
-
-
-def _write_json(args: argparse.Namespace, measured: list[dict], compared: dict, count: int) -> None:
-    from heed.files import write_json
-
-    scores = [{name: own._asdict() for name, own in one.items()} for one in measured]
-    facts = {"system": args.system, "texts": count, "samples": args.samples, "scores": scores[0]}
-    if compared:
-        facts |= {"against": args.against, "scores_against": scores[1]}
-        facts["differences"] = {name: own._asdict() for name, own in compared.items()}
-    write_json(args.json, facts)
 
 
 def is_classifier(name: str) -> bool:
     """Whether a folder classifies."""
+    return has_verb(name, "classify")
+
+
+def has_verb(name: str, verb: str) -> bool:
+    """Whether a folder answers to a verb."""
     from heed.loading import product_of
 
-    return Path(name).is_dir() and "classify" in product_of(name).verbs
+    return Path(name).is_dir() and verb in product_of(name).verbs

@@ -16,6 +16,8 @@ VERBS = {
     "report": "write a page about a run: curves, scores, where it goes wrong, and what to try next",
     "summarize": "summarize articles",
     "classify": "predict labels or numbers of texts, or choose an answer",
+    "tag": "label the words of texts, and find names and other entities",
+    "answer": "find the answers to questions in a text",
     "generate": "continue a text with a language model",
     "fill": "fill in the masked words of a text",
     "look": "draw the attention of a translation",

@@ -40,7 +40,7 @@ USES = {
         "print(model(**{name: part[None] for name, part in texts.items()}).logits)",
     ),
     "answer": Use(
-        "AutoModelForQuestionAnswering", "answering", "question-answering",
+        "AutoModelForQuestionAnswering", "question-answering", "question-answering",
         "print(model(**texts).start_logits.argmax(), model(**texts).end_logits.argmax())",
     ),
     "replaced": Use("AutoModelForPreTraining", "replaced-tokens", None, "print(model(**texts).logits > 0)"),

@@ -91,6 +91,7 @@ SUMMARIZERS = ("bart", "pegasus")  # models that summarize if they have no langu
 COMMANDS = {"language": "heed generate {}", "masked": "heed fill {} TEXT"}  # other tasks write text
 COMMANDS |= {"replaced-tokens": "heed train --from {} --set task.name=classification"}
 COMMANDS |= dict.fromkeys(("classification", "regression", "multiple-choice"), "heed classify {} < text")
+COMMANDS |= {"tagging": "heed tag {} < text", "question-answering": 'heed answer {} --context FILE "question"'}
 COMMANDS |= dict.fromkeys(UNTRAINED, "heed info {}")
 
 

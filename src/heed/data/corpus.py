@@ -5,11 +5,12 @@ A folder holds for each side the concatenated ids of all sentences (`source.ids`
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
 from itertools import groupby, islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -76,7 +77,7 @@ class Corpus:
         metadata = _metadata(folder)
         self.source = CorpusSide(folder, "source")
         self.target = CorpusSide(folder, "target") if "target" in metadata["sides"] else self.source
-        self.report = FilterReport(**metadata["report"])
+        self.report, self.facts = FilterReport(**metadata["report"]), metadata.get("facts", {})
         parts = metadata.get("parts") or [{"report": metadata["report"], "prefix": []}]
         self.reports = [FilterReport(**part["report"]) for part in parts]  # of each of several corpora
         self.prefixes = [part["prefix"] for part in parts]  # the ids of the tags that each source begins with
@@ -150,6 +151,23 @@ def build(  # noqa: PLR0913 (the parts of a corpus, each by its name)
         metadata = {"dtype": np.dtype(dtype).name, "sides": list(sides), "report": asdict(report)}
         each = zip(reports, prefixes, strict=True)
         metadata["parts"] = [{"report": asdict(own), "prefix": list(prefix)} for own, prefix in each]
+        (unfinished / "corpus.json").write_text(json.dumps(metadata, indent=2))
+    return Corpus(folder)
+
+
+def write_rows(
+    folder: Path, rows: Iterable[tuple[Sequence[int], Sequence[int]]], largest: int, facts: Mapping[str, Any]
+) -> Corpus:
+    """A corpus of rows of ids below `largest`, already encoded; `facts` are what is to be known of them."""
+    dtype, count = np.dtype(np.uint16 if largest <= 2**16 else np.uint32), 0
+    with atomic_folder(folder, "keep") as unfinished:
+        with ExitStack() as files:
+            writers = [_Writer(unfinished / f"{side}.ids", unfinished / f"{side}.offsets", files) for side in SIDES]
+            for row in rows:
+                count += 1
+                for writer, ids in zip(writers, row, strict=True):
+                    writer.append(np.asarray(ids, dtype=dtype).tobytes(), len(ids))
+        metadata = {"dtype": dtype.name, "sides": SIDES, "report": asdict(FilterReport(count, count)), "facts": facts}
         (unfinished / "corpus.json").write_text(json.dumps(metadata, indent=2))
     return Corpus(folder)
 

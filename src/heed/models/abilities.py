@@ -105,3 +105,15 @@ class DetectsReplacedWords(Protocol):
 
     def detect_replaced(self, tokens: Tensor, valid: Tensor | None = None, segments: Tensor | None = None) -> Tensor:
         """(b, t) token ids to the logit (b, t) of each of having been replaced."""
+
+
+@runtime_checkable
+class ClassifiesTokens(Protocol):
+    def classify_tokens(self, tokens: Tensor, valid: Tensor | None = None, segments: Tensor | None = None) -> Tensor:
+        """(b, t) token ids, and where they are not padding, to logits (b, t, labels)."""
+
+
+@runtime_checkable
+class FindsAnswers(Protocol):
+    def find_answer(self, tokens: Tensor, valid: Tensor | None = None, segments: Tensor | None = None) -> Tensor:
+        """Questions with their contexts (b, t) to the logits of each token of beginning and ending the answer (b, t, 2)."""

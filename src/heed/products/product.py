@@ -7,6 +7,8 @@ from typing import Any, ClassVar, TypeVar
 
 from heed.data.batching import by_length
 from heed.models.package import Package
+from heed.vocabularies.text_parts import plain
+from heed.vocabularies.vocabulary import AlignsPieces, Vocabulary
 
 Item, Result = TypeVar("Item"), TypeVar("Result")
 
@@ -35,6 +37,14 @@ def single(packages: Sequence[Package], names: Sequence[str], noun: str) -> Pack
     if len(packages) > 1:
         raise ValueError(f"{','.join(names)} are several: {noun} is opened alone")
     return packages[0]
+
+
+def aligned_vocabulary(vocabulary: Vocabulary) -> Any:
+    """The vocabulary of a model that tells where in a text something is; one that cannot tell it is refused."""
+    own = plain(vocabulary)
+    if not isinstance(own, AlignsPieces):
+        raise ValueError(f"a vocabulary of {type(own).__name__} does not tell where in a text its subwords are")
+    return own
 
 
 def in_batches(

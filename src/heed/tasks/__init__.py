@@ -7,8 +7,10 @@ from heed.tasks.gap_sentences import GapSentences
 from heed.tasks.language import LanguageModelling
 from heed.tasks.masked import MaskedLanguage
 from heed.tasks.multiple_choice import MultipleChoice
+from heed.tasks.question_answering import QuestionAnswering
 from heed.tasks.regression import Regression
 from heed.tasks.replaced_tokens import ReplacedTokens
+from heed.tasks.tagging import Tagging
 from heed.tasks.translation import Translation
 
 TASKS: dict[str, type[Task]] = {
@@ -18,6 +20,8 @@ TASKS: dict[str, type[Task]] = {
     "classification": Classification,
     "regression": Regression,
     "multiple-choice": MultipleChoice,
+    "tagging": Tagging,
+    "question-answering": QuestionAnswering,
     "language": LanguageModelling,
     "masked": MaskedLanguage,
     "replaced-tokens": ReplacedTokens,

@@ -56,5 +56,29 @@ class Vocabulary(Protocol):
         """A hash of the vocabulary: equal for equal vocabularies."""
 
 
+class AlignedPieces(NamedTuple):
+    """The ids of a text, the characters that each is of as (start, end), and the number of the word that each is in."""
+
+    ids: list[int]
+    spans: list[tuple[int, int]]
+    words: list[int | None]
+
+
+@runtime_checkable
+class AlignsPieces(Protocol):
+    """A vocabulary that knows where in a text its pieces are."""
+
+    def encode_aligned(self, texts: Sequence[str]) -> list[AlignedPieces]: ...
+
+
+def trim_span(text: str, start: int, end: int) -> tuple[int, int]:
+    """A span without white space at its ends; of white space alone, what is left is its end."""
+    while start < end and text[start].isspace():
+        start += 1
+    while end > start and text[end - 1].isspace():
+        end -= 1
+    return start, end
+
+
 Pair = tuple[Vocabulary, Vocabulary]
 SpecialPair = tuple[SpecialTokens, SpecialTokens]

@@ -1,0 +1,151 @@
+"""heed answer"""
+
+import argparse
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+EXAMPLES = """\
+examples:
+  heed answer runs/squad --context article.txt "Who wrote it?" "When?"
+  heed answer runs/squad --context article.txt --n 5 --json "Who wrote it?"    # with probabilities and characters
+  printf 'Who sings?\\tAnn sings.\\n' | heed answer runs/squad                  # a question, a tab, its context
+  heed answer runs/squad --squad dev-v2.0.json --out predictions.json          # as SQuAD's script reads them
+  heed answer runs/squad --threshold 0 --context article.txt "Who wrote it?"   # may find that there is no answer
+  heed train recipes/question-answering.toml --out runs/squad
+"""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    from heed.cli.common import add_device
+
+    option = parser.add_argument
+    option("folder", help="a run, a model folder, or a name on the hub")
+    option("text", nargs="*", help="questions; without any, lines of standard input")
+    option(
+        "--context",
+        metavar="FILE",
+        help="the text that answers; without it, each line is a question, a tab and its context",
+    )
+    option("--input", metavar="FILE", help="read lines from a file")
+    option("--squad", metavar="FILE", help="answer the questions of a file in SQuAD's JSON")
+    option("--out", metavar="FILE", help="write to a file; of --squad {id: answer}, as its script reads it")
+    option("--n", type=int, default=1, metavar="N", help="how many answers to each question, the best first")
+    option("--json", action="store_true", help="JSON lines, with probabilities and characters")
+    line = "give no answer where its score exceeds that of the best by more than this; default: that of the model"
+    option("--threshold", type=float, help=line)
+    option("--batch-tokens", type=int, default=4096, help="subwords in a batch")
+    add_device(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    from heed.cli.common import open_product, write_lines
+
+    if args.squad and (args.context or args.text or args.input):
+        raise ValueError("--squad has questions and contexts: leave out the others")
+    if args.text and args.input:
+        raise ValueError("there are questions and --input: give one of the two")
+    if args.n < 1:
+        raise ValueError(f"--n is {args.n}; it must be at least 1")
+    product = open_product(args, "answer")
+    if args.squad:
+        return _squad(args, product)
+    pairs = _pairs(args)
+    found = product.answer(pairs, n=args.n, threshold=args.threshold, batch_tokens=args.batch_tokens)
+    write_lines(_lines(pairs, found, args), args.out)
+    _remark(found, product)
+    return 0
+
+
+def _pairs(args: argparse.Namespace) -> list[tuple[str, str]]:
+    from heed.cli.common import read_lines
+
+    lines = args.text or read_lines(args.input)
+    if args.context:
+        context = "\n".join(read_lines(args.context))
+        return [(line, context) for line in lines]
+    for number, line in enumerate(lines, 1):
+        if "\t" not in line:
+            raise ValueError(
+                f"line {number} has no tab: put one between a question and its context, or name --context FILE"
+            )
+    return [(question, context) for question, _, context in (line.partition("\t") for line in lines)]
+
+
+def _lines(pairs: list, found: list, args: argparse.Namespace) -> Iterator[str]:
+    for (question, _), own in zip(pairs, found, strict=True):
+        if args.json:
+            yield json.dumps({"question": question, "answers": _fields(own)}, ensure_ascii=False)
+            continue
+        if not own.best:
+            yield ""
+        for one in own.best:
+            text = " ".join(one.text.split())
+            yield text if args.n == 1 else f"{one.probability:.4f}\t{text}"
+
+
+def _fields(own: Any) -> list[dict[str, Any]]:
+    names = ("text", "start", "end", "probability", "score")
+    return [{name: getattr(one, name) for name in names} for one in own.best]
+
+
+def _remark(found: list, product: Any) -> None:
+    from heed.cli.common import errors
+
+    if cut := sum(own.cut for own in found):
+        line = (
+            f"{cut:,} of {len(found):,} questions are longer than {product.sizes.max_question} subwords, and were cut."
+        )
+        errors().print(f"[dim]{line}[/]", highlight=False)
+
+
+def _squad(args: argparse.Namespace, product: Any) -> int:
+    from heed.cli.common import write_lines
+    from heed.data import squad
+
+    questions = squad.read(Path(args.squad))
+    pairs = [(one.text, one.context) for one in questions]
+    found = product.answer(pairs, n=args.n, threshold=args.threshold, batch_tokens=args.batch_tokens)
+    if args.json or args.n > 1:
+        rows = zip(questions, found, strict=True)
+        write_lines(
+            (json.dumps({"id": one.id, "answers": _fields(own)}, ensure_ascii=False) for one, own in rows), args.out
+        )
+    else:
+        texts = {one.id: own.text for one, own in zip(questions, found, strict=True)}
+        write_lines([json.dumps(texts, ensure_ascii=False, indent=2)], args.out)
+    _remark(found, product)
+    return 0
+
+
+def evaluate(args: argparse.Namespace) -> int:
+    """Score the answers to questions."""
+    import numpy as np
+
+    from heed.cli.common import open_product, write_lines
+    from heed.cli.scores import show_scores
+    from heed.data import squad
+    from heed.evaluation.answering import answer_scores, measure, measure_both
+
+    if not args.squad:
+        raise ValueError(f"{args.system} is a question-answering model: name questions and answers with --squad FILE")
+    questions = squad.read(Path(args.squad))
+    unknown = [one.id for one in questions if not one.answered]
+    if unknown:
+        raise ValueError(f"{args.squad}, question {unknown[0]} has no answers to compare with: it is of a test set")
+    expected = [[answer.text for answer in one.answers] for one in questions]
+    answerable = np.array([bool(own) for own in expected])
+    pairs, found = [(one.text, one.context) for one in questions], []
+    for name in filter(None, (args.system, args.against)):
+        product = open_product(args, "answer", [name])
+        found.append(product.answer(pairs))
+        _remark(found[-1], product)
+    scores = [answer_scores([one.text for one in own], expected) for own in found]
+    show_scores(
+        args, measure if answerable.all() else measure_both, scores, answerable, f"{len(questions):,} questions"
+    )
+    if args.out:
+        texts = {one.id: own.text for one, own in zip(questions, found[0], strict=True)}
+        write_lines([json.dumps(texts, ensure_ascii=False, indent=2)], args.out)
+    return 0

@@ -1,0 +1,50 @@
+"""Scores with their intervals, and of two systems with their differences, on the screen and as JSON."""
+
+import argparse
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+
+def show_scores(
+    args: argparse.Namespace,
+    measure: Any,
+    found: Sequence[Any],
+    expected: Any,
+    what: str,
+    more: Mapping[str, Any] | None = None,
+) -> None:
+    """Print the scores of what was `found` by one system, or by two (`--against`); `more` goes into --json. `what` was scored."""
+    from rich.console import Console
+
+    from heed.evaluation.classification import differences, intervals
+    from heed.tasks import metric_labels
+
+    measured = [intervals(measure, own, expected, args.samples) for own in found]
+    compared = differences(measure, *found, expected, args.samples) if args.against else {}
+    console, labels = Console(), metric_labels()
+    for metric in measured[0]:
+        parts = [
+            f"[bold]{own[metric].value:7.2f}[/]  {own[metric].low:.2f} to {own[metric].high:.2f}" for own in measured
+        ]
+        if compared:
+            parts.append(f"{compared[metric].value:+.2f}, p = {compared[metric].p_value:.4f}")
+        name, _, part = metric.partition("_")
+        label = f"{labels[name]} {part}".rstrip()
+        console.print(f"{label:<9} {'   '.join(parts)}", highlight=False, soft_wrap=True)
+    line = f"{what}; 95 % intervals by {args.samples:,} bootstrap samples"
+    console.print(f"[dim]{line}{'; p of a paired bootstrap' if compared else ''}[/]", highlight=False, soft_wrap=True)
+    if args.json:
+        _write_json(args, measured, compared, len(expected), more or {})
+
+
+def _write_json(
+    args: argparse.Namespace, measured: list[dict], compared: dict, count: int, more: Mapping[str, Any]
+) -> None:
+    from heed.files import write_json
+
+    scores = [{name: own._asdict() for name, own in one.items()} for one in measured]
+    facts = {"system": args.system, "texts": count, "samples": args.samples, "scores": scores[0], **more}
+    if compared:
+        facts |= {"against": args.against, "scores_against": scores[1]}
+        facts["differences"] = {name: own._asdict() for name, own in compared.items()}
+    write_json(args.json, facts)

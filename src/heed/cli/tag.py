@@ -1,0 +1,144 @@
+"""heed tag"""
+
+import argparse
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+EXAMPLES = """\
+examples:
+  heed tag runs/names < texts.txt                        # each line with its entities in brackets
+  heed tag runs/names "Ann lives in Seoul." --format json     # with the characters of each entity
+  heed tag runs/names --conll test.conll --format conll  # sentences that are split into words: a word and its label a line
+  heed tag runs/names --input texts.txt --format table --out entities.tsv
+  heed tag dslim/bert-base-NER "Ann lives in Seoul."
+  heed train recipes/tagging.toml --out runs/names
+"""
+FORMATS = ("inline", "conll", "json", "table")
+HEADER = ("text", "type", "start", "end", "probability", "entity")
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    from heed.cli.common import add_device
+
+    option = parser.add_argument
+    option("folder", help="a run, a model folder, or a name on the hub")
+    option("text", nargs="*", help="texts; without any, lines of standard input")
+    option("--input", metavar="FILE", help="read lines from a file")
+    add_conll(parser, "read sentences that are split into words from a CoNLL file")
+    option("--format", choices=FORMATS, default="inline", help="inline (the default), conll, JSON lines, or a table")
+    option("--pieces", action="store_true", help="label every subword, not words")
+    option("--out", metavar="FILE", help="write to a file")
+    option("--batch-tokens", type=int, default=4096, help="subwords in a batch")
+    add_device(parser)
+
+
+def add_conll(parser: argparse.ArgumentParser, what: str) -> None:
+    parser.add_argument("--conll", metavar="FILE", help=what)
+    line = "the column of the {}, counted from 1, or from -1 at the end; default: that of training"
+    for name in ("word", "label"):
+        parser.add_argument(f"--{name}-column", type=int, metavar="N", help=line.format(name))
+
+
+def column(args: argparse.Namespace, product: Any, name: str) -> int:
+    """The column that is asked for, else that of training, else the first or the last."""
+    given = getattr(args, f"{name}_column")
+    if given == 0:
+        raise ValueError(f"--{name}-column is 0; columns are counted from 1, or from -1 at the end")
+    return given or product.facts.get("columns", {}).get(name) or {"word": 1, "label": -1}[name]
+
+
+def run(args: argparse.Namespace) -> int:
+    from heed.cli.common import errors, open_product, read_lines, write_lines
+    from heed.data import conll
+
+    if bool(args.text) + bool(args.input) + bool(args.conll) > 1:
+        raise ValueError("there are texts, --input or --conll: give one of them")
+    if args.conll and args.pieces:
+        raise ValueError("--pieces labels subwords of plain text, and --conll has words: leave one out")
+    tagger = open_product(args, "tag")
+    if args.conll:
+        read = conll.read(Path(args.conll), column(args, tagger, "word"), None)
+        tagged = tagger.tag_words([one.words for one in read.sentences], batch_tokens=args.batch_tokens)
+    else:
+        tagged = tagger.tag(args.text or read_lines(args.input), pieces=args.pieces, batch_tokens=args.batch_tokens)
+    write_lines(_lines(tagged, args.format), args.out)
+    for sentence in remarks(tagged, read.documents if args.conll else 0):
+        errors().print(f"[dim]{sentence}[/]", highlight=False)
+    return 0
+
+
+def remarks(tagged: list, documents: int) -> list[str]:
+    """What the user should know of how texts were read."""
+    split, unread = sum(one.windows > 1 for one in tagged), sum(one.unread for one in tagged)
+    found = (
+        [f"{split:,} of {len(tagged):,} texts are longer than the model, and were read in windows."] if split else []
+    )
+    if unread:
+        found.append(f"{unread:,} words have no subwords in the model's vocabulary: they have no label.")
+    if documents:
+        found.append(f"{documents:,} lines with -DOCSTART- were left out.")
+    return found
+
+
+def _lines(tagged: list, form: str) -> Iterator[str]:
+    from heed.products.tagger import mark
+
+    if form == "table":
+        yield "\t".join(HEADER)
+    for number, one in enumerate(tagged, 1):
+        if form == "inline":
+            yield mark(one.text, [(own.start, own.end, own.type) for own in one.entities])
+        elif form == "json":
+            yield json.dumps(_fields(one), ensure_ascii=False)
+        elif form == "conll":
+            yield from (f"{word.text} {word.label}" for word in one.words)
+            yield ""
+        else:
+            for own in one.entities:
+                cells = (number, own.type, own.start, own.end, f"{own.probability:.4f}", " ".join(own.text.split()))
+                yield "\t".join(map(str, cells))
+
+
+def _fields(one: Any) -> dict[str, Any]:
+    names = ("type", "text", "start", "end", "probability")
+    return {"text": one.text, "entities": [{name: getattr(own, name) for name in names} for own in one.entities]}
+
+
+def evaluate(args: argparse.Namespace) -> int:
+    """Score a tagger."""
+    from heed.cli.common import errors, open_product, write_lines
+    from heed.cli.scores import show_scores
+    from heed.data import conll
+    from heed.evaluation.tagging import count, measure, type_scores
+
+    if not args.conll:
+        raise ValueError(f"{args.system} is a tagger: name sentences and their labels with --conll FILE")
+    names = [name for name in (args.system, args.against) if name]
+    taggers = [open_product(args, "tag", [name]) for name in names]
+    first = taggers[0]
+    read = conll.read(Path(args.conll), column(args, first, "word"), column(args, first, "label"))
+    conll.check_scheme(read.sentences, conll.find_scheme(read.sentences))
+    expected = [[conll.relabelled(one, own.scheme, own.labels) for one in read.sentences] for own in taggers]
+    tagged = [own.tag_words([one.words for one in read.sentences]) for own in taggers]
+    found = [[one.labels for one in own] for own in tagged]
+    counts = [count(*pair) for pair in zip(found, expected, strict=True)]
+    kinds = type_scores(found[0], expected[0])
+    words = sum(len(one.words) for one in read.sentences)
+    what = f"{len(read.sentences):,} sentences, {words:,} words"
+    show_scores(args, measure, counts, counts[0], what, {"types": kinds})
+    _show_types(kinds)
+    if args.out:
+        write_lines(_lines(tagged[0], "conll"), args.out)
+    for sentence in remarks(tagged[0], read.documents):
+        errors().print(f"[dim]{sentence}[/]", highlight=False)
+    return 0
+
+
+def _show_types(kinds: dict[str, dict[str, float]]) -> None:
+    from rich.console import Console
+
+    for kind, own in kinds.items():
+        scores = "  ".join(f"{name} {own[name]:.2f}" for name in ("f1", "precision", "recall"))
+        Console().print(f"[dim]{kind}: {scores}, {own['entities']:,} entities[/]", highlight=False, soft_wrap=True)

@@ -1,0 +1,131 @@
+"""CoNLL files: a word and its label a line, in columns that white space separates, and a blank line between sentences."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from heed.data.entities import NAMES, entities, guess_scheme, labels_of, violation
+from heed.data.readers import lines
+
+DOCUMENT = "-DOCSTART-"
+_SPACE = re.compile(r"[ \t]+")  # other white space may be part of a word
+
+
+@dataclass(frozen=True)
+class ConllConfig:
+    """The [data] section of tagging."""
+
+    train: list[str] = field(default_factory=list)  # CoNLL files, plain, .gz or .xz
+    valid: list[str] = field(default_factory=list)  # what to validate on
+    word: int = 1  # the column of the word, counted from 1; -1 is the last
+    label: int = -1  # the column of the label
+    holdout: int = 1000  # without validation files, this many sentences are set aside (a tenth at most)
+    licence: str | None = None  # of the data, for the model card
+
+    def __post_init__(self):
+        if not self.train:
+            raise ValueError("data.train names no files: tagging is learned from CoNLL files")
+        for name in ("word", "label"):
+            if not getattr(self, name):
+                raise ValueError(f"data.{name} is 0; columns are counted from 1, or from -1 at the end")
+        if self.holdout < 1 and not self.valid:
+            raise ValueError(f"data.holdout is {self.holdout}; it must be at least 1 where data.valid names no files")
+
+
+class Sentence(NamedTuple):
+    """Words, their labels (none where they are not read), and where each is: the path, and the line of the first."""
+
+    words: tuple[str, ...]
+    labels: tuple[str, ...]
+    path: str
+    line: int
+
+    def location(self, place: int = 0) -> str:
+        return f"{self.path}, line {self.line + place}"
+
+
+class ConllFile(NamedTuple):
+    """The sentences of a file, and how many lines that begin a document were left out."""
+
+    sentences: list[Sentence]
+    documents: int
+
+
+def read(path: Path, word: int = 1, label: int | None = -1) -> ConllFile:
+    """The sentences of a file; without `label`, their words alone."""
+    found, words, labels, documents, first = [], [], [], 0, 1
+
+    def end() -> None:
+        if words:
+            found.append(Sentence(tuple(words), tuple(labels), str(path), first))
+            words.clear(), labels.clear()
+
+    for number, line in enumerate(lines(path), 1):
+        text = line.strip(" \t")
+        if not text or text.startswith(DOCUMENT):
+            end()
+            documents += bool(text)
+            continue
+        first = first if words else number
+        cells = _SPACE.split(text)
+        words.append(_cell(cells, word, path, number, "word"))
+        if label is not None:
+            labels.append(_cell(cells, label, path, number, "label", other=word))
+    end()
+    return ConllFile(found, documents)
+
+
+def _cell(cells: Sequence[str], column: int, path: Path, number: int, what: str, other: int | None = None) -> str:
+    place = column - 1 if column > 0 else len(cells) + column
+    if not 0 <= place < len(cells) or (other is not None and place == (other - 1 if other > 0 else len(cells) + other)):
+        count = f"{len(cells)} column{'s' * (len(cells) != 1)}"
+        raise ValueError(
+            f"{path}, line {number} has {count}, and none for the {what} (data.{what} is {column}): mend the line, or set data.{what}"
+        )
+    return cells[place]
+
+
+def find_scheme(sentences: Sequence[Sentence], repair: bool = False) -> str:
+    """The scheme that all labels keep to; with `repair`, BIO where there is none."""
+    first = {scheme: _first_violation(sentences, scheme) for scheme in ("bio", "iob1", "bioes")}
+    names = {label for one in sentences for label in one.labels}
+    scheme = guess_scheme(names, lambda scheme: first[scheme] is None)
+    likely = "bioes" if any(label.startswith(("E-", "S-", "L-", "U-")) for label in names) else "bio"
+    if scheme is None and not repair:
+        raise ValueError(_sentence(first[likely], likely))
+    return scheme or likely
+
+
+def _first_violation(sentences: Iterable[Sentence], scheme: str) -> tuple[str, str] | None:
+    for one in sentences:
+        if (found := violation(one.labels, scheme)) is not None:
+            return one.location(found[0]), found[1]
+    return None
+
+
+def _sentence(found: tuple[str, str], scheme: str) -> str:
+    return (
+        f"{found[0]}: {found[1]}; mend the label, or name the file's scheme as task.scheme (read as {NAMES[scheme]}), or set "
+        "task.repair to true"
+    )
+
+
+def check_scheme(sentences: Sequence[Sentence], scheme: str, repair: bool = False) -> int:
+    """Refuse labels that the scheme forbids, or with `repair` count the sentences that have one."""
+    if not repair and (found := _first_violation(sentences, scheme)) is not None:
+        raise ValueError(_sentence(found, scheme))
+    return sum(violation(one.labels, scheme) is not None for one in sentences)
+
+
+def relabelled(sentence: Sentence, scheme: str, known: Sequence[str]) -> list[str]:
+    """The labels of a sentence in the scheme of a model, which must know them."""
+    labels = labels_of(entities(sentence.labels), len(sentence.words), scheme)
+    for place, label in enumerate(labels):
+        if label not in known:
+            some = ", ".join(known[:8]) + (", …" if len(known) > 8 else "")
+            raise ValueError(
+                f"{sentence.location(place)}: {sentence.labels[place]!r} is no label of this model, which has {some}"
+            )
+    return labels

@@ -1,0 +1,155 @@
+"""Questions and contexts in; the parts of the contexts that answer them out."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from heed.data.answers import MAX_ANSWER, QuestionInput, WindowSizes, question_inputs
+from heed.data.batching import text_inputs
+from heed.models.package import Package
+from heed.products.product import Product, aligned_vocabulary, in_batches, single
+from heed.vocabularies.vocabulary import Vocabulary, trim_span
+
+Logits = Float[np.ndarray, "_ 2"]  # of each token of being the first and the last of the answer
+
+
+@dataclass(frozen=True)
+class FoundAnswer:
+    """An answer with its characters in the context, its score and its probability; without text, that there is none."""
+
+    text: str
+    start: int | None
+    end: int | None
+    score: float
+    probability: float
+
+
+@dataclass(frozen=True)
+class Answers:
+    """The best answers, the best first, and how much better no answer is than the best of those with text."""
+
+    best: list[FoundAnswer]
+    difference: float
+    windows: int
+    cut: bool  # whether the question was, since it is too long
+
+    @property
+    def text(self) -> str:
+        return self.best[0].text if self.best else ""
+
+
+class Answerer(Product):
+    """A model that finds answers. A context that does not fit beside its question is read in windows.
+
+    `threshold`: no answer is given where its score exceeds that of the best by more; None is for models that always answer.
+    """
+
+    noun, verbs = "a question-answering model", ("answer", "evaluate")
+
+    def __init__(
+        self,
+        model: nn.Module,
+        vocabulary: Vocabulary,
+        sizes: WindowSizes | None = None,
+        max_answer: int = MAX_ANSWER,
+        threshold: float | None = None,
+        facts: Mapping[str, Any] | None = None,
+    ):
+        self.model, self.facts, self.vocabulary = model, facts or {}, aligned_vocabulary(vocabulary)
+        sizes, most = sizes or WindowSizes(), model.config.max_length
+        self.sizes = sizes._replace(max_length=min(sizes.max_length, most))
+        self.max_answer, self.threshold = max_answer, threshold
+
+    @classmethod
+    def open(cls, packages: Sequence[Package], names: Sequence[str], **options: Any) -> "Answerer":
+        own = single(packages, names, cls.noun)
+        facts = own.facts
+        sizes = WindowSizes(**{name: facts[name] for name in WindowSizes._fields if name in facts})
+        return cls(
+            own.model,
+            own.processors["text"],
+            sizes,
+            facts.get("max_answer", MAX_ANSWER),
+            facts.get("no_answer_threshold"),
+            facts,
+        )
+
+    def answer(
+        self,
+        pairs: Sequence[tuple[str, str]],
+        *,
+        n: int = 1,
+        threshold: float | None = None,
+        batch_tokens: int = 4096,
+    ) -> list[Answers]:
+        """The `n` best answers to each question in its context. A `threshold` is used in place of the model's own."""
+        inputs = self.inputs(pairs)
+        logits = self.logits(inputs, batch_tokens)
+        limit = self.threshold if threshold is None else threshold
+        contexts = [context for _, context in pairs]
+        return [
+            self.best(context, own, rows, n, limit) for context, own, rows in zip(contexts, inputs, logits, strict=True)
+        ]
+
+    def inputs(self, pairs: Sequence[tuple[str, str]]) -> list[QuestionInput]:
+        return list(question_inputs(pairs, self.vocabulary, self.vocabulary.special, self.sizes))
+
+    def logits(self, inputs: Sequence[QuestionInput], batch_tokens: int = 4096) -> list[list[Logits]]:
+        """The logits of every window of every question, special tokens included."""
+        special = self.vocabulary.special
+        rows = [own.ids(window, special) for own in inputs for window in own.windows]
+        found = iter(in_batches(self._logits, rows, [len(ids) + 2 for ids in rows], batch_tokens))
+        return [[next(found) for _ in own.windows] for own in inputs]
+
+    @torch.inference_mode()
+    def _logits(self, rows: list[list[int]]) -> list[Logits]:
+        device = next(self.model.parameters()).device
+        parts = [part.to(device) for part in text_inputs(rows, self.vocabulary.special)]
+        logits: Tensor = self.model.find_answer(*parts).double().cpu()
+        return [own[: int(size)].numpy() for own, size in zip(logits, parts[1].sum(dim=1), strict=True)]
+
+    def best(
+        self, context: str, own: QuestionInput, logits: Sequence[Logits], n: int, threshold: float | None
+    ) -> Answers:
+        """The best answers that these logits tell. Probabilities are over all answers that are possible."""
+        scores, none = self._span_scores(own, logits), min(float(rows[0].sum()) for rows in logits)
+        able = threshold is not None
+        total = np.logaddexp.reduce(np.append(scores.ravel(), none if able else -np.inf))
+        found, seen = [], set()
+        for place in _largest(scores.ravel(), n + self.max_answer):
+            first, length = divmod(place, scores.shape[1])
+            start, end = trim_span(context, own.context.spans[first][0], own.context.spans[first + length][1])
+            if start < end and (start, end) not in seen:
+                seen.add((start, end))
+                score = float(scores[first, length])
+                found.append(FoundAnswer(context[start:end], start, end, score, float(np.exp(score - total))))
+        difference = none - (found[0].score if found else -np.inf)
+        if able:
+            nothing = FoundAnswer("", None, None, none, float(np.exp(none - total)))
+            place = 0 if difference > threshold else max(1, sum(one.score >= none for one in found))
+            found.insert(place, nothing)
+        return Answers(found[:n], float(difference), len(own.windows), own.cut)
+
+    def _span_scores(self, own: QuestionInput, logits: Sequence[Logits]) -> Float[np.ndarray, "context longest"]:
+        """The score of each answer by its first token and how many more it has; of several windows the best."""
+        size, offset = len(own.context.ids), own.offset(self.vocabulary.special)
+        scores = np.full((size, self.max_answer), -np.inf)
+        for (start, end), rows in zip(own.windows, logits, strict=True):
+            first, last = rows[offset : offset + end - start].T
+            for more in range(min(self.max_answer, end - start)):
+                place = scores[start : end - more, more]
+                np.maximum(place, first[: end - start - more] + last[more:], out=place)
+        return scores
+
+
+def _largest(values: Float[np.ndarray, " n"], count: int) -> list[int]:
+    """The places of the largest finite values, the largest first; of equal ones, the first first."""
+    count = min(count, len(values))
+    chosen = np.sort(np.argpartition(-values, count - 1)[:count]) if count else np.zeros(0, dtype=np.int64)
+    ordered = chosen[np.argsort(-values[chosen], kind="stable")]
+    return [int(place) for place in ordered if values[place] > -np.inf]

@@ -1,0 +1,268 @@
+"""Tagging and question answering: losses by transformers and in parts, what is left out and counted, thresholds, and the commands."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+import transformers
+
+from heed.cli.main import main
+from heed.convert import huggingface
+from heed.data.answers import collate_answers
+from heed.data.batching import Batches
+from heed.data.corpus import write_rows
+from heed.data.tagged import collate_tagged
+from heed.loading import load, open_package
+from heed.runs import recipe as recipes
+from heed.tasks.question_answering import answer_loss
+from heed.tasks.tagging import TagLoss
+from heed.vocabularies.labels import Labels
+from tests.contract.contract import train
+from tests.convert.encoders import draw, package, vocabulary
+
+SPECIAL = vocabulary("wordpiece").special, Labels.special
+ROWS = draw(6, 9).tolist()
+TAGS = [[(i * j) % 6 for j in range(9)] for i in range(6)]  # 0 does not count, 1 + label
+TINY = {"model": {"name": "bert", "dim": 16, "heads": 2, "hidden": 24, "layers": 1, "max_length": 32}}
+STEPS = {"steps": 2, "valid_every": 1, "batch_tokens": 200, "threads": 1, "device": "cpu", "samples": 2}
+
+
+def batch(rows, targets, collate):
+    return collate(rows, targets, SPECIAL)
+
+
+@pytest.mark.parametrize("head", ["tokens", "answer"])
+def test_losses_are_those_of_transformers(head, tmp_path):
+    own = package("bert", head)
+    huggingface.write(own, tmp_path / "out")
+    kind = "TokenClassification" if head == "tokens" else "QuestionAnswering"
+    theirs = getattr(transformers, f"AutoModelFor{kind}").from_pretrained(tmp_path / "out", dtype=torch.float64).eval()
+    if head == "tokens":
+        own_batch = batch(ROWS, TAGS, collate_tagged)
+        labels = {"labels": torch.where(own_batch.labels < 0, -100, own_batch.labels)}
+        loss = TagLoss()(own.model.double(), own_batch)
+    else:
+        own_batch = batch(ROWS, [[0, 0], [3, 5], [1, 1], [9, 10], [2, 8], [0, 0]], collate_answers)
+        labels = {"start_positions": own_batch.labels[:, 0], "end_positions": own_batch.labels[:, 1]}
+        loss = answer_loss(own.model.double(), own_batch)
+    segments = {} if own_batch.segments is None else {"token_type_ids": own_batch.segments}
+    with torch.inference_mode():
+        expected = theirs(input_ids=own_batch.source, **segments, **labels).loss
+    torch.testing.assert_close(loss.total / loss.count, expected, rtol=0, atol=1e-10)
+    assert loss.count == (sum(mark > 0 for row in TAGS for mark in row) if head == "tokens" else 6)
+
+
+@pytest.mark.parametrize("head", ["tokens", "answer"])
+def test_the_shares_of_processes_add_up_to_the_whole_and_padding_does_not_matter(head, tmp_path):
+    model = package("bert", head).model.double()
+    rows = [row[: 9 - i] for i, row in enumerate(ROWS)]
+    targets = (
+        [row[: len(own)] for row, own in zip(TAGS, rows, strict=True)]
+        if head == "tokens"
+        else [[i, 2] for i in range(6)]
+    )
+    collate, objective = (collate_tagged, TagLoss(0.1)) if head == "tokens" else (collate_answers, answer_loss)
+    corpus = write_rows(tmp_path / "rows", zip(rows, targets, strict=True), 600, {})
+    each = [objective(model, collate([row], [target], SPECIAL)) for row, target in zip(rows, targets, strict=True)]
+    total, count = sum(own.total for own in each), sum(own.count for own in each)
+    for world in (1, 2, 8):  # of eight, some have nothing
+        found = []
+        for rank in range(world):
+            made = Batches(corpus, budget=1000, seed=1, special=SPECIAL, collate=collate, share=(rank, world))
+            found.append(objective(model, next(made.start((0, 0)))[1]))
+        torch.testing.assert_close(sum(own.total for own in found), total, rtol=0, atol=1e-9)
+        assert sum(own.count for own in found) == count
+
+
+def conll(folder, name, lines):
+    (folder / name).write_text("\n".join(lines) + "\n", "utf-8")
+    return [str(folder / name)]
+
+
+SENTENCES = [
+    f"{name} I-PER\nsees O\n{place} I-LOC\n. O\n" for name in ("Ann", "Bo", "Cho") for place in ("Seoul", "Bonn")
+]
+
+
+def tagging_recipe(folder, train_lines, valid_lines, **task):
+    data = {"train": conll(folder, "train.conll", train_lines), "valid": conll(folder, "valid.conll", valid_lines)}
+    return recipes.parse(
+        {**TINY, "task": {"name": "tagging", **task}, "data": data, "subwords": {"size": 120}, "training": STEPS}
+    )
+
+
+def prepare(recipe):
+    return recipe.task.prepare(recipe, None, lambda what, done: None)
+
+
+def test_what_is_left_out_mended_or_split_is_counted(tmp_path):
+    long = " ".join("Ann" for _ in range(60)).replace(" ", " O\n") + " O\n"
+    lines = ["-DOCSTART- O\n", *SENTENCES, "\u200b O\nBonn I-LOC\n", long]
+    recipe = tagging_recipe(tmp_path, lines, SENTENCES[:1])
+    prepared = prepare(recipe)
+    assert prepared.processors["labels"].names == ["O", "B-LOC", "I-LOC", "B-PER", "I-PER"]
+    assert recipe.task.data_summary(prepared) == (
+        "8 sentences to train on; 1 lines with -DOCSTART- left out; 1 words that the vocabulary turns into nothing; "
+        "1 sentences longer than a window, read in several."
+    )
+    [note] = recipe.task.notes(recipe, prepared, None, 32)
+    assert note == "The labels of the files are IOB1; the model learns BIO: O, B-LOC, I-LOC, B-PER, I-PER."
+    counted = sum(int((prepared.train.target[i] > 0).sum()) for i in range(len(prepared.train)))
+    assert counted == 6 * 4 + 1 + 60 and prepared.train.longest <= 30
+
+
+@pytest.mark.parametrize(
+    ("train_lines", "valid_lines", "task", "says"),
+    [
+        (["a B-X\nb I-Y\n"], ["a B-X\n"], {}, r"train\.conll, line 2: I-Y follows B-X"),
+        (["a B-X\nb\n"], ["a B-X\n"], {}, r"train\.conll, line 2 has 1 column"),
+        (["a B-X\n"], ["a B-X\n", "b B-Z\n"], {}, r"valid\.conll, line 3: 'B-Z' is no label of this model, which has O, B-X, I-X"),
+        (["a B-X\n"], ["a I-X\n"], {}, r"valid\.conll, line 1: I-X follows the beginning"),
+        (["a O\n"], ["a O\n"], {}, r"data\.train has O and nothing else: a tagger needs two labels"),
+        (["a B-X\n"], ["a B-X\n"], {"max_length": 99}, r"task\.max_length is 99, but the model has 32 positions"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_in_a_conll_file_is_told_with_its_line(tmp_path, train_lines, valid_lines, task, says):
+    with pytest.raises(ValueError, match=says):
+        recipe = tagging_recipe(tmp_path, train_lines, valid_lines, **task)
+        recipe.task.validation(recipe, prepare(recipe))
+
+
+CONTEXT = "Ann sees Seoul. Bo sees Bonn."
+
+
+def article(questions, context=CONTEXT):
+    return {"version": "x", "data": [{"title": "t", "paragraphs": [{"context": context, "qas": questions}]}]}
+
+
+def asked(name, text, answer, start=None):
+    answers = [{"text": answer, "answer_start": CONTEXT.index(answer) if start is None else start}] if answer else []
+    return {"id": name, "question": text, "answers": answers, "is_impossible": not answer}
+
+
+GOOD = [asked("a", "Who sees Seoul?", "Ann"), asked("b", "Who sees Bonn?", "Bo"), asked("c", "Who sees Rome?", "")]
+
+
+def answering_recipe(folder, questions, **data):
+    paths = {}
+    for name in ("train", "valid"):
+        (folder / f"{name}.json").write_text(json.dumps(article(questions if name == "train" else GOOD)), "utf-8")
+        paths[name] = [str(folder / f"{name}.json")]
+    task = {"name": "question-answering", "stride": 2, "max_question": 8}
+    return recipes.parse(
+        {**TINY, "task": task, "data": {**paths, **data}, "subwords": {"size": 120}, "training": STEPS}
+    )
+
+
+def test_an_answer_that_is_not_where_it_says_is_left_out_or_refused(tmp_path):
+    questions = [*GOOD, asked("d", "Where?", "Bonn", 3)]
+    recipe = answering_recipe(tmp_path, questions)
+    prepared = prepare(recipe)
+    summary = recipe.task.data_summary(prepared)
+    assert summary.startswith("3 questions to train on; 1 with an answer that is not where the file says, left out")
+    assert recipe.task.notes(recipe, prepared, None, 32) == [
+        "Left out, for example: question d: its answer is 'Bonn', but at 3 the context has ' see'."
+    ]
+    with pytest.raises(ValueError, match=r"question d: its answer is 'Bonn'.*\(1 such questions\)"):
+        prepare(answering_recipe(tmp_path, questions, misaligned="refuse"))
+    (tmp_path / "test.json").write_text(json.dumps(article([{"id": "e", "question": "Who?"}])), "utf-8")
+    with pytest.raises(ValueError, match=r"test\.json, question e has no answers: it is of a test set"):
+        prepare(answering_recipe(tmp_path, GOOD, valid=[str(tmp_path / "test.json")]))
+
+
+def test_a_threshold_is_chosen_on_validation_and_kept_and_scores_say_both_kinds(tmp_path, capsys):
+    recipe = answering_recipe(tmp_path, GOOD * 1)
+    assert train(recipe, tmp_path / "run").how == "finished"
+    facts = open_package(tmp_path / "run").facts
+    names = {"exact", "f1", "exact_HasAns", "f1_HasAns", "exact_NoAns", "f1_NoAns", "loss"}
+    assert {name.removeprefix("valid_") for name in facts["trained"] if name.startswith("valid_")} == names
+    validation = recipe.task.validation(recipe, prepare(recipe))
+    model = load(tmp_path / "run", "cpu")
+    assert facts["no_answer_threshold"] == pytest.approx(validation.facts(model.model)["no_answer_threshold"])
+    found = validation.run(model.model)
+    answers = model.answer([(one["question"], CONTEXT) for one in GOOD])
+    assert found.scores["exact"] == pytest.approx(
+        100
+        * np.mean(
+            [one.text == (own["answers"] or [{"text": ""}])[0]["text"] for one, own in zip(answers, GOOD, strict=True)]
+        )
+    )
+    assert "| exact match HasAns | " in (tmp_path / "run/model/README.md").read_text("utf-8")
+    path, out = tmp_path / "valid.json", tmp_path / "predictions.json"
+    assert main(["answer", str(tmp_path / "run"), "--squad", str(path), "--out", str(out)]) == 0
+    assert json.loads(out.read_text("utf-8")) == {own["id"]: one.text for own, one in zip(GOOD, answers, strict=True)}
+    (tmp_path / "c.txt").write_text(CONTEXT + "\n", "utf-8")
+    words = [
+        "answer",
+        str(tmp_path / "run"),
+        "--context",
+        str(tmp_path / "c.txt"),
+        "Who sees Bonn?",
+        "--json",
+        "--n",
+        "2",
+    ]
+    capsys.readouterr()
+    assert main([*words, "--threshold", "1e9"]) == 0
+    best = json.loads(capsys.readouterr().out)["answers"]
+    assert len(best) == 2 and CONTEXT[best[0]["start"] : best[0]["end"]] == best[0]["text"]
+    against = [
+        "--squad",
+        str(path),
+        "--against",
+        str(tmp_path / "run"),
+        "--samples",
+        "20",
+        "--json",
+        str(tmp_path / "s.json"),
+    ]
+    assert main(["evaluate", str(tmp_path / "run"), *against]) == 0
+    assert "exact match NoAns" in capsys.readouterr().out
+    assert json.loads((tmp_path / "s.json").read_text())["differences"]["f1"] == {"value": 0.0, "p_value": 1.0}
+    assert main(["answer", str(tmp_path / "run"), "no tab"]) == 1
+    assert "line 1 has no tab: put one between a question and its context" in capsys.readouterr().err
+
+
+def test_the_forms_of_heed_tag_say_the_same(tmp_path, capsys):
+    lines = conll(tmp_path, "train.conll", SENTENCES * 3)
+    data = {"train": lines, "holdout": 2}
+    recipe = recipes.parse(
+        {**TINY, "task": {"name": "tagging"}, "data": data, "subwords": {"size": 120}, "training": STEPS}
+    )
+    run = str(tmp_path / "run")
+    assert train(recipe, tmp_path / "run").how == "finished"
+    text = "Ann sees Seoul. Bo sees Bonn."
+    [tagged] = load(run, "cpu").tag([text])
+
+    def said(*words):
+        capsys.readouterr()
+        assert main(["tag", run, *words]) == 0
+        return capsys.readouterr().out
+
+    found = json.loads(said(text, "--format", "json"))["entities"]
+    assert [(own["start"], own["end"], own["type"]) for own in found] == [
+        (one.start, one.end, one.type) for one in tagged.entities
+    ]
+    assert all(text[own["start"] : own["end"]] == own["text"] for own in found)
+    assert said(text).count("[") == len(found) and len(said(text, "--format", "table").splitlines()) == 1 + len(found)
+    assert said(text, "--format", "conll").split("\n")[:-2] == [f"{word.text} {word.label}" for word in tagged.words]
+    gold = conll(tmp_path, "words.conll", SENTENCES[:2])[0]
+    rows = said("--conll", gold, "--format", "conll").splitlines()
+    assert [row.split()[0] for row in rows if row] == [
+        row.split()[0] for row in "\n".join(SENTENCES[:2]).split("\n") if row
+    ]
+    json_path = tmp_path / "scores.json"
+    options = ["--conll", gold, "--against", run, "--samples", "20", "--json", str(json_path)]
+    assert main(["evaluate", run, *options]) == 0
+    kept = json.loads(json_path.read_text())
+    assert (
+        kept["scores"].keys() == {"f1", "precision", "recall", "accuracy"} and kept["differences"]["f1"]["value"] == 0
+    )
+    assert kept["types"]["PER"]["entities"] == 2
+    for words, says in (
+        (["tag", run, "x", "--conll", gold], "there are texts, --input or --conll: give one of them"),
+        (["evaluate", run], "is a tagger: name sentences and their labels with --conll FILE"),
+        (["answer", run, "x"], "is a tagger: it cannot answer; use heed tag or evaluate"),
+    ):
+        assert main(words) == 1 and says in capsys.readouterr().err
