@@ -16,6 +16,7 @@ VERBS = {
     "report": "write a page about a run: curves, scores, where it goes wrong, and what to try next",
     "summarize": "summarize articles",
     "classify": "predict labels or numbers of texts, or choose an answer",
+    "embed": "turn texts into vectors, and search a file for similar lines",
     "generate": "continue a text with a language model",
     "look": "draw the attention of a translation",
     "lab": "see what each part of a Transformer is for: measurements with a picture",

@@ -14,7 +14,7 @@ from heed.vocabularies.vocabulary import Pair
 
 # what models are for that heed reads and writes, but cannot train or run yet
 UNTRAINED = (
-    "encoding", "masked-language", "causal-encoder", "sentence-pairs", "tagging", "multiple-choice", "answering",
+    "masked-language", "causal-encoder", "sentence-pairs", "tagging", "multiple-choice", "answering",
     "replaced-tokens",
 )  # fmt: skip
 

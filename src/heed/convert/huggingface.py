@@ -73,6 +73,11 @@ def task_of(folder: Path, settings: dict[str, Any]) -> str:
     return _architecture(folder, settings).task
 
 
+def model_of(folder: Path, settings: dict[str, Any]) -> type[nn.Module]:
+    """The class of a folder's model."""
+    return _architecture(folder, settings).model
+
+
 def write(package: Package, folder: Path) -> Architecture:
     """A folder that transformers' Auto classes open. Heed's own Transformer is written as a Marian."""
     model, languages = package.model, package.facts.get("languages") or {}

@@ -77,3 +77,14 @@ class ClassifiesStates(ContinuesText, ClassifiesText, Protocol):
 
     def classify_states(self, states: Tensor, valid: Tensor | None = None) -> Tensor:
         """The hidden states (b, t, dim) of texts to logits (b, labels), or scores of choices (b)."""
+
+
+@runtime_checkable
+class EncodesText(Protocol):
+    """Reads a text: encoders. Its states make the vector of a text."""
+
+    def encode_text(self, tokens: Tensor, valid: Any = None, segments: Tensor | None = None) -> Tensor:
+        """(b, t) token ids, and where they are not padding, to the states of the tokens (b, t, dim)."""
+
+    def packs(self, longest: int) -> bool:
+        """Whether texts of up to this many tokens can be in one row; `valid` are then the offsets of each."""

@@ -78,6 +78,7 @@ class Electra(Encoder):
     shares all embeddings, so they are there once.
     """
 
+    capabilities = ("packed",)
     HEAD = ("head.", "generator.")
 
     def __init__(self, config: ElectraConfig):

@@ -14,6 +14,7 @@ from heed.models.encoder import Encoder, layer, usual_parts
 from heed.models.encoder_heads import FirstToken, settle
 from heed.models.system import System
 from heed.nn import init
+from heed.nn.packing import SequenceOffsets
 from heed.nn.positions import Learned
 from heed.nn.transformer import Stack
 
@@ -48,6 +49,7 @@ class Roberta(Encoder):
     matrix of its own in place of a pooler.
     """
 
+    capabilities = ("packed",)
     POOLED = frozenset({"none", "pretraining", "pair", "choice"})
 
     def __init__(self, config: RobertaConfig):
@@ -68,8 +70,12 @@ class Roberta(Encoder):
         )
         init.normal(self, c.init_std)
 
-    def position_vectors(self, tokens: Int[Tensor, "b t"]) -> Float[Tensor, "b t width"]:
+    def position_vectors(
+        self, tokens: Int[Tensor, "b t"], offsets: SequenceOffsets | None = None
+    ) -> Float[Tensor, "*b t width"]:
         """Padding is not counted; it has the vector before the first."""
+        if offsets is not None:
+            return super().position_vectors(tokens, offsets)
         known = tokens != self.config.pad
         at = known.cumsum(dim=1) * known - 1
         return self.positions.at(at.flatten()).unflatten(0, at.shape)

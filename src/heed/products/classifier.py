@@ -11,12 +11,12 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from heed.data import tables
-from heed.data.batching import text_inputs
 from heed.data.labelled import Arrange, as_given, both_orders, each_choice, shorten
 from heed.data.prepare import TableReader
 from heed.evaluation import classification as scores
 from heed.models.package import Package
 from heed.products.product import Product, in_batches, single
+from heed.products.text_batches import model_inputs, usual_batch
 from heed.vocabularies.labels import parse_number
 from heed.vocabularies.text_parts import SEPARATOR, TextParts, join_parts, plain
 from heed.vocabularies.vocabulary import SpecialTokens, Vocabulary
@@ -95,7 +95,9 @@ class Classifier(Product):
             raise ValueError(f"{unknown[0]!r} is no label of this model, which has {', '.join(self.labels)}")
         return np.array([known[name] for name in labels])
 
-    def classify(self, texts: Sequence[Text], *, batch_tokens: int = 4096, too_long: str = "refuse") -> list[Label]:
+    def classify(
+        self, texts: Sequence[Text], *, batch_tokens: int | None = None, too_long: str = "refuse"
+    ) -> list[Label]:
         """A label for each text. One longer than the model allows is refused, or with too_long="cut", cut."""
         outputs = self.outputs(texts, batch_tokens=batch_tokens, too_long=too_long)
         return [self.label(text, row) for text, row in zip(texts, outputs, strict=True)]
@@ -106,12 +108,13 @@ class Classifier(Product):
         return Label(_shown(text), max(own, key=own.__getitem__), own)
 
     def outputs(
-        self, texts: Sequence[Text], *, batch_tokens: int = 4096, too_long: str = "refuse"
+        self, texts: Sequence[Text], *, batch_tokens: int | None = None, too_long: str = "refuse"
     ) -> Float[Tensor, "n k"]:
         """The logits of each text, or the number, or the score of each choice."""
         inputs = self._inputs(texts, too_long)
         sizes = [len(own) * (1 + max(map(len, own))) for own in inputs]
-        rows = in_batches(partial(self._outputs, special=self._special(texts)), inputs, sizes, batch_tokens)
+        budget = usual_batch(self.model) if batch_tokens is None else batch_tokens
+        rows = in_batches(partial(self._outputs, special=self._special(texts)), inputs, sizes, budget)
         return torch.stack(rows) if rows else torch.zeros(0, max(1, len(self.labels)), dtype=torch.float64)
 
     def _inputs(self, texts: Sequence[Text], too_long: str) -> list[list[list[int]]]:
@@ -146,10 +149,8 @@ class Classifier(Product):
 
     @torch.inference_mode()
     def _outputs(self, inputs: list[list[list[int]]], special: SpecialTokens) -> list[Float[Tensor, " k"]]:
-        device = next(self.model.parameters()).device
         rows = [ids for own in inputs for ids in own]
-        parts = [part.to(device) for part in text_inputs(rows, special)]
-        logits = self.model.classify_text(*parts).double().cpu()
+        logits = self.model.classify_text(*model_inputs(self.model, rows, special)).double().cpu()
         return list(self.combine(logits.reshape(len(inputs), len(inputs[0]), -1)))
 
     @staticmethod
