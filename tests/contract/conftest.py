@@ -17,6 +17,7 @@ def corpus(tmp_path_factory):
         "questions": [
             f"{one.source}\t{one.target}\t{two.target}\t0" for one, two in zip(pairs, pairs[::-1], strict=True)
         ],
+        "scored": [f"{pair.target}\t{pair.source}\t{i % 7}" for i, pair in enumerate(pairs)],
         "articles": [article[0] for article in made],
     }
     for name, lines in columns.items():

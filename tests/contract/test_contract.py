@@ -45,6 +45,10 @@ CASES = {  # the files of each task, and what each verb of its products is given
         {"tsv": "questions"},
         {"classify": [f"{SOURCE}\t{TARGET}\tWho is it?"], "evaluate": ["--tsv", "{corpus}/valid.questions", *FEW]},
     ),
+    "embedding": (
+        {"source": "ko", "target": "en"},
+        {"embed": [TARGET, "--search", "{corpus}/valid.en", "--top", "2"]},
+    ),
     "language": (
         {"source": "en"},
         {
@@ -62,7 +66,8 @@ def sections(task: str, corpus) -> dict:
     data = {side: [str(corpus / f"train.{ending}")] for side, ending in sides.items()}
     data |= {f"valid_{side}": [str(corpus / f"valid.{ending}")] for side, ending in sides.items()}
     data |= {"columns": [1, 2, 3, 4]} if "tsv" in sides else {}
-    return {"data": data, "subwords": {"size": 400 if "ko" not in sides.values() else 700}}
+    more = {"task": {"name": task, "scored": [str(corpus / "valid.scored")]}} if task == "embedding" else {}
+    return {**more, "data": data, "subwords": {"size": 400 if "ko" not in sides.values() else 700}}
 
 
 @pytest.mark.parametrize(("model", "task"), list(product(MODELS, TASKS)))

@@ -3,6 +3,7 @@
 from heed.tasks.base import Task
 from heed.tasks.classification import Classification
 from heed.tasks.denoising import Denoising
+from heed.tasks.embedding import Embedding
 from heed.tasks.gap_sentences import GapSentences
 from heed.tasks.language import LanguageModelling
 from heed.tasks.multiple_choice import MultipleChoice
@@ -17,6 +18,7 @@ TASKS: dict[str, type[Task]] = {
     "regression": Regression,
     "multiple-choice": MultipleChoice,
     "language": LanguageModelling,
+    "embedding": Embedding,
 }
 
 
