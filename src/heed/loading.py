@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from heed.convert import ctranslate2, hub, huggingface
+from heed.convert import ctranslate2, hub, huggingface, sentence_transformers
 from heed.data import shortlist
 from heed.device import choose_device
 from heed.files import write_text
@@ -113,7 +113,7 @@ def find_model(path: Path) -> Path:
         if not (path / "model" / model_folder.CONFIG).is_file():
             raise ValueError(f"{path} has no model yet: its training has not reached its first validation")
         return path / "model"
-    return path
+    return sentence_transformers.transformer_folder(path)
 
 
 def _refuse_ctranslate2(path: Path) -> None:

@@ -9,7 +9,7 @@ examples:
   heed embed sentence-transformers/all-MiniLM-L6-v2 --search texts.txt "Where is the station?"
   heed embed runs/sentences --search texts.txt --top 3 < queries.txt
   heed embed runs/sentences --pairs pairs.tsv                              # the cosine of the two texts of each line
-  heed embed bert-base-multilingual-cased --pool cls --normalize --input texts.txt --out vectors.npy
+  heed embed google-bert/bert-base-multilingual-cased --pool cls --normalize --input texts.txt --out vectors.npy
 
 Any encoder embeds: a pre-trained one, the body of a classifier, a folder of transformers or of sentence-transformers.
 One that was trained for it is better by far: task.name = "embedding" (docs/embeddings.md).

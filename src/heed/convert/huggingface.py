@@ -25,6 +25,7 @@ from heed.convert import (
     multilingual,
     pegasus,
     roberta,
+    sentence_transformers,
     tokenizers,
     transformer,
     weights,
@@ -65,12 +66,14 @@ def read(folder: Path) -> Package:
         facts["decoding"], origin["left"] = _decoding(search, path, vocabularies)
         if languages_of(vocabularies[1]):
             facts["languages"] = multilingual.default_direction(_tokenizer_settings(folder), vocabularies, forced)
-    return Package(model.eval(), architecture.task, architecture.processors(vocabularies, settings), facts)
+    embedding = sentence_transformers.read(folder, config.max_length)
+    task = "embedding" if embedding else architecture.task
+    return Package(model.eval(), task, architecture.processors(vocabularies, settings), facts | embedding)
 
 
 def task_of(folder: Path, settings: dict[str, Any]) -> str:
     """The task of a folder's model, from the settings in its config.json."""
-    return _architecture(folder, settings).task
+    return "embedding" if sentence_transformers.root_of(folder) else _architecture(folder, settings).task
 
 
 def model_of(folder: Path, settings: dict[str, Any]) -> type[nn.Module]:
@@ -100,6 +103,8 @@ def write(package: Package, folder: Path) -> Architecture:
         save_weights(theirs, part / weights.SAFE, metadata={"format": "pt"})
         tokenizers.write(vocabularies, part, max_length)
         _write_languages(part / TOKENIZER, languages)
+        if sentence_transformers.is_one(package):
+            sentence_transformers.write(package, part)
         write_text(part / "README.md", model_card.huggingface(package, architecture))
     return architecture
 

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from heed.convert import generation, multilingual
+from heed.convert import generation, multilingual, sentence_transformers
 from heed.convert.architecture import UNTRAINED, Architecture
 from heed.models import MODELS, name_of
 from heed.models.package import Package
@@ -66,6 +66,7 @@ GENERATE = "print(tokenizer.batch_decode(model.generate(**texts), skip_special_t
 CLASSIFY = "print([model.config.id2label[i] for i in model(**texts).logits.argmax(dim=1).tolist()])"
 SUMMARIZERS = ("bart", "pegasus")  # models that summarize if they have no languages
 COMMANDS = {"classification": "heed classify {} < text", "language": "heed generate {}"}  # other tasks write text
+COMMANDS["embedding"] = "heed embed {} --input texts.txt --out vectors.npy"
 COMMANDS |= dict.fromkeys(UNTRAINED, "heed info {}")
 
 
@@ -73,14 +74,16 @@ def huggingface(package: Package, architecture: Architecture) -> str:
     """What a model is, how to run it with transformers, and where it came from."""
     run = architecture.example or _multilingual(package) or (GENERATE if architecture.generates else CLASSIFY)
     code = TRANSFORMERS.format(auto_class=architecture.auto_class, use=run)
-    search = _search(package) if architecture.generates else ""
+    search, packages = _search(package) if architecture.generates else "", "transformers torch sentencepiece"
+    if sentence_transformers.is_one(package):
+        code, packages = sentence_transformers.EXAMPLE, "sentence-transformers"
     return f"""---
 {_front_matter(package, architecture)}
 ---
 
 # {title(package)}
 
-Written by heed {__version__} as a {architecture.name}. `pip install transformers torch sentencepiece`, and:
+Written by heed {__version__} as a {architecture.name}. `pip install {packages}`, and:
 
 ```python
 {code}```
@@ -137,12 +140,12 @@ def licence(folder: Path) -> str | None:
 
 def _front_matter(package: Package, architecture: Architecture) -> str:
     """Each value as JSON, which is YAML too: the language `no` must not be read as false."""
-    source = package.facts.get("origin", {})
+    source, vectors = package.facts.get("origin", {}), sentence_transformers.is_one(package)
     entries = {
         "language": _language_codes(package),
         "license": source.get("licence"),
-        "library_name": "transformers",
-        "pipeline_tag": architecture.pipeline_tag,
+        "library_name": "sentence-transformers" if vectors else "transformers",
+        "pipeline_tag": "sentence-similarity" if vectors else architecture.pipeline_tag,
         "tags": ["heed", architecture.config_table.constants["model_type"]],
         "base_model": source["name"] if "/" in source.get("name", "") else None,
     }
