@@ -7,7 +7,7 @@ import ctranslate2 as ctranslate2_installed  # noqa: F401 (else half of this wou
 import pytest
 import torch
 from bench import __main__ as command
-from bench import arithmetic, data, models, report, rows, shared, turns
+from bench import arithmetic, classify, data, models, report, rows, shared, turns
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -319,3 +319,12 @@ def test_models_are_compared_on_texts_of_ones_own(folder, tmp_path, capsys, monk
         with pytest.raises(SystemExit):
             models.main(words)
         assert sentence in capsys.readouterr().err
+
+
+def test_engines_and_transformers_classify_the_same_texts(monkeypatch, capsys, tmp_path):
+    monkeypatch.setenv("HEED_CACHE", str(tmp_path))
+    monkeypatch.setitem(classify.PRESETS, "tiny", {"dim": 16, "heads": 2, "hidden": 24, "layers": 1})
+    monkeypatch.setattr("sys.argv", ["classify", "--preset", "tiny", "--texts", "9", "--rounds", "1", "--threads", "1"])
+    classify.main()
+    found = [line.split("  ")[0] for line in capsys.readouterr().out.splitlines()]
+    assert found[1:] == ["torch", "ctranslate2", "ctranslate2-int8", "transformers", "transformers, sorted"]

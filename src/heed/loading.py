@@ -133,7 +133,8 @@ def _processors(folder: Path, facts: dict[str, Any]) -> dict[str, Any]:
     found = processors.read(folder, sections)
     sizes = {"source": model.get("source_vocab_size") or model.get("vocab_size")}
     for name, own in found.items():
-        if sections[name]["kind"] == "numbers" or (sections[name]["kind"] == "labels" and model.get("choices")):
+        choices = model.get("choices") or model.get("head") == "choice"
+        if sections[name]["kind"] == "numbers" or (sections[name]["kind"] == "labels" and choices):
             continue  # the head has one output, for any number of them
         size = model.get("labels") if sections[name]["kind"] == "labels" else sizes.get(name, model.get("vocab_size"))
         if not isinstance(size, int):

@@ -67,7 +67,8 @@ def sections(task: str, corpus) -> dict:
     data |= {f"valid_{side}": [str(corpus / f"valid.{ending}")] for side, ending in sides.items()}
     data |= {"columns": [1, 2, 3, 4]} if "tsv" in sides else {}
     more = {"task": {"name": task, "scored": [str(corpus / "valid.scored")]}} if task == "embedding" else {}
-    return {**more, "data": data, "subwords": {"size": 400 if "ko" not in sides.values() else 700}}
+    korean = {"ko", "questions"} & {*sides.values()}  # has more characters
+    return {**more, "data": data, "subwords": {"size": 700 if korean else 400}}
 
 
 @pytest.mark.parametrize(("model", "task"), list(product(MODELS, TASKS)))

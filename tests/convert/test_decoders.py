@@ -105,7 +105,7 @@ def test_scores_of_choices_and_both_losses_are_theirs(pair):
     with torch.inference_mode():
         expected = theirs(tokens, mc_token_ids=last, labels=labels, mc_labels=right)
         states = ours.hidden_states(tokens.flatten(0, 1)).unflatten(0, (2, 3))
-        scores = ours.score_choices(states, last)
+        scores = ours.choose(tokens, torch.arange(9) <= last[..., None])
         close(scores, expected.mc_logits)
         close(F.cross_entropy(scores, right), expected.mc_loss)
         targets = labels[..., 1:].masked_fill(labels[..., 1:] == -100, IGNORED).flatten()
@@ -183,8 +183,8 @@ def test_ids_are_those_of_their_tokenizer(pair, tmp_path):
 
 @pytest.mark.parametrize("pair", ["gpt", "gpt2"], indirect=True)
 def test_a_language_model_scores_no_choices(pair):
-    with pytest.raises(ValueError, match="the model has no head that scores choices: it is a language model alone"):
-        pair[0].model.score_choices(torch.zeros(1, 2, 3, 24, dtype=torch.float64), torch.zeros(1, 2, dtype=torch.long))
+    with pytest.raises(ValueError, match="the model has no head for labels or choices: it is a language model alone"):
+        pair[0].model.choose(torch.zeros(1, 2, 3, dtype=torch.long))
 
 
 @pytest.mark.parametrize("pair", ["gpt"], indirect=True)

@@ -160,7 +160,9 @@ def test_a_missing_file_is_named(tmp_path, learned, names, words):
     byte_bpe.write(tmp_path, (learned, learned))
     for name in names:
         (tmp_path / name).unlink()
-    with pytest.raises(ValueError, match=f"{tmp_path} has {words}: it cannot read text; a BART comes with vocab.json"):
+    with pytest.raises(
+        ValueError, match=f"{tmp_path} has {words}: it cannot read text; a BART or a RoBERTa comes with vocab.json"
+    ):
         byte_bpe.read(tmp_path)
 
 
@@ -191,13 +193,13 @@ def test_a_table_without_the_special_tokens_is_not_a_barts(tmp_path, learned, na
     byte_bpe.write(tmp_path, (learned, learned))
     ids = json.loads((tmp_path / "vocab.json").read_text())
     (tmp_path / "vocab.json").write_text(json.dumps({piece: i for piece, i in ids.items() if piece != name}))
-    with pytest.raises(ValueError, match=f"vocab.json has no {name}: it is not the vocabulary of a BART"):
+    with pytest.raises(ValueError, match=f"vocab.json has no {name}: it is not the vocabulary of a BART or a RoBERTa"):
         byte_bpe.read(tmp_path)
 
 
 def test_a_size_that_cannot_be_is_refused():
     with pytest.raises(
         ValueError,
-        match="a BART vocabulary of 260 could not be learned: the bytes and the special tokens alone are 261",
+        match="a vocabulary of byte-level BPE of 260 could not be learned: the bytes and the special tokens alone are 261",
     ):
         byte_bpe.learn(training(), 260)

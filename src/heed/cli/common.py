@@ -44,6 +44,15 @@ def add_text_engine(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--engine", choices=["auto", "torch", "ctranslate2"], default="auto", help=line)
 
 
+def add_encoder_engine(parser: argparse.ArgumentParser) -> None:
+    line = (
+        "what runs a BERT, RoBERTa or ELECTRA on the CPU: auto (the default) is ctranslate2 in float32 for many texts, else torch; "
+        "ctranslate2-int8 is faster, and its numbers are rounded (docs/encoders.md)"
+    )
+    choices = ["auto", "torch", "ctranslate2", "ctranslate2-int8"]
+    parser.add_argument("--engine", choices=choices, default="auto", help=line)
+
+
 def add_direction(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("direction, for a model of several (ko, pt-BR, Korean, or the model's own codes)")
     group.add_argument("--from", dest="from_language", metavar="LANGUAGE", help="the language of the texts")

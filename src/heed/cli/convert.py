@@ -11,9 +11,9 @@ examples:
   heed convert runs/en-de --out exported                                    # for transformers (model.norm = "post")
   heed convert runs/en-de --to ctranslate2 --quantize int8 --out fast       # for CTranslate2
 
-heed reads MarianMT, BART, Pegasus, mBART-50, M2M-100, NLLB, GPT, GPT-2 and CTRL. A Transformer of heed is written for transformers as a Marian, if it has the
+heed reads MarianMT, BART, Pegasus, mBART-50, M2M-100, NLLB, GPT, GPT-2, CTRL, BERT, ALBERT, RoBERTa, ELECTRA and BigBird. A Transformer of heed is written for transformers as a Marian, if it has the
 paper's norms and positions (model.norm = "post", model.positions = "sinusoidal"), and for CTranslate2 whatever its shape.
-A GPT-2 is written for transformers and for CTranslate2.
+A GPT-2 is written for transformers and for CTranslate2, and so are a BERT and a RoBERTa.
 With HF_HUB_OFFLINE=1 names are looked up in the cache only.
 """
 FORMS = ("heed", "huggingface", "ctranslate2")

@@ -72,9 +72,9 @@ def _package(name: str, package) -> dict[str, dict]:
         "longest": config.get("max_source"),
     }
     if "labels" in package.processors:
-        facts["text"]["labels"] = package.processors["labels"].names
-    else:
-        facts["search"] = config.get("decoding", {})
+        facts["text"]["labels"] = getattr(package.processors["labels"], "names", "a number")
+    elif config.get("decoding"):
+        facts["search"] = config["decoding"]
     return facts | {name: config[name] for name in ("origin", "trained") if name in config}
 
 

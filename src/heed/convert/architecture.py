@@ -14,8 +14,7 @@ from heed.vocabularies.vocabulary import Pair
 
 # what models are for that heed reads and writes, but cannot train or run yet
 UNTRAINED = (
-    "masked-language", "causal-encoder", "sentence-pairs", "tagging", "multiple-choice", "answering",
-    "replaced-tokens",
+    "masked-language", "causal-encoder", "sentence-pairs", "tagging", "answering", "replaced-tokens",
 )  # fmt: skip
 
 
@@ -33,7 +32,7 @@ class Architecture:
     config_table: ConfigTable
     weight_table: Callable[[Any], WeightTable]  # for a config
     vocabulary: str  # the kind, as in vocabularies/folder.py
-    task: str  # heed's
+    task: str  # heed's, where config.json does not decide it
     aliases: tuple[str, ...] = ()  # also read as this: the class without a head, or just a model_type
     auto_class: str = "AutoModelForSeq2SeqLM"  # opens it in transformers
     pipeline_tag: str | None = None  # on the hub
@@ -44,6 +43,7 @@ class Architecture:
     fits: Callable[[Any], bool] = lambda config: True  # whether a model with this config is of this architecture
     processors: Callable[[Pair, Settings], dict[str, Any]] = source_and_target
     settings: Callable[[Package], dict[str, Any]] = lambda package: {}  # of config.json, beyond the config table
+    task_of: Callable[[Settings], str] | None = None  # the task by config.json
     # config and weights as the tables expect them
     rearrange: Callable[[Any, Weights], tuple[Any, Weights]] = lambda config, weights: (config, weights)
 

@@ -99,6 +99,6 @@ ARCHITECTURES = (
         "BartForSequenceClassification", Bart, CLASSIFIER_CONFIG_TABLE, classifier_weight_table, vocabulary="bart",
         task="classification", auto_class="AutoModelForSequenceClassification", pipeline_tag="text-classification",
         generates=False, fits=lambda config: config.labels > 0, processors=labels.text_and_labels,
-        settings=labels.settings_of,
+        settings=labels.settings_of, task_of=labels.task,
     ),
 )  # fmt: skip

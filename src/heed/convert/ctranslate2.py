@@ -1,4 +1,4 @@
-"""Models for CTranslate2, which translates and continues texts fast without torch. Written, never read."""
+"""Models for CTranslate2, which translates, continues and encodes texts fast without torch. Written, never read."""
 
 import json
 from collections.abc import Sequence
@@ -12,8 +12,9 @@ from torch import Tensor, nn
 from heed.convert import ctranslate2_import, model_card, tokenizers
 from heed.files import atomic_folder, write_text
 from heed.models.decoder import Decoder
+from heed.models.encoder import Encoder
 from heed.models.encoder_decoder import EncoderDecoder
-from heed.models.folder import CONFIG
+from heed.models.folder import CONFIG, write_weights
 from heed.models.marian import Marian
 from heed.models.package import Package
 from heed.nn.attention import Attention
@@ -24,11 +25,12 @@ from heed.vocabularies.vocabulary import Vocabulary
 
 QUANTIZATIONS = ("int8", "int8_float32", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16", "float32")
 ACTIVATIONS = {F.relu: "RELU", F.gelu: "GELU", F.silu: "SWISH", gelu_tanh: "GELUTanh"}
+HEAD = "head.safetensors"  # of an encoder: CTranslate2 has no place for heads
 BANNED = -1e4  # the output bias of a token that must not be generated; float16 can still hold it
 
 
 def write(package: Package, folder: Path, quantization: str | None = None) -> None:
-    """A folder that ctranslate2.Translator opens, or Generator, with tokenizer files and a README."""
+    """A folder that ctranslate2.Translator opens, or Generator, or Encoder, with tokenizer files and a README."""
     if quantization not in (None, *QUANTIZATIONS):
         raise ValueError(f"quantization is {quantization!r}; CTranslate2 has {', '.join(QUANTIZATIONS)}")
     if refusal := _refusal(package.model):
@@ -39,12 +41,16 @@ def write(package: Package, folder: Path, quantization: str | None = None) -> No
         tokenizers.write(package.vocabularies, part, package.model.config.max_length)
         if tokenizer := getattr(package.vocabularies[0], "tokenizer", None):
             write_text(part / "tokenizer.json", tokenizer.to_str(pretty=True))
+        if isinstance(package.model, Encoder) and package.model.head:
+            write_weights(part / HEAD, package.model.head.state_dict())
         write_text(part / "README.md", model_card.ctranslate2(package, quantization))
 
 
 def write_model(package: Package, folder: Path, quantization: str | None = None) -> None:
     """What ctranslate2 itself needs, into an existing folder: weights, settings, vocabularies."""
-    spec = (_text_spec if isinstance(package.model, Decoder) else _spec)(package, _specs())
+    kinds = {Decoder: _text_spec, Encoder: _encoder_spec}
+    make = next((own for kind, own in kinds.items() if isinstance(package.model, kind)), _spec)
+    spec = make(package, _specs())
     spec.validate()
     spec.optimize(quantization)
     spec.save(str(folder))
@@ -58,16 +64,27 @@ def able(model: nn.Module) -> bool:
 
 
 def _refusal(model: nn.Module) -> str | None:
-    """CTranslate2 computes Transformers whose encoders attend to the whole source, and that write text."""
+    """CTranslate2 computes Transformers whose encoders attend to the whole source, and that write text; and such encoders alone."""
     encoder = getattr(model.config, "encoder", "attention")
     if not declares(model, "ctranslate2") or encoder != "attention":
         how = "" if encoder == "attention" else f" with encoder = {encoder!r}"
         return f"CTranslate2 cannot compute what a {type(model).__name__}{how} does: it stays with heed"
+    if isinstance(model, Encoder):
+        return _encoder_refusal(model)
     if getattr(model.config, "labels", 0):
         return "a classifier writes no text, which is all that CTranslate2 is for: it stays with heed"
     if getattr(model.config, "choices", False) or getattr(model.config, "prompt_length", 0):
         return "CTranslate2 has no place for the head that scores choices, or for a prompt: the model stays with heed"
     return None
+
+
+def _encoder_refusal(model: Encoder) -> str | None:
+    if model.widen is None and model.config.head != "causal":
+        return None
+    what = (
+        "embeddings of another width than its layers" if model.widen is not None else "a head that sees no later words"
+    )
+    return f"CTranslate2 has no place for {what}, which this {type(model).__name__} has: it stays with heed"
 
 
 def is_one(folder: Path) -> bool:
@@ -139,8 +156,34 @@ def _text_spec(package: Package, specs: Any) -> Any:
     return spec
 
 
+def _encoder_spec(package: Package, specs: Any) -> Any:
+    """An encoder without a decoder, up to the last state of each token, with the pooler where the model has one."""
+    model, vocabulary = package.model, package.processors["text"]
+    layer = model.stack.layers[0]
+    encoder = specs.TransformerEncoderSpec(
+        len(model.stack.layers),
+        model.config.heads,
+        pre_norm=False,
+        activation=specs.common_spec.Activation[ACTIVATIONS[layer.mlp.body.activation]],
+        layernorm_embedding=True,
+        num_source_embeddings=2,
+        embeddings_merge=specs.common_spec.EmbeddingsMerge.ADD,
+    )
+    spec = specs.TransformerEncoderModelSpec(encoder, pooling_layer=model.pooler is not None)
+    _fill_embeddings(encoder, encoder.embeddings[0], model, model.tokens, model.positions, model.norm)
+    encoder.embeddings[1].weight = _plain(model.segments.weight)
+    _fill_stack(encoder, model.stack)
+    if model.pooler is not None:
+        _fill_linear(spec.pooler_dense, model.pooler.dense)
+    tokens = names(vocabulary, model.tokens.num_embeddings)
+    spec.register_vocabulary(tokens)
+    spec.config.unk_token = tokens[vocabulary.special.unknown]
+    spec.config.layer_norm_epsilon = model.config.norm_eps
+    return spec
+
+
 def _fill_embeddings(
-    spec, table_spec, model: EncoderDecoder | Decoder, tokens: nn.Embedding, positions: nn.Module, norm
+    spec, table_spec, model: EncoderDecoder | Decoder | Encoder, tokens: nn.Embedding, positions: nn.Module, norm
 ) -> None:
     table_spec.weight = _plain(tokens.weight)
     spec.scale_embeddings = float(model.scale)

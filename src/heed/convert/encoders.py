@@ -137,7 +137,11 @@ class Family(NamedTuple):
         if self.decodes:
             constants |= {"is_decoder": head == "causal", "add_cross_attention": False}
         declared = Rule(lambda settings: {"head": head}, lambda config: {})
-        rules = (*self.rules, declared, *((labels.rule(2),) if head in LABELLED else ()))
+        rules = (
+            *self.rules,
+            declared,
+            *((labels.rule(2, numbers=head == "classification"),) if head in LABELLED else ()),
+        )
         return ConfigTable(self.config, *self.rows, constants=constants, legacy=LEGACY, rules=rules)
 
     def weight_table(self, config: Any) -> WeightTable:
@@ -177,6 +181,7 @@ class Family(NamedTuple):
             processors=partial(labels.text_and_labels, default=2)
             if labelled
             else lambda vocabularies, settings: {"text": vocabularies[0]},
+            task_of=partial(labels.task, default=2) if use.task == "classification" else None,
             **({"settings": labels.settings_of} if labelled else {}),
             **options,
         )

@@ -66,14 +66,18 @@ def read(folder: Path) -> Package:
         facts["decoding"], origin["left"] = _decoding(search, path, vocabularies)
         if languages_of(vocabularies[1]):
             facts["languages"] = multilingual.default_direction(_tokenizer_settings(folder), vocabularies, forced)
-    embedding = sentence_transformers.read(folder, config.max_length)
-    task = "embedding" if embedding else architecture.task
-    return Package(model.eval(), task, architecture.processors(vocabularies, settings), facts | embedding)
+    task, processors = task_of(folder, settings), architecture.processors(vocabularies, settings)
+    return Package(model.eval(), task, processors, facts | sentence_transformers.read(folder, config.max_length))
 
 
 def task_of(folder: Path, settings: dict[str, Any]) -> str:
     """The task of a folder's model, from the settings in its config.json."""
-    return "embedding" if sentence_transformers.root_of(folder) else _architecture(folder, settings).task
+    architecture = _architecture(folder, settings)
+    if sentence_transformers.root_of(folder):
+        return "embedding"
+    if architecture.task_of is None:
+        return architecture.task
+    return _about(folder / CONFIG, lambda: architecture.task_of(settings))
 
 
 def model_of(folder: Path, settings: dict[str, Any]) -> type[nn.Module]:

@@ -1,29 +1,39 @@
-"""The labels of a classifier, which Hugging Face's transformers keeps in config.json."""
+"""The labels of a classifier, or that it predicts a number, which Hugging Face's transformers keeps in config.json."""
 
 from typing import Any
 
 from heed.convert.config_table import Rule, Settings, read_setting
 from heed.models.package import Package
-from heed.vocabularies.labels import Labels
+from heed.vocabularies.labels import Labels, Numbers
 from heed.vocabularies.vocabulary import Pair
 
-SINGLE_LABEL = "single_label_classification"
+SINGLE_LABEL, REGRESSION = "single_label_classification", "regression"
 
 
-def _count(settings: Settings, default: int = 3) -> dict[str, Any]:
+def _count(settings: Settings, default: int = 3, numbers: bool = True) -> dict[str, Any]:
+    """One label without another problem type is a number, as transformers has it, if the head can predict `numbers`."""
     names, problem = settings.get("id2label"), settings.get("problem_type")
-    if problem not in (None, SINGLE_LABEL):
-        raise ValueError(f"problem_type is {problem!r}; heed's classifiers are made for {SINGLE_LABEL!r} alone")
+    if problem not in (None, SINGLE_LABEL, REGRESSION):
+        raise ValueError(f"problem_type is {problem!r}; heed knows {SINGLE_LABEL!r} and {REGRESSION!r}")
     count = read_setting(settings, ("num_labels", "_num_labels"), default) if names is None else len(names)
-    if count < 2:
-        given = f"num_labels is {count}" if names is None else f"id2label is {names}"
+    given = f"num_labels is {count}" if names is None else f"id2label is {names}"
+    if count < 1 or (count == 1 and (problem == SINGLE_LABEL or not numbers)):
         raise ValueError(f"{given}; heed's classifiers tell labels apart, so there must be at least two")
+    if count > 1 and problem == REGRESSION:
+        raise ValueError(f"{given} and problem_type is {REGRESSION!r}; heed's regression predicts one number")
     return {"labels": count}
 
 
-def rule(default: int) -> Rule:
+def task(settings: Settings, default: int = 3) -> str:
+    """Heed's task of a model with this head."""
+    return "regression" if _count(settings, default)["labels"] == 1 else "classification"
+
+
+def rule(default: int, numbers: bool = True) -> Rule:
     """For a config with `labels`; `default` is how many there are where config.json says nothing."""
-    return Rule(lambda settings: _count(settings, default), lambda config: _settings(_default_names(config.labels)))
+    return Rule(
+        lambda settings: _count(settings, default, numbers), lambda config: _settings(_default_names(config.labels))
+    )
 
 
 RULE = rule(3)
@@ -36,16 +46,21 @@ def names(settings: Settings, default: int = 3) -> list[str]:
 
 
 def text_and_labels(vocabularies: Pair, settings: Settings, default: int = 3) -> dict[str, Any]:
-    """The processors of a classifier."""
-    return {"text": vocabularies[0], "labels": Labels(names(settings, default))}
+    """The processors of a classifier, or of a regression model."""
+    found = names(settings, default)
+    return {"text": vocabularies[0], "labels": Labels(found) if len(found) > 1 else Numbers()}
 
 
 def settings_of(package: Package) -> dict[str, Any]:
-    """What config.json says of the labels of a package."""
-    given, count = package.processors["labels"].names, package.model.config.labels
-    if len(given) != count:
-        raise ValueError(f"the model has {count} labels, but the folder names {len(given)}: {', '.join(given)}")
-    return _settings(given)
+    """What config.json says of the labels of a package, or that it predicts a number."""
+    labels, count = package.processors["labels"], package.model.config.labels
+    if isinstance(labels, Numbers):
+        return {**_settings(_default_names(1)), "problem_type": REGRESSION}
+    if len(labels.names) != count:
+        raise ValueError(
+            f"the model has {count} labels, but the folder names {len(labels.names)}: {', '.join(labels.names)}"
+        )
+    return _settings(labels.names)
 
 
 def _default_names(count: int) -> list[str]:

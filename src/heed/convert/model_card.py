@@ -5,9 +5,13 @@ import re
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from heed.convert import generation, multilingual, sentence_transformers
 from heed.convert.architecture import UNTRAINED, Architecture
 from heed.models import MODELS, name_of
+from heed.models.encoder import Encoder
+from heed.models.encoder_heads import FirstToken, PooledText
 from heed.models.package import Package
 from heed.text.language_codes import public_codes
 from heed.version import __version__
@@ -49,6 +53,24 @@ pieces = ["START", *vocabulary.encode("A text.", add_special_tokens=False).token
 found = model.generate_batch([pieces], max_length=100, include_prompt_in_result=False)
 print("A text." + vocabulary.decode(found[0].sequences_ids[0]))
 """
+ENCODER = """\
+import ctranslate2, numpyMORE, tokenizers
+
+folder = "."  # the folder of this file
+vocabulary = tokenizers.Tokenizer.from_file(f"{folder}/tokenizer.json")
+model = ctranslate2.Encoder(folder)
+
+text = vocabulary.encode("A text.")  # a pair of texts: encode("A text.", "Another.")
+found = model.forward_batch([text.ids], token_type_ids=[text.type_ids])
+LAST"""
+STATES = "print(numpy.array(found.last_hidden_state))  # of each token"
+HEAD_WEIGHTS = 'head = safetensors.numpy.load_file(f"{folder}/head.safetensors")\n'
+POOLED = "vector = numpy.array(found.pooler_output)\n"
+FIRST_TOKEN = """\
+first = numpy.array(found.last_hidden_state)[:, 0]
+vector = numpy.tanh(first @ head["PART.dense.weight"].T + head["PART.dense.bias"])
+"""
+LOGITS = 'print(vector @ head["PART.out.weight"].T + head["PART.out.bias"])'
 TRANSFORMERS = """\
 from transformers import {auto_class}, AutoTokenizer
 
@@ -64,15 +86,18 @@ target = tokenizer.convert_tokens_to_ids({target!r})
 print(tokenizer.batch_decode(model.generate(**texts, forced_bos_token_id=target), skip_special_tokens=True))"""
 GENERATE = "print(tokenizer.batch_decode(model.generate(**texts), skip_special_tokens=True))"
 CLASSIFY = "print([model.config.id2label[i] for i in model(**texts).logits.argmax(dim=1).tolist()])"
+REGRESS = "print(model(**texts).logits[:, 0].tolist())"
 SUMMARIZERS = ("bart", "pegasus")  # models that summarize if they have no languages
-COMMANDS = {"classification": "heed classify {} < text", "language": "heed generate {}"}  # other tasks write text
+COMMANDS = {"language": "heed generate {}"}  # other tasks write text
+COMMANDS |= dict.fromkeys(("classification", "regression", "multiple-choice"), "heed classify {} < text")
 COMMANDS["embedding"] = "heed embed {} --input texts.txt --out vectors.npy"
 COMMANDS |= dict.fromkeys(UNTRAINED, "heed info {}")
 
 
 def huggingface(package: Package, architecture: Architecture) -> str:
     """What a model is, how to run it with transformers, and where it came from."""
-    run = architecture.example or _multilingual(package) or (GENERATE if architecture.generates else CLASSIFY)
+    usual = {"regression": REGRESS}.get(package.task, CLASSIFY)
+    run = architecture.example or _multilingual(package) or (GENERATE if architecture.generates else usual)
     code = TRANSFORMERS.format(auto_class=architecture.auto_class, use=run)
     search, packages = _search(package) if architecture.generates else "", "transformers torch sentencepiece"
     if sentence_transformers.is_one(package):
@@ -183,6 +208,8 @@ def ctranslate2(package: Package, quantization: str | None) -> str:
     """How to run a folder of CTranslate2."""
     if package.task == "language":
         return _text_generator(package, quantization)
+    if isinstance(package.model, Encoder):
+        return _encoder(package, quantization)
     tokenizer = hasattr(package.vocabularies[0], "tokenizer")
     pair = multilingual.example(package.vocabularies, package.facts.get("languages") or {})
     code = (TOKENIZER if tokenizer else PIECES).replace("OPTIONS", _options(package, pair or package.vocabularies))
@@ -219,6 +246,28 @@ Written by heed, with weights in {quantization or "float32"}. `pip install ctran
 Every text follows `{start}`. The likeliest token is taken each time, until that token comes; `sampling_topk` and
 `sampling_temperature` of `generate_batch` draw instead.
 {origin(package.facts)}"""
+
+
+def _encoder(package: Package, quantization: str | None) -> str:
+    """How to run an encoder in a folder of CTranslate2; its head is computed beside it."""
+    model, last, more = package.model, STATES, ""
+    part = next((name for name in ("text", "choice") if name in model.head), None)
+    own = model.head[part] if part else None
+    if isinstance(own, PooledText) or (isinstance(own, FirstToken) and own.activation is torch.tanh):
+        vector = POOLED if isinstance(own, PooledText) else FIRST_TOKEN
+        last, more = (HEAD_WEIGHTS + vector + LOGITS).replace("PART", part), ", safetensors.numpy"
+    code = ENCODER.replace("MORE", more).replace("LAST", f"{last}\n")
+    head = (
+        "\n`head.safetensors` has the weights of the head, which CTranslate2 has no place for.\n" if model.head else ""
+    )
+    packages = f"ctranslate2 numpy{' safetensors' if more else ''} tokenizers"
+    return f"""# {title(package)}, for CTranslate2
+
+Written by heed, with weights in {quantization or "float32"}. `pip install {packages}`, and:
+
+```python
+{code}```
+{head}{origin(package.facts)}"""
 
 
 def title(package: Package) -> str:

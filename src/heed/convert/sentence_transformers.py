@@ -44,7 +44,9 @@ def read(folder: Path, max_length: int) -> dict[str, Any]:
     settings = read_json(folder / SETTINGS, "settings") if (folder / SETTINGS).is_file() else {}
     _refuse_preparation(root, folder, settings)
     tokenizer = read_json(folder / TOKENIZER, "settings") if (folder / TOKENIZER).is_file() else {}
-    most = settings.get("max_seq_length") or tokenizer.get("model_max_length") or max_length  # newer versions have the second
+    most = (
+        settings.get("max_seq_length") or tokenizer.get("model_max_length") or max_length
+    )  # newer versions have the second
     pooling = _pooling(root / modules[1][1] / CONFIG)
     return {"pooling": pooling, "normalize": len(modules) > 2, "max_source": int(min(most, max_length))}
 

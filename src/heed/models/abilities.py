@@ -67,8 +67,8 @@ class ClassifiesText(Protocol):
 
 @runtime_checkable
 class ScoresChoices(ClassifiesText, Protocol):
-    def score_choices(self, states: Tensor, last: Tensor) -> Tensor:
-        """The hidden states (b, choices, t, dim) of the choices, and where each ends, to the score of each (b, choices)."""
+    def choose(self, tokens: Tensor, valid: Tensor | None = None) -> Tensor:
+        """(b, choices, t) token ids, each choice with its question, to the score of each (b, choices)."""
 
 
 @runtime_checkable

@@ -113,14 +113,12 @@ class Decoder(nn.Module):
             return self.head(states[:, -1])
         return self.head(states[torch.arange(len(states), device=states.device), valid.sum(dim=1) - 1])
 
-    def score_choices(
-        self, states: Float[Tensor, "b choices t dim"], last: Int[Tensor, "b choices"]
+    def choose(
+        self, tokens: Int[Tensor, "b choices t"], valid: Bool[Tensor, "b choices t"] | None = None
     ) -> Float[Tensor, "b choices"]:
-        """The score of each choice, from its hidden state at the position `last`."""
-        if self.head is None:
-            raise ValueError("the model has no head that scores choices: it is a language model alone")
-        at = last[..., None, None].expand(-1, -1, 1, states.shape[-1])
-        return self.head(states.gather(2, at)[:, :, 0])
+        """The score of each choice, which is read after its question."""
+        flat = None if valid is None else valid.flatten(0, 1)
+        return self.classify_text(tokens.flatten(0, 1), flat).view(tokens.shape[:2])
 
     def project(self, x: Float[Tensor, "*rows dim"]) -> Float[Tensor, "*rows vocab"]:
         return F.linear(x, *self.output_weights())

@@ -4,7 +4,6 @@ A model file sets the parts, and so shows what the model is made of.
 """
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, ClassVar
 
 import torch.nn.functional as F
@@ -25,9 +24,9 @@ from heed.nn import masks
 from heed.nn.attention import Attention
 from heed.nn.capabilities import declares
 from heed.nn.packing import SequenceOffsets
-from heed.nn.transformer import MLP, Layer, PostNorm
+from heed.nn.transformer import MLP, Layer, PostNorm, gelu_tanh
 
-ACTIVATIONS = {"gelu": F.gelu, "gelu_tanh": partial(F.gelu, approximate="tanh"), "relu": F.relu}
+ACTIVATIONS = {"gelu": F.gelu, "gelu_tanh": gelu_tanh, "relu": F.relu}
 
 Tokens = Int[Tensor, "b t"]
 Valid = (
@@ -108,10 +107,15 @@ class Encoder(nn.Module):
     def classify_text(
         self, tokens: Tokens, valid: Valid = None, segments: Tokens | None = None
     ) -> Float[Tensor, "n labels"]:
+        """The logits of the labels of each text, or the score of each text as a choice."""
         states = self.encode_text(tokens, valid, segments)
         if isinstance(valid, SequenceOffsets):  # heads look at the first token of each text
             states = states[0, valid.starts[:-1]][:, None]
-        return self._part("text")(states, self.pooler)
+        return self.classify_states(states)
+
+    def classify_states(self, states: Float[Tensor, "b t dim"]) -> Float[Tensor, "b labels"]:
+        """The same from the states of the tokens."""
+        return self._part("choice" if "choice" in self.head else "text")(states, self.pooler)
 
     def classify_tokens(
         self, tokens: Tokens, valid: Valid = None, segments: Tokens | None = None

@@ -49,7 +49,7 @@ class Roberta(Encoder):
     matrix of its own in place of a pooler.
     """
 
-    capabilities = ("packed",)
+    capabilities = ("packed", "ctranslate2")
     POOLED = frozenset({"none", "pretraining", "pair", "choice"})
 
     def __init__(self, config: RobertaConfig):

@@ -11,10 +11,12 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from heed.data import tables
+from heed.data.batching import text_inputs
 from heed.data.labelled import Arrange, as_given, both_orders, each_choice, shorten
 from heed.data.prepare import TableReader
 from heed.evaluation import classification as scores
 from heed.models.package import Package
+from heed.products.ctranslate2_encoder import BATCH_TOKENS, Encode, EncoderEngine, encoder_engine
 from heed.products.product import Product, in_batches, single
 from heed.products.text_batches import model_inputs, usual_batch
 from heed.vocabularies.labels import parse_number
@@ -51,12 +53,22 @@ class Classifier(Product):
         self.model, self.labels, self.facts = model, list(labels), facts or {}
         self.vocabulary = vocabulary if isinstance(vocabulary, TextParts) else TextParts(vocabulary)
         self.most = min(max_source or model.config.max_length, model.config.max_length)
+        self.engine: EncoderEngine | None = None
 
     @classmethod
     def open(cls, packages: Sequence[Package], names: Sequence[str], **options: Any) -> Any:
         own = single(packages, names, cls.noun)
-        labels = getattr(own.processors["labels"], "names", ())
-        return cls(own.model, own.processors["text"], labels, own.facts.get("max_source"), own.facts)
+        labels = getattr(own.processors.get("labels"), "names", ())
+        found = cls(own.model, own.processors["text"], labels, own.facts.get("max_source"), own.facts)
+        found.use(options.get("engine", "auto"))
+        return found
+
+    def use(self, engine: str) -> None:
+        """Choose what runs the model: "torch", "ctranslate2" or "ctranslate2-int8" (an encoder on the CPU), or "auto".
+
+        auto is CTranslate2 in float32 where it can run the model and there is enough text, else torch.
+        """
+        self.engine = encoder_engine(self.model, plain(self.vocabulary), engine)
 
     @property
     def arrange(self) -> Arrange:
@@ -104,8 +116,12 @@ class Classifier(Product):
 
     def label(self, text: Text, row: Float[Tensor, " k"]) -> Label:
         """What the outputs for a text say of it."""
-        own = dict(zip(self.labels, row.softmax(dim=-1).tolist(), strict=True))
+        own = dict(zip(self.names(len(row)), row.softmax(dim=-1).tolist(), strict=True))
         return Label(_shown(text), max(own, key=own.__getitem__), own)
+
+    def names(self, count: int) -> list[str]:
+        """Those of the labels that `count` logits stand for."""
+        return self.labels
 
     def outputs(
         self, texts: Sequence[Text], *, batch_tokens: int | None = None, too_long: str = "refuse"
@@ -114,7 +130,11 @@ class Classifier(Product):
         inputs = self._inputs(texts, too_long)
         sizes = [len(own) * (1 + max(map(len, own))) for own in inputs]
         budget = usual_batch(self.model) if batch_tokens is None else batch_tokens
-        rows = in_batches(partial(self._outputs, special=self._special(texts)), inputs, sizes, budget)
+        run, workers = partial(self._outputs, special=self._special(texts)), 1
+        if self.engine is not None and self.engine.takes(sum(sizes)):
+            encode, workers = self.engine.start(len(inputs))
+            run, budget = partial(run, encode=encode), min(budget, BATCH_TOKENS)
+        rows = in_batches(run, inputs, sizes, budget, workers)
         return torch.stack(rows) if rows else torch.zeros(0, max(1, len(self.labels)), dtype=torch.float64)
 
     def _inputs(self, texts: Sequence[Text], too_long: str) -> list[list[list[int]]]:
@@ -148,9 +168,15 @@ class Classifier(Product):
         return (self.vocabulary if pairs else self.vocabulary.of_one_part()).special
 
     @torch.inference_mode()
-    def _outputs(self, inputs: list[list[list[int]]], special: SpecialTokens) -> list[Float[Tensor, " k"]]:
+    def _outputs(
+        self, inputs: list[list[list[int]]], special: SpecialTokens, encode: Encode | None = None
+    ) -> list[Float[Tensor, " k"]]:
         rows = [ids for own in inputs for ids in own]
-        logits = self.model.classify_text(*model_inputs(self.model, rows, special)).double().cpu()
+        if encode is None:
+            found = self.model.classify_text(*model_inputs(self.model, rows, special))
+        else:
+            found = self.model.classify_states(encode(*text_inputs(rows, special)))
+        logits = found.double().cpu()
         return list(self.combine(logits.reshape(len(inputs), len(inputs[0]), -1)))
 
     @staticmethod
@@ -178,7 +204,10 @@ class Regressor(Classifier):
 
 
 class ChoiceModel(Classifier):
-    """A model that chooses among the answers to a question: each text is a context and its choices."""
+    """A model that chooses among the answers to a question: each text is a context and its choices.
+
+    Where a folder does not say how many choices there are, the texts do.
+    """
 
     noun, arrange = "a multiple-choice model", staticmethod(each_choice)
 
@@ -195,11 +224,30 @@ class ChoiceModel(Classifier):
     def measure(self, found: np.ndarray, expected: np.ndarray) -> dict[str, float]:
         return scores.choice_scores(found, expected)
 
+    def expected(self, labels: Sequence[str]) -> np.ndarray:
+        return super().expected(labels) if self.labels else np.array([int(text) for text in labels])
+
+    def names(self, count: int) -> list[str]:
+        return self.labels or [str(number) for number in range(count)]
+
+    def _inputs(self, texts: Sequence[Text], too_long: str) -> list[list[list[int]]]:
+        found = super()._inputs(texts, too_long)
+        for number, own in enumerate(found, 1):
+            if len(own) != len(found[0]):
+                raise ValueError(
+                    f"text {number} has {len(own)} choices, but text 1 has {len(found[0])}: every question needs as many"
+                )
+        return found
+
     def _check_parts(self, parts: Sequence[str], number: int) -> None:
-        if len(parts) - 1 != len(self.labels):
+        if self.labels and len(parts) - 1 != len(self.labels):
             raise ValueError(
                 f"text {number} has {len(parts) - 1} choices, and the model was trained with {len(self.labels)}: give the context "
                 "and each choice, with tabs between them"
+            )
+        if len(parts) < 3:
+            raise ValueError(
+                f"text {number} has {_parts(len(parts))}: give the context and at least two choices, with tabs between them"
             )
 
     @staticmethod

@@ -1,6 +1,8 @@
 """What a trained folder is to its user."""
 
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from typing import Any, ClassVar, TypeVar
 
 from heed.data.batching import by_length
@@ -36,10 +38,16 @@ def single(packages: Sequence[Package], names: Sequence[str], noun: str) -> Pack
 
 
 def in_batches(
-    run: Callable[[list[Item]], Iterable[Result]], items: Sequence[Item], sizes: Sequence[int], budget: int
+    run: Callable[[list[Item]], Iterable[Result]],
+    items: Sequence[Item],
+    sizes: Sequence[int],
+    budget: int,
+    workers: int = 1,
 ) -> list[Result]:
-    """The result of `run` for each item, in batches of items of similar sizes."""
-    results: dict[int, Result] = {}
-    for rows in by_length(sizes, max(1, budget)):
-        results |= zip(rows, run([items[row] for row in rows]), strict=True)
+    """The result of `run` for each item, in batches of items of similar sizes, of which `workers` run at once."""
+    batches, results = list(by_length(sizes, max(1, budget))), {}
+    with ThreadPoolExecutor(workers) if workers > 1 else nullcontext() as threads:
+        found = (threads.map if threads else map)(lambda rows: run([items[row] for row in rows]), batches)
+        for rows, own in zip(batches, found, strict=True):
+            results |= zip(rows, own, strict=True)
     return [results[row] for row in range(len(items))]

@@ -193,7 +193,7 @@ def _check_fit(task: Task, model: ModelChoice) -> None:
     """Refuse a model that cannot learn the task."""
     if model.folder or fits(task, model.name):
         return
-    if model.system.task != "translation" and task.name != model.system.task:
+    if model.system.task == "language" and task.name != "language":
         raise ValueError(
             f"task.name is {task.name!r}, but a language model ({model.name}) learns from one text: "
             f"set it to {model.system.task!r}"

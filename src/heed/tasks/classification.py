@@ -47,7 +47,7 @@ class Classification(TextUnderstanding):
         return Labels(names)
 
     def head_sizes(self, labels: Labels) -> dict[str, Any]:
-        return {"labels": len(labels), "choices": False}
+        return {"labels": len(labels), "choices": False, "head": "classification"}
 
     def task_loss(self, smoothing: float) -> LabelLoss:
         return LabelLoss(smoothing)

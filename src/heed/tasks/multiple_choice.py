@@ -65,7 +65,7 @@ class MultipleChoice(TextUnderstanding):
         return Labels([str(first + i) for i in range(max(counts))])
 
     def head_sizes(self, labels: Labels) -> dict[str, Any]:
-        return {"labels": 0, "choices": True}
+        return {"labels": 0, "choices": True, "head": "choice"}
 
     def task_loss(self, smoothing: float) -> LabelLoss:
         return LabelLoss(smoothing)

@@ -45,7 +45,7 @@ class Regression(TextUnderstanding):
         return Numbers()
 
     def head_sizes(self, labels: Numbers) -> dict[str, Any]:
-        return {"labels": 1, "choices": False}
+        return {"labels": 1, "choices": False, "head": "classification"}
 
     def task_loss(self, smoothing: float) -> Any:
         return squared_error

@@ -101,7 +101,7 @@ def _checked(pieces: object, path: str) -> dict[str, int]:
     ids = files.check_ids(pieces, path)
     for token in ("<s>", "<pad>", "</s>", "<unk>"):
         if token not in ids:
-            raise ValueError(f"{path} has no {token}: it is not the vocabulary of a BART")
+            raise ValueError(f"{path} has no {token}: it is not the vocabulary of a BART or a RoBERTa")
     return ids
 
 
@@ -111,7 +111,9 @@ def _from_json(file: File) -> tuple[dict[str, int], list[tuple[str, str]], str]:
     model, pre_tokenizer = settings.get("model") or {}, settings.get("pre_tokenizer") or {}
     byte_level = pre_tokenizer.get("type") == "ByteLevel" and pre_tokenizer.get("use_regex", True)
     if "merges" not in model or not byte_level or settings.get("normalizer"):
-        raise ValueError(f"{file.path} is not byte-level BPE, the vocabulary of a BART: heed cannot read it")
+        raise ValueError(
+            f"{file.path} is not byte-level BPE, the vocabulary of a BART or a RoBERTa: heed cannot read it"
+        )
     merges = [tuple(merge.split(" ") if isinstance(merge, str) else merge) for merge in model["merges"]]
     return _checked(model.get("vocab"), file.path), merges, file.path
 
@@ -142,8 +144,8 @@ def read(folder: Path) -> tuple[ByteBPE, ByteBPE]:
     missing = [name for name in (VOCAB, MERGES) if name not in contents]
     if TOKENIZER not in contents and missing:
         raise ValueError(
-            f"{folder} has no {' and no '.join(missing)}: it cannot read text; a BART comes with vocab.json and merges.txt, "
-            "or with tokenizer.json"
+            f"{folder} has no {' and no '.join(missing)}: it cannot read text; a BART or a RoBERTa comes with vocab.json and "
+            "merges.txt, or with tokenizer.json"
         )
     vocabulary = ByteBPE(contents)
     files.refuse_additions(folder, vocabulary.tokenizer.get_vocab())
@@ -162,7 +164,7 @@ def learn(texts: Iterable[str], size: int) -> tuple[ByteBPE, ByteBPE]:
     minimum = len(special) + len(BYTES) + 1
     if size < minimum:
         raise ValueError(
-            f"a BART vocabulary of {size} could not be learned: the bytes and the special tokens alone are {minimum}"
+            f"a vocabulary of byte-level BPE of {size} could not be learned: the bytes and the special tokens alone are {minimum}"
         )
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)

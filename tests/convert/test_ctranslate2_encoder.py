@@ -1,0 +1,180 @@
+"""Encoders in CTranslate2: the states and answers of torch, the program of the README, and what is refused."""
+
+import re
+
+import pytest
+import torch
+
+from heed.cli.main import main
+from heed.convert import ctranslate2 as out
+from heed.convert import huggingface
+from heed.data.batching import text_inputs
+from heed.loading import load
+from heed.products import ctranslate2_encoder
+from heed.products.classifier import Classifier
+from heed.products.ctranslate2_encoder import EncoderEngine, encoder_engine
+from heed.vocabularies.text_parts import TextParts
+from tests.convert.encoders import package
+from tests.convert.small import classifier
+
+CASES = {
+    "bert": ("bert", {}),
+    "gelu_tanh": ("bert", {"activation": "gelu_tanh"}),
+    "one-segment": ("bert", {"segments": 1}),
+    "roberta": ("roberta", {}),
+    "electra": ("electra", {"embedding": 24}),
+}
+TEXTS = [
+    "나는 책을 읽어요.",
+    ["one", "the cat reads a book, and sleeps"],
+    "고양이",
+    ["a", "b"],
+    "a",
+    "b c d e",
+    "c",
+    "d",
+    "e f",
+]
+
+
+@pytest.fixture(autouse=True)
+def cached(tmp_path, monkeypatch):
+    monkeypatch.setenv("HEED_CACHE", str(tmp_path / "cache"))
+
+
+def product(own, engine):
+    found = Classifier(own.model, own.processors["text"], own.processors["labels"].names)
+    found.use(engine)
+    return found
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_answers_are_those_of_torch(case, threads):
+    system, changes = CASES[case]
+    own, before = package(system, "classification", **changes), torch.get_num_threads()
+    expected = product(own, "torch").outputs(TEXTS)
+    torch.set_num_threads(threads)  # with two, two batches at once
+    try:
+        for texts in (TEXTS, [*TEXTS, "책 <pad> 고양이 [PAD] a"]):
+            found = product(own, "ctranslate2").outputs(texts)[: len(TEXTS)]
+            torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
+        rounded = product(own, "ctranslate2-int8").outputs(TEXTS)
+    finally:
+        torch.set_num_threads(before)
+    assert 1e-5 < (rounded - expected).abs().max() < 0.3
+
+
+@pytest.mark.parametrize("spelled", ["책 <pad> 고양이", "책 [PAD] 고양이"])
+def test_padding_that_a_text_spells_changes_nothing(spelled):
+    for system in ("bert", "roberta"):
+        own = package(system, "classification")
+        found, expected = (product(own, engine).outputs([spelled, "a"]) for engine in ("ctranslate2", "torch"))
+        torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
+
+
+def test_choices_are_scored_too(tmp_path):
+    huggingface.write(package("bert", "choice"), tmp_path / "model")
+    questions = [["나는 책을", "읽어요.", "마셔요"], ["the cat", "sleeps", "책"]]
+    found, expected = (
+        load(tmp_path / "model", "cpu", engine).outputs(questions) for engine in ("ctranslate2", "torch")
+    )
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
+
+
+def test_weights_that_change_are_converted_again():
+    own = package("bert", "classification")
+    found = product(own, "ctranslate2")
+    before = found.outputs(TEXTS)
+    own.model.tokens.weight.mul_(0.5)
+    after, expected = found.outputs(TEXTS), product(own, "torch").outputs(TEXTS)
+    assert not torch.allclose(before, after)
+    torch.testing.assert_close(after, expected, rtol=0, atol=1e-5)
+
+
+def test_few_texts_are_not_worth_a_conversion_unless_it_is_asked_for(monkeypatch):
+    own = package("bert", "classification")
+    found, asked = product(own, "auto"), product(own, "ctranslate2")
+    assert not found.engine.takes(ctranslate2_encoder.LEAST_TOKENS - 1) and asked.engine.takes(1)
+    assert found.engine.takes(ctranslate2_encoder.LEAST_TOKENS) and found.engine.name == "ctranslate2-float32"
+    own.model.double()
+    assert not asked.engine.takes(10**6)
+    own.model.float()
+    monkeypatch.setattr(ctranslate2_encoder, "LEAST_TOKENS", 1)
+    monkeypatch.setattr(EncoderEngine, "open", lambda *_: 1 / 0)
+    with pytest.warns(UserWarning, match="CTranslate2 cannot be used for this model, torch is: division by zero"):
+        assert torch.equal(found.outputs(TEXTS), product(own, "torch").outputs(TEXTS))
+    with pytest.raises(
+        ValueError, match="CTranslate2 cannot be used for this model: division by zero; use engine torch"
+    ):
+        asked.outputs(TEXTS)
+
+
+def test_what_cannot_be_run_is_refused_with_a_sentence(monkeypatch, tmp_path):
+    def refusal(own, engine):
+        with pytest.raises(ValueError) as error:
+            encoder_engine(own.model, own.processors["text"], engine)
+        return str(error.value)
+
+    assert "cannot compute what a BigBird like this does; use torch" in refusal(
+        package("bigbird", "classification"), "ctranslate2"
+    )
+    assert "what a Electra like this does" in refusal(package("electra", "classification"), "ctranslate2")
+    assert "it is for encoders, and this is a Bart: use torch" in refusal(classifier(), "ctranslate2-int8")
+    bert = package("bert", "classification")
+    assert refusal(bert, "x") == "engine is 'x'; it is auto, torch, ctranslate2 or ctranslate2-int8"
+    for own in (package("bigbird", "classification"), package("albert", "classification"), classifier()):
+        assert encoder_engine(own.model, own.processors["text"], "auto") is None
+    with pytest.raises(
+        ValueError, match="has no place for embeddings of another width than its layers, which this Ele"
+    ):
+        out.write(package("electra", "classification"), tmp_path / "out")
+    with pytest.raises(ValueError, match="has no place for a head that sees no later words, which this Bert has"):
+        out.write(package("bert", "causal"), tmp_path / "out")
+    monkeypatch.setattr(bert.model, "parameters", lambda: iter([torch.empty(1, device="meta")]))
+    assert "it is for the CPU here, and the model is on meta: use torch" in refusal(bert, "ctranslate2")
+
+
+@pytest.mark.parametrize(
+    "case", [("bert", "classification"), ("roberta", "classification"), ("bert", "choice"), ("bert", "masked"), ("roberta", "none")]
+)  # fmt: skip
+def test_the_program_in_the_readme_says_what_heed_says(case, tmp_path, monkeypatch):
+    own = package(*case)
+    out.write(own, tmp_path / "out")
+    text = (tmp_path / "out" / "README.md").read_text("utf-8")
+    [code] = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert ("head.safetensors" in text) is (case[1] != "none") is (tmp_path / "out" / "head.safetensors").is_file()
+    monkeypatch.chdir(tmp_path / "out")
+    printed = []
+    exec(code.replace('"A text.")', '"나는 책을", "읽어요.")', 1), {"print": printed.append})
+    tokens, valid, *segments = text_inputs(
+        TextParts(own.processors["text"]).encode(["나는 책을\x1f읽어요."]), own.processors["text"].special
+    )
+    states = own.model.encode_text(tokens, valid, *segments)
+    expected = own.model.classify_states(states) if case[1] in ("classification", "choice") else states
+    torch.testing.assert_close(torch.from_numpy(printed[0]), expected, rtol=0, atol=1e-5)
+
+
+def test_heed_classify_and_convert_know_the_engine(tmp_path, capsys):
+    huggingface.write(package("bert", "classification"), tmp_path / "model")
+    lines = []
+    for engine in ("torch", "ctranslate2", "ctranslate2-int8"):
+        assert main(["classify", str(tmp_path / "model"), "a\tb", "c", "--engine", engine, "--device", "cpu"]) == 0
+        lines.append(capsys.readouterr().out)
+    assert lines[0] == lines[1] and len(lines[2].splitlines()) == 2
+    command = [
+        "convert",
+        str(tmp_path / "model"),
+        "--to",
+        "ctranslate2",
+        "--quantize",
+        "int8",
+        "--out",
+        str(tmp_path / "fast"),
+    ]
+    assert main(command) == 0
+    assert "for CTranslate2, with weights in int8 (BERT as a classifier)" in " ".join(capsys.readouterr().err.split())
+    assert main(["classify", str(tmp_path / "fast"), "a"]) == 1
+    assert "is a folder of CTranslate2, which heed writes and does not read" in " ".join(
+        capsys.readouterr().err.split()
+    )
