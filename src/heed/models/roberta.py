@@ -73,11 +73,13 @@ class Roberta(Encoder):
     def position_vectors(
         self, tokens: Int[Tensor, "b t"], offsets: SequenceOffsets | None = None
     ) -> Float[Tensor, "*b t width"]:
-        """Padding is not counted; it has the vector before the first."""
-        if offsets is not None:
-            return super().position_vectors(tokens, offsets)
+        """Padding is not counted, also where a text spells it; it has the vector before the first."""
         known = tokens != self.config.pad
-        at = known.cumsum(dim=1) * known - 1
+        count = known.cumsum(dim=1)
+        if offsets is not None:  # from the start of each text on
+            start = torch.arange(tokens.shape[1], device=tokens.device) - offsets.positions
+            count = count - (count - known.long())[:, start]
+        at = count * known - 1
         return self.positions.at(at.flatten()).unflatten(0, at.shape)
 
 
