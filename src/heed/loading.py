@@ -4,16 +4,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from heed.convert import ctranslate2, hub, huggingface
+from heed.convert import ctranslate2, hub, huggingface, sentence_transformers
 from heed.data import shortlist
 from heed.device import choose_device
 from heed.files import write_text
+from heed.models import MODELS
 from heed.models import folder as model_folder
 from heed.models.package import Package
+from heed.products.embedder import Embedder
 from heed.products.product import Product
 from heed.tasks import TASKS
 from heed.version import __version__
 from heed.vocabularies import processors
+
+BODIES = (Embedder,)  # products that need no head: any model with what they need is one, if their verb is asked for
 
 
 def load(
@@ -30,7 +34,7 @@ def load(
     chosen = choose_device(device)
     known = [product_of(name, verb) for name in names if Path(name).is_dir()]
     packages = [open_package(name) for name in names]
-    product = (known or [_product(packages[0].task, names[0], verb)])[0]
+    product = (known or [_product(packages[0].task, names[0], verb, type(packages[0].model))])[0]
     packages = [package._replace(model=package.model.to(chosen)) for package in packages]
     return product.open(packages, names, engine=engine)
 
@@ -42,11 +46,15 @@ def product_of(name: str | Path, verb: str | Sequence[str] | None = None) -> typ
         _refuse_ctranslate2(path)
     facts = model_folder.read_config(path)
     if "model_type" in facts or "architectures" in facts:
-        return _product(huggingface.task_of(path, facts), str(name), verb)
-    return _product(_task(path, facts), str(name), verb)
+        return _product(huggingface.task_of(path, facts), str(name), verb, huggingface.model_of(path, facts))
+    system = MODELS.get(facts.get("model", {}).get("name"))
+    return _product(_task(path, facts), str(name), verb, system.model if system else object)
 
 
-def _product(task: str, name: str, verb: str | Sequence[str] | None) -> type[Product]:
+def _product(task: str, name: str, verb: str | Sequence[str] | None, model: type) -> type[Product]:
+    bodies = [body for body in BODIES if verb in body.verbs and issubclass(model, body.needs)]
+    if bodies:
+        return bodies[0]
     if task not in TASKS:
         raise ValueError(f"{name}: its task is {task!r}; heed has {', '.join(TASKS)}")
     products = TASKS[task].products
@@ -105,7 +113,7 @@ def find_model(path: Path) -> Path:
         if not (path / "model" / model_folder.CONFIG).is_file():
             raise ValueError(f"{path} has no model yet: its training has not reached its first validation")
         return path / "model"
-    return path
+    return sentence_transformers.transformer_folder(path)
 
 
 def _refuse_ctranslate2(path: Path) -> None:

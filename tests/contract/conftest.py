@@ -21,6 +21,7 @@ def corpus(tmp_path_factory):
             f"{one.source}\t{one.target}\t{two.target}\t0" for one, two in zip(pairs, pairs[::-1], strict=True)
         ],
         "conll": [line for pair in pairs for line in _tagged(pair.target)],
+        "scored": [f"{pair.target}\t{pair.source}\t{i % 7}" for i, pair in enumerate(pairs)],
         "articles": [article[0] for article in made],
     }
     for name, lines in columns.items():

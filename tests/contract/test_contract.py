@@ -61,6 +61,10 @@ CASES = {  # the files of each task, and what each verb of its products is given
             "evaluate": ["--squad", "{corpus}/valid.squad", *FEW],
         },
     ),
+    "embedding": (
+        {"source": "ko", "target": "en"},
+        {"embed": [TARGET, "--search", "{corpus}/valid.en", "--top", "2"]},
+    ),
     "language": (
         {"source": "en"},
         {
@@ -80,8 +84,9 @@ def sections(task: str, corpus) -> dict:
     data = {side: [str(corpus / f"train.{ending}")] for side, ending in sides.items()}
     data |= {VALID.get(side, f"valid_{side}"): [str(corpus / f"valid.{ending}")] for side, ending in sides.items()}
     data |= {"columns": [1, 2, 3, 4]} if "tsv" in sides else {}
+    more = {"task": {"name": task, "scored": [str(corpus / "valid.scored")]}} if task == "embedding" else {}
     korean = {"ko", "questions"} & {*sides.values()}  # has more characters
-    return {"data": data, "subwords": {"size": 700 if korean else 400}}
+    return {**more, "data": data, "subwords": {"size": 700 if korean else 400}}
 
 
 @pytest.mark.parametrize(("model", "task"), list(product(MODELS, TASKS)))

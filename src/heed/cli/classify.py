@@ -16,7 +16,7 @@ examples:
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    from heed.cli.common import add_batches, add_device, add_encoder_engine
+    from heed.cli.common import add_batches, add_device, add_encoder_engine, add_precision
     from heed.cli.labelled import add_table
 
     parser.add_argument("folder", help="a run, a model folder, or a name on the hub")
@@ -31,6 +31,8 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="the right labels: prints the accuracy; or the right numbers: prints correlations",
     )
     add_batches(parser, ["refuse", "cut"], "texts")
+    parser.set_defaults(batch_tokens=None)  # more on a GPU
+    add_precision(parser)
     add_encoder_engine(parser)
     add_device(parser)
 
@@ -40,6 +42,7 @@ def run(args: argparse.Namespace) -> int:
 
     from heed.cli.common import errors, open_product, read_lines, write_lines
     from heed.cli.labelled import table_texts
+    from heed.products.text_batches import in_precision
     from heed.vocabularies.labels import Labels
 
     if args.text and args.input:
@@ -47,6 +50,7 @@ def run(args: argparse.Namespace) -> int:
     if args.tsv and (args.text or args.input):
         raise ValueError("there is --tsv and another text: give one of the two")
     classifier = open_product(args, "classify")
+    in_precision(classifier.model, args.precision)
     if args.scores and not classifier.labelled:
         raise ValueError(f"{args.folder} is {classifier.noun}: what it writes has no probability; leave --scores out")
     lines = [] if args.tsv else args.text or read_lines(args.input)

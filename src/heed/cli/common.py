@@ -26,6 +26,11 @@ def add_batches(parser: argparse.ArgumentParser, too_long: list[str], what: str)
     parser.add_argument("--batch-tokens", type=int, default=4096, help="subwords in a batch")
 
 
+def add_precision(parser: argparse.ArgumentParser) -> None:
+    line = "auto (default): bfloat16 for an encoder on a GPU that multiplies it, else float32"
+    parser.add_argument("--precision", choices=["auto", "float32", "bfloat16"], default="auto", help=line)
+
+
 def add_engine(parser: argparse.ArgumentParser, default: str = "auto") -> None:
     line = f"what runs the search; auto is ctranslate2 where it can, else torch (default: {default}; docs/speed.md)"
     parser.add_argument("--engine", choices=["auto", "torch", "ctranslate2"], default=default, help=line)

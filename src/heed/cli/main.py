@@ -18,6 +18,7 @@ VERBS = {
     "classify": "predict labels or numbers of texts, or choose an answer",
     "tag": "label the words of texts, and find names and other entities",
     "answer": "find the answers to questions in a text",
+    "embed": "turn texts into vectors, and search a file for similar lines",
     "generate": "continue a text with a language model",
     "fill": "fill in the masked words of a text",
     "look": "draw the attention of a translation",

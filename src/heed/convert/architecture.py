@@ -14,7 +14,7 @@ from heed.vocabularies.vocabulary import Pair
 
 # what models are for that heed reads and writes, but cannot train or run yet
 UNTRAINED = (
-    "encoding", "causal-encoder", "sentence-pairs",
+    "causal-encoder", "sentence-pairs",
 )  # fmt: skip
 
 

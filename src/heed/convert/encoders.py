@@ -23,7 +23,7 @@ class Use(NamedTuple):
 
 WORDS = "print(tokenizer.batch_decode(model(**texts).logits.argmax(dim=2)))"
 USES = {
-    "none": Use("AutoModel", "encoding", "feature-extraction", "print(model(**texts).last_hidden_state)"),
+    "none": Use("AutoModel", "embedding", "feature-extraction", "print(model(**texts).last_hidden_state)"),
     "masked": Use("AutoModelForMaskedLM", "masked", "fill-mask", WORDS),
     "causal": Use("AutoModelForCausalLM", "causal-encoder", None, WORDS),
     "pretraining": Use(

@@ -25,6 +25,7 @@ from heed.convert import (
     multilingual,
     pegasus,
     roberta,
+    sentence_transformers,
     tokenizers,
     transformer,
     weights,
@@ -66,15 +67,22 @@ def read(folder: Path) -> Package:
         if languages_of(vocabularies[1]):
             facts["languages"] = multilingual.default_direction(_tokenizer_settings(folder), vocabularies, forced)
     task, processors = task_of(folder, settings), architecture.processors(vocabularies, settings)
-    return Package(model.eval(), task, processors, facts)
+    return Package(model.eval(), task, processors, facts | sentence_transformers.read(folder, config.max_length))
 
 
 def task_of(folder: Path, settings: dict[str, Any]) -> str:
     """The task of a folder's model, from the settings in its config.json."""
     architecture = _architecture(folder, settings)
+    if sentence_transformers.root_of(folder):
+        return "embedding"
     if architecture.task_of is None:
         return architecture.task
     return _about(folder / CONFIG, lambda: architecture.task_of(settings))
+
+
+def model_of(folder: Path, settings: dict[str, Any]) -> type[nn.Module]:
+    """The class of a folder's model."""
+    return _architecture(folder, settings).model
 
 
 def write(package: Package, folder: Path) -> Architecture:
@@ -99,6 +107,8 @@ def write(package: Package, folder: Path) -> Architecture:
         save_weights(theirs, part / weights.SAFE, metadata={"format": "pt"})
         tokenizers.write(vocabularies, part, max_length)
         _write_languages(part / TOKENIZER, languages)
+        if sentence_transformers.is_one(package):
+            sentence_transformers.write(package, part)
         write_text(part / "README.md", model_card.huggingface(package, architecture))
         for name, own in architecture.beside(package).items():
             write(own, part / name)

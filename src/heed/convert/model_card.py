@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from heed.convert import generation, multilingual
+from heed.convert import generation, multilingual, sentence_transformers
 from heed.convert.architecture import UNTRAINED, Architecture
 from heed.models import MODELS, name_of
 from heed.models.encoder import Encoder
@@ -92,6 +92,7 @@ COMMANDS = {"language": "heed generate {}", "masked": "heed fill {} TEXT"}  # ot
 COMMANDS |= {"replaced-tokens": "heed train --from {} --set task.name=classification"}
 COMMANDS |= dict.fromkeys(("classification", "regression", "multiple-choice"), "heed classify {} < text")
 COMMANDS |= {"tagging": "heed tag {} < text", "question-answering": 'heed answer {} --context FILE "question"'}
+COMMANDS["embedding"] = "heed embed {} --input texts.txt --out vectors.npy"
 COMMANDS |= dict.fromkeys(UNTRAINED, "heed info {}")
 
 
@@ -100,14 +101,16 @@ def huggingface(package: Package, architecture: Architecture) -> str:
     usual = {"regression": REGRESS}.get(package.task, CLASSIFY)
     run = architecture.example or _multilingual(package) or (GENERATE if architecture.generates else usual)
     code = TRANSFORMERS.format(auto_class=architecture.auto_class, use=run)
-    search = _search(package) if architecture.generates else ""
+    search, packages = _search(package) if architecture.generates else "", "transformers torch sentencepiece"
+    if sentence_transformers.is_one(package):
+        code, packages = sentence_transformers.EXAMPLE, "sentence-transformers"
     return f"""---
 {_front_matter(package, architecture)}
 ---
 
 # {title(package)}
 
-Written by heed {__version__} as a {architecture.name}. `pip install transformers torch sentencepiece`, and:
+Written by heed {__version__} as a {architecture.name}. `pip install {packages}`, and:
 
 ```python
 {code}```
@@ -164,12 +167,12 @@ def licence(folder: Path) -> str | None:
 
 def _front_matter(package: Package, architecture: Architecture) -> str:
     """Each value as JSON, which is YAML too: the language `no` must not be read as false."""
-    source = package.facts.get("origin", {})
+    source, vectors = package.facts.get("origin", {}), sentence_transformers.is_one(package)
     entries = {
         "language": _language_codes(package),
         "license": source.get("licence"),
-        "library_name": "transformers",
-        "pipeline_tag": architecture.pipeline_tag,
+        "library_name": "sentence-transformers" if vectors else "transformers",
+        "pipeline_tag": "sentence-similarity" if vectors else architecture.pipeline_tag,
         "tags": ["heed", architecture.config_table.constants["model_type"]],
         "base_model": source["name"] if "/" in source.get("name", "") else None,
     }

@@ -128,3 +128,9 @@ def _offsets(lengths: np.ndarray, longest: int, slots: int) -> SequenceOffsets:
     starts = np.concatenate([[0], lengths.cumsum()])
     positions = np.arange(starts[-1]) - np.repeat(starts[:-1], lengths)
     return SequenceOffsets(torch.from_numpy(starts.astype(np.int32)), longest, torch.from_numpy(positions))
+
+
+def pack_texts(tokens: Tensor, valid: Tensor, *segments: Tensor) -> tuple:
+    """Padded texts in one row, one after another without the padding; where each begins; and their segments."""
+    offsets = offsets_of(valid.sum(dim=1).numpy())
+    return (tokens[valid][None], offsets, *(part[valid][None] for part in segments))

@@ -117,3 +117,14 @@ class ClassifiesTokens(Protocol):
 class FindsAnswers(Protocol):
     def find_answer(self, tokens: Tensor, valid: Tensor | None = None, segments: Tensor | None = None) -> Tensor:
         """Questions with their contexts (b, t) to the logits of each token of beginning and ending the answer (b, t, 2)."""
+
+
+@runtime_checkable
+class EncodesText(Protocol):
+    """Reads a text: encoders. Its states make the vector of a text."""
+
+    def encode_text(self, tokens: Tensor, valid: Any = None, segments: Tensor | None = None) -> Tensor:
+        """(b, t) token ids, and where they are not padding, to the states of the tokens (b, t, dim)."""
+
+    def packs(self, longest: int) -> bool:
+        """Whether texts of up to this many tokens can be in one row; `valid` are then the offsets of each."""

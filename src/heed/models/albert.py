@@ -60,6 +60,7 @@ class AlbertConfig:
 class Albert(Encoder):
     """As a BERT, but embeddings are narrow and a matrix widens them, and the layers of a group have one set of weights."""
 
+    capabilities = ("packed",)
     POOLED = frozenset({"none", "pretraining", "pair", "classification", "choice"})
 
     def __init__(self, config: AlbertConfig):

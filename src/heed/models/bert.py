@@ -48,7 +48,7 @@ class BertConfig:
 class Bert(Encoder):
     """Norms after each sublayer and on the embeddings, learned positions, a vector for each of two texts, a pooler."""
 
-    capabilities = ("ctranslate2",)
+    capabilities = ("packed", "ctranslate2")
     POOLED = frozenset({"none", "pretraining", "pair", "classification", "choice"})
 
     def __init__(self, config: BertConfig):

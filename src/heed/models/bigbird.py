@@ -63,6 +63,7 @@ class BigBirdConfig:
 class BigBird(Encoder):
     """As a BERT, with attention over blocks. An answer is looked for after the question, whose end the separator marks."""
 
+    capabilities = ("packed",)
     POOLED = frozenset({"none", "masked", "causal", "pretraining", "pair", "classification", "tokens", "choice"})
 
     def __init__(self, config: BigBirdConfig):
@@ -84,6 +85,11 @@ class BigBird(Encoder):
             }
         )
         init.normal(self, c.init_std)
+
+    def packs(self, longest: int) -> bool:
+        """Where attention is full."""
+        c = self.config
+        return super().packs(longest) and (not c.sparse or longest <= self.stack.layers[0].attention.body.pattern.full)
 
     def normalize(self, x: Float[Tensor, "b t dim"]) -> Float[Tensor, "b t dim"]:
         return self.norm(self.dropout(x))

@@ -78,7 +78,7 @@ class Electra(Encoder):
     shares all embeddings, so they are there once.
     """
 
-    capabilities = ("ctranslate2",)
+    capabilities = ("packed", "ctranslate2")
     HEAD = ("head.", "generator.")
 
     def __init__(self, config: ElectraConfig):

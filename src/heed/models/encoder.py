@@ -22,12 +22,16 @@ from heed.models.encoder_heads import (
 )
 from heed.nn import masks
 from heed.nn.attention import Attention
+from heed.nn.capabilities import declares
+from heed.nn.packing import SequenceOffsets
 from heed.nn.transformer import MLP, Layer, PostNorm, gelu_tanh
 
 ACTIVATIONS = {"gelu": F.gelu, "gelu_tanh": gelu_tanh, "relu": F.relu}
 
 Tokens = Int[Tensor, "b t"]
-Valid = Bool[Tensor, "b t"] | None
+Valid = (
+    Bool[Tensor, "b t"] | SequenceOffsets | None
+)  # offsets: many texts one after another in one row, without padding
 
 
 class Encoder(nn.Module):
@@ -53,21 +57,27 @@ class Encoder(nn.Module):
         self, tokens: Tokens, valid: Valid = None, segments: Tokens | None = None
     ) -> Float[Tensor, "b t dim"]:
         """The last state of each token. Without `segments`, all are of the first text."""
-        if tokens.shape[1] > self.config.max_length:
-            raise ValueError(
-                f"a text has {tokens.shape[1]} tokens, but the model has {self.config.max_length} positions"
-            )
-        x = self.embed(tokens, segments)
+        offsets = valid if isinstance(valid, SequenceOffsets) else None
+        longest = tokens.shape[1] if offsets is None else offsets.longest
+        if longest > self.config.max_length:
+            raise ValueError(f"a text has {longest} tokens, but the model has {self.config.max_length} positions")
+        x = self.embed(tokens, segments, offsets)
         x = x if self.widen is None else self.widen(x)
         return self.stack(x, mask=masks.key_padding(valid), causal=self.config.head == "causal")
 
-    def embed(self, tokens: Tokens, segments: Tokens | None = None) -> Float[Tensor, "b t width"]:
+    def packs(self, longest: int) -> bool:
+        """Whether texts of up to this many tokens can be read one after another in one row."""
+        return declares(self, "packed")
+
+    def embed(
+        self, tokens: Tokens, segments: Tokens | None = None, offsets: SequenceOffsets | None = None
+    ) -> Float[Tensor, "b t width"]:
         alike = segments is None or self.config.segments == 1  # such a model tells no texts apart
         own = self.segments.weight[0] if alike else self.segments(segments)
-        return self.normalize(self.tokens(tokens) * self.scale + own + self.position_vectors(tokens))
+        return self.normalize(self.tokens(tokens) * self.scale + own + self.position_vectors(tokens, offsets))
 
-    def position_vectors(self, tokens: Tokens) -> Float[Tensor, "*b t width"]:
-        return self.positions(0, tokens.shape[1])
+    def position_vectors(self, tokens: Tokens, offsets: SequenceOffsets | None = None) -> Float[Tensor, "*b t width"]:
+        return self.positions(0, tokens.shape[1]) if offsets is None else self.positions.at(offsets.positions)
 
     def normalize(self, x: Float[Tensor, "b t width"]) -> Float[Tensor, "b t width"]:
         return self.dropout(self.norm(x))
@@ -96,9 +106,12 @@ class Encoder(nn.Module):
 
     def classify_text(
         self, tokens: Tokens, valid: Valid = None, segments: Tokens | None = None
-    ) -> Float[Tensor, "b labels"]:
+    ) -> Float[Tensor, "n labels"]:
         """The logits of the labels of each text, or the score of each text as a choice."""
-        return self.classify_states(self.encode_text(tokens, valid, segments))
+        states = self.encode_text(tokens, valid, segments)
+        if isinstance(valid, SequenceOffsets):  # heads look at the first token of each text
+            states = states[0, valid.starts[:-1]][:, None]
+        return self.classify_states(states)
 
     def classify_states(self, states: Float[Tensor, "b t dim"]) -> Float[Tensor, "b labels"]:
         """The same from the states of the tokens."""

@@ -14,6 +14,7 @@ from heed.models.encoder import Encoder, layer, usual_parts
 from heed.models.encoder_heads import FirstToken, settle
 from heed.models.system import System
 from heed.nn import init
+from heed.nn.packing import SequenceOffsets
 from heed.nn.positions import Learned
 from heed.nn.transformer import Stack
 
@@ -48,7 +49,7 @@ class Roberta(Encoder):
     matrix of its own in place of a pooler.
     """
 
-    capabilities = ("ctranslate2",)
+    capabilities = ("packed", "ctranslate2")
     POOLED = frozenset({"none", "pretraining", "pair", "choice"})
 
     def __init__(self, config: RobertaConfig):
@@ -69,10 +70,16 @@ class Roberta(Encoder):
         )
         init.normal(self, c.init_std)
 
-    def position_vectors(self, tokens: Int[Tensor, "b t"]) -> Float[Tensor, "b t width"]:
-        """Padding is not counted; it has the vector before the first."""
+    def position_vectors(
+        self, tokens: Int[Tensor, "b t"], offsets: SequenceOffsets | None = None
+    ) -> Float[Tensor, "*b t width"]:
+        """Padding is not counted, also where a text spells it; it has the vector before the first."""
         known = tokens != self.config.pad
-        at = known.cumsum(dim=1) * known - 1
+        count = known.cumsum(dim=1)
+        if offsets is not None:  # from the start of each text on
+            start = torch.arange(tokens.shape[1], device=tokens.device) - offsets.positions
+            count = count - (count - known.long())[:, start]
+        at = count * known - 1
         return self.positions.at(at.flatten()).unflatten(0, at.shape)
 
 

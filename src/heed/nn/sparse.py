@@ -5,6 +5,7 @@ from torch import Tensor
 
 from heed.nn.attention import Attention
 from heed.nn.blocks import BlockMask, BlockPattern
+from heed.nn.packing import PackedMask
 
 
 class BlockSparseAttention(Attention):
@@ -22,17 +23,22 @@ class BlockSparseAttention(Attention):
         x: Float[Tensor, "b t dim"],
         memory: None = None,
         *,
-        mask: Bool[Tensor, "b 1 1 t"] | None = None,
+        mask: Bool[Tensor, "b 1 1 t"] | PackedMask | None = None,
         causal: bool = False,
         cache: None = None,
     ) -> Float[Tensor, "b t dim"]:
-        length = x.shape[1]
+        length = mask.keys.longest if isinstance(mask, PackedMask) else x.shape[1]
         if length <= self.pattern.full:
             return super().forward(x, mask=mask, causal=causal)
         if causal:
             raise ValueError(
                 f"a text has {length} tokens: block-sparse attention is for encoders, and a model that predicts each next token "
                 f"has full attention, up to {self.pattern.full} tokens"
+            )
+        if isinstance(mask, PackedMask):
+            raise ValueError(
+                f"a text has {length} tokens: block-sparse attention reads each text in a row of its own, and packed ones are of "
+                f"up to {self.pattern.full} tokens"
             )
         drawn = self.training or self.fixed
         random = self.pattern.drawn(length, self.seed) if drawn else self.pattern.first_again(length)

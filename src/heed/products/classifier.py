@@ -18,6 +18,7 @@ from heed.evaluation import classification as scores
 from heed.models.package import Package
 from heed.products.ctranslate2_encoder import BATCH_TOKENS, Encode, EncoderEngine, encoder_engine
 from heed.products.product import Product, in_batches, single
+from heed.products.text_batches import model_inputs, usual_batch
 from heed.vocabularies.labels import parse_number
 from heed.vocabularies.text_parts import SEPARATOR, TextParts, join_parts, plain
 from heed.vocabularies.vocabulary import SpecialTokens, Vocabulary
@@ -106,7 +107,9 @@ class Classifier(Product):
             raise ValueError(f"{unknown[0]!r} is no label of this model, which has {', '.join(self.labels)}")
         return np.array([known[name] for name in labels])
 
-    def classify(self, texts: Sequence[Text], *, batch_tokens: int = 4096, too_long: str = "refuse") -> list[Label]:
+    def classify(
+        self, texts: Sequence[Text], *, batch_tokens: int | None = None, too_long: str = "refuse"
+    ) -> list[Label]:
         """A label for each text. One longer than the model allows is refused, or with too_long="cut", cut."""
         outputs = self.outputs(texts, batch_tokens=batch_tokens, too_long=too_long)
         return [self.label(text, row) for text, row in zip(texts, outputs, strict=True)]
@@ -121,16 +124,17 @@ class Classifier(Product):
         return self.labels
 
     def outputs(
-        self, texts: Sequence[Text], *, batch_tokens: int = 4096, too_long: str = "refuse"
+        self, texts: Sequence[Text], *, batch_tokens: int | None = None, too_long: str = "refuse"
     ) -> Float[Tensor, "n k"]:
         """The logits of each text, or the number, or the score of each choice."""
         inputs = self._inputs(texts, too_long)
         sizes = [len(own) * (1 + max(map(len, own))) for own in inputs]
+        budget = usual_batch(self.model) if batch_tokens is None else batch_tokens
         run, workers = partial(self._outputs, special=self._special(texts)), 1
         if self.engine is not None and self.engine.takes(sum(sizes)):
             encode, workers = self.engine.start(len(inputs))
-            run, batch_tokens = partial(run, encode=encode), min(batch_tokens, BATCH_TOKENS)
-        rows = in_batches(run, inputs, sizes, batch_tokens, workers)
+            run, budget = partial(run, encode=encode), min(budget, BATCH_TOKENS)
+        rows = in_batches(run, inputs, sizes, budget, workers)
         return torch.stack(rows) if rows else torch.zeros(0, max(1, len(self.labels)), dtype=torch.float64)
 
     def _inputs(self, texts: Sequence[Text], too_long: str) -> list[list[list[int]]]:
@@ -167,10 +171,11 @@ class Classifier(Product):
     def _outputs(
         self, inputs: list[list[list[int]]], special: SpecialTokens, encode: Encode | None = None
     ) -> list[Float[Tensor, " k"]]:
-        device = next(self.model.parameters()).device
         rows = [ids for own in inputs for ids in own]
-        parts = [part.to(device) for part in text_inputs(rows, special)]
-        found = self.model.classify_text(*parts) if encode is None else self.model.classify_states(encode(*parts))
+        if encode is None:
+            found = self.model.classify_text(*model_inputs(self.model, rows, special))
+        else:
+            found = self.model.classify_states(encode(*text_inputs(rows, special)))
         logits = found.double().cpu()
         return list(self.combine(logits.reshape(len(inputs), len(inputs[0]), -1)))
 

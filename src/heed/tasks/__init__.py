@@ -3,6 +3,7 @@
 from heed.tasks.base import Task
 from heed.tasks.classification import Classification
 from heed.tasks.denoising import Denoising
+from heed.tasks.embedding import Embedding
 from heed.tasks.gap_sentences import GapSentences
 from heed.tasks.language import LanguageModelling
 from heed.tasks.masked import MaskedLanguage
@@ -25,6 +26,7 @@ TASKS: dict[str, type[Task]] = {
     "language": LanguageModelling,
     "masked": MaskedLanguage,
     "replaced-tokens": ReplacedTokens,
+    "embedding": Embedding,
 }
 
 

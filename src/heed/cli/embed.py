@@ -1,0 +1,120 @@
+"""heed embed"""
+
+import argparse
+from pathlib import Path
+
+EXAMPLES = """\
+examples:
+  heed embed runs/sentences --input texts.txt --out vectors.npy            # float32, a row for each line
+  heed embed sentence-transformers/all-MiniLM-L6-v2 --search texts.txt "Where is the station?"
+  heed embed runs/sentences --search texts.txt --top 3 < queries.txt
+  heed embed runs/sentences --pairs pairs.tsv                              # the cosine of the two texts of each line
+  heed embed google-bert/bert-base-multilingual-cased --pool cls --normalize --input texts.txt --out vectors.npy
+
+Any encoder embeds: a pre-trained one, the body of a classifier, a folder of transformers or of sentence-transformers.
+One that was trained for it is better by far: task.name = "embedding" (docs/embeddings.md).
+"""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    from heed.cli.common import add_device, add_precision
+
+    option = parser.add_argument
+    option("folder", help="a run, a model folder, or a name on the hub")
+    option("text", nargs="*", help="texts, or queries; without any, lines of standard input")
+    option("--input", metavar="FILE", help="read lines from a file")
+    option("--out", type=Path, metavar="FILE", help="write the vectors to a .npy file; with --search and --pairs, text")
+    option("--search", type=Path, metavar="FILE", help="find the lines of this file that are most similar to each text")
+    option("--top", type=int, default=10, metavar="K", help="how many lines --search finds (10)")
+    option("--pairs", metavar="FILE", help="a table of two columns: write the cosine of each pair")
+    option(
+        "--pool",
+        choices=["mean", "cls", "max"],
+        help="how states become a vector; default: as the folder says, else mean",
+    )
+    option("--normalize", action="store_true", help="scale vectors to length 1")
+    option(
+        "--too-long", choices=["refuse", "cut"], default="refuse", help="what to do with texts too long for the model"
+    )
+    option("--batch-tokens", type=int, help="subwords in a batch; default: 4,096, on a GPU 32,768")
+    add_precision(parser)
+    add_device(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    from heed.cli.common import open_product, read_lines, write_lines
+    from heed.products.text_batches import in_precision
+
+    _check(args)
+    embedder = open_product(args, "embed")
+    in_precision(embedder.model, args.precision)
+    embedder.pooling, embedder.normalize = args.pool or embedder.pooling, args.normalize or embedder.normalize
+    options = {"batch_tokens": args.batch_tokens, "too_long": args.too_long}
+    if args.pairs:
+        one, other = _pairs(args.pairs)
+        write_lines((f"{cosine:.6f}" for cosine in embedder.similarity(one, other, **options)), args.out)
+        return 0
+    texts = args.text or read_lines(args.input)
+    if args.search:
+        write_lines(_found(embedder, args, texts, options), args.out)
+        return 0
+    _write_vectors(embedder, args, texts, options)
+    return 0
+
+
+def _check(args: argparse.Namespace) -> None:
+    if args.text and args.input:
+        raise ValueError("there are texts and --input: give one of the two")
+    if args.pairs and (args.text or args.input or args.search):
+        raise ValueError("--pairs has texts of its own: leave out other texts, --input and --search")
+    if not (args.out or args.search or args.pairs):
+        raise ValueError(
+            "vectors are written to a file: name it with --out vectors.npy, or ask for --search or --pairs"
+        )
+    if args.top < 1:
+        raise ValueError(f"--top is {args.top}; it must be at least 1")
+    if args.batch_tokens is not None and args.batch_tokens < 1:
+        raise ValueError(f"--batch-tokens is {args.batch_tokens}; it must be at least 1")
+    if args.out and not (args.search or args.pairs) and args.out.suffix != ".npy":
+        raise ValueError(f"--out is {args.out}; vectors are written in numpy's format: call it {args.out.stem}.npy")
+
+
+def _pairs(name: str) -> tuple[list[str], list[str]]:
+    from heed.data.tables import rows
+
+    cells = [row for _, row in rows(Path(name), [1, 2])]
+    return [str(one) for one, _ in cells], [str(other) for _, other in cells]
+
+
+def _found(embedder, args: argparse.Namespace, queries: list[str], options: dict) -> list[str]:
+    """For each query the similar lines: the cosine, the number of the line, and the line."""
+    from heed.cli.common import read_lines
+    from heed.products.vector_cache import cached_vectors
+
+    texts = read_lines(str(args.search))
+    vectors = cached_vectors(embedder, texts, **options)
+    found = []
+    for query, own in zip(queries, embedder.search(queries, texts, vectors, args.top, **options), strict=True):
+        if len(queries) > 1:
+            found.append(query)
+        found += [f"{match.cosine:.4f}\t{match.row + 1}\t{match.text}" for match in own]
+        if len(queries) > 1:
+            found.append("")
+    return found
+
+
+def _write_vectors(embedder, args: argparse.Namespace, texts: list[str], options: dict) -> None:
+    from time import perf_counter
+
+    import numpy as np
+
+    from heed.cli.common import errors
+    from heed.files import atomic_file
+
+    start = perf_counter()
+    vectors = embedder.embed(texts, **options)
+    seconds = perf_counter() - start
+    with atomic_file(args.out) as part, open(part, "wb") as file:
+        np.save(file, vectors)
+    line = f"{len(texts):,} texts, vectors of {vectors.shape[1]} ({embedder.pooling}) in {args.out}; {len(texts) / max(seconds, 1e-9):,.0f} texts/s"
+    errors().print(f"[dim]{line}[/]", highlight=False, soft_wrap=True)

@@ -1,0 +1,124 @@
+"""What a folder of sentence-transformers has beside that of transformers: how the states of a text become its vector."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from heed.files import write_json
+from heed.models.folder import CONFIG, read_json
+from heed.models.package import Package
+from heed.vocabularies.files import CONFIG as TOKENIZER
+
+MODULES, SETTINGS, PROMPTS = "modules.json", "sentence_bert_config.json", "config_sentence_transformers.json"
+POOLING = {"mean": "mean_tokens", "cls": "cls_token", "max": "max_tokens"}  # heed's names, and how theirs end
+OTHERS = ("mean_sqrt_len_tokens", "weightedmean_tokens", "lasttoken")
+KNOWN = ("Transformer", "Pooling", "Normalize")
+TYPES = "sentence_transformers.models."  # every version reads these names
+EXAMPLE = """\
+from sentence_transformers import SentenceTransformer
+
+model = SentenceTransformer(".")  # the folder of this file
+print(model.encode(["A text."]))
+"""
+
+
+def transformer_folder(folder: Path) -> Path:
+    """Where the model is in a folder of sentence-transformers: older versions wrote it into a folder of its own."""
+    if (folder / CONFIG).is_file() or not (folder / MODULES).is_file():
+        return folder
+    return folder / _modules(folder)[0][1]
+
+
+def read(folder: Path, max_length: int) -> dict[str, Any]:
+    """What heed's config.json says of it; nothing where `folder`, which holds the model, is not of sentence-transformers."""
+    root = root_of(folder)
+    if root is None:
+        return {}
+    modules = _modules(root)
+    unknown = [name for name, _ in modules if name not in KNOWN]
+    if unknown or [name for name, _ in modules][:2] != ["Transformer", "Pooling"]:
+        shown = ", ".join(name for name, _ in modules)
+        raise ValueError(
+            f"{root / MODULES} has the modules {shown}; heed reads Transformer and Pooling, and Normalize after them"
+        )
+    settings = read_json(folder / SETTINGS, "settings") if (folder / SETTINGS).is_file() else {}
+    _refuse_preparation(root, folder, settings)
+    tokenizer = read_json(folder / TOKENIZER, "settings") if (folder / TOKENIZER).is_file() else {}
+    most = (
+        settings.get("max_seq_length") or tokenizer.get("model_max_length") or max_length
+    )  # newer versions have the second
+    pooling = _pooling(root / modules[1][1] / CONFIG)
+    return {"pooling": pooling, "normalize": len(modules) > 2, "max_source": int(min(most, max_length))}
+
+
+def root_of(folder: Path) -> Path | None:
+    """The folder with the list of modules, of which one is the model in `folder`; None where there is none."""
+    if (folder / MODULES).is_file():
+        return folder
+    above = folder.resolve().parent
+    listed = (above / MODULES).is_file() and any(path == folder.resolve().name for _, path in _modules(above))
+    return above if listed else None
+
+
+def write(package: Package, folder: Path) -> None:
+    """The further files of an embedding model. Its folder of transformers is there already."""
+    dim, most = package.model.config.dim, package.facts.get("max_source") or package.model.config.max_length
+    modes = {f"pooling_mode_{name}": False for name in (*POOLING.values(), *OTHERS)}
+    modes[f"pooling_mode_{POOLING[package.facts['pooling']]}"] = True
+    modules = ["", "1_Pooling", *(["2_Normalize"] if package.facts.get("normalize") else [])]
+    rows = [
+        {"idx": number, "name": str(number), "path": path, "type": TYPES + name}
+        for number, (path, name) in enumerate(zip(modules, KNOWN, strict=False))
+    ]
+    for path in modules[1:]:
+        (folder / path).mkdir()
+    write_json(folder / MODULES, rows)
+    write_json(folder / SETTINGS, {"max_seq_length": most, "do_lower_case": False})
+    write_json(folder / "1_Pooling" / CONFIG, {"word_embedding_dimension": dim, **modes, "include_prompt": True})
+    write_json(folder / PROMPTS, {"prompts": {}, "default_prompt_name": None, "similarity_fn_name": "cosine"})
+
+
+def is_one(package: Package) -> bool:
+    """Whether a package says how its states become a vector."""
+    return package.task == "embedding" and "pooling" in package.facts
+
+
+def _modules(root: Path) -> list[tuple[str, str]]:
+    """The name and the folder of each module, in order."""
+    path = root / MODULES
+    try:
+        rows = json.loads(path.read_text("utf-8"))
+        found = [
+            (str(row["type"]).rpartition(".")[2], str(row["path"])) for row in sorted(rows, key=lambda r: r["idx"])
+        ]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{path} is no list of modules ({error!r}): copy it again") from error
+    if not found:
+        raise ValueError(f"{path} names no modules: copy it again")
+    return found
+
+
+def _pooling(path: Path) -> str:
+    settings = read_json(path, "settings of a pooling")
+    mode = settings.get("pooling_mode")
+    modes = [mode] if isinstance(mode, str) else mode
+    if modes is None:
+        modes = [name for name, theirs in POOLING.items() if settings.get(f"pooling_mode_{theirs}")]
+        modes += [theirs for theirs in OTHERS if settings.get(f"pooling_mode_{theirs}")]
+    if len(modes) != 1 or modes[0] not in POOLING:
+        raise ValueError(f"{path} pools by {' and '.join(map(str, modes)) or 'nothing'}; heed has {', '.join(POOLING)}")
+    return modes[0]
+
+
+def _refuse_preparation(root: Path, folder: Path, settings: dict[str, Any]) -> None:
+    """Refuse what changes texts before the tokenizer reads them."""
+    if settings.get("do_lower_case"):
+        raise ValueError(
+            f"{folder / SETTINGS}: do_lower_case is true, which heed leaves to the tokenizer: set it there"
+        )
+    prompts = read_json(root / PROMPTS, "settings") if (root / PROMPTS).is_file() else {}
+    if prompts.get("default_prompt_name"):
+        raise ValueError(
+            f"{root / PROMPTS}: every text begins with the prompt {prompts['default_prompt_name']!r}, which heed does not add: put "
+            "it before your texts, and set default_prompt_name to null"
+        )

@@ -1,0 +1,42 @@
+"""From the states of the tokens of a text to one vector."""
+
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from heed.nn.packing import SequenceOffsets
+
+States = Float[Tensor, "b t dim"]
+Valid = Bool[Tensor, "b t"] | SequenceOffsets
+Pooling = Callable[[States, Valid], Float[Tensor, "n dim"]]
+
+
+def first_token(states: States, valid: Valid) -> Float[Tensor, "n dim"]:
+    """The state of the first token, which is [CLS] or <s>."""
+    return states[0, valid.starts[:-1]] if isinstance(valid, SequenceOffsets) else states[:, 0]
+
+
+def mean(states: States, valid: Valid) -> Float[Tensor, "n dim"]:
+    """The mean of all tokens, special ones included (Reimers and Gurevych, 2019)."""
+    return _reduced(states, valid, "mean")
+
+
+def largest(states: States, valid: Valid) -> Float[Tensor, "n dim"]:
+    """The largest value of each dimension."""
+    return _reduced(states, valid, "max")
+
+
+def _reduced(states: States, valid: Valid, how: str) -> Float[Tensor, "n dim"]:
+    """The tokens of each text reduced to one vector, in single precision at least."""
+    exact = torch.promote_types(states.dtype, torch.float32)
+    if isinstance(valid, SequenceOffsets):
+        tokens, lengths = states[0], valid.starts.diff()
+    else:
+        tokens, lengths = states[valid], valid.sum(dim=1)
+    # `unsafe` skips a check of the lengths, for which a GPU would have to wait
+    return torch.segment_reduce(tokens.to(exact), how, lengths=lengths.long(), axis=0, unsafe=True)
+
+
+POOLINGS: dict[str, Pooling] = {"mean": mean, "cls": first_token, "max": largest}

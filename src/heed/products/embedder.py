@@ -1,0 +1,132 @@
+"""Texts in, vectors out."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from heed.data.batching import by_length
+from heed.evaluation.retrieval import nearest_rows, unit_rows
+from heed.models.abilities import EncodesText
+from heed.models.package import Package
+from heed.nn.pooling import POOLINGS
+from heed.products.product import Product, single
+from heed.products.text_batches import model_inputs, usual_batch
+from heed.vocabularies.text_parts import TextParts, plain
+from heed.vocabularies.vocabulary import Vocabulary
+
+CHUNK = 16384  # texts that are encoded at one time, while a GPU reads those before them
+POOLING = "mean"  # where a folder says nothing
+
+
+@dataclass(frozen=True)
+class Match:
+    """A text that is similar to a query, its number in the list, counted from 0, and the cosine."""
+
+    row: int
+    cosine: float
+    text: str
+
+
+class Embedder(Product):
+    """An encoder that turns each text into one vector. `pooling` is how: the mean, the first ("cls") or the largest of the states."""
+
+    noun, verbs = "an embedding model", ("embed",)
+    needs: ClassVar[type] = EncodesText  # any model with this can be opened as an embedder, whatever its task
+
+    def __init__(
+        self,
+        model: Any,
+        vocabulary: Vocabulary,
+        pooling: str = POOLING,
+        normalize: bool = False,
+        max_source: int | None = None,
+    ):
+        if pooling not in POOLINGS:
+            raise ValueError(f"pooling is {pooling!r}; it is {', '.join(POOLINGS)}")
+        self.model, self.pooling, self.normalize = model, pooling, normalize
+        self.vocabulary = TextParts(plain(vocabulary), getattr(vocabulary, "tokens", None)).of_one_part()
+        self.most = min(max_source or model.config.max_length, model.config.max_length)
+
+    @classmethod
+    def open(cls, packages: Sequence[Package], names: Sequence[str], **options: Any) -> "Embedder":
+        own = single(packages, names, cls.noun)
+        facts: Mapping[str, Any] = own.facts
+        settings = {name: facts[name] for name in ("pooling", "normalize") if name in facts}
+        return cls(own.model, own.processors["text"], max_source=facts.get("max_source"), **settings)
+
+    @property
+    def dim(self) -> int:
+        return self.model.config.dim
+
+    def embed(
+        self, texts: Sequence[str], *, batch_tokens: int | None = None, too_long: str = "refuse"
+    ) -> Float[np.ndarray, "n dim"]:
+        """A vector for each text, in single precision. One longer than the model allows is refused, or with too_long="cut", cut."""
+        found = np.empty((len(texts), self.dim), dtype=np.float32)
+        waiting: tuple[int, list[int], Tensor] | None = None
+        for start in range(0, len(texts), CHUNK):
+            order, vectors = self._chunk(texts[start : start + CHUNK], start, batch_tokens, too_long)
+            if waiting is not None:  # a GPU may still be at work on the chunk, so the one before it is copied
+                _put(found, *waiting)
+            waiting = start, order, vectors
+        if waiting is not None:
+            _put(found, *waiting)
+        return found
+
+    def similarity(self, one: Sequence[str], other: Sequence[str], **options: Any) -> Float[np.ndarray, " n"]:
+        """The cosine of each text with the one at its place in the other list."""
+        pairs = (unit_rows(self.embed(texts, **options).astype(np.float64)) for texts in (one, other))
+        return np.einsum("nd,nd->n", *pairs)
+
+    def search(
+        self,
+        queries: Sequence[str],
+        texts: Sequence[str],
+        vectors: Float[np.ndarray, "n dim"],
+        count: int,
+        **options: Any,
+    ) -> list[list[Match]]:
+        """The `count` texts most similar to each query, best first; `vectors` are those of the texts."""
+        rows, cosines = nearest_rows(self.embed(queries, **options), vectors, count)
+        return [
+            [Match(int(row), float(cosine), texts[row]) for row, cosine in zip(*own, strict=True)]
+            for own in zip(rows, cosines, strict=True)
+        ]
+
+    @torch.inference_mode()
+    def _chunk(
+        self, texts: Sequence[str], start: int, batch_tokens: int | None, too_long: str
+    ) -> tuple[list[int], Tensor]:
+        """The vectors of some texts in the order in which they were read, longest first, and that order."""
+        ids = self._ids(texts, start, too_long)
+        sizes = [len(own) + len(self.vocabulary.special.before) + 1 for own in ids]
+        order, vectors = [], []
+        for rows in by_length(sizes, batch_tokens or usual_batch(self.model)):
+            order += rows
+            vectors.append(self._vectors([ids[row] for row in rows]))
+        return order, torch.cat(vectors)
+
+    def _ids(self, texts: Sequence[str], start: int, too_long: str) -> list[list[int]]:
+        room, found = self.most - len(self.vocabulary.special.before) - 1, plain(self.vocabulary).encode(texts)
+        for number, own in enumerate(found, start + 1):
+            if len(own) > room and too_long != "cut":
+                raise ValueError(
+                    f"text {number} has {len(own)} subwords, and the model was made for {room}: shorten it, or let its end be "
+                    "cut off (too_long='cut', --too-long cut)"
+                )
+        return [own[:room] for own in found]
+
+    def _vectors(self, rows: list[list[int]]) -> Float[Tensor, "n dim"]:
+        tokens, valid, *segments = model_inputs(self.model, rows, self.vocabulary.special)
+        vectors = POOLINGS[self.pooling](self.model.encode_text(tokens, valid, *segments), valid).float()
+        return F.normalize(vectors, dim=1) if self.normalize else vectors
+
+
+def _put(found: Float[np.ndarray, "n dim"], start: int, order: list[int], vectors: Float[Tensor, "k dim"]) -> None:
+    found[start + np.array(order)] = vectors.cpu().numpy()

@@ -1,0 +1,40 @@
+"""Batches of texts as a model reads them fastest: without padding where it can, sorted by length."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import nn
+
+from heed.data.batching import text_inputs
+from heed.data.packing import pack_texts, to_device
+from heed.models.abilities import EncodesText
+from heed.vocabularies.ragged import Ids
+from heed.vocabularies.vocabulary import SpecialTokens
+
+BATCH_TOKENS = {"cpu": 4096, "cuda": 32768}  # a GPU needs many to be busy, a CPU has small caches
+
+
+def device_of(model: nn.Module) -> torch.device:
+    return next(model.parameters()).device
+
+
+def usual_batch(model: nn.Module) -> int:
+    """How many tokens a batch has where nobody says."""
+    return BATCH_TOKENS.get(device_of(model).type, BATCH_TOKENS["cpu"])
+
+
+def model_inputs(model: nn.Module, rows: Sequence[Ids], special: SpecialTokens) -> list[Any]:
+    """The tokens of texts, where each text is, and segments where the vocabulary has them; on the device of the model."""
+    parts: Sequence[Any] = text_inputs(rows, special)
+    if isinstance(model, EncodesText) and model.packs(parts[1].shape[1]):
+        parts = pack_texts(*parts)
+    return [to_device(part, device_of(model)) for part in parts]
+
+
+def in_precision(model: nn.Module, name: str) -> nn.Module:
+    """The model in float32 or bfloat16; "auto" is bfloat16 for an encoder on a GPU that multiplies it, and else what it is."""
+    if name == "auto":
+        cuda = device_of(model).type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
+        return model.bfloat16() if cuda and isinstance(model, EncodesText) else model
+    return model.to(getattr(torch, name))

@@ -1,0 +1,55 @@
+"""The vectors of a file that is searched, kept as $HEED_CACHE/embeddings-KEY.npy."""
+
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+
+from heed.files import atomic_file, cache_folder
+from heed.products.embedder import Embedder
+
+FORMAT = 1  # to be raised whenever vectors change
+MAX_KEPT = 16  # files; then the least recently used one goes
+
+
+def cached_vectors(embedder: Embedder, texts: Sequence[str], **options: Any) -> Float[np.ndarray, "n dim"]:
+    """The vectors of texts: found in the cache, or computed and kept, where the disk allows it."""
+    path = cache_folder() / f"embeddings-{_key(embedder, texts, options.get('too_long'))}.npy"
+    with suppress(OSError, ValueError):  # none there, or a damaged one
+        vectors = np.load(path)
+        if vectors.shape == (len(texts), embedder.dim):
+            os.utime(path)  # marks it as used now
+            return vectors
+    vectors = embedder.embed(texts, **options)
+    with suppress(OSError):  # the disk is full or read-only
+        with atomic_file(path) as part, open(part, "wb") as file:
+            np.save(file, vectors)
+        _prune(path)
+    return vectors
+
+
+def _key(embedder: Embedder, texts: Sequence[str], too_long: str | None) -> str:
+    """A hash of the weights, of how vectors are made, and of the texts."""
+    model, digest = embedder.model, hashlib.sha256()
+    made = [type(model).__name__, asdict(model.config), embedder.pooling, embedder.normalize, embedder.most, too_long]
+    digest.update(json.dumps([FORMAT, embedder.vocabulary.key(), made]).encode())
+    for name, weight in model.state_dict().items():
+        digest.update(f"{name} {weight.dtype}".encode())
+        digest.update(weight.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
+    for text in texts:
+        digest.update(hashlib.sha256(text.encode()).digest())
+    return digest.hexdigest()[:24]
+
+
+def _prune(path: Path) -> None:
+    kept = sorted(path.parent.glob("embeddings-*.npy"), key=lambda own: own.stat().st_mtime, reverse=True)
+    for old in kept[MAX_KEPT:]:
+        old.unlink(missing_ok=True)
