@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from heed.convert import ctranslate2_import, model_card, tokenizers
+from heed.convert import ctranslate2_card, ctranslate2_import, tokenizers
 from heed.files import atomic_folder, write_text
 from heed.models.decoder import Decoder
 from heed.models.encoder import Encoder
@@ -43,7 +43,7 @@ def write(package: Package, folder: Path, quantization: str | None = None) -> No
             write_text(part / "tokenizer.json", tokenizer.to_str(pretty=True))
         if isinstance(package.model, Encoder) and package.model.head:
             write_weights(part / HEAD, package.model.head.state_dict())
-        write_text(part / "README.md", model_card.ctranslate2(package, quantization))
+        write_text(part / "README.md", ctranslate2_card.write(package, quantization))
 
 
 def write_model(package: Package, folder: Path, quantization: str | None = None) -> None:
