@@ -252,7 +252,7 @@ def test_without_the_package_a_sentence_says_how_to_get_it(tmp_path, monkeypatch
 
 
 def test_a_failure_on_the_way_leaves_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr(out.model_card, "ctranslate2", lambda *args: 1 / 0)
+    monkeypatch.setattr(out.ctranslate2_card, "write", lambda *args: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         out.write(package("one"), tmp_path / "out")
     assert not any(tmp_path.iterdir())
