@@ -25,7 +25,7 @@ demo: setup
 	@echo "In a page:   $(HEED) serve --runs runs        (then open http://127.0.0.1:8000)"
 
 test: setup-tests browser lint
-	$(VENV)/bin/python -m pytest -m "not long" -n $(WORKERS) --dist loadfile
+	$(VENV)/bin/python -m pytest -m "not long" -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 check-all: setup-tests browser lint
 	$(VENV)/bin/python -m pytest -m ""

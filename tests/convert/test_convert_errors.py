@@ -180,13 +180,18 @@ def test_what_transformers_itself_saves_has_nothing_to_be_left_aside(convert, sa
     assert (code, "left aside" in err) == (0, False)
 
 
-@pytest.mark.parametrize("kind", ["regression", "multi_label_classification"])
-def test_a_classifier_of_another_kind(refused, saved, tmp_path, kind):
+def test_a_classifier_of_another_kind(refused, saved, tmp_path):
     folder = shutil.copytree(saved / "classifier", tmp_path / "classifier")
-    edited(folder, "config.json", problem_type=kind)
-    assert refused(folder) == (
-        f"{folder}/config.json: problem_type is {kind!r}; heed's classifiers are made for 'single_label_classification' alone"
-    )
+    edited(folder, "config.json", problem_type="multi_label_classification")
+    says = "problem_type is 'multi_label_classification'; heed knows 'single_label_classification' and 'regression'"
+    assert refused(folder) == f"{folder}/config.json: {says}"
+
+
+def test_a_regression_of_several_numbers(refused, saved, tmp_path):
+    folder = shutil.copytree(saved / "classifier", tmp_path / "classifier")
+    edited(folder, "config.json", problem_type="regression", id2label=None, num_labels=3)
+    says = "num_labels is 3 and problem_type is 'regression'; heed's regression predicts one number"
+    assert refused(folder) == f"{folder}/config.json: {says}"
 
 
 @pytest.mark.parametrize("kind", ["single_label_classification", None])
@@ -198,7 +203,7 @@ def test_a_classifier_that_says_its_kind(convert, saved, tmp_path, kind):
 
 def test_a_classifier_of_one_label(refused, saved, tmp_path):
     folder = shutil.copytree(saved / "classifier", tmp_path / "classifier")
-    edited(folder, "config.json", id2label={"0": "a"}, label2id={"a": 0})
+    edited(folder, "config.json", id2label={"0": "a"}, label2id={"a": 0}, problem_type="single_label_classification")
     says = "heed's classifiers tell labels apart, so there must be at least two"
     assert refused(folder) == f"{folder}/config.json: id2label is {{'0': 'a'}}; {says}"
     edited(folder, "config.json", id2label=None, num_labels=1)
