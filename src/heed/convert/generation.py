@@ -81,6 +81,12 @@ def to_ours(given: Mapping[str, Any], special: SpecialTokens) -> tuple[dict[str,
     return ours, _ignored(given, special)
 
 
+def of_model(task: str, facts: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The search settings of a model. One that learned here to continue texts samples, as heed generate does."""
+    own = facts.get("decoding", {})
+    return {"beam": 1, "sample": True} if task == "language" and ("trained" in facts or not own) else own
+
+
 def to_theirs(decoding: Mapping[str, Any], special: SpecialTokens, max_length: int) -> dict[str, Any]:
     """The generation_config.json of a model with `max_length` positions."""
     ours = {**OUR_DEFAULTS, **decoding}
