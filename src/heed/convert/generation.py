@@ -43,6 +43,7 @@ NO_EFFECT = {
 # Off, so that a model says what it said there.
 GUARDS = {"avoid_loops": False, "avoid_overlong": False, "avoid_copies": False}
 SAMPLING = ("temperature", "top_k", "top_p", "min_p", "typical_p")
+BEAMS = ("length_penalty", "early_stopping")
 IDS = ("pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id")
 STOPPING = {"first": True, "heuristic": False, "exact": "never"}
 
@@ -105,6 +106,7 @@ def to_theirs(decoding: Mapping[str, Any], special: SpecialTokens, max_length: i
     }
     if ours["sample"]:
         theirs |= {"num_beams": 1, "do_sample": True, **{name: ours[name] for name in SAMPLING}}
+        theirs |= dict.fromkeys(BEAMS)  # transformers saves no settings that have no effect
     _check_repetition_penalty(ours["repetition_penalty"], theirs["num_beams"])
     if ours["nbest"] > 1:
         theirs["num_return_sequences"] = ours["nbest"]
