@@ -72,7 +72,7 @@ def open_package(name: str | Path, revision: str | None = None) -> Package:
     path = Path(name)
     if not path.is_dir() and revision is None and "@" in str(name):
         name, _, revision = str(name).rpartition("@")  # a name on the hub at a commit, a tag or a branch
-    if not path.is_dir() and hub.is_name(str(name)):
+    if not path.is_dir() and hub.is_name(str(name)) and (revision is not None or not hub.is_path(str(name))):
         try:
             folder = hub.fetch(str(name), revision)
         except ValueError as error:

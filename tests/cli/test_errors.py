@@ -279,3 +279,20 @@ def test_going_on_from_nothing_is_told(heed, trained, tmp_path):
     shutil.rmtree(tmp_path / "run" / "checkpoints")
     code, _, err = heed("train", "--out", tmp_path / "run", "--resume")
     assert (code, "There is no checkpoint to continue from: the run starts at step 1." in err) == (0, True)
+
+
+def test_a_model_to_start_from_that_is_not_there_yet(heed, tmp_path, monkeypatch):
+    (tmp_path / "first.toml").write_text("# Makes the model:\n#   heed train first.toml --out runs/base\n", "utf-8")
+    (tmp_path / "second.toml").write_text('[task]\nname = "classification"\n[model]\nfolder = "runs/base"\n', "utf-8")
+    monkeypatch.chdir(tmp_path)
+    code, _, err = heed("train", "second.toml", "--source", "a", "--target", "b", "--out", "run")
+    assert code == 1
+    assert err == (
+        "heed: model.folder is runs/base, and there is no such folder: make it first with: heed train first.toml --out "
+        "runs/base, or start from another with --from"
+    )
+    (tmp_path / "first.toml").unlink()
+    _, _, err = heed("train", "second.toml", "--source", "a", "--target", "b", "--out", "run")
+    assert err.endswith(
+        "there is no such folder: name a run or a model that is there, or start from another with --from"
+    )

@@ -127,6 +127,14 @@ def test_a_classifier_is_trained_on_top_of_a_bart_and_tells_labels(train, pretra
     assert float(err.split()[1]) > 95
     code, _, err = heed("translate", tmp_path / "run", "The dog.")
     assert (code, "is a classifier: it cannot translate; use heed classify" in err) == (1, True)
+    for given in ([], ["--text", files / "text"]):
+        code, _, err = heed("score", tmp_path / "run", *given)
+        assert (code, "is a classifier: it cannot score; use heed classify" in err) == (1, True)
+    tested = ["--source", files / "text", "--reference", files / "labels", "--samples", 5]
+    code, _, err = heed("evaluate", tmp_path / "run", *tested, "--json", tmp_path / "scores.json")
+    seen = json.loads((tmp_path / "scores.json").read_text("utf-8"))["trained_on"][str(tmp_path / "run")]
+    assert code == 0 and 0 < seen["texts"] <= seen["total"]
+    assert f"was trained on {seen['texts']:,} of the {seen['total']:,} test texts" in err
 
 
 def test_an_article_is_summarized_whole_and_what_is_not_read_is_said(pretrained, files, tmp_path, heed):

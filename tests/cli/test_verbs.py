@@ -8,7 +8,7 @@ import sys
 import pytest
 import torch
 
-from heed.cli.main import VERBS, main
+from heed.cli.main import VERBS, main, parse
 from heed.loading import write_package
 from heed.tasks import TASKS
 from tests.cli.conftest import TINY, sets
@@ -34,6 +34,39 @@ def test_help_imports_nothing_heavy():
     code += "heavy = {'torch', 'numpy', 'rich', 'matplotlib', 'sacrebleu', 'sentencepiece'} & set(sys.modules); assert not heavy, heavy"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "heed train --source" in done.stdout
+
+
+TEXT_VERBS = ("translate", "generate", "classify", "tag", "answer", "embed", "fill")
+
+
+@pytest.mark.parametrize("verb", TEXT_VERBS)
+def test_texts_may_stand_before_and_after_options(verb):
+    first = vars(parse(verb, ["model", "a text", "--threads", "2", "--device", "cpu"]))
+    for words in (["model", "--threads", "2", "--device", "cpu", "a text"],
+                  ["--threads", "2", "model", "--device", "cpu", "a text"],
+                  ["model", "--device", "cpu", "--threads", "2", "--", "a text"]):  # fmt: skip
+        assert vars(parse(verb, words)) == first
+    assert vars(parse(verb, ["model", "--device", "cpu", "--", "-x"]))["text"] in ("-x", ["-x"])
+
+
+def test_texts_between_options_stay_in_their_order():
+    found = parse("classify", ["model", "a", "--scores", "b", "--threads", "2", "c", "d"])
+    assert (found.folder, found.text, found.scores) == ("model", ["a", "b", "c", "d"], True)
+    assert str(parse("distill", ["teacher", "--out", "run", "student.toml"]).recipe) == "student.toml"
+
+
+def test_a_word_too_many_is_named(capsys):
+    for words in (["model", "a", "--length", "3", "b"], ["model", "a", "b"]):
+        with pytest.raises(SystemExit) as done:
+            main(["generate", *words])
+        assert done.value.code == 2
+        assert "unknown: b; heed generate --help lists the options" in capsys.readouterr().err
+
+
+def test_a_verb_that_is_not_there_is_named(capsys):
+    with pytest.raises(SystemExit) as done:
+        main(["translat", "model", "serve"])
+    assert done.value.code == 2 and "'translat'" in capsys.readouterr().err
 
 
 def test_translate_gives_a_line_for_a_line(heed, trained, tmp_path):

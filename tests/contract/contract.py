@@ -96,6 +96,7 @@ def check_log(task: str, folder: Path) -> None:
     valid = [line for line in lines if line["kind"] == "valid"][-1]
     metrics = [metric for metric in TASKS[task].metrics if metric.name in valid or not metric.optional]
     assert {metric.name for metric in metrics} == set(valid) - {"kind", "step", "epoch", "perplexity", "seconds"}
+    assert ("perplexity" in valid) is TASKS[task].perplexity
     card = (folder / "model" / "README.md").read_text("utf-8")
     assert all(f"| {metric.label} | " in card for metric in metrics)
 

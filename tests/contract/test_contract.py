@@ -98,6 +98,12 @@ def test_a_task_trains_each_model_that_has_what_it_needs(model, task, corpus, tm
     check_pair(model, task, sections(task, corpus), verbs, tmp_path, capsys)
 
 
+def test_a_metric_has_one_label_whatever_the_task():
+    """A plot and an evaluation know a metric by its name alone."""
+    labels = {(metric.name, metric.label) for task in TASKS.values() for metric in task.metrics}
+    assert len(labels) == len({name for name, _ in labels})
+
+
 @pytest.mark.parametrize("task", TASKS)
 def test_every_task_has_a_model_and_every_verb_is_one_of_the_command_line(task):
     from heed.cli.main import VERBS

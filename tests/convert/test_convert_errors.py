@@ -297,9 +297,10 @@ def test_no_network_for_a_name(refused, tmp_path, monkeypatch):
 def test_a_folder_that_is_not_there_may_look_like_a_name(refused, tmp_path, monkeypatch):
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
-    (tmp_path / "runs").mkdir()
+    (tmp_path / "mine").mkdir()
     monkeypatch.chdir(tmp_path)
-    assert refused("runs/typo").startswith("runs/typo: no such folder; and as a name on the hub: no network")
+    assert refused("mine/typo").startswith("mine/typo: no such folder; and as a name on the hub: no network")
+    assert refused("runs/typo") == "runs/typo: no such folder"
 
 
 def test_a_weight_too_many_and_one_too_few(refused, marian):

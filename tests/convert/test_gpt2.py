@@ -50,3 +50,27 @@ def test_another_activation_is_refused(package, tmp_path):
     path.write_text(json.dumps({**json.loads(path.read_text()), "activation_function": "relu"}))
     with pytest.raises(ValueError, match="activation_function is 'relu'; heed's GPT2 is made for 'gelu_new' alone"):
         open_package(tmp_path / "out")
+
+
+def test_a_language_model_samples_in_transformers_as_heed_generate_does(package, tmp_path):
+    facts = {"trained": {"weights": "step 1"}, "decoding": {"beam": 5, "length_penalty": 0.6, "penalty": "wu"}}
+    huggingface.write(package._replace(facts=facts), tmp_path / "out")
+    said = json.loads((tmp_path / "out" / "generation_config.json").read_text("utf-8"))
+    assert said["do_sample"] is True and said["num_beams"] == 1
+    assert (said["temperature"], said["top_k"], said["top_p"]) == (1.0, 0, 1.0)
+    assert "transformers has no such penalty" not in (tmp_path / "out" / "README.md").read_text("utf-8")
+    theirs = {"decoding": {"beam": 3, "penalty": "length"}}  # of a folder that says how it is searched
+    huggingface.write(package._replace(facts=theirs), tmp_path / "kept")
+    assert json.loads((tmp_path / "kept" / "generation_config.json").read_text("utf-8"))["num_beams"] == 3
+
+
+def test_the_card_of_two_heads_scores_choices(vocabulary, tmp_path, capsys, monkeypatch):
+    config = GPT2Config(vocab_size=len(vocabulary), dim=24, heads=3, hidden=40, layers=1, max_length=30, choices=True)
+    torch.manual_seed(1)
+    huggingface.write(Package(GPT2(config), "language", {"text": vocabulary}, {}), tmp_path / "two")
+    card = (tmp_path / "two" / "README.md").read_text("utf-8")
+    assert ".generate(" not in card
+    monkeypatch.chdir(tmp_path / "two")
+    exec(card.split("```python\n")[1].split("```")[0], {})
+    scores = json.loads(capsys.readouterr().out)
+    assert len(scores) == 2 and scores[0] != scores[1]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from heed.data import contamination
-from heed.data.contamination import HashCollector, count_seen, normalize, text_hash, text_hashes
+from heed.data.contamination import HashCollector, count_seen, count_seen_texts, normalize, text_hash, text_hashes
 
 
 @pytest.mark.parametrize(
@@ -60,6 +60,9 @@ def test_what_is_written_is_read(tmp_path):
         "was trained on texts of 10 of 20 test pairs (10 sources, 0 references) at least"
     )
     assert found._replace(share=1.0).describe().endswith("references): scores on them say little about new text")
+    alone = count_seen_texts(trained, tested)
+    assert alone == (10, 20, 1.0) and alone.describe().startswith("was trained on 10 of the 20 test texts: scores")
+    assert "test texts at least, of which 25.0% of the training texts tell:" in alone._replace(share=0.25).describe()
     expected = text_hashes(f"Text {i}" for i in range(200))
     assert trained.seen("target", [f"text {i}" for i in range(200)]).sum() == 50
     assert trained.sides["target"].tolist() == np.sort(expected)[:50].tolist()

@@ -168,6 +168,6 @@ def test_ranks_count_different_texts_alone_and_collapsed_vectors_find_nothing():
     assert ranks(queries[[2, 1, 0]], targets, ["a", "a", "b"]).tolist() == [2, 1, 2]
     same = np.ones((3, 2))
     assert retrieval_scores(ranks(same, same, ["a", "b", "c"], block=2)) == {
-        "recall": 0.0,
+        "recall@1": 0.0,
         "mrr": pytest.approx(100 / 3),
     }

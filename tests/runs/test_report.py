@@ -159,6 +159,12 @@ def test_a_chart_has_its_points_where_they_belong():
     assert "nan" not in line_chart("Loss", [Line("training", [(1.0, float("inf")), (2.0, 1.0)], "first")], str)
 
 
+def test_a_correlation_below_zero_has_its_place_on_the_axis():
+    drawn = line_chart("Metrics", [Line("Spearman", [(1, -25.7), (2, 3.0)], "second")], lambda value: f"{value:.1f}")
+    marks = re.findall(r'text-anchor="end">([^<]*)<', drawn)
+    assert marks == ["-20", "-10", "0"]
+
+
 def test_many_points_become_their_means():
     points = [(float(at), float(at % 2)) for at in range(3000)]
     few = thinned(points)

@@ -129,7 +129,7 @@ def test_validation_ranks_and_correlates(tmp_path):
     )
     found = made.run(torch.nn.Linear(1, 1))
     # A is nearest to a and to b, whose own B is second; c is nearest to B, whose own C is second
-    assert found.scores["recall"] == pytest.approx(100 / 3) and found.scores["mrr"] == pytest.approx(200 / 3)
+    assert found.scores["recall@1"] == pytest.approx(100 / 3) and found.scores["mrr"] == pytest.approx(200 / 3)
     assert found.scores["spearman"] == pytest.approx(100.0) and found.scores["loss"] > 0
     assert found.samples == [("a", "A", "A"), ("b", "B", "A"), ("c", "C", "B")]
 

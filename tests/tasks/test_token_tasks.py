@@ -219,7 +219,9 @@ def test_a_threshold_is_chosen_on_validation_and_kept_and_scores_say_both_kinds(
     ]
     assert main(["evaluate", str(tmp_path / "run"), *against]) == 0
     assert "exact match NoAns" in capsys.readouterr().out
-    assert json.loads((tmp_path / "s.json").read_text())["differences"]["f1"] == {"value": 0.0, "p_value": 1.0}
+    kept = json.loads((tmp_path / "s.json").read_text())
+    assert kept["differences"]["f1"] == {"value": 0.0, "p_value": 1.0}
+    assert kept["trained_on"][str(tmp_path / "run")] == {"texts": len(GOOD), "total": len(GOOD), "share": 1.0}
     assert main(["answer", str(tmp_path / "run"), "no tab"]) == 1
     assert "line 1 has no tab: put one between a question and its context" in capsys.readouterr().err
 
@@ -260,6 +262,8 @@ def test_the_forms_of_heed_tag_say_the_same(tmp_path, capsys):
         kept["scores"].keys() == {"f1", "precision", "recall", "accuracy"} and kept["differences"]["f1"]["value"] == 0
     )
     assert kept["types"]["PER"]["entities"] == 2
+    assert kept["trained_on"][run] == {"texts": 2, "total": 2, "share": 1.0}
+    assert "was trained on 2 of the 2 test texts" in " ".join(capsys.readouterr().err.split())
     for words, says in (
         (["tag", run, "x", "--conll", gold], "there are texts, --input or --conll: give one of them"),
         (["evaluate", run], "is a tagger: name sentences and their labels with --conll FILE"),

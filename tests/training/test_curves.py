@@ -161,3 +161,10 @@ def test_what_cannot_be_drawn_is_refused_with_a_sentence(tmp_path):
         plot([folder], tmp_path / "a.png", LABELS)
     with pytest.raises(ValueError, match="folders is empty"):
         plot([], tmp_path / "a.png", LABELS)
+
+
+def test_a_negative_correlation_is_in_the_picture(tmp_path):
+    below = {"kind": "valid", "step": 50, "loss": 2.0, "spearman": -20.0}
+    folder = run(tmp_path / "a", [step(50), below, {**below, "step": 100, "spearman": 5.0}])
+    low, high = panel(folder).get_ylim()
+    assert low <= -20 and high >= 5

@@ -32,3 +32,12 @@ def test_the_time_left_is_told_when_the_last_step_is_known():
         facts.append(meter.read(now))
     assert (facts[0]["steps"], facts[0]["seconds_left"]) == (None, None)
     assert facts[1]["steps"] == 21 and facts[1]["seconds_left"] == pytest.approx(2 * facts[1]["seconds"])
+
+
+def test_a_loss_that_is_not_of_words_has_no_perplexity():
+    now = progress()._replace(position=DataPosition())
+    for words in (True, False):
+        meter = Meter(0, 10, words)
+        meter.add(now)
+        facts = meter.read(now)
+        assert ("perplexity" in facts) is words and facts["loss"] == 1.5

@@ -124,6 +124,15 @@ def test_who_asked_for_quiet_has_it():
     assert told(quiet=True) == ""
 
 
+def test_a_validation_without_perplexity_has_no_column_for_it():
+    out = io.StringIO()
+    report = Report(Console(file=out, width=100), 10, quiet=False)
+    facts = {"step": 6, "epoch": 0, "loss": 14.9, "pearson": -3.27}
+    report.valid(facts, [], True, {"pearson": "Pearson", "loss": "loss"})
+    report.close()
+    assert "perplexity" not in out.getvalue() and "14.900" in out.getvalue() and "-3.3" in out.getvalue()
+
+
 def test_perplexity_is_finite():
     assert perplexity(0.0) == 1.0
     assert perplexity(1e9) < float("inf")

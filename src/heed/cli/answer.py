@@ -125,6 +125,7 @@ def evaluate(args: argparse.Namespace) -> int:
 
     from heed.cli.common import open_product, write_lines
     from heed.cli.scores import show_scores
+    from heed.cli.seen import show_seen_texts
     from heed.data import squad
     from heed.evaluation.answering import answer_scores, measure, measure_both
 
@@ -137,14 +138,14 @@ def evaluate(args: argparse.Namespace) -> int:
     expected = [[answer.text for answer in one.answers] for one in questions]
     answerable = np.array([bool(own) for own in expected])
     pairs, found = [(one.text, one.context) for one in questions], []
+    seen = show_seen_texts(filter(None, (args.system, args.against)), [one.context for one in questions])
     for name in filter(None, (args.system, args.against)):
         product = open_product(args, "answer", [name])
         found.append(product.answer(pairs))
         _remark(found[-1], product)
     scores = [answer_scores([one.text for one in own], expected) for own in found]
-    show_scores(
-        args, measure if answerable.all() else measure_both, scores, answerable, f"{len(questions):,} questions"
-    )
+    how, what = measure if answerable.all() else measure_both, f"{len(questions):,} questions"
+    show_scores(args, how, scores, answerable, what, {"trained_on": seen})
     if args.out:
         texts = {one.id: own.text for one, own in zip(questions, found[0], strict=True)}
         write_lines([json.dumps(texts, ensure_ascii=False, indent=2)], args.out)

@@ -55,6 +55,7 @@ def _examples(args: argparse.Namespace, product: Any) -> tuple[list[str], list[s
 def evaluate(args: argparse.Namespace) -> int:
     from heed.cli.common import open_product, write_lines
     from heed.cli.scores import show_scores
+    from heed.cli.seen import show_seen_texts
     from heed.loading import product_of
 
     if not args.tsv and not (args.source and args.reference):
@@ -65,12 +66,13 @@ def evaluate(args: argparse.Namespace) -> int:
     names = [name for name in (args.system, args.against) if name]
     models = [open_product(args, "classify", [name]) for name in names]
     texts, right = _examples(args, models[0])
+    seen = show_seen_texts(names, texts)
     outputs = [model.outputs(texts, too_long="cut") for model in models]
     found = [model.predictions(own) for model, own in zip(models, outputs, strict=True)]
     expected = models[0].expected(right)
     if any(model.labels != models[0].labels for model in models[1:]):
         raise ValueError(f"{' and '.join(names)} have different labels: they cannot be compared")
-    show_scores(args, models[0].measure, found, expected, f"{len(texts):,} texts")
+    show_scores(args, models[0].measure, found, expected, f"{len(texts):,} texts", {"trained_on": seen})
     if args.out:
         told = (models[0].label(text, row).label for text, row in zip(texts, outputs[0], strict=True))
         write_lines(told, args.out)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from heed.version import __version__
 
 VERBS = {
-    "train": "train a translator, summarizer, classifier or language model, from scratch or from another model",
+    "train": "train a translator, a summarizer, a language model, an encoder (BERT) or a classifier, from scratch or from another model",
     "translate": "translate text with a trained model",
     "serve": "serve models with a web page and three APIs: LibreTranslate's, OpenAI's completions and heed's",
     "evaluate": "score a model: BLEU, chrF and TER with signatures; perplexity; accuracy and correlation",
@@ -45,35 +45,39 @@ heed VERB --help lists the options, with examples.
 """
 
 
-def parser(chosen: str | None) -> argparse.ArgumentParser:
-    """All verbs by name; only the chosen one is imported and has its options."""
-    description = "Heed trains translators, translates, scores, and shows what happens inside."
+def parser() -> argparse.ArgumentParser:
+    """All verbs by name, without their options."""
+    description = "Heed trains models of text, uses and scores them, and shows what happens inside."
     raw = argparse.RawDescriptionHelpFormatter
     top = argparse.ArgumentParser("heed", description=description, epilog=EXAMPLES, formatter_class=raw)
     top.add_argument("--version", action="version", version=f"heed {__version__}")
     verbs = top.add_subparsers(dest="verb", metavar="VERB", title="verbs")
     for name, line in VERBS.items():
-        module = importlib.import_module(f"heed.cli.{name}") if name == chosen else None
-        description, examples = line[0].upper() + line[1:] + ".", module.EXAMPLES if module else None
-        verb = verbs.add_parser(name, help=line, description=description, epilog=examples, formatter_class=raw)
-        if module:
-            module.add(verb)
+        verbs.add_parser(name, help=line)
     return top
+
+
+def parse(verb: str, arguments: Sequence[str]) -> argparse.Namespace:
+    """What the verb is asked for. Texts and files may stand before, after and between options."""
+    module, line, raw = importlib.import_module(f"heed.cli.{verb}"), VERBS[verb], argparse.RawDescriptionHelpFormatter
+    description = line[0].upper() + line[1:] + "."
+    own = argparse.ArgumentParser(f"heed {verb}", description=description, epilog=module.EXAMPLES, formatter_class=raw)
+    own.set_defaults(verb=verb)
+    module.add(own)
+    nested = any(action.nargs == argparse.PARSER for action in own._actions)  # argparse mixes none of these
+    args, extra = (own.parse_known_args if nested else own.parse_known_intermixed_args)(arguments)
+    if extra:
+        own.error(f"unknown: {' '.join(extra)}; heed {verb} --help lists the options")
+    return args
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if arguments is None else arguments)
-    chosen = next((word for word in arguments if word in VERBS), None)
-    args, extra = parser(chosen).parse_known_args(arguments)
-    options = [word for word in extra if word.startswith("-") and " " not in word]
-    many = [getattr(args, name) for name in ("text", "files") if isinstance(getattr(args, name, None), list)]
-    if extra and many and not options:
-        many[0].extend(extra)  # sentences and files after options, which argparse does not collect
-    elif extra:
-        parser(chosen).error(f"unknown: {' '.join(extra)}; heed {args.verb} --help lists the options")
-    if args.verb is None:
-        parser(None).print_help()
+    if not arguments or arguments[0] not in VERBS:
+        parser().parse_args(arguments)  # --help and --version end here, and so does an unknown verb
+        parser().print_help()
         return 2
+    args = parse(arguments[0], arguments[1:])
     try:
         return importlib.import_module(f"heed.cli.{args.verb}").run(args) or 0
     except BrokenPipeError:  # the reader of the output, such as head, has ended

@@ -1,6 +1,7 @@
 """heed score"""
 
 import argparse
+import os
 from dataclasses import replace
 
 EXAMPLES = """\
@@ -37,8 +38,11 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from heed.cli.common import check_product, open_product, read_lines, write_scores
+    from heed.loading import product_of
     from heed.products.search import forced_start
 
+    for name in filter(os.path.isdir, args.folder):
+        product_of(name, "score")  # one that gives texts no probability is refused, whatever is asked of it
     if args.text:
         from heed.cli.language import score
 

@@ -24,6 +24,13 @@ def show_seen_lines(systems: Iterable[str], lines: list[str]) -> dict[str, dict 
     return _show(systems, "text", lambda trained: contamination.count_seen_lines(trained, lines))
 
 
+def show_seen_texts(systems: Iterable[str], texts: list[str]) -> dict[str, dict | None]:
+    """The same of classifiers, taggers and answerers, and the texts that something is told of."""
+    from heed.data import contamination
+
+    return _show(systems, "source", lambda trained: contamination.count_seen_texts(trained, texts))
+
+
 def _show(names: Iterable[str], side: str, count: Callable) -> dict[str, dict | None]:
     """Count by the hashes of each model's run. Where these are of another task, they say nothing."""
     from heed.cli.common import errors

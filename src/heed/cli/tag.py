@@ -110,6 +110,7 @@ def evaluate(args: argparse.Namespace) -> int:
     """Score a tagger."""
     from heed.cli.common import errors, open_product, write_lines
     from heed.cli.scores import show_scores
+    from heed.cli.seen import show_seen_texts
     from heed.data import conll
     from heed.evaluation.tagging import count, measure, type_scores
 
@@ -120,6 +121,7 @@ def evaluate(args: argparse.Namespace) -> int:
     first = taggers[0]
     read = conll.read(Path(args.conll), column(args, first, "word"), column(args, first, "label"))
     conll.check_scheme(read.sentences, conll.find_scheme(read.sentences))
+    seen = show_seen_texts(names, [" ".join(one.words) for one in read.sentences])
     expected = [[conll.relabelled(one, own.scheme, own.labels) for one in read.sentences] for own in taggers]
     tagged = [own.tag_words([one.words for one in read.sentences]) for own in taggers]
     found = [[one.labels for one in own] for own in tagged]
@@ -127,7 +129,7 @@ def evaluate(args: argparse.Namespace) -> int:
     kinds = type_scores(found[0], expected[0])
     words = sum(len(one.words) for one in read.sentences)
     what = f"{len(read.sentences):,} sentences, {words:,} words"
-    show_scores(args, measure, counts, counts[0], what, {"types": kinds})
+    show_scores(args, measure, counts, counts[0], what, {"types": kinds, "trained_on": seen})
     _show_types(kinds)
     if args.out:
         write_lines(_lines(tagged[0], "conll"), args.out)

@@ -136,6 +136,7 @@ def resumes_alone(args: argparse.Namespace) -> bool:
 
 def _recipe(args: argparse.Namespace):
     from heed.runs import recipe
+    from heed.runs.pretrained import check_folder
 
     changes = settings(args)
     if args.recipe is None and not resumes_alone(args):
@@ -146,7 +147,10 @@ def _recipe(args: argparse.Namespace):
     if args.rejected:
         changes.append(("filters.rejected", os.path.abspath(args.rejected)))
     if not resumes_alone(args):
-        return recipe.read(args.recipe, changes)
+        found = recipe.read(args.recipe, changes)
+        if args.recipe and found.model.folder and not args.resume:
+            check_folder(found.model.folder, args.recipe.parent)
+        return found
     path = args.out / "recipe.toml"
     if not path.is_file():
         raise ValueError(f"{args.out} is not a run that can be resumed: it has no recipe.toml")

@@ -43,6 +43,7 @@ NO_EFFECT = {
 # Off, so that a model says what it said there.
 GUARDS = {"avoid_loops": False, "avoid_overlong": False, "avoid_copies": False}
 SAMPLING = ("temperature", "top_k", "top_p", "min_p", "typical_p")
+BEAMS = ("length_penalty", "early_stopping")
 IDS = ("pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id")
 STOPPING = {"first": True, "heuristic": False, "exact": "never"}
 
@@ -81,6 +82,12 @@ def to_ours(given: Mapping[str, Any], special: SpecialTokens) -> tuple[dict[str,
     return ours, _ignored(given, special)
 
 
+def of_model(task: str, facts: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The search settings of a model. One that learned here to continue texts samples, as heed generate does."""
+    own = facts.get("decoding", {})
+    return {"beam": 1, "sample": True} if task == "language" and ("trained" in facts or not own) else own
+
+
 def to_theirs(decoding: Mapping[str, Any], special: SpecialTokens, max_length: int) -> dict[str, Any]:
     """The generation_config.json of a model with `max_length` positions."""
     ours = {**OUR_DEFAULTS, **decoding}
@@ -99,6 +106,7 @@ def to_theirs(decoding: Mapping[str, Any], special: SpecialTokens, max_length: i
     }
     if ours["sample"]:
         theirs |= {"num_beams": 1, "do_sample": True, **{name: ours[name] for name in SAMPLING}}
+        theirs |= dict.fromkeys(BEAMS)  # transformers saves no settings that have no effect
     _check_repetition_penalty(ours["repetition_penalty"], theirs["num_beams"])
     if ours["nbest"] > 1:
         theirs["num_return_sequences"] = ours["nbest"]

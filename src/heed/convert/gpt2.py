@@ -73,6 +73,14 @@ def weight_table(config: GPT2Config) -> WeightTable:
     return decoder_weight_table("wte", "wpe", ("stack.norm", "transformer.ln_f"), choices=config.choices)
 
 
+# the head reads the state of the last token of each choice; choices are given one by one, so that none needs padding
+SCORE_CHOICES = """\
+import torch
+
+choices = [tokenizer(text)["input_ids"] for text in ("A text. One choice.", "A text. Another one.")]
+print([model(torch.tensor([[ids]]), mc_token_ids=torch.tensor([[len(ids) - 1]])).mc_logits.item() for ids in choices])"""
+
+
 def _language_model(config: Any) -> bool:
     return not (config.choices or config.labels or config.prompt_length)
 
@@ -86,7 +94,14 @@ def architectures(name: str, model_type: str, model: type, tables: tuple, weight
     return (
         Architecture(one, model, tables[0], weights, aliases=aliases, auto_class=auto, fits=_language_model, **shared),
         Architecture(
-            two, model, tables[1], weights, auto_class=two, fits=lambda c: c.choices and not c.prompt_length, **shared
+            two,
+            model,
+            tables[1],
+            weights,
+            auto_class=two,
+            example=SCORE_CHOICES,
+            fits=lambda c: c.choices and not c.prompt_length,
+            **shared,
         ),
     )
 

@@ -21,6 +21,11 @@ def is_name(text: str) -> bool:
     return bool(whole) and ".." not in text and "--" not in text and not text.endswith(".git")
 
 
+def is_path(text: str) -> bool:
+    """Whether a text that could be owner/name is surely a folder, missing or not: heed's runs are in runs/."""
+    return text.startswith(("runs/", "./", "../", "/", "~"))
+
+
 def fetch(name: str, revision: str | None = None) -> Path:
     """The folder in the cache with the files that heed reads. Pickles are fetched only if there are no safetensors."""
     folder = _snapshot(name, revision, TEXT_FILES + SAFETENSORS)

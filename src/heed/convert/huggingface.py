@@ -100,7 +100,7 @@ def write(package: Package, folder: Path) -> Architecture:
     settings["dtype"] = str(next(model.parameters()).dtype).removeprefix("torch.")
     with atomic_folder(folder) as part:
         if architecture.generates:
-            decoding = package.facts.get("decoding", {})
+            decoding = generation.of_model(package.task, package.facts)
             write_json(part / GENERATION, multilingual.generation_settings(decoding, vocabularies, max_length))
         write_json(part / CONFIG, settings)
         theirs = {name: weight.detach().cpu().contiguous() for name, weight in theirs.items()}

@@ -172,7 +172,7 @@ def _languages(package: Package) -> tuple[str | None, str | None]:
 
 
 def decoding_settings(package: Package) -> dict[str, Any]:
-    return {**generation.OUR_DEFAULTS, **package.facts.get("decoding", {})}
+    return {**generation.OUR_DEFAULTS, **generation.of_model(package.task, package.facts)}
 
 
 def target_tags(package: Package) -> str:

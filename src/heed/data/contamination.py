@@ -179,6 +179,29 @@ def count_seen_lines(trained: TrainedTexts, lines: Sequence[str]) -> SeenLines:
     return SeenLines(int(found.sum()), len(lines), characters, trained.share("text"))
 
 
+class SeenTexts(NamedTuple):
+    """How many of `total` test texts were trained on, as far as is known."""
+
+    texts: int
+    total: int
+    share: float
+
+    @property
+    def any(self) -> bool:
+        return self.texts > 0
+
+    def describe(self) -> str:
+        """In a sentence, without its beginning."""
+        known = "" if self.share == 1.0 else f" at least, of which {self.share:.1%} of the training texts tell"
+        found = f"{self.texts:,} of the {self.total:,} test texts{known}"
+        return f"was trained on {found}: scores on them say little about new text"
+
+
+def count_seen_texts(trained: TrainedTexts, texts: Sequence[str]) -> SeenTexts:
+    """How many texts were trained on, whatever was told of them there."""
+    return SeenTexts(int(trained.seen("source", texts).sum()), len(texts), trained.share("source"))
+
+
 def find(folder: Path) -> Path | None:
     """The file of a run, or of the run that a model folder is part of; None where there is none."""
     run = folder.absolute().parent if folder.name == "model" else folder

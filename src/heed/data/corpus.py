@@ -156,9 +156,13 @@ def build(  # noqa: PLR0913 (the parts of a corpus, each by its name)
 
 
 def write_rows(
-    folder: Path, rows: Iterable[tuple[Sequence[int], Sequence[int]]], largest: int, facts: Mapping[str, Any]
+    folder: Path,
+    rows: Iterable[tuple[Sequence[int], Sequence[int]]],
+    largest: int,
+    facts: Mapping[str, Any],
+    texts: Iterable[str] = (),
 ) -> Corpus:
-    """A corpus of rows of ids below `largest`, already encoded; `facts` are what is to be known of them."""
+    """A corpus of rows of ids below `largest`, already encoded; `facts` are what is to be known of them, `texts` what they say."""
     dtype, count = np.dtype(np.uint16 if largest <= 2**16 else np.uint32), 0
     with atomic_folder(folder, "keep") as unfinished:
         with ExitStack() as files:
@@ -167,6 +171,10 @@ def write_rows(
                 count += 1
                 for writer, ids in zip(writers, row, strict=True):
                     writer.append(np.asarray(ids, dtype=dtype).tobytes(), len(ids))
+        trained = HashCollector()
+        for text in texts:
+            trained.add(text)
+        contamination.write(unfinished / contamination.FILE, {SIDES[0]: trained})
         metadata = {"dtype": dtype.name, "sides": SIDES, "report": asdict(FilterReport(count, count)), "facts": facts}
         (unfinished / "corpus.json").write_text(json.dumps(metadata, indent=2))
     return Corpus(folder)

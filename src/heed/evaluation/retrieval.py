@@ -53,5 +53,5 @@ def ranks(
 def retrieval_scores(found: Int[np.ndarray, " n"]) -> dict[str, float]:
     """From ranks: how often the right text is the first, and the mean of 1 / rank; times 100."""
     if not len(found):
-        return {"recall": 0.0, "mrr": 0.0}
-    return {"recall": 100 * float((found == 1).mean()), "mrr": 100 * float((1 / found).mean())}
+        return {"recall@1": 0.0, "mrr": 0.0}
+    return {"recall@1": 100 * float((found == 1).mean()), "mrr": 100 * float((1 / found).mean())}

@@ -19,7 +19,8 @@ def write(recipe: Recipe, facts: dict[str, Any], prepared: Prepared, size: int) 
         (task.metric_of(name.removeprefix("valid_")), value) for name, value in trained.items() if "valid_" in name
     ]
     scores = [f"| {found[1]} | {value:.4g} | {found[0].meaning()} |" for found, value in named if found]
-    beam = f", beam {recipe.training.valid_beam}" if recipe.decoding is not None else ""
+    beam = f", beam {recipe.training.valid_beam}" if task.searches else ""
+    unit = "sentences" if task.searches else task.unit
     return f"""# {title(recipe, facts)}
 
 Made by heed {facts["heed"]}. Use it with `{task.usage("FOLDER", facts)}`.
@@ -28,7 +29,7 @@ Made by heed {facts["heed"]}. Use it with `{task.usage("FOLDER", facts)}`.
 |---|---|
 {chr(10).join(f"| {name} | {value} |" for name, value in rows.items())}
 
-## Scores on the validation set ({size} sentences{beam})
+## Scores on the validation set ({size} {unit}{beam})
 
 | metric | value | signature |
 |---|---|---|

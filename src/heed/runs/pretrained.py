@@ -1,9 +1,11 @@
 """The pre-trained model that training starts from, if it starts from one."""
 
 import dataclasses
+import re
 from pathlib import Path
 
 from heed import config
+from heed.convert import hub
 from heed.decoding.config import DecodingConfig
 from heed.loading import open_package
 from heed.models import MODELS
@@ -23,6 +25,17 @@ def open_base(recipe: Recipe, folder: Path, resume: bool) -> Package | None:
     check_fit(recipe, base)
     recipe.task.check_base(recipe, base)
     return base
+
+
+def check_folder(name: str, recipes: Path) -> None:
+    """Refuse a folder that is not there, and say which recipe in the folder `recipes` makes it, if one does."""
+    if Path(name).is_dir() or not hub.is_path(name):
+        return
+    command = re.compile(rf"#\s*(heed train .*--out {re.escape(name)})(\s|$)")
+    lines = (line for path in sorted(recipes.glob("*.toml")) for line in path.read_text("utf-8").splitlines())
+    made = next((found[1] for line in lines if (found := command.match(line))), None)
+    hint = f"make it first with: {made}" if made else "name a run or a model that is there"
+    raise ValueError(f"model.folder is {name}, and there is no such folder: {hint}, or start from another with --from")
 
 
 def check_fit(recipe: Recipe, base: Package) -> None:

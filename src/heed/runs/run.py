@@ -94,7 +94,7 @@ class Run:
         self.log = Log(folder, self.step) if self.workers.first else None
         for one in begun if self.log else ():
             self.log.write("vectors", **one._asdict())
-        self.meter = Meter(self.step, steps)
+        self.meter = Meter(self.step, steps, self.task.perplexity)
 
     def train(self) -> Outcome:
         t = self.recipe.training
@@ -198,8 +198,9 @@ class Run:
         """Validate, and record the results."""
         began = time.monotonic()
         found = self._validate(model)
+        words = {"perplexity": perplexity(found.scores["loss"])} if self.task.perplexity else {}
         facts = {
-            "step": progress.step, "epoch": progress.position.epoch, "perplexity": perplexity(found.scores["loss"]),
+            "step": progress.step, "epoch": progress.position.epoch, **words,
             **found.scores, "seconds": time.monotonic() - began,
         }  # fmt: skip
         score, patience = self.task.score(found.scores, self.recipe.training.metric), self.recipe.training.patience

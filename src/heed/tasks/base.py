@@ -91,6 +91,8 @@ class Task(ABC):
     special_tokens: ClassVar[tuple[str, ...]] = ()  # that the vocabulary must have
     metrics: ClassVar[tuple[Metric, ...]]
     best: ClassVar[str]  # the metric that decides which model is best, unless a recipe names another
+    perplexity: ClassVar[bool] = False  # whether the exponential of the loss is a perplexity
+    searches: ClassVar[bool] = False  # whether its scores are those of texts that a search found
     final_names: ClassVar[tuple[str, ...]] = ()  # the files that `final_files` may write
     filtered: ClassVar[bool] = False  # whether the [filters] are applied to its data
     has_rules: ClassVar[bool] = False  # whether runs/defaults.py was measured for it

@@ -54,7 +54,7 @@ class Embedding(TextTask):
     name, title, example = "embedding", "Embedding model", "heed embed {} --input texts.txt --out vectors.npy"
     Settings, needs, products, best = EmbeddingSettings, EncodesText, (Embedder,), "mrr"
     metrics = (
-        Metric("recall", "recall@1", True, lambda: "per cent: how often the right text is the nearest of all"),
+        Metric("recall@1", "recall@1", True, lambda: "per cent: how often the right text is the nearest of all"),
         Metric("mrr", "MRR", True, lambda: "mean of 1 / rank of the right text among all, times 100"),
         Metric("spearman", "Spearman", True, lambda: "of the cosines with task.scored, times 100"),
         Metric("loss", "loss", False, lambda: "-log p of the right text among all", 3),

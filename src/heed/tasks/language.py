@@ -47,7 +47,7 @@ class LanguageModelling(StreamTask):
     name, title, example = "language", "Language model", "heed generate {}"
     Settings, needs, products = LanguageSettings, ContinuesText, (Generator,)
     coded, any_vocabulary = True, True
-    best, metrics = "loss", (Metric("loss", "loss", False, lambda: "-log p a token", 3),)
+    perplexity, best, metrics = True, "loss", (Metric("loss", "loss", False, lambda: "-log p a token", 3),)
 
     @property
     def independent(self) -> bool:

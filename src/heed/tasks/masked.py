@@ -48,6 +48,7 @@ class MaskedLoss:
 
 class MaskedLanguage(Pretraining):
     name, title, Settings = "masked", "Masked language model", PairSettings
+    perplexity = True
     needs, best = PredictsMaskedWords, "loss"
     metrics = (
         Metric("loss", "loss", False, lambda: "-log p a hidden token", 3),

@@ -56,7 +56,8 @@ class ReplacedTokensLoss:
         each = F.binary_cross_entropy_with_logits(logits, (before != after).to(logits.dtype), reduction="none")
         found = torch.where(before != self.pad, each, 0.0).sum()
         parts = {"generator": Part(nll, batch.count), "discriminator": Part(found.detach(), batch.size)}
-        return Loss(total + self.weight * found, nll, batch.count, parts)
+        both = (nll + self.weight * found).detach()  # as the validation has it
+        return Loss(total + self.weight * found, both, batch.count, parts)
 
 
 class ReplacedTokens(Pretraining):

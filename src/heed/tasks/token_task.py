@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
+from heed.data import contamination
 from heed.data import corpus as corpora
 from heed.data.batching import Batches, DataPosition
 from heed.data.corpus import Corpus
@@ -105,7 +106,7 @@ class TokenTask(Task):
             facts = {"counts": Counter(examples.counts), "note": self.note(examples, processors)}
             rows = self.rows(examples, processors, longest, facts["counts"])
             largest = max(len(text), longest, *(len(own) + 1 for own in processors.values()))
-            corpora.write_rows(folder, rows, largest, facts)
+            corpora.write_rows(folder, rows, largest, facts, self.texts(examples.train))
         corpus = Corpus(folder)
         if not len(corpus):
             raise ValueError(f"no example is left to train on: {self._counted(corpus) or 'the files have none'}")
@@ -156,6 +157,10 @@ class TokenTask(Task):
 
     def notes(self, recipe: Any, prepared: Prepared, validation: Validation, max_length: int) -> list[str]:
         return [prepared.train.facts["note"]] if prepared.train.facts.get("note") else []
+
+    def kept_files(self, prepared: Prepared) -> list[Path]:
+        path = prepared.train.folder / contamination.FILE
+        return [path] if path.is_file() else []  # what an earlier version prepared may lack it
 
     def facts(self, recipe: Any, prepared: Prepared, base: Mapping[str, Any]) -> dict[str, Any]:
         longest = self.settings.max_length

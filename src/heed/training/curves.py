@@ -121,7 +121,8 @@ def _scores(panel, runs: Sequence[RunCurve], labels: Mapping[str, str]) -> None:
         for run in runs:
             points = run.points("valid", name)
             panel.plot(*points, color=run.colour, linestyle=dashes, linewidth=2.0, marker=marker, markersize=4.5)
-    panel.set_ylim(bottom=0)
+    if all(value >= 0 for line in panel.lines for value in line.get_ydata()):  # a correlation may be negative
+        panel.set_ylim(bottom=0)
     if len(names) > 1:
         each = zip(names, styles, strict=True)
         _key(panel, [_handle(name, linestyle=dashes, linewidth=2.0, marker=mark) for name, (dashes, mark) in each])

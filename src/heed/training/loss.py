@@ -20,7 +20,7 @@ class Part(NamedTuple):
 
 
 class Loss(NamedTuple):
-    """`total` is what training minimizes; `nll` the plain -log p of the targets, for perplexity.
+    """`total` is what training minimizes; `nll` the plain -log p of the targets, the loss of the log.
 
     `parts` are for the log. An objective with parts names them all in its attribute `parts`; a batch may lack some.
     """

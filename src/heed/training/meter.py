@@ -14,11 +14,11 @@ def perplexity(loss: float) -> float:
 class Meter:
     """Loss and speed since it was last read. Reading waits for the device; adding does not.
 
-    `steps` is the last step as far as it is known, or None.
+    `steps` is the last step as far as it is known, or None. Where the loss is of words, it has a perplexity.
     """
 
-    def __init__(self, step: int, steps: int | None):
-        self.steps, self.first = steps, step
+    def __init__(self, step: int, steps: int | None, has_perplexity: bool = True):
+        self.steps, self.first, self.has_perplexity = steps, step, has_perplexity
         self.began = self.since = time.monotonic()
         self.nll, self.count, self.paused = 0.0, 0, 0.0
         self.parts: dict[str, tuple[Any, Any]] = {}
@@ -42,8 +42,9 @@ class Meter:
         left = None if self.steps is None else seconds_per_step * (self.steps - progress.step)
         parts = {f"loss_{name}": float(total) / max(float(n), 1.0) for name, (total, n) in self.parts.items()}
         self.nll, self.count, self.paused, self.since, self.parts = 0.0, 0, 0.0, now, {}
+        words = {"perplexity": perplexity(loss)} if self.has_perplexity else {}
         return {
-            "step": progress.step, "epoch": progress.position.epoch, "loss": loss, "perplexity": perplexity(loss),
+            "step": progress.step, "epoch": progress.position.epoch, "loss": loss, **words,
             "rate": progress.rate, "gradient": gradient, "tokens_per_second": speed, "seconds": now - self.began,
             "seconds_left": left, "steps": self.steps, **parts,
         }  # fmt: skip

@@ -81,9 +81,9 @@ class Report:
             self.console.print(sentence, highlight=False, soft_wrap=True)
 
     def step(self, facts: dict[str, Any]) -> None:
+        words = f" · perplexity {facts['perplexity']:,.1f}" if "perplexity" in facts else ""
         text = (
-            f"loss {facts['loss']:.3f} · perplexity {facts['perplexity']:,.1f} · rate {facts['rate']:.2e}"
-            f" · {facts['tokens_per_second']:,.0f} tokens/s"
+            f"loss {facts['loss']:.3f}{words} · rate {facts['rate']:.2e} · {facts['tokens_per_second']:,.0f} tokens/s"
         )
         if self.bar is not None:
             brief = f"loss {facts['loss']:.3f} · {facts['tokens_per_second']:,.0f} tokens/s"
@@ -106,11 +106,12 @@ class Report:
         self.table.append({**facts, "best": best})
         table = Table(title=None, header_style="dim", box=None, padding=(0, 1))  # all of it within 80 columns
         scores = [name for name in labels if name in facts and name != "loss"]
-        for name in ("step", "epoch", "valid loss", "perplexity", *(labels[name] for name in scores), ""):
+        words = ["perplexity"] if "perplexity" in facts else []  # where the loss is of words
+        for name in ("step", "epoch", "valid loss", *words, *(labels[name] for name in scores), ""):
             table.add_column(name, justify="right")
         for row in self.table[-5:]:
             table.add_row(
-                f"{row['step']:,}", f"{row['epoch']}", f"{row['loss']:.3f}", f"{row['perplexity']:.2f}",
+                f"{row['step']:,}", f"{row['epoch']}", f"{row['loss']:.3f}", *(f"{row[name]:.2f}" for name in words),
                 *(f"{row[name]:.1f}" for name in scores), "[green]best so far[/]" if row["best"] else "",
             )  # fmt: skip
         self.console.print(table)

@@ -116,6 +116,11 @@ def test_attention_over_the_text_is_seen_and_a_model_without_says_so(start, writ
     page.wait_for_selector("#grid .thumb")
     assert page.locator("#grid .thumb").count() == 2 * 3, "two layers, two heads and their mean"
     assert page.is_hidden("#look-languages") and page.is_hidden("#look-beam-label")
+    shown = page.text_content("#look-body")
+    assert "predicts each token from those before it" in shown and "What could have stood here" in shown
+    assert (
+        "Self-attention" in shown and "ecoder" not in shown
+    )  # a language model has no encoder and calls nothing a decoder
     page.select_option("#look-model", "rnn")
     page.wait_for_function("() => document.querySelector('#station-Heads')?.textContent.includes('no attention')")
     assert "carries from token to token" in page.text_content("#station-Heads")

@@ -12,7 +12,7 @@ from heed.decoding.cuda.plain import TorchOps
 from heed.decoding.cuda.search import SearchRunner, rounded
 from heed.decoding.cuda.step import decode_step, encode_sources
 from heed.decoding.cuda.text import Sampling, TextBuffers, TextRunner, text_step
-from heed.decoding.cuda.weights import TextWeights, Weights
+from heed.decoding.cuda.weights import DecoderWeights, Weights
 
 CAPTURED_TOKENS = 4096  # of sources, up to which encoding is captured too: more keep the GPU busy without a graph
 
@@ -114,7 +114,7 @@ class GraphTextRunner(TextRunner):
 
     self_block = (64, 4)  # keys at once and warps of self-attention: texts are longer than translations
 
-    def __init__(self, weights: TextWeights):
+    def __init__(self, weights: DecoderWeights):
         super().__init__(weights)
         self.device = weights.output.device
         self.stream = torch.cuda.Stream(self.device)

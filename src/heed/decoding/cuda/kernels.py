@@ -8,7 +8,7 @@ from torch import Tensor
 from heed.decoding.cuda import choice
 from heed.decoding.cuda.buffers import SearchBuffers, SelfAttentionBuffers
 from heed.decoding.cuda.plain import Residual, TorchOps
-from heed.decoding.cuda.weights import ACTIVATIONS, Linear, Norm, StackWeights, Sublayer, TextWeights, Weights
+from heed.decoding.cuda.weights import ACTIVATIONS, DecoderWeights, Linear, Norm, StackWeights, Sublayer, Weights
 from heed.kernels import decode
 
 SMALL_ROWS, MEDIUM_ROWS = 8, 128  # up to which SmallBatchOps and MediumBatchOps are faster
@@ -95,7 +95,7 @@ class LargeBatchOps(TorchOps):
         )  # fmt: skip
         return out
 
-    def logits(self, residual: Residual, weights: Weights | TextWeights) -> Tensor:
+    def logits(self, residual: Residual, weights: DecoderWeights) -> Tensor:
         x, matrix = self.final_norm(residual, weights.target.final_norm, weights.dtype), weights.output.t()
         if weights.dtype == torch.float32:
             return x @ matrix
@@ -168,7 +168,7 @@ class SmallBatchOps(LargeBatchOps):
     def project_out(self, y: Tensor, matrix: Linear, residual: Residual) -> Residual:
         return Residual(self._matvec(y, matrix, base=residual.base))
 
-    def logits(self, residual: Residual, weights: Weights | TextWeights) -> Tensor:
+    def logits(self, residual: Residual, weights: DecoderWeights) -> Tensor:
         out = torch.empty(len(residual.base), len(weights.output), device=residual.base.device)
         return self._matvec(residual.base, Linear(weights.output, None), norm=weights.target.final_norm, out=out)
 

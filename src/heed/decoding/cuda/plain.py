@@ -9,7 +9,7 @@ from torch import Tensor
 
 from heed.decoding.cuda import buffers as fields
 from heed.decoding.cuda.buffers import SearchBuffers, SelfAttentionBuffers
-from heed.decoding.cuda.weights import ACTIVATIONS, Linear, Norm, StackWeights, Sublayer, TextWeights, Weights
+from heed.decoding.cuda.weights import ACTIVATIONS, DecoderWeights, Linear, Norm, StackWeights, Sublayer, Weights
 
 
 class Residual(NamedTuple):
@@ -86,7 +86,7 @@ class TorchOps:
         y = F.scaled_dot_product_attention(q, k, v, attn_mask=sentence[:, None] == sentence)
         return y.transpose(0, 1).flatten(1)
 
-    def logits(self, residual: Residual, weights: Weights | TextWeights) -> Float[Tensor, "r columns"]:
+    def logits(self, residual: Residual, weights: DecoderWeights) -> Float[Tensor, "r columns"]:
         """The logits of each next token without their bias; columns after the vocabulary are padding."""
         x = self.final_norm(residual, weights.target.final_norm, weights.dtype)
         return self.linear(x, Linear(weights.output[: weights.vocab], None)).to(weights.accumulate_dtype)

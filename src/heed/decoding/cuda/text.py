@@ -14,7 +14,7 @@ from torch import Tensor
 from heed.decoding.cuda.buffers import Size
 from heed.decoding.cuda.plain import Residual, TorchOps
 from heed.decoding.cuda.search import rounded
-from heed.decoding.cuda.weights import TextWeights
+from heed.decoding.cuda.weights import DecoderWeights
 from heed.decoding.sample import filter_min_p, filter_top_k_top_p, filter_typical
 
 CHECK_EVERY = 16  # steps: how often the host asks whether all texts have ended
@@ -52,7 +52,7 @@ class TextRules(NamedTuple):
 class TextBuffers:
     """The state of texts in the making, in place. `generated` is the position of `token`, which is to be read next."""
 
-    def __init__(self, weights: TextWeights, size: Size):
+    def __init__(self, weights: DecoderWeights, size: Size):
         self.size, rows, most = size, size.sentences, size.max_length
         device, exact = weights.output.device, weights.accumulate_dtype
 
@@ -87,7 +87,7 @@ class TextBuffers:
 
 
 def _layers(
-    weights: TextWeights, ops: TorchOps, residual: Residual, attend: Callable[[int, Tensor], Tensor]
+    weights: DecoderWeights, ops: TorchOps, residual: Residual, attend: Callable[[int, Tensor], Tensor]
 ) -> Residual:
     """All layers; `attend` is the attention of one, from its queries, keys and values."""
     for i, (attention, mlp) in enumerate(weights.target.layers):
@@ -98,7 +98,7 @@ def _layers(
     return residual
 
 
-def read_prompts(weights: TextWeights, ops: TorchOps, tokens: Int[Tensor, "n t"], buffers: TextBuffers) -> None:
+def read_prompts(weights: DecoderWeights, ops: TorchOps, tokens: Int[Tensor, "n t"], buffers: TextBuffers) -> None:
     """Fill the cache with prompts of at most t tokens. What follows a shorter one is overwritten before it is read."""
     n, length = tokens.shape
     positions = torch.arange(length, dtype=torch.int32, device=tokens.device).repeat(n)
@@ -111,7 +111,7 @@ def read_prompts(weights: TextWeights, ops: TorchOps, tokens: Int[Tensor, "n t"]
     _layers(weights, ops, ops.embed(weights.target, tokens.flatten().int(), positions), attend)
 
 
-def text_step(weights: TextWeights, ops: TorchOps, b: TextBuffers, sampling: Sampling | None) -> None:
+def text_step(weights: DecoderWeights, ops: TorchOps, b: TextBuffers, sampling: Sampling | None) -> None:
     """Read a token of every row, and choose the next."""
     residual = ops.embed(weights.target, b.token, b.generated)
     residual = _layers(weights, ops, residual, lambda layer, qkv: ops.self_attention(qkv, b, layer, weights.heads))
@@ -132,7 +132,7 @@ def text_step(weights: TextWeights, ops: TorchOps, b: TextBuffers, sampling: Sam
 class TextRunner:
     """Keeps buffers by size and runs steps in them, here one operation after another; GraphTextRunner by CUDA graphs."""
 
-    def __init__(self, weights: TextWeights):
+    def __init__(self, weights: DecoderWeights):
         self.weights = weights
         self.buffers: dict[tuple[Size, Sampling | None], TextBuffers] = {}
         self.reading = TorchOps()  # for prompts

@@ -1,5 +1,6 @@
 """The weights of a model as the search on the GPU needs them: fused matrices in one dtype."""
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
@@ -48,52 +49,36 @@ class StackWeights(NamedTuple):
     final_norm: Norm | None
 
 
-class Weights(NamedTuple):
-    """`memory` makes the cross-attention keys and values of all layers; `output` has `vocab` rows, then padding."""
+@dataclass(frozen=True, eq=False)
+class DecoderWeights:
+    """Those of a decoder: all that a language model has; `output` has `vocab` rows, then padding."""
+
+    target: StackWeights
+    output: Tensor
+    bias: Tensor | None
+    vocab: int
+    heads: int
+
+    @property
+    def dim(self) -> int:
+        return self.output.shape[1]
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.output.dtype
+
+    @property
+    def accumulate_dtype(self) -> torch.dtype:
+        """The dtype of residuals and scores: float32, or float64."""
+        return torch.promote_types(self.dtype, torch.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class Weights(DecoderWeights):
+    """Those of an encoder-decoder; `memory` makes the cross-attention keys and values of all layers."""
 
     source: StackWeights
-    target: StackWeights
     memory: Linear
-    output: Tensor
-    bias: Tensor | None
-    vocab: int
-    heads: int
-
-    @property
-    def dim(self) -> int:
-        return self.output.shape[1]
-
-    @property
-    def dtype(self) -> torch.dtype:
-        return self.output.dtype
-
-    @property
-    def accumulate_dtype(self) -> torch.dtype:
-        """The dtype of residuals and scores: float32, or float64."""
-        return torch.promote_types(self.dtype, torch.float32)
-
-
-class TextWeights(NamedTuple):
-    """Those of a decoder-only model; `output` has `vocab` rows, then padding."""
-
-    target: StackWeights
-    output: Tensor
-    bias: Tensor | None
-    vocab: int
-    heads: int
-
-    @property
-    def dim(self) -> int:
-        return self.output.shape[1]
-
-    @property
-    def dtype(self) -> torch.dtype:
-        return self.output.dtype
-
-    @property
-    def accumulate_dtype(self) -> torch.dtype:
-        """The dtype of residuals and scores: float32, or float64."""
-        return torch.promote_types(self.dtype, torch.float32)
 
 
 def supports_text(model: nn.Module) -> bool:
@@ -105,13 +90,13 @@ def supports_text(model: nn.Module) -> bool:
 
 
 @torch.inference_mode()
-def read_text(model: Decoder, dtype: torch.dtype) -> TextWeights:
+def read_text(model: Decoder, dtype: torch.dtype) -> DecoderWeights:
     """The weights of a model that `supports_text` accepts."""
     matrix, bias = model.output_weights()
     output = F.pad(matrix.detach(), (0, 0, 0, -len(matrix) % VOCAB_MULTIPLE)).to(dtype)
     target = _stack_weights(model, model.stack, output[: len(matrix)], model.positions, None, dtype)
     bias = None if bias is None else bias.detach().to(torch.promote_types(dtype, torch.float32), copy=True)
-    return TextWeights(target, output, bias, len(matrix), model.config.heads)
+    return DecoderWeights(target, output, bias, len(matrix), model.config.heads)
 
 
 def supports(model: nn.Module) -> bool:
@@ -160,7 +145,7 @@ def read(model: EncoderDecoder, dtype: torch.dtype) -> Weights:
     memory = _fuse([matrix for body in cross for matrix in (body.k, body.v)], dtype)
     heads = len(cross[0].q.weight) // cross[0].width
     bias = None if bias is None else bias.detach().to(torch.promote_types(dtype, torch.float32), copy=True)
-    return Weights(source, target, memory, output, bias, len(matrix), heads)
+    return Weights(target, output, bias, len(matrix), heads, source, memory)
 
 
 def _stack_weights(model, stack: Stack, tokens: Tensor, positions: nn.Module, pending, dtype) -> StackWeights:

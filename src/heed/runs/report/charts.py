@@ -41,7 +41,7 @@ def line_chart(title: str, lines: Sequence[Line], show: Callable[[float], str], 
     values = [value for line in lines for _, value in line.points]
     last = max(step for line in lines for step, _ in line.points)
     logarithmic = logarithmic and min(values) > 0 and max(values) > 2 * min(values)
-    ticks = _log_ticks(min(values), max(values)) if logarithmic else _ticks(max(values))
+    ticks = _log_ticks(min(values), max(values)) if logarithmic else _ticks(max(values), low=min(values))
     low, high = min([*ticks, *values]), max([*ticks, *values])
     scale = math.log if logarithmic else float
 
@@ -106,12 +106,13 @@ def thinned(points: Points) -> Points:
     return [tuple(sum(side) / len(group) for side in zip(*group, strict=True)) for group in groups]
 
 
-def _ticks(high: float, count: int = 5) -> list[float]:
-    """Round numbers from 0 to `high`, about `count` of them."""
-    rough = max(high, 0.0) / count or 1.0
+def _ticks(high: float, count: int = 5, low: float = 0.0) -> list[float]:
+    """Round numbers from `low`, or 0 if that is lower, to `high`, about `count` of them."""
+    low, high = min(low, 0.0), max(high, 0.0)
+    rough = (high - low) / count or 1.0
     size = 10.0 ** math.floor(math.log10(rough))
     step = next(size * factor for factor in (1, 2, 2.5, 5, 10) if size * factor >= rough * 0.999)
-    return [step * number for number in range(int(max(high, 0.0) / step + 1e-9) + 1)]
+    return [step * number for number in range(math.ceil(low / step - 1e-9), int(high / step + 1e-9) + 1)]
 
 
 def _log_ticks(low: float, high: float) -> list[float]:

@@ -79,7 +79,7 @@ def curves(f: Findings) -> str:
         for number, metric in enumerate(others)
     ]
     title = metrics[0].name[0].upper() + metrics[0].name[1:] if len(metrics) == 1 else "Metrics"
-    speed = [Line("target tokens a second", log.speed, "third", marked=False)]
+    speed = [Line(_tokens(f), log.speed, "third", marked=False)]
     rate = [Line("last", log.rate, "first", marked=False)]
     drawn = [
         line_chart("Loss", loss, lambda value: f"{value:.2f}", logarithmic=True),
@@ -208,13 +208,17 @@ def settings(f: Findings) -> str:
         "model": shape(dict(f.model)),
         "weights": log.weights or "of the best validation so far",
         "steps": f"{log.steps:,}, in {log.epochs:,} epoch{'s' * (log.epochs != 1)}{ENDED.get(log.ended_by, '')}",
-        "time": f"{minutes}, validation included; {log.tokens_per_second:,.0f} target tokens a second",
+        "time": f"{minutes}, validation included; {log.tokens_per_second:,.0f} {_tokens(f)}",
     }
     own = {name: _shown(value) for name, value in chosen(f.recipe).items()}
     whole = f"<details><summary>The whole recipe</summary><pre>{escape(f.recipe.to_toml())}</pre></details>"
     panels = f'<div class="two">{_rows("Data", data)}{_rows("Training", training)}</div>'
     panels += _rows("Settings that are not the defaults", own, "settings")
     return _section("What it was made of", panels + whole)
+
+
+def _tokens(f: Findings) -> str:
+    return "target tokens a second" if f.recipe.task.searches else "tokens a second"
 
 
 def _rows(title: str, rows: Mapping[str, str], kind: str = "") -> str:

@@ -111,7 +111,7 @@ export function highestOfPart(part) {
 }
 
 export function titleOf(part, layer, head) {
-  const heads = data[part][0].length, name = t(titles[part]);
+  const heads = data[part][0].length, name = t(data.source.length ? titles[part] : "titleText");
   if (data[part].length * heads === 1) return name;
   if (layer < 0) return t("titleAll", name, data[part].length * heads);
   return head < 0 ? t("titleMean", name, layer + 1, heads) : t("titleHead", name, layer + 1, head + 1);

@@ -9,7 +9,7 @@ let scene = null, pickRow = () => {}, changed = () => {};
 
 export function cards() {
   if (!attends().length) return { Heads: [element("p", { class: "intro" }, t(look().source.length ? "noAttention" : "noAttentionText"))] };
-  return { Heads: [element("p", { class: "intro" }, t(isOnly() ? "oneMapText" : "headsText")), controls(), workspace()] };
+  return { Heads: [element("p", { class: "intro" }, t(isOnly() && look().source.length ? "oneMapText" : "headsText")), controls(), workspace()] };
 }
 
 // A recurrent model looks once a step: there is no choice among heads.
@@ -177,7 +177,7 @@ function drawDetail() {
   canvas.style.height = `${scene.height}px`;
   const title = titleOf(chosen.part, chosen.layer, chosen.head);
   byId("detail-title").textContent = title;
-  byId("reading").textContent = t(READ[chosen.part]);
+  byId("reading").textContent = t(look().source.length ? READ[chosen.part] : "readText");
   canvas.setAttribute("aria-label", t("mapName", title, seen.rows.length, seen.columns.length));
   document.querySelector(".scale").hidden = chosen.view === "lines";
   byId("scale-top").textContent = seen.top.toFixed(2);

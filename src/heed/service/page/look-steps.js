@@ -17,12 +17,12 @@ export function cards(numbers, ask) {
 
 function steps() {
   return [
-    element("div", { class: "row" }, element("p", { class: "intro" }, t("stepsText")), player("")),
+    element("div", { class: "row" }, element("p", { class: "intro" }, t(look().source.length ? "stepsText" : "stepsOfText")), player("")),
     element("div", { id: "strip", class: "strip scroll", role: "group", "aria-label": t("stepsGroup") }),
     element("div", { class: "columns" },
       element("div", {}, element("h3", { id: "so-far-title" }), element("p", { id: "so-far", class: "so-far", dir: "auto" }),
         element("p", { id: "step-score", class: "muted small" }), exact && sliders()),
-      element("div", {}, element("h3", {}, t("couldWrite")), element("ol", { id: "bars", class: "bars" }), element("p", { id: "drawn", class: "muted small" }))),
+      element("div", {}, element("h3", {}, t(look().source.length ? "couldWrite" : "couldFollow")), element("ol", { id: "bars", class: "bars" }), element("p", { id: "drawn", class: "muted small" }))),
   ];
 }
 
