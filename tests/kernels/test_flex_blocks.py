@@ -2,12 +2,16 @@
 
 import pytest
 import torch
+from torch.nn.attention import flex_attention
 
 from heed.kernels.flex_blocks import attend_flex
 from heed.nn.attention import attend
 from heed.nn.blocks import BlockMask, BlockPattern
 
-pytestmark = pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
+
+@pytest.fixture(autouse=True)
+def uncompiled(monkeypatch):
+    monkeypatch.setattr(flex_attention, "_FLEX_ATTENTION_DISABLE_COMPILE_DEBUG", True, raising=False)
 
 
 @pytest.mark.parametrize(("length", "padded", "drawn"), [(64, False, True), (61, True, False)])
