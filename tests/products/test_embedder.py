@@ -11,8 +11,7 @@ from heed.cli.main import main
 from heed.convert import huggingface
 from heed.evaluation.retrieval import nearest_rows, ranks, retrieval_scores, unit_rows
 from heed.loading import load, product_of, write_package
-from heed.products import embedder as embedders
-from heed.products import vector_cache
+from heed.products import text_batches, vector_cache
 from heed.products.embedder import Embedder
 from heed.products.text_batches import in_precision
 from tests.convert.encoders import OWN, package
@@ -62,7 +61,7 @@ def test_vectors_are_transformers_states_pooled(folders, system):
 def test_texts_are_read_in_chunks_and_come_back_in_their_order(folders, monkeypatch):
     own = load(folders("bert"), "cpu")
     whole = own.embed(TEXTS)
-    monkeypatch.setattr(embedders, "CHUNK", 3)
+    monkeypatch.setattr(text_batches, "CHUNK", 3)
     assert np.allclose(own.embed(TEXTS), whole, atol=1e-6)
     assert own.embed([]).shape == (0, own.dim)
 

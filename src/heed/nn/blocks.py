@@ -28,13 +28,18 @@ class BlockMask(NamedTuple):
     size: int
     valid: Bool[Tensor, "b 1 1 k"] | None = None
 
-    def bias(self, length: int) -> Float[Tensor, "1 h q k"]:
-        """The same as a term of the scores: log of how often a key counts, -inf where it is not seen."""
+    def counts(self) -> Float[Tensor, "h blocks blocks"]:
+        """How often the keys of each block count for the queries of each block; 0: they are not seen."""
         heads, middle, _ = self.table.shape
         counts = torch.zeros(heads, middle + 2, middle + 2, dtype=torch.float64, device=self.table.device)
         seen = (self.table != NONE).to(counts.dtype)
         counts[:, 1:-1].scatter_add_(2, self.table.clamp(min=0), seen)
         counts[:, 0] = counts[:, -1] = 1
+        return counts
+
+    def bias(self, length: int) -> Float[Tensor, "1 h q k"]:
+        """The same as a term of the scores: log of how often a key counts, -inf where it is not seen."""
+        counts = self.counts()
         for axis in (1, 2):
             counts = counts.repeat_interleave(self.size, dim=axis)
         return counts[None, :, :length, :length].log()

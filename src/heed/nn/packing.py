@@ -92,17 +92,17 @@ def _cudnn_agrees(device: torch.device, head_dim: int, length: int) -> bool:
 
 
 @cache
-def _flash_drops(device: torch.device, head_dim: int) -> bool:
-    """Whether torch's flash kernel takes packed sequences with dropout, and has a backward pass; tried once."""
-    q = torch.ones(8, 1, head_dim, dtype=torch.bfloat16, device=device).requires_grad_()
-    starts = torch.tensor([0, 3, 8], dtype=torch.int32, device=device)
+def _flash_runs(device: torch.device, dtype: torch.dtype, head_dim: int, drops: bool) -> bool:
+    """Whether torch has a flash kernel for packed sequences here, with dropout if it `drops`, and its backward pass; tried once."""
     try:
-        with torch.random.fork_rng([device]), torch.enable_grad():
-            torch.autograd.grad(_flash_attention(q, q, q, (starts, starts, 5, 5), True, 0.5).sum(), q)
-    except (RuntimeError, TypeError) as error:
-        warnings.warn(
-            f"packed attention with dropout is padded here, which is slower: {_first_line(error)}", stacklevel=2
-        )
+        with torch.inference_mode(False), torch.random.fork_rng([device] if drops else []), torch.enable_grad():
+            starts = torch.tensor([0, 3, 8], dtype=torch.int32, device=device)
+            q = torch.ones(8, 1, head_dim, dtype=dtype, device=device).requires_grad_()
+            y = _flash_attention(q, q, q, (starts, starts, 5, 5), True, 0.5 if drops else 0.0)
+            torch.autograd.grad(y, q, torch.ones_like(y))
+    except (RuntimeError, TypeError, ImportError, AttributeError) as error:
+        how = "packed attention with dropout" if drops else "packed attention"
+        warnings.warn(f"{how} is padded here, which is slower: {_first_line(error)}", stacklevel=2)
         return False
     return True
 
@@ -132,7 +132,7 @@ def attend_packed(
 ) -> Float[Tensor, "1 h q d"]:
     """softmax(query . key / sqrt(d)) . value within each sequence: by torch's varlen kernel, or padded."""
     half = query.is_cuda and query.dtype in (torch.bfloat16, torch.float16)
-    if half and (not dropout or _flash_drops(query.device, query.shape[-1])):
+    if half and _flash_runs(query.device, query.dtype, query.shape[-1], dropout > 0):
         parts = [part[0].transpose(0, 1) for part in (query, key, value)]
         bounds = (mask.queries.starts, mask.keys.starts, mask.queries.longest, mask.keys.longest)
         return _flash_attention(*parts, bounds, causal, dropout).transpose(0, 1)[None]

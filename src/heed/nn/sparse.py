@@ -1,6 +1,9 @@
 """Self-attention that is block-sparse for long texts and full for short ones."""
 
-from jaxtyping import Bool, Float
+from functools import lru_cache
+
+import torch
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from heed.nn.attention import Attention
@@ -40,6 +43,13 @@ class BlockSparseAttention(Attention):
                 f"a text has {length} tokens: block-sparse attention reads each text in a row of its own, and packed ones are of "
                 f"up to {self.pattern.full} tokens"
             )
-        drawn = self.training or self.fixed
-        random = self.pattern.drawn(length, self.seed) if drawn else self.pattern.first_again(length)
-        return super().forward(x, mask=BlockMask(self.pattern.table(length, random), self.pattern.size, mask))
+        seed = self.seed if self.training or self.fixed else None
+        return super().forward(x, mask=BlockMask(_table(self.pattern, length, seed, x.device), self.pattern.size, mask))
+
+
+@lru_cache(maxsize=256)
+def _table(pattern: BlockPattern, length: int, seed: int | None, device: torch.device) -> Int[Tensor, "h middle seen"]:
+    """The blocks that each sees, with random ones where there is a seed; kept, since a copy would wait for the GPU in every layer."""
+    random = pattern.first_again(length) if seed is None else pattern.drawn(length, seed)
+    with torch.inference_mode(False):  # what is made in that mode could not be used in training afterwards
+        return pattern.table(length, random).to(device)

@@ -1,6 +1,6 @@
 """Texts in; a label, a number or a choice out."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar
@@ -17,8 +17,8 @@ from heed.data.prepare import TableReader
 from heed.evaluation import classification as scores
 from heed.models.package import Package
 from heed.products.ctranslate2_encoder import BATCH_TOKENS, Encode, EncoderEngine, encoder_engine
-from heed.products.product import Product, in_batches, single
-from heed.products.text_batches import model_inputs, usual_batch
+from heed.products.product import Product, each_batch, single
+from heed.products.text_batches import in_chunks, model_inputs, usual_batch
 from heed.vocabularies.labels import parse_number
 from heed.vocabularies.text_parts import SEPARATOR, TextParts, join_parts, plain
 from heed.vocabularies.vocabulary import SpecialTokens, Vocabulary
@@ -127,24 +127,34 @@ class Classifier(Product):
         self, texts: Sequence[Text], *, batch_tokens: int | None = None, too_long: str = "refuse"
     ) -> Float[Tensor, "n k"]:
         """The logits of each text, or the number, or the score of each choice."""
-        inputs = self._inputs(texts, too_long)
-        sizes = [len(own) * (1 + max(map(len, own))) for own in inputs]
-        budget = usual_batch(self.model) if batch_tokens is None else batch_tokens
-        run, workers = partial(self._outputs, special=self._special(texts)), 1
-        if self.engine is not None and self.engine.takes(sum(sizes)):
-            encode, workers = self.engine.start(len(inputs))
-            run, budget = partial(run, encode=encode), min(budget, BATCH_TOKENS)
-        rows = in_batches(run, inputs, sizes, budget, workers)
-        return torch.stack(rows) if rows else torch.zeros(0, max(1, len(self.labels)), dtype=torch.float64)
+        split, special = self._split(texts), self._special(texts)
 
-    def _inputs(self, texts: Sequence[Text], too_long: str) -> list[list[list[int]]]:
-        """The ids of each input of each text."""
-        split = [text.split(SEPARATOR) if isinstance(text, str) else list(text) for text in texts]
+        def read(start: int, end: int) -> Iterator[tuple[list[int], Tensor]]:
+            inputs = self._inputs(split[start:end], start, too_long)
+            sizes = [len(own) * (1 + max(map(len, own))) for own in inputs]
+            budget = usual_batch(self.model) if batch_tokens is None else batch_tokens
+            run, workers = partial(self._outputs, special=special), 1
+            if self.engine is not None and self.engine.takes(sum(sizes)):
+                encode, workers = self.engine.start(len(inputs))
+                run, budget = partial(run, encode=encode), min(budget, BATCH_TOKENS)
+            return each_batch(run, inputs, sizes, budget, workers)
+
+        found = in_chunks(read, len(texts))
+        return torch.zeros(0, max(1, len(self.labels)), dtype=torch.float64) if found is None else found
+
+    def _split(self, texts: Sequence[Text]) -> list[list[str]]:
+        """The parts of each text."""
+        found = [text.split(SEPARATOR) if isinstance(text, str) else list(text) for text in texts]
+        for number, own in enumerate(found, 1):
+            self._check_parts(own, number)
+        return found
+
+    def _inputs(self, split: Sequence[Sequence[str]], start: int, too_long: str) -> list[list[list[int]]]:
+        """The ids of each input of each text; before the first of them come `start` others."""
         special, found = self.vocabulary.special, []
         encoded = iter(plain(self.vocabulary).encode([part for own in split for part in own]))
         room = self.most - len(special.before) - 1
-        for number, own in enumerate(split, 1):
-            self._check_parts(own, number)
+        for number, own in enumerate(split, start + 1):
             inputs = self.arrange([next(encoded) for _ in own])
             long = max(len(join_parts(parts, special.delimiter)) for parts in inputs)
             if long > room and too_long != "cut":
@@ -170,14 +180,14 @@ class Classifier(Product):
     @torch.inference_mode()
     def _outputs(
         self, inputs: list[list[list[int]]], special: SpecialTokens, encode: Encode | None = None
-    ) -> list[Float[Tensor, " k"]]:
+    ) -> Float[Tensor, "n k"]:
+        """Those of one batch, on the device of the model: `in_chunks` waits for it."""
         rows = [ids for own in inputs for ids in own]
         if encode is None:
             found = self.model.classify_text(*model_inputs(self.model, rows, special))
         else:
             found = self.model.classify_states(encode(*text_inputs(rows, special)))
-        logits = found.double().cpu()
-        return list(self.combine(logits.reshape(len(inputs), len(inputs[0]), -1)))
+        return self.combine(found.double().reshape(len(inputs), len(inputs[0]), -1))
 
     @staticmethod
     def combine(logits: Float[Tensor, "n inputs k"]) -> Float[Tensor, "n k"]:
@@ -230,12 +240,12 @@ class ChoiceModel(Classifier):
     def names(self, count: int) -> list[str]:
         return self.labels or [str(number) for number in range(count)]
 
-    def _inputs(self, texts: Sequence[Text], too_long: str) -> list[list[list[int]]]:
-        found = super()._inputs(texts, too_long)
+    def _split(self, texts: Sequence[Text]) -> list[list[str]]:
+        found = super()._split(texts)
         for number, own in enumerate(found, 1):
             if len(own) != len(found[0]):
                 raise ValueError(
-                    f"text {number} has {len(own)} choices, but text 1 has {len(found[0])}: every question needs as many"
+                    f"text {number} has {len(own) - 1} choices, but text 1 has {len(found[0]) - 1}: every question needs as many"
                 )
         return found
 

@@ -1,6 +1,6 @@
 """Texts in, vectors out."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -10,17 +10,15 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from heed.data.batching import by_length
 from heed.evaluation.retrieval import nearest_rows, unit_rows
 from heed.models.abilities import EncodesText
 from heed.models.package import Package
 from heed.nn.pooling import POOLINGS
-from heed.products.product import Product, single
-from heed.products.text_batches import model_inputs, usual_batch
+from heed.products.product import Product, each_batch, single
+from heed.products.text_batches import in_chunks, model_inputs, usual_batch
 from heed.vocabularies.text_parts import TextParts, plain
 from heed.vocabularies.vocabulary import Vocabulary
 
-CHUNK = 16384  # texts that are encoded at one time, while a GPU reads those before them
 POOLING = "mean"  # where a folder says nothing
 
 
@@ -68,16 +66,15 @@ class Embedder(Product):
         self, texts: Sequence[str], *, batch_tokens: int | None = None, too_long: str = "refuse"
     ) -> Float[np.ndarray, "n dim"]:
         """A vector for each text, in single precision. One longer than the model allows is refused, or with too_long="cut", cut."""
-        found = np.empty((len(texts), self.dim), dtype=np.float32)
-        waiting: tuple[int, list[int], Tensor] | None = None
-        for start in range(0, len(texts), CHUNK):
-            order, vectors = self._chunk(texts[start : start + CHUNK], start, batch_tokens, too_long)
-            if waiting is not None:  # a GPU may still be at work on the chunk, so the one before it is copied
-                _put(found, *waiting)
-            waiting = start, order, vectors
-        if waiting is not None:
-            _put(found, *waiting)
-        return found
+        budget = usual_batch(self.model) if batch_tokens is None else batch_tokens
+
+        def read(start: int, end: int) -> Iterator[tuple[list[int], Tensor]]:
+            ids = self._ids(texts[start:end], start, too_long)
+            sizes = [len(own) + len(self.vocabulary.special.before) + 1 for own in ids]
+            return each_batch(self._vectors, ids, sizes, budget)
+
+        found = in_chunks(read, len(texts))
+        return np.empty((0, self.dim), dtype=np.float32) if found is None else found.numpy()
 
     def similarity(self, one: Sequence[str], other: Sequence[str], **options: Any) -> Float[np.ndarray, " n"]:
         """The cosine of each text with the one at its place in the other list."""
@@ -99,19 +96,6 @@ class Embedder(Product):
             for own in zip(rows, cosines, strict=True)
         ]
 
-    @torch.inference_mode()
-    def _chunk(
-        self, texts: Sequence[str], start: int, batch_tokens: int | None, too_long: str
-    ) -> tuple[list[int], Tensor]:
-        """The vectors of some texts in the order in which they were read, longest first, and that order."""
-        ids = self._ids(texts, start, too_long)
-        sizes = [len(own) + len(self.vocabulary.special.before) + 1 for own in ids]
-        order, vectors = [], []
-        for rows in by_length(sizes, batch_tokens or usual_batch(self.model)):
-            order += rows
-            vectors.append(self._vectors([ids[row] for row in rows]))
-        return order, torch.cat(vectors)
-
     def _ids(self, texts: Sequence[str], start: int, too_long: str) -> list[list[int]]:
         room, found = self.most - len(self.vocabulary.special.before) - 1, plain(self.vocabulary).encode(texts)
         for number, own in enumerate(found, start + 1):
@@ -122,11 +106,8 @@ class Embedder(Product):
                 )
         return [own[:room] for own in found]
 
+    @torch.inference_mode()
     def _vectors(self, rows: list[list[int]]) -> Float[Tensor, "n dim"]:
         tokens, valid, *segments = model_inputs(self.model, rows, self.vocabulary.special)
         vectors = POOLINGS[self.pooling](self.model.encode_text(tokens, valid, *segments), valid).float()
         return F.normalize(vectors, dim=1) if self.normalize else vectors
-
-
-def _put(found: Float[np.ndarray, "n dim"], start: int, order: list[int], vectors: Float[Tensor, "k dim"]) -> None:
-    found[start + np.array(order)] = vectors.cpu().numpy()

@@ -1,6 +1,6 @@
 """What a trained folder is to its user."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from typing import Any, ClassVar, TypeVar
@@ -47,17 +47,24 @@ def aligned_vocabulary(vocabulary: Vocabulary) -> Any:
     return own
 
 
+def each_batch(
+    run: Callable[[list[Item]], Result], items: Sequence[Item], sizes: Sequence[int], budget: int, workers: int = 1
+) -> Iterator[tuple[list[int], Result]]:
+    """The result of `run` for each batch, of which `workers` run at once, with the rows of its items: items of similar sizes."""
+    batches = list(by_length(sizes, max(1, budget)))
+    with ThreadPoolExecutor(workers) if workers > 1 else nullcontext() as threads:
+        found = (threads.map if threads else map)(lambda rows: run([items[row] for row in rows]), batches)
+        yield from zip(batches, found, strict=True)
+
+
 def in_batches(
     run: Callable[[list[Item]], Iterable[Result]],
     items: Sequence[Item],
     sizes: Sequence[int],
     budget: int,
-    workers: int = 1,
 ) -> list[Result]:
-    """The result of `run` for each item, in batches of items of similar sizes, of which `workers` run at once."""
-    batches, results = list(by_length(sizes, max(1, budget))), {}
-    with ThreadPoolExecutor(workers) if workers > 1 else nullcontext() as threads:
-        found = (threads.map if threads else map)(lambda rows: run([items[row] for row in rows]), batches)
-        for rows, own in zip(batches, found, strict=True):
-            results |= zip(rows, own, strict=True)
+    """The result of `run` for each item, in batches of items of similar sizes."""
+    results: dict[int, Result] = {}
+    for rows, own in each_batch(run, items, sizes, budget):
+        results |= zip(rows, own, strict=True)
     return [results[row] for row in range(len(items))]

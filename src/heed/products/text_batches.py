@@ -1,10 +1,10 @@
 """Batches of texts as a model reads them fastest: without padding where it can, sorted by length."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from heed.data.batching import text_inputs
 from heed.data.packing import pack_texts, to_device
@@ -13,6 +13,7 @@ from heed.vocabularies.ragged import Ids
 from heed.vocabularies.vocabulary import SpecialTokens
 
 BATCH_TOKENS = {"cpu": 4096, "cuda": 32768}  # a GPU needs many to be busy, a CPU has small caches
+CHUNK = 4096  # texts that are encoded at one time, while a GPU reads those before them
 
 
 def device_of(model: nn.Module) -> torch.device:
@@ -30,6 +31,28 @@ def model_inputs(model: nn.Module, rows: Sequence[Ids], special: SpecialTokens) 
     if isinstance(model, EncodesText) and model.packs(parts[1].shape[1]):
         parts = pack_texts(*parts)
     return [to_device(part, device_of(model)) for part in parts]
+
+
+def in_chunks(read: Callable[[int, int], Iterable[tuple[list[int], Tensor]]], count: int) -> Tensor | None:
+    """What is found for so many texts, a row each, on the CPU; None for none.
+
+    `read` reads those from one number up to another: batches of rows, with the places of their texts. A GPU is waited for only
+    when it has been given the next chunk.
+    """
+    found: list[Tensor] = []
+    waiting: tuple[list[int], Tensor] | None = None
+    for start in range(0, count, CHUNK):
+        batches = list(read(start, min(count, start + CHUNK)))
+        if waiting is not None:
+            found.append(_in_order(*waiting))
+        waiting = [row for rows, _ in batches for row in rows], torch.cat([own for _, own in batches])
+    if waiting is not None:
+        found.append(_in_order(*waiting))
+    return torch.cat(found) if found else None
+
+
+def _in_order(order: list[int], rows: Tensor) -> Tensor:
+    return rows.cpu()[torch.tensor(order).argsort()]
 
 
 def in_precision(model: nn.Module, name: str) -> nn.Module:
