@@ -87,7 +87,7 @@ def find_model(service: Service, name: str | None) -> ServedLanguageModel:
     """The language model that a request names; where there is only one, it need not."""
     known = service.language_models
     if not known:
-        raise Refusal(404, "no language model is served here, only translators: use /v1/translate")
+        raise Refusal(404, "no language model is served here; /v1/models lists what is")
     if name is None:
         if len(known) > 1:
             raise Refusal(400, f"model is missing; it is one of {', '.join(known)}")
