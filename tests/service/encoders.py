@@ -4,9 +4,11 @@ from heed.products.answerer import Answerer
 from heed.products.classifier import ChoiceModel, Classifier, Regressor
 from heed.products.embedder import Embedder
 from heed.products.mask_filler import MaskFiller
+from heed.products.replaced_detector import ReplacedDetector
 from heed.products.tagger import Tagger
 from heed.service.http.encoders import ServedEncoder
 from tests.convert.encoders import package
+from tests.products.test_replaced_detector import discriminator
 from tests.products.test_token_products import NAMES, answering_package, tagging_package
 
 LABELS = ["bad", "good", "so-so"]
@@ -20,6 +22,10 @@ def filler() -> MaskFiller:
 def tagger() -> Tagger:
     own = tagging_package("bert")
     return Tagger(own.model, own.processors["text"], NAMES)
+
+
+def detector() -> ReplacedDetector:
+    return ReplacedDetector.open([discriminator("joint")], ["electra"])
 
 
 def answerer(threshold: float | None = None) -> Answerer:
@@ -44,6 +50,7 @@ def served() -> list[ServedEncoder]:
     return [
         ServedEncoder("filler", filler(), "fill"),
         ServedEncoder("tagger", tagger(), "tag"),
+        ServedEncoder("electra", detector(), "tag"),
         ServedEncoder("answerer", answerer(threshold=0.0), "answer"),
         ServedEncoder("classifier", classifier(texts=1), "classify"),
         ServedEncoder("pairs", classifier("number", texts=2), "classify"),

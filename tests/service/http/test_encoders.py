@@ -6,8 +6,10 @@ from dataclasses import asdict
 
 import numpy as np
 import pytest
+import torch
 
 from heed.loading import write_package
+from heed.nn.attention import record
 from heed.service.http.encoders import ServedEncoder
 from heed.service.http.limits import ApiKey, ApiKeys, Limits
 from heed.service.http.models import open_models
@@ -63,7 +65,8 @@ def test_masks_are_filled_as_by_the_product(ask, encoders):
 
 def test_words_are_tagged_and_questions_answered_as_by_the_products(ask, encoders):
     assert close(
-        ask("tag", text=[TEXT, "x"])["texts"], [asdict(o) for o in encoders["tagger"].product.tag([TEXT, "x"])]
+        ask("tag", text=[TEXT, "x"], model="tagger")["texts"],
+        [asdict(o) for o in encoders["tagger"].product.tag([TEXT, "x"])],
     )
     [own] = encoders["answerer"].product.answer([("who sees?", TEXT)], n=5)
     found = ask("answer", question="who sees?", context=TEXT, n=5)
@@ -120,6 +123,20 @@ def test_texts_that_may_share_a_batch_have_one_key_and_one_that_is_refused_spoil
     assert (nothing, none) == (None, None) and len(found.masks[0]) == 2 and isinstance(error, ValueError)
 
 
+def test_attention_is_that_of_the_encoder(ask, encoders):
+    found, own = ask("look/text", text=TEXT, model="tagger"), encoders["tagger"].product
+    vocabulary = own.vocabulary
+    ids = [vocabulary.special.first, *vocabulary.encode([TEXT])[0], vocabulary.special.last]
+    with record(own.model) as maps, torch.inference_mode():
+        own.model.encode_text(torch.tensor([ids]))
+    assert found["ids"] == ids and found["inputs"][0] == "[CLS]" and found["predictions"] == found["scores"] == []
+    np.testing.assert_allclose(found["attention"], torch.cat(maps).numpy(), atol=6e-5)
+    assert ask("look/text", 400, text="x", model="tagger", code="Tales") == {
+        "error": "tagger has no control codes: leave code out"
+    }
+    assert ask("look/text", 400, text="the dog " * 90, model="tagger")["error"].startswith("the text has ")
+
+
 def test_what_is_wrong_is_said_in_a_sentence(ask):
     wrong = {
         ("fill", 400): (
@@ -129,9 +146,12 @@ def test_what_is_wrong_is_said_in_a_sentence(ask):
         ("classify", 400): ({"text": "x"}, "model is missing; it is one of classifier, pairs, choices"),
         ("classify", 404): (
             {"text": "x", "model": "tagger"},
-            "model is 'tagger', which cannot classify; it is one of classifier, pairs, choices",
+            "model is 'tagger', which is no model that can classify here; it is one of classifier, pairs, choices",
         ),
-        ("tag", 400): ({"text": "a" * 10_001}, "text 1 has 10,001 characters; one text may have 10,000: split it"),
+        ("tag", 400): (
+            {"text": "a" * 10_001, "model": "tagger"},
+            "text 1 has 10,001 characters; one text may have 10,000: split it",
+        ),
         ("answer", 400): ({"question": " ", "context": "x"}, "text 1 is empty: send at least a word"),
         ("similarity", 400): (
             {"text": "x", "others": ["y"] * 20},

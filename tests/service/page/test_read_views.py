@@ -77,8 +77,8 @@ def test_a_blank_that_is_typed_is_filled_beside_others(start, encoders):
 
 
 def test_entities_are_marked_in_their_text(start, encoders):
-    page = start("tag", text="🙂 " + TEXT)
-    page.wait_for_selector("#tag-out .bars")
+    page = start("tag", model="tagger", text="🙂 " + TEXT)
+    page.wait_for_selector("#tag-out .read-bars")
     [own] = encoders["tagger"].product.tag(["🙂 " + TEXT])
     assert own.entities and texts(page, "#tag-out .entity-type") == [one.type for one in own.entities]
     plain = page.evaluate(
@@ -92,20 +92,20 @@ def test_entities_are_marked_in_their_text(start, encoders):
 
 def test_an_answer_is_marked_in_its_context_and_another_where_it_stands(start, encoders):
     page = start("answer", question="who sees?", context=TEXT)
-    page.wait_for_selector("#answer-out .bars")
+    page.wait_for_selector("#answer-out .read-bars")
     [own] = encoders["answerer"].product.answer([("who sees?", TEXT)], n=5)
     names = [one.text or "(the text does not say)" for one in own.best]
     assert texts(page, "#answer-out .choice-word") == names
     for place, one in enumerate(own.best):
         page.click(f"#answer-out .choice >> nth={place}")
-        assert texts(page, "#answer-out .found") == ([one.text] if one.text else [])
+        assert texts(page, "#answer-out .answer-found") == ([one.text] if one.text else [])
         assert page.text_content("#answer-out .read-text") == TEXT
         assert page.get_attribute(f"#answer-out .choice >> nth={place}", "aria-pressed") == "true"
 
 
 def test_labels_numbers_and_choices_have_what_they_need(start, encoders):
     page = start("classify", model="classifier", text=TEXT)
-    page.wait_for_selector("#classify-out .bars")
+    page.wait_for_selector("#classify-out .read-bars")
     [own] = encoders["classifier"].product.classify([[TEXT]])
     order = sorted(own.probabilities, key=own.probabilities.get, reverse=True)
     assert texts(page, "#classify-out .choice-word") == order and page.is_hidden("#classify-other")
@@ -117,7 +117,7 @@ def test_labels_numbers_and_choices_have_what_they_need(start, encoders):
     assert float(page.text_content(".read-number")) == pytest.approx(own.number, abs=6e-4)
     page.select_option("#classify-model", "choices")
     page.fill("#classify-choices", "sees\n\n a house ")
-    page.wait_for_selector("#classify-out .bars")
+    page.wait_for_selector("#classify-out .read-bars")
     [own] = encoders["choices"].product.classify([[TEXT, "sees", "a house"]])
     assert page.text_content(".read-label-found") == ["sees", "a house"][int(own.label)]
     assert page.is_hidden("#classify-other")
@@ -125,7 +125,7 @@ def test_labels_numbers_and_choices_have_what_they_need(start, encoders):
 
 def test_sentences_are_compared(start, encoders):
     page = start("similarity", text="the dog", others="the dog\n책을 읽어요")
-    page.wait_for_selector("#similarity-out .bars")
+    page.wait_for_selector("#similarity-out .read-bars")
     cosines = encoders["embedder"].product.similarity(["the dog"] * 2, ["the dog", "책을 읽어요"])
     assert texts(page, "#similarity-out .choice-word") == ["the dog", "책을 읽어요"]
     assert list(map(float, texts(page, "#similarity-out .choice-share"))) == pytest.approx(cosines.tolist(), abs=6e-4)
@@ -140,10 +140,23 @@ def test_a_text_that_is_gone_is_given_up_and_an_error_is_said_in_its_place(start
     assert page.locator(".popover").count() == 0
     page.fill("#tag-text", TEXT)
     assert page.evaluate("document.querySelector('#tag-out').classList.contains('stale')"), "at once"
-    page.wait_for_selector("#tag-out .bars")
+    page.wait_for_selector("#tag-out .read-bars")
     page.fill("#tag-text", " ")
     page.wait_for_selector("#tag-out > .muted")
     assert page.inner_text("#tag-out") == "What the model finds in the text is marked here."
+
+
+def test_attention_over_a_text_is_seen(start):
+    page = start("tag", model="electra", text=TEXT)
+    page.wait_for_selector("#tag-out .read-text")
+    page.click("#tag-look")
+    page.wait_for_selector("#grid .thumb")
+    assert page.locator("#grid .thumb").count() == 2 * 4, "two layers, three heads and their mean"
+    chips = texts(page, ".chip-text")
+    assert (chips[0], chips[-1]) == ("[CLS]", "[SEP]")
+    assert page.locator(".chip.special").count() == sum(chip.startswith("[") for chip in chips)
+    assert page.text_content("#reading").startswith("Each row is a token") and page.locator(".token-line").count() == 1
+    assert texts(page, ".stations li a") == ["1Tokens", "2Attention"]
 
 
 VIEWS = {
@@ -160,7 +173,7 @@ def test_they_are_korean_narrow_and_without_serious_faults_in_light_and_dark(sta
     page.evaluate(AXE_SCRIPT)
     for view, values in VIEWS.items():
         page.evaluate("hash => { location.hash = hash; }", f"#{view}?{urlencode(values)}")
-        page.wait_for_selector(f"#{view}-out :is(.read-text, .bars)")
+        page.wait_for_selector(f"#{view}-out :is(.read-text, .read-bars)")
         faults += _faults(page, f"#view-{view}")
         assert page.evaluate("document.documentElement.scrollWidth") <= 320, view
         page.click("#theme")

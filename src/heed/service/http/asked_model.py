@@ -1,12 +1,14 @@
 """A model that is served, and the thread in which it is asked."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from torch import nn
 
+from heed.products.text_trace import TextTrace
+from heed.service.http.limits import Refusal
 from heed.service.http.queue import BatchWorker, OnBatch, Ticket, wait_for_results
 
 MAX_ATTENTION_WEIGHTS = 2_000_000  # of a text that is inspected
@@ -20,6 +22,8 @@ class AskedModel:
     name: str
     product: Any
     worker: BatchWorker | None = None
+
+    attends = True  # whether its attention can be looked at
 
     @property
     def model(self) -> nn.Module:
@@ -47,6 +51,10 @@ class AskedModel:
         if tokens > most:
             raise ValueError(f"the text has {tokens:,} tokens; one that is inspected has at most {most:,}: take less")
 
+    def look(self, ticket: Ticket, text: str, code: str | None) -> TextTrace:
+        """A text as it is seen inside the model; `code` is the control code of a CTRL."""
+        raise NotImplementedError
+
     def facts(self) -> dict[str, Any]:
         """What /v1/models says of it."""
         config, known = self.model.config, getattr(self.product, "facts", {})
@@ -65,6 +73,20 @@ class AskedModel:
         facts = self.facts()
         heads = f" · {facts['heads']} heads" if facts["heads"] else ""
         return f"{self.name} · {facts['layers']} layers{heads} · {facts['weights'] / 1e6:.1f}M weights"
+
+
+Asked = TypeVar("Asked", bound=AskedModel)
+
+
+def choose_model(known: Mapping[str, Asked], name: str | None, what: str) -> Asked:
+    """The model that a request names; where there is only one, it need not."""
+    if not known:
+        raise Refusal(404, f"no {what} is served here; /v1/models lists what is")
+    if name is None and len(known) > 1:
+        raise Refusal(400, f"model is missing; it is one of {', '.join(known)}")
+    if name is not None and name not in known:
+        raise Refusal(404, f"model is {name[:60]!r}, which is no {what} here; it is one of {', '.join(known)}")
+    return next(iter(known.values())) if name is None else known[name]
 
 
 def _outcome(item: Callable[[], Any]) -> tuple[Any, Exception | None]:

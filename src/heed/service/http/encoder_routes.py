@@ -12,6 +12,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
 from heed.evaluation.retrieval import unit_rows
+from heed.service.http.asked_model import choose_model
 from heed.service.http.bodies import Body, read_fields, validate
 from heed.service.http.encoders import Input, ServedEncoder
 from heed.service.http.limits import Refusal
@@ -175,15 +176,7 @@ def _check_texts(texts: Sequence[str]) -> None:
 def find_model(service: Service, verb: str, name: str | None) -> ServedEncoder:
     """The model that a request names, which must be asked this; where there is only one, it need not."""
     known = {own.name: own for own in service.encoders.values() if own.verb == verb}
-    if not known:
-        raise Refusal(404, f"no model that can {verb} is served here; /v1/models lists those that are")
-    if name is None:
-        if len(known) > 1:
-            raise Refusal(400, f"model is missing; it is one of {', '.join(known)}")
-        return next(iter(known.values()))
-    if name not in known:
-        raise Refusal(404, f"model is {name[:60]!r}, which cannot {verb}; it is one of {', '.join(known)}")
-    return known[name]
+    return choose_model(known, name, f"model that can {verb}")
 
 
 def _base64(row: np.ndarray) -> str:

@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 from typing import Any
 
+from heed.models.abilities import EncodesText
 from heed.products.classifier import ChoiceModel
+from heed.products.text_trace import TextTrace, trace_encoder
 from heed.service.http.asked_model import AskedModel
 from heed.service.http.queue import BatchWorker, Ticket, wait_for_results
 from heed.vocabularies.text_parts import plain
 
-VERBS = ("fill", "tag", "answer", "classify", "embed")  # what such a model may be asked
+VERBS = ("tag", "fill", "answer", "classify", "embed")  # what such a model may be asked, the usual one of several first
 Input = str | Sequence[str]  # a text, or its parts
 
 
@@ -54,11 +56,31 @@ class ServedEncoder(AskedModel):
         return found
 
     @property
+    def attends(self) -> bool:
+        """Whether it is an encoder, over whose texts one can look."""
+        return isinstance(self.model, EncodesText)
+
+    def look(self, ticket: Ticket, text: str, code: str | None) -> TextTrace:
+        if code is not None:
+            raise ValueError(f"{self.name} has no control codes: leave code out")
+        vocabulary = plain(self.product.vocabulary)
+        special, [ids] = vocabulary.special, vocabulary.encode([text])
+        ids = [*special.before, *ids, special.last]
+        self.check_inspectable(len(ids))
+        trace = lambda: trace_encoder(self.model, vocabulary, text, ids, self.caption())  # noqa: E731
+        return self.ask(ticket, "call", trace, 4 * len(ids))
+
+    @property
     def _chooses(self) -> bool:
         return isinstance(self.product, ChoiceModel)
 
     def facts(self) -> dict[str, Any]:
         """What /v1/models says of it: `texts` are the parts of an input, if the folder says; `choices`, whether these follow a context."""
         product = self.product
-        own = {"verb": self.verb, "labels": getattr(product, "labels", []), "choices": self._chooses}
+        own = {
+            "verb": self.verb,
+            "labels": getattr(product, "labels", []),
+            "choices": self._chooses,
+            "attention": self.attends,
+        }
         return {**super().facts(), **own, "texts": getattr(product, "texts", None)}

@@ -6,6 +6,7 @@ from typing import Any
 
 from heed.products.generator import Generator
 from heed.products.prompts import Prompt
+from heed.products.text_trace import TextTrace
 from heed.products.writing import Piece
 from heed.service.http.asked_model import AskedModel
 from heed.service.http.queue import Ticket
@@ -32,6 +33,11 @@ class ServedLanguageModel(AskedModel):
         while pieces := self.ask(ticket, "write", lambda: _slice(found), size):
             yield from pieces
             size = SLICE_TOKENS * len(prompts) * count
+
+    def look(self, ticket: Ticket, text: str, code: str | None) -> TextTrace:
+        tokens = len(self.generator.prompt(text, code).ids)
+        self.check_inspectable(tokens)
+        return self.ask(ticket, "call", lambda: self.generator.trace(text, code, name=self.caption()), 4 * tokens)
 
     def facts(self) -> dict[str, Any]:
         """What /v1/models says of it."""

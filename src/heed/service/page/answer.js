@@ -16,9 +16,9 @@ function draw(found, chosen) {
   const spans = best?.text ? [best] : [];
   const pick = (index) => {
     byId("answer-out").replaceChildren(...draw(found, index));
-    byId("answer-out").querySelectorAll(".bars button")[index].focus();
+    byId("answer-out").querySelectorAll(".read-bars button")[index].focus();
   };
   const rows = answers.map((one) => ({ name: one.text || t("noAnswer"), share: one.probability }));
-  const text = element("p", { class: "read-text", dir: "auto" }, ...marked(context, spans, (one) => element("mark", { class: "found" }, one.text)));
+  const text = element("p", { class: "read-text", dir: "auto" }, ...marked(context, spans, (one) => element("mark", { class: "answer-found" }, one.text)));
   return [text, bars(rows, { pick, chosen, label: t("answers") })];
 }

@@ -7,7 +7,7 @@ import { number, t } from "./speech.js";
 
 const isPair = (model) => !model.choices && model.texts !== 1;
 export const { verb, build, ready, enter, leave, respeak } = readView({
-  name: "classify", verb: "classify", draw, ask,
+  name: "classify", verb: "classify", draw, ask, looks: "text",
   fields: [
     { name: "text", rows: 5 },
     { name: "other", rows: 5, shown: isPair, enough: (text, model) => model.texts === null || text.trim() },

@@ -9,7 +9,7 @@ const MASK = "[MASK]", TOP = 8;
 const WORDS = /\[MASK\]|<mask>|[\p{L}\p{M}\p{N}]+(?:['\u2019-][\p{L}\p{M}\p{N}]+)*|\S/gu;
 const isMask = (word) => word === MASK || word === "<mask>";
 
-const view = readView({ name: "fill", verb: "fill", fields: [{ name: "text", rows: 6 }], draw });
+const view = readView({ name: "fill", verb: "fill", fields: [{ name: "text", rows: 6 }], draw, looks: "text" });
 export const { verb, ready, enter, leave, respeak } = view;
 
 export function build() {

@@ -16,12 +16,12 @@ export function marked(text, spans, make) {
 
 // Rows of {name, note, share, said}: `share` is the length of the bar, from 0 to 1. With `pick(index)` they are buttons.
 export function bars(rows, { pick, chosen, label } = {}) {
-  return element("ul", { class: "bars", "aria-label": label }, ...rows.map((row, index) => {
+  return element("ul", { class: "read-bars", "aria-label": label }, ...rows.map((row, index) => {
     const bar = element("span", { class: "choice-bar", "aria-hidden": "true" });
     bar.style.width = `${Math.max(0.5, 100 * Math.max(0, row.share))}%`;
-    const parts = [element("span", { class: "choice-word" }, row.name, row.note && element("span", { class: "bar-note" }, row.note)),
+    const parts = [element("span", { class: "choice-word" }, row.name, row.note && element("span", { class: "read-note" }, row.note)),
       element("span", { class: "choice-share number-text" }, row.said ?? percent(row.share)), bar];
-    if (!pick) return element("li", { class: "bar-row choice" }, ...parts);
+    if (!pick) return element("li", { class: "read-row choice" }, ...parts);
     return element("li", {}, element("button", { type: "button", class: "choice", "aria-pressed": String(index === chosen), onclick: () => pick(index) }, ...parts));
   }));
 }

@@ -2,14 +2,15 @@
 import { byId, element, later } from "./dom.js";
 import * as popover from "./popover.js";
 import { number, speak, t } from "./speech.js";
-import { writeAddress } from "./store.js";
+import { addressOf, writeAddress } from "./store.js";
 
 const LONGEST_LINK = 4000;
 const isText = (text) => text.trim();
 
 // `fields`: {name, rows, shown(model), enough(text, model)} of what is typed. `ask(values, model, signal)` asks the service; without it what is typed is
 // drawn at once. `draw(found, view)` returns the nodes of the answer. `view` has `values`, `model`, and `set(name, text)`.
-export function readView({ name, verb, fields, ask, draw }) {
+// `looks` is the field whose text can be looked at from inside.
+export function readView({ name, verb, fields, ask, draw, looks }) {
   const view = { name, known: [], model: null, values: Object.fromEntries(fields.map((one) => [one.name, ""])), found: null, set };
   let asking = null, longest = 10000;
   const own = (part) => byId(`${name}-${part}`);
@@ -26,7 +27,8 @@ export function readView({ name, verb, fields, ask, draw }) {
         element("p", { id: `${name}-about`, class: "model muted" })),
       element("div", { class: "write-panes read-panes" }, element("div", { class: "read-fields" }, ...inputs),
         element("div", { class: "read-answer" }, element("div", { id: `${name}-out`, class: "read-out", role: "group", "data-label": `${name}_out` }),
-          element("p", { id: `${name}-status`, class: "muted small read-status", role: "status" }))),
+          element("div", { class: "pane-foot" }, element("p", { id: `${name}-status`, class: "muted small", role: "status" }),
+            element("div", { class: "actions" }, looks && element("button", { type: "button", id: `${name}-look`, class: "quiet", "data-t": "lookButton", onclick: lookInside }))))),
       element("p", { class: "hint muted small", "data-t": `${name}Hint` }));
     byId("view-look").before(section);
     speak(section);
@@ -63,8 +65,13 @@ export function readView({ name, verb, fields, ask, draw }) {
     own("model").replaceChildren(...view.known.map((one) => element("option", { value: one.name, selected: one === view.model }, one.name)));
     own("model-label").hidden = view.known.length < 2;
     for (const field of fields) own(`${field.name}-field`).hidden = field.shown ? !field.shown(view.model) : false;
+    if (looks) own("look").hidden = !view.model.attention;
     describe();
     placeholder();
+  }
+
+  function lookInside() {
+    location.hash = addressOf("look", { model: view.model.name, text: view.values[looks] });
   }
 
   function describe() {
@@ -106,6 +113,7 @@ export function readView({ name, verb, fields, ask, draw }) {
     soon.cancel();
     asking?.abort();
     if (!own("out").closest(".view").hidden) writeBack();
+    if (looks) own("look").disabled = !view.values[looks].trim();
     if (fields.some((field) => isShown(field) && !(field.enough ?? isText)(view.values[field.name], view.model))) return placeholder();
     if (!ask) return void ((view.found = {}), show());
     const mine = (asking = new AbortController());

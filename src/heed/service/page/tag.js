@@ -7,7 +7,7 @@ import { t } from "./speech.js";
 
 const HUES = 6;
 export const { verb, build, ready, enter, leave, respeak } = readView({
-  name: "tag", verb: "tag", fields: [{ name: "text", rows: 8 }], draw,
+  name: "tag", verb: "tag", fields: [{ name: "text", rows: 8 }], draw, looks: "text",
   ask: async ({ text }, model, signal) => {
     const { texts, seconds } = await api.tag({ text, model: model.name }, signal);
     return { ...texts[0], seconds };
