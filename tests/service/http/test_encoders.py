@@ -162,8 +162,12 @@ def test_what_is_wrong_is_said_in_a_sentence(ask):
         assert ask(path, status, **body) == {"error": sentence}
     pair = ask("classify", 400, text=[["a", "b"], "x"], model="pairs")["error"]
     assert pair == "text 2 has 1 part, and the model reads 2 parts: put a tab between two parts"
+    assert ask("classify", 400, text=[[]], model="choices")["error"].startswith("text")
     long = ask("fill", 400, text="the dog " * 90 + "[MASK]")["error"]
     assert long.startswith("text 1 has ") and "the model has positions for 70" in long
+    long = {"text": "the dog " * 90, "model": "classifier"}
+    assert "shorten it, or let its end be cut off (too_long='cut'" in ask("classify", 400, **long)["error"]
+    assert ask("classify", too_long="cut", **long)["texts"][0]["label"] in LABELS
     assert "no translator is served here" in ask("translate", 404, text="x", target="en")["error"]
 
 

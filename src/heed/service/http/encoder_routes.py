@@ -4,7 +4,7 @@ import base64
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from fastapi import APIRouter, Request
@@ -20,6 +20,7 @@ from heed.service.http.openapi import OPENAI_ERROR, operation
 from heed.service.http.service import Service
 
 MAX_TEXT = 10_000  # characters of one text: it has the model to itself for as long as it takes
+Parts = Annotated[list[str], Field(min_length=1)]
 NO_LANGUAGES: tuple[list[str], list[str]] = ([], [])
 
 
@@ -28,6 +29,12 @@ class AskedOfModel(BaseModel, extra="forbid"):
 
     model: str | None = Field(None, max_length=200, description="may be omitted if there is only one")
     api_key: str | None = None
+
+
+class MayBeCut(AskedOfModel):
+    """A request whose texts must fit into the model."""
+
+    too_long: Literal["refuse", "cut"] = Field("refuse", description="cut: a text that is too long loses its end")
 
 
 class FillRequest(AskedOfModel, json_schema_extra={"example": {"text": "I [MASK] a book."}}):
@@ -53,14 +60,14 @@ class AnswerRequest(
     n: int = Field(1, ge=1, le=20, description="answers, the best first")
 
 
-class ClassifyRequest(AskedOfModel, json_schema_extra={"example": {"text": "What a film."}}):
+class ClassifyRequest(MayBeCut, json_schema_extra={"example": {"text": "What a film."}}):
     """Texts that are classified. A pair, or a context and its choices, is a list of its parts."""
 
-    text: str | list[str | list[str]] = Field(description="a text, or a list of texts and of lists of parts")
+    text: str | list[str | Parts] = Field(description="a text, or a list of texts and of lists of parts")
 
 
 class SimilarityRequest(
-    AskedOfModel, json_schema_extra={"example": {"text": "A man sings.", "others": ["A man is singing.", "It rains."]}}
+    MayBeCut, json_schema_extra={"example": {"text": "A man sings.", "others": ["A man is singing.", "It rains."]}}
 ):
     """A text and those that it is compared with."""
 
@@ -68,7 +75,7 @@ class SimilarityRequest(
     others: list[str]
 
 
-class EmbeddingsRequest(AskedOfModel, json_schema_extra={"example": {"input": ["A man sings.", "It rains."]}}):
+class EmbeddingsRequest(MayBeCut, json_schema_extra={"example": {"input": ["A man sings.", "It rains."]}}):
     """OpenAI's request for vectors."""
 
     input: str | list[str] = Field(description="a text, or a list of texts")
@@ -84,19 +91,20 @@ VECTORS = {"object": "list", "data": [{"object": "embedding", "index": 0, "embed
 def router(service: Service) -> APIRouter:
     routes = APIRouter(prefix="/v1", tags=["models that read"])
     _add_token_routes(routes, service)
+    cut = lambda body: {"too_long": body.too_long}  # noqa: E731
 
     @routes.post("/classify", **operation(ClassifyRequest, {"texts": [], "model": "bert"}, NO_LANGUAGES))
     async def classify(request: Request) -> JSONResponse:
         """The label of each text with the probability of all, or its number, or the best of its choices."""
         inputs = lambda body: [[own] if isinstance(own, str) else own for own in _list(body.text)]  # noqa: E731
-        _, model, found, seconds = await _read(service, request, ClassifyRequest, "classify", inputs)
+        _, model, found, seconds = await _read(service, request, ClassifyRequest, "classify", inputs, cut)
         return JSONResponse({"texts": [asdict(one) for one in found], "model": model.name, "seconds": seconds})
 
     @routes.post("/similarity", **operation(SimilarityRequest, {"cosines": [0.93, 0.12]}, NO_LANGUAGES))
     async def similarity(request: Request) -> JSONResponse:
         """The cosine of the vector of a text with those of others."""
         inputs = lambda body: [body.text, *body.others]  # noqa: E731
-        _, model, found, seconds = await _read(service, request, SimilarityRequest, "embed", inputs)
+        _, model, found, seconds = await _read(service, request, SimilarityRequest, "embed", inputs, cut)
         first, *others = unit_rows(np.stack(found).astype(np.float64))
         cosines = [float(first @ other) for other in others]
         return JSONResponse({"cosines": cosines, "model": model.name, "seconds": seconds})
@@ -104,7 +112,8 @@ def router(service: Service) -> APIRouter:
     @routes.post("/embeddings", **operation(EmbeddingsRequest, VECTORS, NO_LANGUAGES, error=OPENAI_ERROR))
     async def embeddings(request: Request) -> JSONResponse:
         """The vector of each text, as OpenAI's clients read it."""
-        body, model, found, _ = await _read(service, request, EmbeddingsRequest, "embed", lambda own: _list(own.input))
+        texts = lambda body: _list(body.input)  # noqa: E731
+        body, model, found, _ = await _read(service, request, EmbeddingsRequest, "embed", texts, cut)
         write = _base64 if body.encoding_format == "base64" else np.ndarray.tolist
         data = [{"object": "embedding", "index": i, "embedding": write(row)} for i, row in enumerate(found)]
         return JSONResponse({"object": "list", "data": data, "model": model.name})
