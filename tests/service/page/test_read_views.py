@@ -80,7 +80,7 @@ def test_entities_are_marked_in_their_text(start, encoders):
     page = start("tag", model="tagger", text="🙂 " + TEXT)
     page.wait_for_selector("#tag-out .read-bars")
     [own] = encoders["tagger"].product.tag(["🙂 " + TEXT])
-    assert own.entities and texts(page, "#tag-out .entity-type") == [one.type for one in own.entities]
+    assert own.entities and texts(page, "#tag-out .entity .entity-type") == [one.type for one in own.entities]
     plain = page.evaluate(
         """() => { const text = document.querySelector('#tag-out .read-text').cloneNode(true);
           text.querySelectorAll('.entity-type').forEach((one) => one.remove());
@@ -88,6 +88,14 @@ def test_entities_are_marked_in_their_text(start, encoders):
     )
     assert plain == ["🙂 " + TEXT, [one.text for one in own.entities]]
     assert texts(page, "#tag-out .choice-share") == [percent(one.probability) for one in own.entities]
+
+
+def test_an_electra_marks_the_words_that_it_believes_replaced(start, encoders):
+    page = start("tag", model="electra", text=TEXT)
+    page.wait_for_selector("#tag-out .entity")
+    [own] = encoders["electra"].product.tag([TEXT])
+    assert texts(page, "#tag-out .entity") == [one.text for one in own.entities], "its one type is named once"
+    assert texts(page, ".entity-legend > span") == [f"REPLACED {len(own.entities)}"]
 
 
 def test_an_answer_is_marked_in_its_context_and_another_where_it_stands(start, encoders):

@@ -28,6 +28,7 @@ function show() {
     if (other === name) link(other).setAttribute("aria-current", "page");
     else link(other).removeAttribute("aria-current");
   }
+  link(name).scrollIntoView({ block: "nearest", inline: "nearest" });
   document.title = `${t(name)} · Heed`;
   if (shown && shown !== name) VIEWS[shown].leave?.();
   shown = name;
@@ -102,6 +103,7 @@ async function begin() {
   link("write").hidden = !known.language_models?.length;
   link("translate").hidden = !known.models.length;
   for (const [name, { verb }] of Object.entries(READING)) link(name).hidden = !known.encoders?.some((one) => one.verb === verb);
+  document.querySelector("nav").classList.toggle("many", Object.keys(VIEWS).filter((name) => !link(name).hidden).length > 5);
   usual = Object.keys(VIEWS).find((name) => !link(name).hidden);
   for (const view of Object.values(VIEWS)) view.ready(known);
   show();

@@ -17,11 +17,17 @@ export const { verb, build, ready, enter, leave, respeak } = readView({
 // The types of a model's labels: without the prefixes of BIO and its like.
 const typesOf = (model) => [...new Set(model.labels.map((label) => label.replace(/^[BIESLU]-/, "")))].filter((type) => type !== "O");
 
+// A model of one type has no need to name it at every word: the legend does.
 function draw({ text, entities }, { model }) {
-  const types = typesOf(model), hue = (type) => `hue-${Math.max(0, types.indexOf(type)) % HUES}`;
-  const nodes = marked(text, entities, (one) => element("mark", { class: `entity ${hue(one.type)}`, title: `${one.type}, ${percent(one.probability)}` },
-    one.text, element("span", { class: "entity-type" }, one.type)));
-  const rows = entities.map((one) => ({ name: one.text, note: one.type, share: one.probability }));
+  const types = typesOf(model), several = types.length > 1, hue = (type) => `hue-${Math.max(0, types.indexOf(type)) % HUES}`;
+  const nodes = marked(text, entities, (one) => {
+    const node = element("mark", { class: `entity ${hue(one.type)}`, title: `${one.type}, ${percent(one.probability)}` }, one.text, several && element("span", { class: "entity-type" }, one.type));
+    node.style.setProperty("--strength", `${Math.round(8 + 20 * one.probability)}%`);
+    return node;
+  });
+  const rows = entities.map((one) => ({ name: one.text, note: several && one.type, share: one.probability }));
+  const counts = types.map((type) => [type, entities.filter((one) => one.type === type).length]).filter(([, count]) => count);
+  const legend = counts.map(([type, count]) => element("span", { class: hue(type) }, element("span", { class: "entity-type" }, type), ` ${count}`));
   return [element("p", { class: "read-text", dir: "auto" }, ...nodes),
-    rows.length ? bars(rows, { label: t("tagged") }) : element("p", { class: "muted small" }, t("nothingTagged"))];
+    element("p", { class: "muted small entity-legend" }, ...(rows.length ? legend : [t("nothingTagged")])), bars(rows, { label: t("tagged") })];
 }
