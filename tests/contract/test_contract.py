@@ -75,7 +75,7 @@ CASES = {  # the files of each task, and what each verb of its products is given
         },
     ),
     "masked": ({"source": "en"}, filler()),
-    "replaced-tokens": ({"source": "en"}, filler()),
+    "replaced-tokens": ({"source": "en"}, {**filler(), "tag": [TARGET, "--format", "json"]}),
 }
 
 

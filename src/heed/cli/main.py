@@ -11,7 +11,7 @@ from heed.version import __version__
 VERBS = {
     "train": "train a translator, a summarizer, a language model, an encoder (BERT) or a classifier, from scratch or from another model",
     "translate": "translate text with a trained model",
-    "serve": "serve models with a web page and three APIs: LibreTranslate's, OpenAI's completions and heed's",
+    "serve": "serve models with a web page and three APIs: LibreTranslate's, OpenAI's and heed's",
     "evaluate": "score a model: BLEU, chrF and TER with signatures; perplexity; accuracy and correlation",
     "report": "write a page about a run: curves, scores, where it goes wrong, and what to try next",
     "summarize": "summarize articles",

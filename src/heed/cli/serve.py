@@ -14,6 +14,8 @@ examples:
   heed serve en-de=runs/mine                         # a folder that does not name its languages
   heed serve facebook/m2m100_418M                    # every direction; with ko-en= before it, one
   heed serve runs/gpt2                               # a language model: OpenAI's /v1/completions, and a page to write on
+  heed serve runs/bert runs/names                    # models that read: masks filled, words tagged; answer, classify, embed
+  heed serve embed=runs/bert                         # what is asked of a model that can do several things
   heed serve runs/a,runs/b --api-keys keys.txt       # an ensemble, for clients with a key
 
   curl http://127.0.0.1:8000/translate -d q="나는 학생이에요." -d source=auto -d target=en
@@ -30,7 +32,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     option(
         "folder",
         nargs="*",
-        help="translators and language models: runs, model folders or names on the hub; a,b is an ensemble",
+        help="models of any kind: runs, model folders or names on the hub; a,b is an ensemble of translators",
     )
     option("--host", default="127.0.0.1", help="the address to listen on; 0.0.0.0: all addresses")
     option("--port", type=int, default=8000, help="0: any free port")

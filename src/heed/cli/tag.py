@@ -12,6 +12,7 @@ examples:
   heed tag runs/names "Ann lives in Seoul." --format json     # with the characters of each entity
   heed tag runs/names --conll test.conll --format conll  # sentences that are split into words: a word and its label a line
   heed tag runs/names --input texts.txt --format table --out entities.tsv
+  heed tag runs/electra "Ann drinks a book."             # a discriminator: the words that it believes replaced
   heed tag dslim/bert-base-NER "Ann lives in Seoul."
   heed train recipes/tagging.toml --out runs/names
 """

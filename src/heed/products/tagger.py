@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from heed.data.batching import pad
@@ -150,8 +150,12 @@ class Tagger(Product):
     def _logits(self, inputs: list[Sequence[int]]) -> list[Float[Tensor, "_ k"]]:
         device, special = next(self.model.parameters()).device, self.vocabulary.special
         tokens, valid = (torch.from_numpy(part).to(device) for part in pad(inputs, special))
-        logits, first = self.model.classify_tokens(tokens, valid).double().cpu(), len(special.before)
+        logits, first = self.token_logits(tokens, valid).double().cpu(), len(special.before)
         return [row[first : first + len(ids)] for row, ids in zip(logits, inputs, strict=True)]
+
+    def token_logits(self, tokens: Int[Tensor, "b t"], valid: Bool[Tensor, "b t"]) -> Float[Tensor, "b t k"]:
+        """The logits of the labels of each token."""
+        return self.model.classify_tokens(tokens, valid)
 
 
 def mark(text: str, spans: Sequence[tuple[int, int, str]]) -> str:

@@ -1,4 +1,4 @@
-"""A text seen from inside a language model: attention of every head, and what was likely at each place."""
+"""A text seen from inside a model: attention of every head, and of a language model what was likely at each place."""
 
 import json
 from collections.abc import Sequence
@@ -16,7 +16,10 @@ DECIMALS = 4
 
 @dataclass(frozen=True, eq=False)
 class TextTrace:
-    """`inputs` are the tokens that were read, the one before the text first; of each, what was likely to follow it."""
+    """`inputs` are the tokens that were read, the one before the text first; of each, what was likely to follow it.
+
+    An encoder expects nothing: it has no scores and no predictions.
+    """
 
     text: str
     inputs: list[str]
@@ -53,3 +56,13 @@ def trace_text(
         for row in zip(which.tolist(), best.tolist(), strict=True)
     ]
     return TextTrace(text, vocabulary.pieces(ids), list(ids), attention, scores, predictions, name)
+
+
+@torch.inference_mode()
+def trace_encoder(model: nn.Module, vocabulary: Vocabulary, text: str, ids: Sequence[int], name: str) -> TextTrace:
+    """Where each token of a text looks in an encoder; `ids` have the special tokens around the text."""
+    size = len(ids)
+    with record(model) as maps:
+        model.encode_text(torch.tensor([ids], device=next(model.parameters()).device))
+    attention = torch.cat([own[..., :size, :size] for own in maps]).float().cpu().numpy()
+    return TextTrace(text, vocabulary.pieces(ids), list(ids), attention, [], [], name)

@@ -12,6 +12,8 @@ from heed.config import check_not_negative
 from heed.data.pretraining import MaskedBatch, RowSettings, RowShape
 from heed.evaluation.masked_words import CHUNK, replaced_scores, sample_words
 from heed.models.abilities import DetectsReplacedWords
+from heed.products.mask_filler import MaskFiller
+from heed.products.replaced_detector import ReplacedDetector
 from heed.tasks.base import Metric, Objective, Prepared
 from heed.tasks.pretraining import Measure, Pretraining
 from heed.training.loss import Loss, Part, chunked_cross_entropy
@@ -63,6 +65,7 @@ class ReplacedTokensLoss:
 class ReplacedTokens(Pretraining):
     name, title, Settings = "replaced-tokens", "Pre-trained by replaced tokens", ReplacedTokensSettings
     needs, best, head = DetectsReplacedWords, "loss", "joint"
+    products = (MaskFiller, ReplacedDetector)
     metrics = (
         Metric("loss", "loss", False, lambda: "of the generator, plus that of the discriminator times its weight", 3),
         Metric("generator", "generator's loss", False, lambda: "-log p a hidden token", 3),

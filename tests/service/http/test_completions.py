@@ -214,7 +214,7 @@ def test_without_a_translator_translations_are_refused_with_a_sentence(models):
         ):
             answer = client.post(path, json=body)
             assert answer.status_code == 404 and answer.json() == {
-                "error": "no translator is served here, only language models: use /v1/completions"
+                "error": "no translator is served here; /v1/models lists what is"
             }
         assert client.get("/languages").json() == [] and client.get("/frontend/settings").status_code == 200
         assert client.get("/openapi.json").status_code == 200

@@ -100,7 +100,7 @@ class Tab:
         self.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
         self.number += 1  # another address: the same with another hash would be the same document
         self.page.goto(url + (address if address.startswith("?") else f"?{self.number}{address}"))
-        self.page.wait_for_selector("#to option, #columns section", state="attached")
+        self.page.wait_for_selector("#to option, #columns section, nav [aria-current]", state="attached")
         return self.page
 
     def leave(self):

@@ -18,7 +18,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from heed.service import page
-from heed.service.http import completions, libretranslate, reference, v1
+from heed.service.http import completions, encoder_routes, libretranslate, reference, v1
 from heed.service.http.limits import Refusal
 from heed.service.http.service import ClientDisconnected, Service
 from heed.version import __version__
@@ -38,7 +38,7 @@ ROUTING_ERRORS = {
     404: "there is nothing at this address; /docs lists what there is",
     405: "this address does not take this method",
 }
-OPENAI = ("/v1/completions", "/v1/models/")  # whose clients expect errors in another shape
+OPENAI = ("/v1/completions", "/v1/embeddings", "/v1/models/")  # whose clients expect errors in another shape
 log = logging.getLogger("heed.service")
 
 
@@ -52,11 +52,12 @@ def create_app(service: Service) -> FastAPI:
 
     app = FastAPI(
         title="Heed", version=__version__, docs_url=None, redoc_url=None, lifespan=lifespan,
-        description="Translates, continues texts, and lets you look inside. Compatible with LibreTranslate's API and OpenAI's completions.",
+        description="Translates, continues and reads texts, and lets you look inside. Compatible with LibreTranslate's API and OpenAI's.",
     )  # fmt: skip
     app.include_router(libretranslate.router(service))
     app.include_router(v1.router(service))
     app.include_router(completions.router(service))
+    app.include_router(encoder_routes.router(service))
     _add_pages(app, service)
     _add_error_handlers(app)
     app.add_middleware(ServiceMiddleware, service=service)

@@ -11,7 +11,7 @@ from heed.service.http.models import ServedModel
 from heed.text.language_codes import name as language_name
 from heed.text.language_codes import near
 
-NO_TRANSLATOR = "no translator is served here, only language models: use /v1/completions"
+NO_TRANSLATOR = "no translator is served here; /v1/models lists what is"
 MOST = 20  # directions or languages that a sentence lists
 
 

@@ -11,6 +11,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import BaseModel, Field
 
+from heed.service.http.asked_model import AskedModel, choose_model
 from heed.service.http.bodies import read_fields, validate
 from heed.service.http.completion_body import ANSWER, ChoiceWriter, CompletionRequest, joined
 from heed.service.http.language_models import ServedLanguageModel
@@ -68,33 +69,23 @@ def router(service: Service) -> APIRouter:
 
     @routes.post("/look/text", **operation(LookTextRequest, {"format": 1, "inputs": [], "attention": []}, NO_LANGUAGES))
     async def look_text(request: Request) -> Response:
-        """The attention of every head of a language model over a text, and the likely tokens at each place."""
+        """The attention of every head over a text, and in a language model the likely tokens at each place."""
         body = await service.read_sentence(request, LookTextRequest)
-        model = find_model(service, body.model)
-
-        def work(ticket: Ticket) -> str:
-            tokens = len(model.generator.prompt(body.text, body.code).ids)
-            model.check_inspectable(tokens)
-            trace: Callable[[], Any] = lambda: model.generator.trace(body.text, body.code, name=model.caption())  # noqa: E731
-            return model.ask(ticket, "call", trace, 4 * tokens).to_json()
-
-        return Response(await service.run(request, len(body.text), work), media_type="application/json")
+        model = choose_model(_looked_into(service), body.model, "model to look into")
+        look = lambda ticket: model.look(ticket, body.text, body.code).to_json()  # noqa: E731
+        return Response(await service.run(request, len(body.text), look), media_type="application/json")
 
     return routes
 
 
 def find_model(service: Service, name: str | None) -> ServedLanguageModel:
     """The language model that a request names; where there is only one, it need not."""
-    known = service.language_models
-    if not known:
-        raise Refusal(404, "no language model is served here, only translators: use /v1/translate")
-    if name is None:
-        if len(known) > 1:
-            raise Refusal(400, f"model is missing; it is one of {', '.join(known)}")
-        return next(iter(known.values()))
-    if name not in known:
-        raise Refusal(404, f"model is {name[:60]!r}, which is no language model here; it is one of {', '.join(known)}")
-    return known[name]
+    return choose_model(service.language_models, name, "language model")
+
+
+def _looked_into(service: Service) -> dict[str, AskedModel]:
+    """The models whose attention over a text can be seen."""
+    return service.language_models | {name: own for name, own in service.encoders.items() if own.attends}
 
 
 def describe(service: Service, model: ServedLanguageModel) -> dict[str, Any]:

@@ -10,8 +10,11 @@ from typing import Any, NamedTuple
 
 from heed.loading import find_model, load
 from heed.products.generator import Generator
+from heed.products.product import Product
 from heed.products.translator.directions import Direction
 from heed.products.translator.translator import Translator
+from heed.service.http.asked_model import AskedModel
+from heed.service.http.encoders import VERBS, ServedEncoder
 from heed.service.http.language_models import ServedLanguageModel
 from heed.service.http.queue import BatchWorker, OnBatch, Ticket
 from heed.text.language_codes import name as language_name
@@ -160,34 +163,44 @@ class ServedModel:
         return f"{self.name} · {layers}{heads} · {facts['weights'] / 1e6:.1f}M weights"
 
 
-def open_models(folders: Sequence[str], device: str, engine: str) -> list[ServedModel | ServedLanguageModel]:
-    """Models of folders, translators and language models; `ko-en=FOLDER` gives the languages of one that does not know them, commas make an ensemble.
+def open_models(folders: Sequence[str], device: str, engine: str) -> list[ServedModel | AskedModel]:
+    """Models of folders, of every kind that is served; commas make an ensemble of translators.
 
-    Of a model of several directions, ko-en=FOLDER serves that one.
+    `ko-en=FOLDER` gives the languages of a translator that does not know them, or chooses one of several directions; `embed=FOLDER`
+    says what a model is asked that can do several things.
     """
-    models = []
+    models: list[ServedModel | AskedModel] = []
     for given in folders:
-        pair, equals, rest = given.partition("=")
+        before, equals, rest = given.partition("=")
         folder = rest if equals and not Path(given).is_dir() else given
-        names, named = folder.split(","), pair if folder is rest else None
+        names, said = folder.split(","), before if folder is rest else None
         name = _name(names[0])
         name = name if name not in [one.name for one in models] else f"{name}-{len(models) + 1}"
-        translator = load(names, device, engine, ("translate", "generate"))
-        if isinstance(translator, Generator):
-            if named:
-                raise ValueError(f"{given}: {folder} is a language model, which has no languages: write its name alone")
-            models.append(ServedLanguageModel(name, translator))
-            continue
-        if named and len(translator.directions) > 1:
-            translator = translator.toward(*named.split("-", 1))
-            [(source, target)], several = translator.directions, []
-        elif len(translator.directions) > 1:
-            several = translator.directions
-            source, target = _default(translator)
+        verb = said if said in VERBS else None
+        product = load(names, device, engine, verb or ("translate", "generate", *VERBS))
+        if not isinstance(product, Translator):
+            models.append(_asked_model(name, product, verb or next(iter(product.verbs)), said, folder))
         else:
-            (source, target), several = _languages(named, folder, translator), []
-        models.append(ServedModel(name, source, target, translator, directions=several))
+            models.append(_translator(name, product, said, folder))
     return models
+
+
+def _asked_model(name: str, product: Product, verb: str, said: str | None, folder: str) -> AskedModel:
+    if said is not None and said != verb:
+        raise ValueError(f"{said}={folder}: {folder} is {product.noun}, which has no languages: write its name alone")
+    return ServedLanguageModel(name, product) if isinstance(product, Generator) else ServedEncoder(name, product, verb)
+
+
+def _translator(name: str, translator: Translator, pair: str | None, folder: str) -> ServedModel:
+    if pair and len(translator.directions) > 1:
+        translator = translator.toward(*pair.split("-", 1))
+        [(source, target)], several = translator.directions, []
+    elif len(translator.directions) > 1:
+        several = translator.directions
+        source, target = _default(translator)
+    else:
+        (source, target), several = _languages(pair, folder, translator), []
+    return ServedModel(name, source, target, translator, directions=several)
 
 
 def _default(translator: Translator) -> Direction:

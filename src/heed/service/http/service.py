@@ -12,9 +12,11 @@ from typing import Any
 
 from starlette.requests import Request
 
+from heed.service.http.asked_model import AskedModel
 from heed.service.http.bodies import Body, read_fields, validate
 from heed.service.http.catalogue import NO_TRANSLATOR, Catalogue
 from heed.service.http.detect import Detection, detect, warm_up
+from heed.service.http.encoders import ServedEncoder
 from heed.service.http.files import FileStore
 from heed.service.http.language_models import ServedLanguageModel
 from heed.service.http.limits import ApiKeys, Gate, Limits, Refusal
@@ -49,7 +51,7 @@ class Service:
 
     def __init__(
         self,
-        models: Sequence[ServedModel | ServedLanguageModel],
+        models: Sequence[ServedModel | AskedModel],
         settings: Settings | None = None,
         keys: ApiKeys | None = None,
     ):
@@ -57,6 +59,7 @@ class Service:
         self.limits = self.settings.limits
         self.models, self.started = list(models), int(time.time())
         self.language_models = {own.name: own for own in models if isinstance(own, ServedLanguageModel)}
+        self.encoders = {own.name: own for own in models if isinstance(own, ServedEncoder)}
         self.catalogue = Catalogue([own for own in models if isinstance(own, ServedModel)])
         self.gate, self.metrics = Gate(self.limits), Metrics()
         self.files, self.segmenters = FileStore(), SegmenterPool()
@@ -76,7 +79,8 @@ class Service:
     def listing(self) -> str:
         """What is served, in a line for each kind of model."""
         names = ", ".join(self.language_models)
-        return "\n".join(filter(None, [self.catalogue.listing, names and f"language models: {names}"]))
+        readers = [f"{own.verb}: {own.name}" for own in self.encoders.values()]
+        return "\n".join(filter(None, [self.catalogue.listing, names and f"language models: {names}", *readers]))
 
     def warm(self) -> None:
         """Do now what would block the event loop: load models of languages, list those served, and start all threads.

@@ -81,6 +81,11 @@ export const alternatives = (body, signal) => post("v1/alternatives", body, sign
 export const lookInside = (body, signal) => post("v1/look", body, signal);
 export const lookText = (body, signal) => post("v1/look/text", body, signal);
 export const numbers = (body, signal) => post("v1/look/numbers", body, signal);
+export const fill = (body, signal) => post("v1/fill", body, signal);
+export const tag = (body, signal) => post("v1/tag", body, signal);
+export const answer = (body, signal) => post("v1/answer", body, signal);
+export const classify = (body, signal) => post("v1/classify", body, signal);
+export const similarity = (body, signal) => post("v1/similarity", body, signal);
 export const runs = (signal) => get("v1/runs", signal);
 export const run = (name, after, signal) => get(`v1/runs/${encodeURIComponent(name)}?after=${after}`, signal);
 export const samples = (name, signal) => get(`v1/runs/${encodeURIComponent(name)}/samples`, signal);

@@ -12,7 +12,8 @@ export const chosen = {
   part: "cross", layer: -1, head: -1, view: "map", merged: false, special: true, own: false, outlines: true, mask: false,
   least: 0, step: 0, row: 0, hover: null,
 };
-export const isSpecial = (token) => token.length > 2 && token.startsWith("<") && token.endsWith(">") && !token.startsWith("<0x");
+export const isSpecial = (token) => /^<(?!0x).+>$|^\[(PAD|UNK|CLS|SEP|MASK)\]$/.test(token);
+export const isAlone = () => !data.source.length || !data.inputs.length; // a text without another: a language model's, or an encoder's
 export const readable = (token) => token.replace(/^\u2581/, "").replaceAll("\u2581", " ") || "\u2423";
 export const titles = { encoder: "titleEncoder", decoder: "titleDecoder", cross: "titleCross" };
 const maps = new Map();

@@ -1,6 +1,6 @@
 // All heads at a glance, and one map in detail.
 import { byId, element, save } from "./dom.js";
-import { SIDES, attends, axis, chosen, highest, highestOfPart, look, regroup, titleOf, weights } from "./look-data.js";
+import { SIDES, attends, axis, chosen, highest, highestOfPart, isAlone, look, regroup, titleOf, weights } from "./look-data.js";
 import { t } from "./speech.js";
 
 const NAMES = { encoder: "sideEncoder", decoder: "sideDecoder", cross: "sideCross" };
@@ -177,7 +177,8 @@ function drawDetail() {
   canvas.style.height = `${scene.height}px`;
   const title = titleOf(chosen.part, chosen.layer, chosen.head);
   byId("detail-title").textContent = title;
-  byId("reading").textContent = t(look().source.length ? READ[chosen.part] : "readText");
+  const alone = !look().source.length || (chosen.part === "encoder" && isAlone());
+  byId("reading").textContent = t(alone ? "readText" : READ[chosen.part]);
   canvas.setAttribute("aria-label", t("mapName", title, seen.rows.length, seen.columns.length));
   document.querySelector(".scale").hidden = chosen.view === "lines";
   byId("scale-top").textContent = seen.top.toFixed(2);

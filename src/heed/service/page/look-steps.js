@@ -10,6 +10,7 @@ const draws = { temperature: 1, top_k: 0, top_p: 1 };
 export function cards(numbers, ask) {
   exact = Boolean(numbers);
   question = ask;
+  if (!look().predictions.length) return {};
   const all = { Steps: steps() };
   if (look().search.length) all.Beam = beam();
   return all;
@@ -58,6 +59,7 @@ function beam() {
 
 export function begin() {
   stop();
+  if (!byId("strip")) return;
   byId("strip").replaceChildren(...look().target.map(column));
   if (look().search.length) { buildLattice(); showHypothesis(null); }
   if (look().states) buildStates();

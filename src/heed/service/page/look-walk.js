@@ -1,6 +1,6 @@
 // The first stations: tokens, embeddings, positions, layers; and the states of recurrent models.
 import { byId, element, unitUnder } from "./dom.js";
-import { isSpecial, look, readable } from "./look-data.js";
+import { isAlone, isSpecial, look, readable } from "./look-data.js";
 import { t } from "./speech.js";
 
 let numbers = null, layer = 0;
@@ -31,11 +31,12 @@ const intro = (text) => element("p", { class: "intro" }, text);
 const station = (text, kind) => [intro(text), ...vectors(kind)];
 
 function tokens() {
-  const line = (name, side, ids) => element("div", { class: "token-line" }, element("h3", {}, t(look().source.length ? SIDE[side] : "tokensOfText")),
+  const line = (name, side, ids) => element("div", { class: "token-line" }, element("h3", {}, t(isAlone() ? "tokensOfText" : SIDE[side])),
     element("ul", { class: "chips" }, ...look()[name].map((token, place) => element("li", { class: isSpecial(token) ? "chip special" : "chip" },
       element("span", { class: "chip-text" }, token.replaceAll("\u2581", "\u00b7")),
       ids && element("span", { class: "chip-id number-text" }, String(ids[place]))))));
-  return [intro(t("tokensText")), look().source.length ? line("source", "encoder", numbers?.encoder.ids) : null, line("inputs", "decoder", numbers?.decoder.ids ?? look().ids)].filter(Boolean);
+  return [intro(t("tokensText")), look().source.length ? line("source", "encoder", numbers?.encoder.ids ?? look().ids) : null,
+    look().inputs.length ? line("inputs", "decoder", numbers?.decoder.ids ?? look().ids) : null].filter(Boolean);
 }
 
 function vectors(kind) {

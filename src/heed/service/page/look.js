@@ -28,7 +28,7 @@ export function build() {
 }
 
 export async function ready(known) {
-  const [model] = known.models, several = known.language_models ?? [];
+  const [model] = known.models, several = [...(known.language_models ?? []), ...(known.encoders ?? []).filter((one) => one.attention)];
   state.models = [...(model ? [null] : []), ...several.map((one) => one.name)];
   if (model) chooseWay(model.source, model.target);
   chooseModel(model ? null : state.models[0] ?? null);
@@ -144,12 +144,13 @@ async function ask() {
   byId("look-body").classList.remove("stale");
 }
 
-// A text in a language model is looked at like what a decoder reads, one that has no source.
+// A text in a language model is looked at like what a decoder reads, one that has no source; in an encoder, like a source without a target.
 async function lookText(text, signal) {
   const { inputs, ids, attention, scores, predictions, model } = await api.lookText({ text, model: state.model, ...(state.code ? { code: state.code } : {}) }, signal);
+  const rest = { ids, cross: [], scores, search: [], alignment: [], model };
+  if (!predictions.length) return { source_text: text, target_text: "", source: inputs, target: [], inputs: [], encoder: attention, decoder: [], predictions, ...rest };
   return {
-    source_text: "", target_text: text, source: [], target: inputs.slice(1), inputs, ids, encoder: [], decoder: attention, cross: [],
-    scores, predictions: predictions.slice(0, -1), search: [], alignment: [], model,
+    source_text: "", target_text: text, source: [], target: inputs.slice(1), inputs, encoder: [], decoder: attention, predictions: predictions.slice(0, -1), ...rest,
   };
 }
 

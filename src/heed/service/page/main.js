@@ -1,15 +1,21 @@
 // The frame: which view is shown, in which language, in which light.
+import * as answering from "./answer.js";
 import * as api from "./api.js";
+import * as classifying from "./classify.js";
 import { byId, element } from "./dom.js";
+import * as filling from "./fill.js";
 import * as languages from "./languages.js";
 import * as looking from "./look.js";
 import * as watching from "./runs.js";
+import * as comparing from "./similarity.js";
 import { readAddress, remember, remembered } from "./store.js";
+import * as tagging from "./tag.js";
 import * as translating from "./translate.js";
 import * as writing from "./write.js";
 import { chooseLocale, localeNow, speak, t } from "./speech.js";
 
-const VIEWS = { translate: translating, write: writing, look: looking, runs: watching };
+const READING = { fill: filling, tag: tagging, answer: answering, classify: classifying, similarity: comparing };
+const VIEWS = { translate: translating, write: writing, ...READING, look: looking, runs: watching };
 let shown = null, usual = "translate";
 
 const link = (view) => document.querySelector(`nav [data-view="${view}"]`);
@@ -22,6 +28,7 @@ function show() {
     if (other === name) link(other).setAttribute("aria-current", "page");
     else link(other).removeAttribute("aria-current");
   }
+  link(name).scrollIntoView({ block: "nearest", inline: "nearest" });
   document.title = `${t(name)} · Heed`;
   if (shown && shown !== name) VIEWS[shown].leave?.();
   shown = name;
@@ -95,7 +102,9 @@ async function begin() {
   languages.ready(known);
   link("write").hidden = !known.language_models?.length;
   link("translate").hidden = !known.models.length;
-  usual = known.models.length ? "translate" : "write";
+  for (const [name, { verb }] of Object.entries(READING)) link(name).hidden = !known.encoders?.some((one) => one.verb === verb);
+  document.querySelector("nav").classList.toggle("many", Object.keys(VIEWS).filter((name) => !link(name).hidden).length > 5);
+  usual = Object.keys(VIEWS).find((name) => !link(name).hidden);
   for (const view of Object.values(VIEWS)) view.ready(known);
   show();
 }

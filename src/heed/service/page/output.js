@@ -1,6 +1,7 @@
 // The two texts as words: what is pointed at lights what it goes with, both ways.
 import { byId, element, percent, roving } from "./dom.js";
 import { linked } from "./links.js";
+import { marked } from "./read-parts.js";
 import { t } from "./speech.js";
 
 const UNSURE = 0.5;
@@ -43,20 +44,8 @@ export function mirror(text) {
   const known = words && words.text === text ? words.source : [];
   lit = [];
   nodes.source = [];
-  byId("mirror").replaceChildren(...pieces(text, known, (word) => (nodes.source[nodes.source.length] = element("span", {}, word.text))), "\u200b\n");
+  byId("mirror").replaceChildren(...marked(text, known, (word) => (nodes.source[nodes.source.length] = element("span", {}, word.text))), "\u200b\n");
   byId("mirror").scrollTop = byId("source").scrollTop;
-}
-
-function pieces(text, known, make) {
-  const letters = Array.from(text), found = [];
-  let place = 0;
-  known.forEach((word, index) => {
-    if (word.start > place) found.push(letters.slice(place, word.start).join(""));
-    found.push(make(word, index));
-    place = word.end;
-  });
-  if (place < letters.length) found.push(letters.slice(place).join(""));
-  return found;
 }
 
 export function forget() {
@@ -70,7 +59,7 @@ export function show(text, result) {
   mirror(text);
   nodes.target = [];
   const target = byId("target");
-  target.replaceChildren(...pieces(result.text, words.target, (word, index) => {
+  target.replaceChildren(...marked(result.text, words.target, (word, index) => {
     const low = word.sure !== null && word.sure < UNSURE;
     const title = low ? t("unsure", percent(word.sure)) : null;
     return (nodes.target[index] = element("span", {

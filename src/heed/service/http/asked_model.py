@@ -1,0 +1,96 @@
+"""A model that is served, and the thread in which it is asked."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from torch import nn
+
+from heed.products.text_trace import TextTrace
+from heed.service.http.limits import Refusal
+from heed.service.http.queue import BatchWorker, OnBatch, Ticket, wait_for_results
+
+MAX_ATTENTION_WEIGHTS = 2_000_000  # of a text that is inspected
+SIZE_FIELDS = ("layers", "heads", "dim")
+
+
+@dataclass(eq=False)
+class AskedModel:
+    """One product with its worker, which runs calls one after another."""
+
+    name: str
+    product: Any
+    worker: BatchWorker | None = None
+
+    attends = True  # whether its attention can be looked at
+
+    @property
+    def model(self) -> nn.Module:
+        return self.product.model
+
+    def start(self, on_batch: OnBatch, **sizes: int | float) -> None:
+        self.worker = BatchWorker(self.name, self.run, on_batch=on_batch, **sizes)
+
+    def run(self, key: tuple, items: list[Any]) -> list[tuple[Any, Exception | None]]:
+        """A batch, in the worker's thread. An error is a result: a batch that fails is run again, and a text would lose tokens."""
+        return [_outcome(item) for item in items]
+
+    def ask(self, ticket: Ticket, kind: str, call: Callable[[], Any], size: int) -> Any:
+        """The result of a call in the worker's thread."""
+        [(result, error)] = wait_for_results(self.worker.submit(ticket, (kind,), [call], [size]), ticket)
+        if error is not None:
+            raise error
+        return result
+
+    def check_inspectable(self, tokens: int) -> None:
+        """Refuse a text with too many attention weights to show."""
+        config = self.model.config
+        layers, heads = (getattr(config, name, None) or 1 for name in SIZE_FIELDS[:2])
+        most = min(config.max_length, math.isqrt(MAX_ATTENTION_WEIGHTS // (layers * heads)))
+        if tokens > most:
+            raise ValueError(f"the text has {tokens:,} tokens; one that is inspected has at most {most:,}: take less")
+
+    def look(self, ticket: Ticket, text: str, code: str | None) -> TextTrace:
+        """A text as it is seen inside the model; `code` is the control code of a CTRL."""
+        raise NotImplementedError
+
+    def facts(self) -> dict[str, Any]:
+        """What /v1/models says of it."""
+        config, known = self.model.config, getattr(self.product, "facts", {})
+        return {
+            "name": self.name,
+            "kind": type(self.model).__name__.lower(),
+            "weights": sum(weight.numel() for weight in self.model.parameters()),
+            **{name: getattr(config, name, None) for name in SIZE_FIELDS},
+            "positions": config.max_length if config.max_length < 2**31 else None,
+            "vocabulary": len(self.product.vocabulary),
+            "trained": {k: v for k, v in known.get("trained", {}).items() if isinstance(v, int | float | str)},
+        }
+
+    def caption(self) -> str:
+        """One line that describes it."""
+        facts = self.facts()
+        heads = f" · {facts['heads']} heads" if facts["heads"] else ""
+        return f"{self.name} · {facts['layers']} layers{heads} · {facts['weights'] / 1e6:.1f}M weights"
+
+
+Asked = TypeVar("Asked", bound=AskedModel)
+
+
+def choose_model(known: Mapping[str, Asked], name: str | None, what: str) -> Asked:
+    """The model that a request names; where there is only one, it need not."""
+    if not known:
+        raise Refusal(404, f"no {what} is served here; /v1/models lists what is")
+    if name is None and len(known) > 1:
+        raise Refusal(400, f"model is missing; it is one of {', '.join(known)}")
+    if name is not None and name not in known:
+        raise Refusal(404, f"model is {name[:60]!r}, which is no {what} here; it is one of {', '.join(known)}")
+    return next(iter(known.values())) if name is None else known[name]
+
+
+def _outcome(item: Callable[[], Any]) -> tuple[Any, Exception | None]:
+    try:
+        return item(), None
+    except Exception as error:
+        return None, error
