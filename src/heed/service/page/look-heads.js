@@ -177,8 +177,8 @@ function drawDetail() {
   canvas.style.height = `${scene.height}px`;
   const title = titleOf(chosen.part, chosen.layer, chosen.head);
   byId("detail-title").textContent = title;
-  const alone = !look().source.length || (chosen.part === "encoder" && isAlone());
-  byId("reading").textContent = t(alone ? "readText" : READ[chosen.part]);
+  const whole = chosen.part === "encoder" && isAlone();
+  byId("reading").textContent = t(!look().source.length ? "readText" : whole ? "readWhole" : READ[chosen.part]);
   canvas.setAttribute("aria-label", t("mapName", title, seen.rows.length, seen.columns.length));
   document.querySelector(".scale").hidden = chosen.view === "lines";
   byId("scale-top").textContent = seen.top.toFixed(2);

@@ -219,7 +219,7 @@ export const WORDS = {
   titleMean: ["{0} · layer {1} · mean of {2} heads", "{0} · {1}층 · 헤드 {2}개 평균"],
   titleHead: ["{0} · layer {1} · head {2}", "{0} · {1}층 · 헤드 {2}"],
   readEncoder: ["Each row is a source token; the stronger a cell, the more it looks at the token above.", "행은 원문 토큰입니다. 색이 진할수록 위의 토큰을 더 많이 봅니다."],
-  readText: ["Each row is a token; the stronger a cell, the more it looks at the token above.", "행은 토큰입니다. 색이 진할수록 위의 토큰을 더 많이 봅니다."],
+  readWhole: ["Each row is a token; the stronger a cell, the more it looks at the token above.", "행은 토큰입니다. 색이 진할수록 위의 토큰을 더 많이 봅니다."],
   readDecoder: ["Each row is a token the decoder has read. It may only look back: the future is masked.", "행은 디코더가 읽은 토큰입니다. 앞만 볼 수 있고, 미래는 마스크로 가려집니다."],
   readText: ["Each row is a token of the text. It may only look back: the future is masked.", "행은 글의 토큰입니다. 앞만 볼 수 있고, 미래는 마스크로 가려집니다."],
   readCross: ["Each row is a token of the translation; the stronger a cell, the more it looks at the source above.", "행은 번역문 토큰입니다. 색이 진할수록 위의 원문 토큰을 더 많이 봅니다."],
