@@ -134,7 +134,8 @@ class Classifier(Product):
             sizes = [len(own) * (1 + max(map(len, own))) for own in inputs]
             budget = usual_batch(self.model) if batch_tokens is None else batch_tokens
             run, workers = partial(self._outputs, special=special), 1
-            if self.engine is not None and self.engine.takes(sum(sizes)):
+            least = start + sum(sizes)  # subwords up to here: each text before has one, so all chunks have one engine
+            if self.engine is not None and self.engine.takes(least):
                 encode, workers = self.engine.start(len(inputs))
                 run, budget = partial(run, encode=encode), min(budget, BATCH_TOKENS)
             return each_batch(run, inputs, sizes, budget, workers)
