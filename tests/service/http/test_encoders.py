@@ -117,6 +117,10 @@ def test_texts_that_may_share_a_batch_have_one_key_and_one_that_is_refused_spoil
             ServedEncoder("x", own.product, "fill", worker).read(Ticket(), [text], top=top)
     (one, _), (same, _), (other, _) = worker.jobs
     assert one == same != other
+    for parts in (["a", "b", "c"], ["a", "b", "c", "d"]):
+        with pytest.raises(Cancelled):
+            ServedEncoder("x", encoders["choices"].product, "classify", worker).read(Ticket(), [parts])
+    assert worker.jobs[-1][0] != worker.jobs[-2][0], "as many parts share a batch"
     with pytest.raises(ValueError):
         own.run(one, ["a [MASK]", "no mask"])  # the worker then runs each alone
     [(found, nothing)], [(none, error)] = own.run(one, ["a [MASK]"]), own.run(one, ["no mask"])
