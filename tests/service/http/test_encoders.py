@@ -16,6 +16,7 @@ from heed.service.http.models import open_models
 from heed.service.http.queue import Cancelled, Ticket
 from heed.service.http.service import Service, Settings
 from tests.convert.encoders import package
+from tests.convert.small import classifier
 from tests.service.encoders import LABELS, served
 from tests.service.http.conftest import RunningService
 
@@ -117,6 +118,10 @@ def test_texts_that_may_share_a_batch_have_one_key_and_one_that_is_refused_spoil
             ServedEncoder("x", own.product, "fill", worker).read(Ticket(), [text], top=top)
     (one, _), (same, _), (other, _) = worker.jobs
     assert one == same != other
+    for parts in (["a", "b", "c"], ["a", "b", "c", "d"]):
+        with pytest.raises(Cancelled):
+            ServedEncoder("x", encoders["choices"].product, "classify", worker).read(Ticket(), [parts])
+    assert worker.jobs[-1][0] != worker.jobs[-2][0], "as many parts share a batch"
     with pytest.raises(ValueError):
         own.run(one, ["a [MASK]", "no mask"])  # the worker then runs each alone
     [(found, nothing)], [(none, error)] = own.run(one, ["a [MASK]"]), own.run(one, ["no mask"])
@@ -197,6 +202,22 @@ def test_folders_are_served_by_what_they_can_do_or_by_what_is_said(tmp_path):
         open_models([f"ko-en={folder}"], "cpu", "torch")
     with pytest.raises(ValueError, match="is a masked language model: it cannot tag; use heed fill or evaluate"):
         open_models([f"tag={folder}"], "cpu", "torch")
+
+
+def test_a_classifier_that_is_no_encoder_is_served_without_a_look_inside(tmp_path):
+    own = classifier()
+    write_package(own, tmp_path / "bart")
+    [model] = open_models([str(tmp_path / "bart")], "cpu", "torch")
+    model.warm_up()
+    assert (model.verb, model.facts()["layers"], model.facts()["attention"]) == ("classify", None, False)
+    running = RunningService(Service([model]))
+    with running.client() as client:
+        found = client.post("/v1/classify", json={"text": "책"}).json()["texts"][0]
+        assert found["probabilities"].keys() == set(own.processors["labels"].names)
+        refused = client.post("/v1/look/text", json={"text": "책"})
+        assert refused.status_code == 404
+        assert refused.json() == {"error": "no model to look into is served here; /v1/models lists what is"}
+    running.stop()
 
 
 def test_models_say_what_they_are_asked(client, encoders):

@@ -103,6 +103,7 @@ async function begin() {
   link("write").hidden = !known.language_models?.length;
   link("translate").hidden = !known.models.length;
   for (const [name, { verb }] of Object.entries(READING)) link(name).hidden = !known.encoders?.some((one) => one.verb === verb);
+  link("look").hidden = link("translate").hidden && link("write").hidden && !known.encoders?.some((one) => one.attention);
   document.querySelector("nav").classList.toggle("many", Object.keys(VIEWS).filter((name) => !link(name).hidden).length > 5);
   usual = Object.keys(VIEWS).find((name) => !link(name).hidden);
   for (const view of Object.values(VIEWS)) view.ready(known);

@@ -76,7 +76,8 @@ export function readView({ name, verb, fields, ask, draw, looks }) {
 
   function describe() {
     const { name: called, kind, layers, heads, weights } = view.model;
-    own("about").textContent = t(heads ? "writeAbout" : "writeAboutPlain", called, kind, number(weights / 1e6, 1), layers, heads);
+    const words = !layers ? "readAbout" : heads ? "writeAbout" : "writeAboutPlain";
+    own("about").textContent = t(words, called, kind, number(weights / 1e6, 1), layers, heads);
   }
 
   const isShown = (field) => !own(`${field.name}-field`).hidden;
