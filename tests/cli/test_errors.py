@@ -292,6 +292,4 @@ def test_a_model_to_start_from_that_is_not_there_yet(heed, tmp_path, monkeypatch
     )
     (tmp_path / "first.toml").unlink()
     _, _, err = heed("train", "second.toml", "--source", "a", "--target", "b", "--out", "run")
-    assert err.endswith(
-        "there is no such folder: name a run or a model that is there, or start from another with --from"
-    )
+    assert err.endswith("there is no such folder: name an existing run or model, or start from another with --from")

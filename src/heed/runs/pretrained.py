@@ -34,7 +34,7 @@ def check_folder(name: str, recipes: Path) -> None:
     command = re.compile(rf"#\s*(heed train .*--out {re.escape(name)})(\s|$)")
     lines = (line for path in sorted(recipes.glob("*.toml")) for line in path.read_text("utf-8").splitlines())
     made = next((found[1] for line in lines if (found := command.match(line))), None)
-    hint = f"make it first with: {made}" if made else "name a run or a model that is there"
+    hint = f"make it first with: {made}" if made else "name an existing run or model"
     raise ValueError(f"model.folder is {name}, and there is no such folder: {hint}, or start from another with --from")
 
 
