@@ -247,7 +247,8 @@ def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def write(args: argparse.Namespace, found: list[dict[str, Any]], sources: list[str], references: list[str]) -> None:
     """Tables, numbers and pictures."""
-    from heed.lab import bottleneck, charts
+    from heed.lab import charts
+    from heed.lab.experiments import bottleneck
 
     systems = {own["title"]: own["said"] for own in found if own["name"] in BOTTLENECK}
     parts = [f"# From RNNs to the Transformer: Multi30k, German to English, {args.steps:,} steps each\n", table(found)]

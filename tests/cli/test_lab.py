@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from heed.cli import lab
-from heed.lab import complexity, gradients, norms, positions, scaling
+from heed.lab.experiments import complexity, gradients, norms, positions, scaling
 
 SMALL = {
     "gradients": (gradients, ["--dim", 8, "--length", 6, "--draws", 1], {"dim": 8, "length": 6, "draws": 1}),

@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from heed.cli.lab_settings import COMMON, LABS, SETTINGS
+
 EXAMPLES = """\
 examples:
   heed lab gradients --out lab                        # lab/gradients.png, lab/gradients.json, and tables here
@@ -19,66 +21,6 @@ examples:
 heed lab NAME --help lists the settings of each. Nothing is trained; each takes some seconds. "all" runs all but
 bottleneck, which needs models.
 """
-
-LABS = {
-    "gradients": "how far a gradient reaches through RNN, GRU, LSTM and self-attention",
-    "positions": "sinusoids: their norms, their distances, and positions that were learned",
-    "scaling": "why scores are divided by √d_k: variance, entropy and gradient of the softmax",
-    "complexity": "operations, longest paths, time and memory of attention, recurrence and convolution",
-    "norms": "layer norm beside batch norm, and the gradient through deep stacks with a part left out",
-    "bottleneck": "BLEU of several models by the length of the source: what a fixed vector cannot hold",
-}
-
-
-def _number(default: int, line: str, shown: str = "") -> dict[str, Any]:
-    return {"type": int, "default": default, "help": f"{line} ({shown or default})"}
-
-
-COMMON = {
-    "--out": {"type": Path, "required": True, "metavar": "DIR", "help": "a folder for the picture and the numbers"},
-    "--threads": {"type": int, "help": "how many threads to use on the CPU"},
-}
-SEED = _number(0, "of the random numbers")
-SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
-    "gradients": {
-        "--seed": SEED,
-        "--dim": _number(32, "the size of hidden states"),
-        "--length": _number(41, "the length of a text: distances are up to one less"),
-        "--draws": _number(6, "over how many random initializations to average"),
-    },
-    "positions": {
-        "--dim": _number(64, "the dimension of positions, an even number"),
-        "--length": _number(64, "how many positions"),
-        "--model": {"metavar": "FOLDER", "help": "a run or a model with learned positions"},
-    },
-    "scaling": {"--seed": SEED, "--keys": _number(64, "how many keys share the attention of a query")},
-    "complexity": {
-        "--seed": SEED,
-        "--dim": _number(128, "the dimension d, while the length n varies"),
-        "--length": _number(128, "the length n, while the dimension d varies"),
-        "--tokens": _number(0, "tokens in a batch, which n does not exceed", "512 on a CPU, 4096 on a GPU"),
-        "--device": {"default": "auto", "help": "auto (the CPU, and a GPU if there is one), cpu, cuda, cuda:1"},
-    },
-    "norms": {
-        "--seed": SEED,
-        "--dim": _number(64, "the dimension of the layers"),
-        "--layers": _number(24, "how deep the stacks are"),
-        "--length": _number(16, "the length of a text"),
-        "--draws": _number(3, "over how many random initializations to average"),
-    },
-    "bottleneck": {
-        "system": {"nargs": "+", "help": "a run, a model folder or a file of translations; NAME=FOLDER calls it NAME"},
-        "--source": {"required": True, "metavar": "FILE", "help": "what to translate"},
-        "--reference": {"required": True, "metavar": "FILE", "help": "the reference translations"},
-        "--groups": _number(6, "into how many groups of lengths to sort the sentences"),
-        "--device": {"default": "auto", "help": "auto (a GPU if there is one), cpu, cuda, cuda:1"},
-    },
-    "all": {
-        "--seed": SEED,
-        "--model": {"metavar": "FOLDER", "help": "for positions: a run or a model with learned positions"},
-        "--device": {"default": "auto", "help": "for complexity: auto, cpu, cuda, cuda:1"},
-    },
-}
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -92,14 +34,17 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     import torch
 
+    from heed.lab.language import speaking
+
     if args.threads is not None and args.threads < 1:
         raise ValueError(f"--threads is {args.threads}; it must be at least 1")
     if args.out.exists() and not args.out.is_dir():
         raise ValueError(f"--out {args.out} is a file; name a folder")
     if args.threads:
         torch.set_num_threads(args.threads)
-    for name in [lab for lab in LABS if lab != "bottleneck"] if args.lab == "all" else [args.lab]:
-        _show(name, MEASURES[name](args), args.out)
+    with speaking(args.lang):
+        for name in [lab for lab in LABS if lab != "bottleneck"] if args.lab == "all" else [args.lab]:
+            _show(name, MEASURES[name](args), args.out)
     return 0
 
 
@@ -109,7 +54,7 @@ def _show(name: str, result: Any, out: Path) -> None:
 
     from heed.cli.common import errors
 
-    lab = importlib.import_module(f"heed.lab.{name}")
+    lab = importlib.import_module(f"heed.lab.experiments.{name}")
     picture, numbers = save(name, result, out)  # first, because printing ends with an error if the pager is closed
     console = Console()
     for table in lab.tables(result):
@@ -126,7 +71,7 @@ def save(name: str, result: Any, out: Path) -> tuple[Path, Path]:
     from heed.files import atomic_file, write_text
     from heed.lab import charts
 
-    lab = importlib.import_module(f"heed.lab.{name}")
+    lab = importlib.import_module(f"heed.lab.experiments.{name}")
     out.mkdir(parents=True, exist_ok=True)
     picture, numbers = out / f"{name}.png", out / f"{name}.json"
     facts = {"lab": name, "says": lab.summary(result), **asdict(result)}
@@ -150,7 +95,7 @@ def _table(table):
 
 
 def _measure(name: str, args: argparse.Namespace):
-    return importlib.import_module(f"heed.lab.{name}").measure(**_settings(name, args))
+    return importlib.import_module(f"heed.lab.experiments.{name}").measure(**_settings(name, args))
 
 
 def _settings(name: str, args: argparse.Namespace) -> dict[str, Any]:
@@ -160,7 +105,7 @@ def _settings(name: str, args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _positions(args: argparse.Namespace):
-    from heed.lab.positions import measure
+    from heed.lab.experiments.positions import measure
 
     learned = None if args.model is None else _learned_positions(args.model)
     return measure(**_settings("positions", args), learned=learned)
@@ -183,7 +128,7 @@ def _complexity(args: argparse.Namespace):
     import torch
 
     from heed.device import choose_device
-    from heed.lab.complexity import measure
+    from heed.lab.experiments.complexity import measure
 
     settings = _settings("complexity", args)
     devices = [str(choose_device(settings.pop("device")))]
@@ -194,7 +139,7 @@ def _complexity(args: argparse.Namespace):
 
 def _bottleneck(args: argparse.Namespace):
     from heed.cli.common import open_product, read_lines, split_names
-    from heed.lab.bottleneck import measure
+    from heed.lab.experiments.bottleneck import measure
 
     sources, references = read_lines(args.source), read_lines(args.reference)
     systems = {}

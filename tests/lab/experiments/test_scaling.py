@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from heed.lab import scaling
+from heed.lab.experiments import scaling
 from heed.nn.attention import attend, mix
 
 

@@ -10,10 +10,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from heed.lab import charts, jacobians
+from heed.lab import charts
 from heed.lab.charts import SERIES, Table
 from heed.lab.colors import ACCENT, INK, MUTED, WARM
-from heed.lab.jacobians import HEADS, NAMES
+from heed.lab.experiments import jacobians
+from heed.lab.experiments.jacobians import HEADS, NAMES
 from heed.nn.recurrent import RNN, Recurrent
 
 # The two sentences of the lecture notes (theirs are those of Stanford's CS224n); the next word is the answer.

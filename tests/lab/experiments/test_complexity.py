@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from heed.lab import complexity, costs
-from heed.lab.costs import LAYERS
+from heed.lab.experiments import complexity, costs
+from heed.lab.experiments.costs import LAYERS
 from heed.nn.recurrent import Recurrent
 
 

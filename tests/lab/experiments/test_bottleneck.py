@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sacrebleu.metrics import BLEU
 
-from heed.lab.bottleneck import figure, gap_to_best, group_by_length, measure, summary, tables
+from heed.lab.experiments.bottleneck import figure, gap_to_best, group_by_length, measure, summary, tables
 
 SOURCES = [" ".join(["w"] * n) for n in (3, 9, 3, 4, 8, 9)]
 REFERENCES = ["a b c d", "a b c d e f g h", "b c d e", "c d e f", "a c e g b d f", "h g f e d c b a"]

@@ -9,10 +9,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator
 
-from heed.lab import charts, costs
+from heed.lab import charts
 from heed.lab.charts import SERIES, Numbers, Table
 from heed.lab.colors import MUTED
-from heed.lab.costs import LAYERS
+from heed.lab.experiments import costs
+from heed.lab.experiments.costs import LAYERS
 
 LENGTHS = (16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192)
 WIDTHS = (32, 64, 128, 256)

@@ -5,7 +5,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from heed.lab import stacks
+from heed.lab.experiments import stacks
 from heed.nn.positions import Sinusoidal
 from heed.nn.recurrent import GRU, LSTM, RNN, Recurrent, State
 

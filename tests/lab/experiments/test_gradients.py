@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from heed.lab import gradients, jacobians
+from heed.lab.experiments import gradients, jacobians
 from heed.nn.recurrent import RNN, Recurrent, State
 
 

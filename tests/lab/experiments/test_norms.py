@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from heed.lab import norms, stacks
+from heed.lab.experiments import norms, stacks
 from heed.nn.attention import Attention
 
 

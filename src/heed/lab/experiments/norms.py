@@ -11,9 +11,10 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from torch import Tensor, nn
 
-from heed.lab import charts, stacks
+from heed.lab import charts
 from heed.lab.charts import SERIES, Table
 from heed.lab.colors import ACCENT, INK, WARM
+from heed.lab.experiments import stacks
 
 # The lecture notes normalize a word whose numbers begin with 4 and 2, with mean 3.5 and deviation 1.11; of four integers
 # only 4, 2, 3, 5 fit. The other words of the batch are ours.

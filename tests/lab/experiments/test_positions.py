@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from heed.lab import positions
+from heed.lab.experiments import positions
 from heed.nn.positions import sinusoids
 
 

@@ -1,0 +1,71 @@
+"""The measurements of heed lab: what each shows, and its settings."""
+
+from pathlib import Path
+from typing import Any
+
+from heed.lab.language import LANGUAGES, system_language
+
+LABS = {
+    "gradients": "how far a gradient reaches through RNN, GRU, LSTM and self-attention",
+    "positions": "sinusoids: their norms, their distances, and positions that were learned",
+    "scaling": "why scores are divided by √d_k: variance, entropy and gradient of the softmax",
+    "complexity": "operations, longest paths, time and memory of attention, recurrence and convolution",
+    "norms": "layer norm beside batch norm, and the gradient through deep stacks with a part left out",
+    "bottleneck": "BLEU of several models by the length of the source: what a fixed vector cannot hold",
+}
+
+
+def _number(default: int, line: str, shown: str = "") -> dict[str, Any]:
+    return {"type": int, "default": default, "help": f"{line} ({shown or default})"}
+
+
+COMMON = {
+    "--out": {"type": Path, "required": True, "metavar": "DIR", "help": "a folder for the picture and the numbers"},
+    "--lang": {
+        "choices": LANGUAGES,
+        "default": system_language(),
+        "help": f"the language of tables and pictures (by the system's locale: {system_language()})",
+    },
+    "--threads": {"type": int, "help": "how many threads to use on the CPU"},
+}
+SEED = _number(0, "of the random numbers")
+SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
+    "gradients": {
+        "--seed": SEED,
+        "--dim": _number(32, "the size of hidden states"),
+        "--length": _number(41, "the length of a text: distances are up to one less"),
+        "--draws": _number(6, "over how many random initializations to average"),
+    },
+    "positions": {
+        "--dim": _number(64, "the dimension of positions, an even number"),
+        "--length": _number(64, "how many positions"),
+        "--model": {"metavar": "FOLDER", "help": "a run or a model with learned positions"},
+    },
+    "scaling": {"--seed": SEED, "--keys": _number(64, "how many keys share the attention of a query")},
+    "complexity": {
+        "--seed": SEED,
+        "--dim": _number(128, "the dimension d, while the length n varies"),
+        "--length": _number(128, "the length n, while the dimension d varies"),
+        "--tokens": _number(0, "tokens in a batch, which n does not exceed", "512 on a CPU, 4096 on a GPU"),
+        "--device": {"default": "auto", "help": "auto (the CPU, and a GPU if there is one), cpu, cuda, cuda:1"},
+    },
+    "norms": {
+        "--seed": SEED,
+        "--dim": _number(64, "the dimension of the layers"),
+        "--layers": _number(24, "how deep the stacks are"),
+        "--length": _number(16, "the length of a text"),
+        "--draws": _number(3, "over how many random initializations to average"),
+    },
+    "bottleneck": {
+        "system": {"nargs": "+", "help": "a run, a model folder or a file of translations; NAME=FOLDER calls it NAME"},
+        "--source": {"required": True, "metavar": "FILE", "help": "what to translate"},
+        "--reference": {"required": True, "metavar": "FILE", "help": "the reference translations"},
+        "--groups": _number(6, "into how many groups of lengths to sort the sentences"),
+        "--device": {"default": "auto", "help": "auto (a GPU if there is one), cpu, cuda, cuda:1"},
+    },
+    "all": {
+        "--seed": SEED,
+        "--model": {"metavar": "FOLDER", "help": "for positions: a run or a model with learned positions"},
+        "--device": {"default": "auto", "help": "for complexity: auto, cpu, cuda, cuda:1"},
+    },
+}

@@ -1,0 +1,1 @@
+"""Measurements, one file each: what a part of a Transformer is for."""
