@@ -105,7 +105,7 @@ class FusedStack(nn.Module):
             else:
                 y, normed, _ = _attention(body, normed, None, mask, causal)
             total, normed = residual_norm.add_norm(
-                total if self.pre else normed, y, last.bias, norm, _dropout_rate(part.dropout)
+                total if self.pre else normed, y, last.bias, norm, _dropout_rate(part.dropout), share=self.pre
             )
         return (normed if self.pre or self.norm is None else residual_norm.layer_norm(normed, self.norm))[None]
 
@@ -131,6 +131,10 @@ def _attention(
     """
     from heed.kernels import linear
 
+    if memory is None and isinstance(mask, WindowMask) and mask.length > SHORT:
+        q, k, v, x = linear.linear_triple(x, body.q, body.k, body.v)
+        y = attend_windows(q, k, v, mask, body.width, causal, body.dropout if body.training else 0.0)
+        return linear.linear_without_bias(y, body.out), x, None
     if memory is None:
         (q_or_qkv, x), kv = linear.linear(x, body.q, body.k, body.v), None
     else:
@@ -154,8 +158,6 @@ def _attend(
 ) -> Float[Tensor, "t dim"]:
     dropout = body.dropout if body.training else 0.0
     if isinstance(mask, WindowMask):
-        if mask.length > SHORT:
-            return attend_windows(q_or_qkv, mask, body.width, causal, dropout)
         mask = mask.packed(q_or_qkv.device)
     starts, longest = (mask.queries.starts, mask.keys.starts), (mask.queries.longest, mask.keys.longest)
     if max(longest) <= SHORT:

@@ -96,6 +96,40 @@ def _activation_gradient(
     return pre_grad, column_sums(partials[None], [bias_buffer], d.dtype)[0]
 
 
+@triton.jit
+def _join(a_ptr, b_ptr, c_ptr, out_ptr, partials_ptr, rows, WIDTH, COLUMNS: tl.constexpr, ROWS: tl.constexpr):
+    """Three matrices side by side, and their column sums, one partial sum per program."""
+    part, program, programs = tl.program_id(2), tl.program_id(1), tl.num_programs(1)
+    column = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
+    column_mask = column < WIDTH
+    d_ptr = a_ptr
+    if part == 1:
+        d_ptr = b_ptr
+    if part == 2:
+        d_ptr = c_ptr
+    total = tl.zeros((ROWS, COLUMNS), tl.float32)
+    for first in range(program * ROWS, rows, programs * ROWS):
+        row = (first + tl.arange(0, ROWS))[:, None].to(tl.int64)
+        mask = (row < rows) & column_mask[None, :]
+        d = tl.load(d_ptr + row * WIDTH + column[None, :], mask=mask, other=0.0)
+        tl.store(out_ptr + (row * 3 + part) * WIDTH + column[None, :], d, mask=mask)
+        total += d.to(tl.float32)
+    tl.store(partials_ptr + (program * 3 + part) * WIDTH + column, tl.sum(total, axis=0), mask=column_mask)
+
+
+def _joined_gradients(parts: Sequence[Tensor], bias_buffer: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Gradients of queries, keys and values side by side, and their sum over the rows."""
+    (rows, width), tile = parts[0].shape, SUM_TILE
+    across = triton.cdiv(width, tile["columns"])
+    down = program_count(rows, tile["rows"], max(1, tile["programs"] // (3 * across)))
+    out, partials = parts[0].new_empty(rows, 3 * width), parts[0].new_empty(down, 3 * width, dtype=torch.float32)
+    _join[(across, down, 3)](
+        *(part.contiguous() for part in parts), out, partials, rows, width,
+        COLUMNS=tile["columns"], ROWS=tile["rows"], num_warps=tile["warps"],
+    )  # fmt: skip
+    return out, column_sums(partials[None], [bias_buffer], out.dtype)[0]
+
+
 def weight_gradient(d: Tensor, x: Tensor, buffer: Tensor | None) -> Tensor:
     """The gradient of a linear layer's matrix, in its buffer or in a new tensor."""
     return d.T @ x if buffer is None else torch.mm(d.T, x, out=buffer)
@@ -116,11 +150,29 @@ class _Linear(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, d, x_grad):
-        x, weight = ctx.saved_tensors
         d = d.contiguous()
-        weight_grad = weight_gradient(d, x, ctx.buffers[0])
         _, bias_grad = _activation_gradient(d, None, NO_ACTIVATION, None, 0, 1.0, ctx.buffers[1])
-        return input_gradient(d, weight, x_grad), *weight_grad.split(ctx.sizes), *bias_grad.split(ctx.sizes)
+        return _linear_gradients(ctx, d, bias_grad, x_grad)
+
+
+class _LinearTriple(torch.autograd.Function):
+    """As `_Linear` for three layers of equal size, whose outputs are views of one matrix."""
+
+    @staticmethod
+    def forward(ctx: Any, x, *parameters):
+        y, _ = _Linear.forward(ctx, x, *parameters)
+        return *y.view(len(y), 3, -1).unbind(1), x
+
+    @staticmethod
+    def backward(ctx: Any, q_grad, k_grad, v_grad, x_grad):
+        d, bias_grad = _joined_gradients((q_grad, k_grad, v_grad), ctx.buffers[1])
+        return _linear_gradients(ctx, d, bias_grad, x_grad)
+
+
+def _linear_gradients(ctx: Any, d: Tensor, bias_grad: Tensor, x_grad: Tensor | None) -> tuple[Tensor, ...]:
+    x, weight = ctx.saved_tensors
+    weight_grad = weight_gradient(d, x, ctx.buffers[0])
+    return input_gradient(d, weight, x_grad), *weight_grad.split(ctx.sizes), *bias_grad.split(ctx.sizes)
 
 
 def _claim_joint_buffer(weights: Sequence[Tensor]) -> Tensor | None:
@@ -151,6 +203,11 @@ def input_gradient(d: Tensor, weight: Tensor, x_grad: Tensor | None) -> Tensor:
 def linear(x: Tensor, *layers: nn.Linear) -> tuple[Tensor, Tensor]:
     """The outputs of several linear layers on x, concatenated, and x: later uses must take the returned one."""
     return _Linear.apply(x, *(layer.weight for layer in layers), *(layer.bias for layer in layers))
+
+
+def linear_triple(x: Tensor, *layers: nn.Linear) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The outputs of three linear layers of equal size, as views of one matrix, and x as above."""
+    return _LinearTriple.apply(x, *(layer.weight for layer in layers), *(layer.bias for layer in layers))
 
 
 def linear_without_bias(x: Tensor, layer: nn.Linear) -> Tensor:

@@ -113,8 +113,10 @@ def _load_rows(sum_ptr, d_ptr, sum_grad_ptr, row, rows, column, SUM_GRAD: tl.con
 @triton.jit
 def _norm_backward(
     d_ptr, sum_grad_ptr, sum_ptr, weight_ptr, dx_ptr, dy_ptr, partials_ptr, seed_ptr, threshold, keep_scale, rows, eps,
-    ADD: tl.constexpr, SUM_GRAD: tl.constexpr, DROP: tl.constexpr, WIDTH: tl.constexpr, BLOCK: tl.constexpr,
+    ADD: tl.constexpr, SUM_GRAD: tl.constexpr, DROP: tl.constexpr, SEPARATE: tl.constexpr,
+    WIDTH: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
+    """SEPARATE: dy is not dx."""
     program, programs, column = tl.program_id(0), tl.num_programs(0), tl.arange(0, BLOCK)
     column_mask = column < WIDTH
     weight = tl.load(weight_ptr + column, mask=column_mask, other=0.0).to(tl.float32)
@@ -136,10 +138,11 @@ def _norm_backward(
             d += sum_grad.to(tl.float32)
         offsets = row * WIDTH + column
         tl.store(dx_ptr + offsets, d.to(dx_ptr.dtype.element_ty), mask=column_mask)
-        if ADD:  # dy is separate from dx even without dropout: later gradients are added to one of them in place
+        if ADD:
             if DROP:
                 d = tl.where(keep_mask_of_seed(seed0, seed1, offsets, threshold), d * keep_scale, 0.0)
-            tl.store(dy_ptr + offsets, d.to(dy_ptr.dtype.element_ty), mask=column_mask)
+            if SEPARATE:
+                tl.store(dy_ptr + offsets, d.to(dy_ptr.dtype.element_ty), mask=column_mask)
             y_bias_grad += d
     out_ptr = partials_ptr + program * WIDTH + column
     tl.store(out_ptr, weight_grad, mask=column_mask)
@@ -168,7 +171,7 @@ def program_count(rows: int, rows_each: int, limit: int) -> int:
 
 class _AddNorm(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x, y, y_bias, weight, bias, eps: float, dropout: float):
+    def forward(ctx: Any, x, y, y_bias, weight, bias, eps: float, dropout: float, share: bool):
         seed, threshold, keep_scale = draw_seed(dropout, x.device)
         total, out, tile = torch.empty_like(x), torch.empty_like(x), _forward_tile(x.shape[1])
         _norm_forward[(triton.cdiv(len(x), tile["ROWS"]),)](
@@ -176,7 +179,7 @@ class _AddNorm(torch.autograd.Function):
             ADD=True, DROP=seed is not None, **tile,
         )  # fmt: skip
         ctx.save_for_backward(total, weight, seed)
-        ctx.constants = (threshold, keep_scale, eps)
+        ctx.constants = (threshold, keep_scale, eps, share)
         ctx.buffers = [claim_buffer(part) for part in (weight, bias, y_bias)]
         ctx.set_materialize_grads(False)
         return total, out
@@ -184,18 +187,19 @@ class _AddNorm(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, sum_grad, d):
         total, weight, seed = ctx.saved_tensors
-        threshold, keep_scale, eps = ctx.constants
+        threshold, keep_scale, eps, share = ctx.constants
         d = torch.zeros_like(total) if d is None else d.contiguous()
-        dx, dy, (tile, limit) = torch.empty_like(total), torch.empty_like(total), _backward_tile(total.shape[1])
+        dx, (tile, limit) = torch.empty_like(total), _backward_tile(total.shape[1])
+        dy = dx if share and seed is None else torch.empty_like(total)
         programs = program_count(len(total), 1, limit)
         partials = total.new_empty(3, programs, total.shape[1], dtype=torch.float32)
         _norm_backward[(programs,)](
             d, d if sum_grad is None else sum_grad.contiguous(), total, weight, dx, dy, partials,
             d if seed is None else seed, threshold, keep_scale, len(total), eps, ADD=True,
-            SUM_GRAD=sum_grad is not None, DROP=seed is not None, **tile,
+            SUM_GRAD=sum_grad is not None, DROP=seed is not None, SEPARATE=dy is not dx, **tile,
         )  # fmt: skip
         weight_grad, bias_grad, y_bias_grad = column_sums(partials, ctx.buffers)
-        return dx, dy, y_bias_grad, weight_grad, bias_grad, None, None
+        return dx, dy, y_bias_grad, weight_grad, bias_grad, None, None, None
 
 
 class _Norm(torch.autograd.Function):
@@ -216,7 +220,23 @@ class _Norm(torch.autograd.Function):
         programs = program_count(len(x), 1, limit)
         partials = x.new_empty(2, programs, x.shape[1], dtype=torch.float32)
         _norm_backward[(programs,)](
-            d, d, x, weight, dx, dx, partials, d, 0, 1.0, len(x), ctx.eps, ADD=False, SUM_GRAD=False, DROP=False, **tile
+            d,
+            d,
+            x,
+            weight,
+            dx,
+            dx,
+            partials,
+            d,
+            0,
+            1.0,
+            len(x),
+            ctx.eps,
+            ADD=False,
+            SUM_GRAD=False,
+            DROP=False,
+            SEPARATE=False,
+            **tile,
         )
         weight_grad, bias_grad = column_sums(partials, ctx.buffers)
         return dx, weight_grad, bias_grad, None
@@ -227,6 +247,11 @@ def layer_norm(x: Tensor, norm: nn.LayerNorm) -> Tensor:
     return _Norm.apply(x.contiguous(), norm.weight, norm.bias, norm.eps)
 
 
-def add_norm(x: Tensor, y: Tensor, y_bias: Tensor, norm: nn.LayerNorm, dropout: float = 0.0) -> tuple[Tensor, Tensor]:
-    """The sum x + dropout(y + y_bias), and its layer norm."""
-    return _AddNorm.apply(x.contiguous(), y.contiguous(), y_bias, norm.weight, norm.bias, norm.eps, dropout)
+def add_norm(
+    x: Tensor, y: Tensor, y_bias: Tensor, norm: nn.LayerNorm, dropout: float = 0.0, *, share: bool = False
+) -> tuple[Tensor, Tensor]:
+    """The sum x + dropout(y + y_bias), and its layer norm.
+
+    `share` promises that nobody adds to the gradient of x in place, so that without dropout that of y may be the same.
+    """
+    return _AddNorm.apply(x.contiguous(), y.contiguous(), y_bias, norm.weight, norm.bias, norm.eps, dropout, share)

@@ -54,13 +54,18 @@ BACKENDS = [SDPBackend.CUDNN_ATTENTION, SDPBackend.FLASH_ATTENTION, SDPBackend.E
 
 
 def attend_windows(
-    qkv: Float[Tensor, "t three_dim"], mask: WindowMask, head_dim: int, causal: bool, dropout: float = 0.0
+    query: Float[Tensor, "t dim"],
+    key: Float[Tensor, "t dim"],
+    value: Float[Tensor, "t dim"],
+    mask: WindowMask,
+    head_dim: int,
+    causal: bool,
+    dropout: float = 0.0,
 ) -> Float[Tensor, "t dim"]:
-    """Self-attention within each window; `qkv` has queries, keys and values side by side."""
-    parts = qkv.view(mask.rows, mask.length, 3, -1, head_dim).unbind(2)
-    q, k, v = (part.transpose(1, 2) for part in parts)
+    """Self-attention within each window."""
+    q, k, v = (part.view(mask.rows, mask.length, -1, head_dim).transpose(1, 2) for part in (query, key, value))
     backends = BACKENDS
-    if qkv.is_cuda and SDPBackend.CUDNN_ATTENTION in BACKENDS and not _cudnn_agrees(qkv.device, head_dim, mask.length):
+    if q.is_cuda and SDPBackend.CUDNN_ATTENTION in BACKENDS and not _cudnn_agrees(q.device, head_dim, mask.length):
         backends = [own for own in BACKENDS if own is not SDPBackend.CUDNN_ATTENTION]
     with sdpa_kernel(backends, set_priority=True):
         y = F.scaled_dot_product_attention(q, k, v, dropout_p=dropout, is_causal=causal)

@@ -74,7 +74,7 @@ class LanguageLoss:
 
     def recurrent_state(self) -> dict[str, Tensor]:
         """The state as tensors of a checkpoint, by layer and part."""
-        layers = [] if self.state is None else self.state.layers
+        layers = self.kept or [] if self.state is None else self.state.layers
         return {f"{i}.{j}": part for i, layer in enumerate(layers) for j, part in enumerate(layer)}
 
     def restore_recurrent_state(self, tensors: Mapping[str, Tensor]) -> None:
