@@ -118,7 +118,7 @@ class TrainingConfig:
             raise ValueError(f"training.ema is {self.ema}; it must be 0 (off) or a number below 1, for example 0.999")
         if self.ema and not self.averages:
             raise ValueError(
-                f"training.ema is {self.ema}, but training.final is {self.final!r}: set it to 'ema', or ema to 0"
+                f"training.ema is {self.ema}, but training.final is {self.final!r}: set it to 'best-ema' or 'ema', or ema to 0"
             )
 
 
