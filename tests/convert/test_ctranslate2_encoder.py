@@ -151,7 +151,7 @@ def test_the_program_in_the_readme_says_what_heed_says(case, tmp_path, monkeypat
         TextParts(own.processors["text"]).encode(["나는 책을\x1f읽어요."]), own.processors["text"].special
     )
     states = own.model.encode_text(tokens, valid, *segments)
-    expected = own.model.classify_states(states) if case[1] in ("classification", "choice") else states
+    expected = own.model.classify_first(states) if case[1] in ("classification", "choice") else states
     torch.testing.assert_close(torch.from_numpy(printed[0]), expected, rtol=0, atol=1e-5)
 
 

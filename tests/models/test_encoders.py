@@ -52,6 +52,16 @@ def test_padding_and_what_shares_the_batch_do_not_matter(name, length):
     torch.testing.assert_close(model.classify_tokens(one, None, torch.zeros_like(one))[0], alone, rtol=0, atol=1e-12)
 
 
+def test_as_a_language_model_bert_predicts_what_it_predicts_as_a_causal_encoder():
+    model, tokens = made("bert", "causal").double(), draw(2, 10)
+    found = model.project(model.hidden_states(tokens))
+    torch.testing.assert_close(found, model.predict_words(tokens), rtol=0, atol=1e-12)
+    with pytest.raises(ValueError, match="not trained to continue text: its head is 'masked'"):
+        made("bert").hidden_states(tokens)
+    with pytest.raises(ValueError, match="a text has 41 tokens, but the model has 40 positions"):
+        model.hidden_states(draw(1, 41))
+
+
 @pytest.mark.parametrize("name", ENCODERS)
 def test_a_causal_model_does_not_see_what_comes_later(name):
     model, tokens = made(name, "causal").double(), draw(2, 10)

@@ -170,7 +170,7 @@ class Family(NamedTuple):
             self.config_table(head),
             self.weight_table,
             vocabulary=self.vocabulary,
-            task=use.task,
+            task="language" if head == "causal" and hasattr(self.model, "hidden_states") else use.task,
             aliases=(self.model_type,) if head == "none" else (),
             auto_class=use.auto_class,
             pipeline_tag=use.pipeline_tag,

@@ -3,13 +3,17 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from torch import nn
+from jaxtyping import Float, Int
+from torch import Tensor, nn
 
 from heed.config import from_data
-from heed.models.encoder import ACTIVATIONS, Encoder, layer, usual_parts
+from heed.models.decoder import TextState, position_vectors
+from heed.models.encoder import ACTIVATIONS, Encoder, Tokens, layer, usual_parts
 from heed.models.encoder_heads import settle
 from heed.models.system import System
 from heed.nn import init
+from heed.nn.cache import StackCache
+from heed.nn.packing import SequenceOffsets
 from heed.nn.positions import Learned
 from heed.nn.transformer import Stack
 
@@ -62,6 +66,34 @@ class Bert(Encoder):
         self.stack = Stack([layer(c) for _ in range(c.layers)])
         self.add_head(usual_parts(c, ACTIVATIONS[c.activation]))
         init.normal(self, c.init_std)
+
+    # a language model: with the head "causal" no token sees those after it
+
+    def hidden_states(self, tokens: Tokens, state: TextState | None = None) -> Float[Tensor, "b t dim"]:
+        """What is multiplied by `output_weights` to predict the token after each; `state` then covers these tokens too."""
+        if self.config.head != "causal":
+            raise ValueError(f"the model was not trained to continue text: its head is {self.config.head!r}")
+        cache, length = None if state is None or self.training else state.cache, tokens.shape[1]
+        before = cache.length if cache else 0
+        if before + length > self.config.max_length:
+            raise ValueError(
+                f"a text has {before + length} tokens, but the model has {self.config.max_length} positions"
+            )
+        positions, mask = position_vectors(
+            self.positions, length, before, before, None if cache is None else state.padding
+        )
+        x = self.normalize(self.tokens(tokens) + self.segments.weight[0] + positions)
+        return self.word_states(self.stack(x, mask=mask, causal=True, cache=cache))
+
+    def packed_hidden_states(self, tokens: Int[Tensor, "1 t"], offsets: SequenceOffsets) -> Float[Tensor, "1 t dim"]:
+        """The same for texts in one row without padding."""
+        return self.word_states(self.encode_text(tokens, offsets))
+
+    def start(self, rows: int) -> TextState:
+        return TextState(StackCache(self.config.layers))
+
+    def step(self, tokens: Int[Tensor, " b"], state: TextState) -> Float[Tensor, "b vocab"]:
+        return self.project(self.hidden_states(tokens[:, None], state)[:, 0])
 
 
 SYSTEM = System(

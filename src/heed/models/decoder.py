@@ -76,13 +76,9 @@ class Decoder(nn.Module):
             raise ValueError(
                 f"a text has {start + length} tokens, but the model has {self.config.max_length} positions"
             )
-        padding = None if cache is None else state.padding
-        if padding is None:
-            positions, mask = self.positions(start, length), None
-        else:
-            at = start + torch.arange(length, device=tokens.device) - padding[:, None]
-            positions = self.positions.at(at.flatten()).unflatten(0, at.shape)
-            mask = masks.key_padding(torch.arange(before + length, device=tokens.device) >= padding[:, None])
+        positions, mask = position_vectors(
+            self.positions, length, start, before, None if cache is None else state.padding
+        )
         x = self.tokens(tokens) * self.scale + positions
         if not prompt or before:
             return self.stack(self.dropout(x), causal=True, mask=mask, cache=cache)
@@ -131,6 +127,19 @@ class Decoder(nn.Module):
 
     def step(self, tokens: Int[Tensor, " b"], state: TextState) -> Float[Tensor, "b vocab"]:
         return self.project(self.hidden_states(tokens[:, None], state)[:, 0])
+
+
+def position_vectors(
+    positions: nn.Module, length: int, start: int, before: int, padding: Int[Tensor, " b"] | None
+) -> tuple[Float[Tensor, "*b t dim"], Bool[Tensor, "b 1 1 keys"] | None]:
+    """The vectors of `length` positions from `start` on, and where rows are padded, those of each row and the mask of `before`
+    keys and these.
+    """
+    if padding is None:
+        return positions(start, length), None
+    at = start + torch.arange(length, device=padding.device) - padding[:, None]
+    mask = masks.key_padding(torch.arange(before + length, device=padding.device) >= padding[:, None])
+    return positions.at(at.flatten()).unflatten(0, at.shape), mask
 
 
 def text_head(c: Any) -> nn.Module | None:

@@ -111,10 +111,10 @@ class Encoder(nn.Module):
         states = self.encode_text(tokens, valid, segments)
         if isinstance(valid, SequenceOffsets):  # heads look at the first token of each text
             states = states[0, valid.starts[:-1]][:, None]
-        return self.classify_states(states)
+        return self.classify_first(states)
 
-    def classify_states(self, states: Float[Tensor, "b t dim"]) -> Float[Tensor, "b labels"]:
-        """The same from the states of the tokens."""
+    def classify_first(self, states: Float[Tensor, "b t dim"]) -> Float[Tensor, "b labels"]:
+        """The same from the states of the tokens, of which heads take the first, or the pooled."""
         return self._part("choice" if "choice" in self.head else "text")(states, self.pooler)
 
     def classify_tokens(

@@ -187,7 +187,7 @@ class Classifier(Product):
         if encode is None:
             found = self.model.classify_text(*model_inputs(self.model, rows, special))
         else:
-            found = self.model.classify_states(encode(*text_inputs(rows, special)))
+            found = self.model.classify_first(encode(*text_inputs(rows, special)))
         return self.combine(found.double().reshape(len(inputs), len(inputs[0]), -1))
 
     @staticmethod

@@ -13,6 +13,7 @@ from heed.data.batching import DataPosition
 from heed.data.documents import CorpusRange, DocumentBatches, DocumentKind, Pieces, RandomWindows, cut_documents
 from heed.data.streams import Stream, Windows, row_count
 from heed.models.abilities import ContinuesText
+from heed.models.package import Package
 from heed.products.generator import Generator
 from heed.tasks.base import Metric, Objective, Prepared, Validation
 from heed.tasks.language_loss import IndependentLoss, LanguageLoss
@@ -21,6 +22,7 @@ from heed.tasks.stream import StreamTask
 from heed.tasks.subwords import vocabulary_kind
 from heed.tasks.text import validation_search
 from heed.vocabularies.codes import code_ids
+from heed.vocabularies.vocabulary import Pair
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,9 @@ class LanguageModelling(StreamTask):
                 f"data.corpora: the code {codes[0]} needs a vocabulary that can have codes (that of ctrl, SentencePiece, characters "
                 f"or bytes), and this is of {kind}"
             )
+
+    def sizes(self, pair: Pair, base: Package | None) -> dict[str, Any]:
+        return {**super().sizes(pair, base), "head": "causal"}
 
     def boundaries(self) -> DocumentKind | None:
         if not self.independent:
