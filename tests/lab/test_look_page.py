@@ -43,7 +43,7 @@ def visit(browser, contexts, tmp_path):
             contexts[width, scheme] = browser.new_context(viewport=size, color_scheme=scheme, offline=True)
         page = contexts[width, scheme].new_page()
         pages.append(page)
-        page.set_default_timeout(5000)
+        page.set_default_timeout(120_000)
         page.on("console", lambda message: troubles.append(f"console: {message.text}"))
         page.on("pageerror", lambda error: troubles.append(f"error: {error}"))
         inside = (path.as_uri(), "data:", "blob:")

@@ -85,7 +85,7 @@ class Tab:
 
     def __init__(self, window):
         self.page, self.troubles, self.url, self.quiet, self.number = window.new_page(), [], "", True, 0
-        self.page.set_default_timeout(20000)
+        self.page.set_default_timeout(120_000)
         self.page.on("console", lambda message: self.quiet and self.troubles.append(f"console: {message.text}"))
         self.page.on("pageerror", lambda error: self.troubles.append(f"error: {error}"))
         self.page.on("request", self._asked)

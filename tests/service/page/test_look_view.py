@@ -17,7 +17,7 @@ ADDRESS = f"#look?from=ko&to=en&text={quote(TEXT)}"
 def seen(service):
     """What the service tells of the sentence."""
     return httpx.post(
-        f"{service.url}/v1/look", json={"text": TEXT, "source": "ko", "target": "en", "beam": 4}, timeout=20
+        f"{service.url}/v1/look", json={"text": TEXT, "source": "ko", "target": "en", "beam": 4}, timeout=120
     ).json()
 
 

@@ -16,7 +16,7 @@ def ask(service):
     """What the service itself answers."""
 
     def post(path, **body):
-        answer = httpx.post(f"{service.url}/v1/{path}", json={"source": "ko", "target": "en", **body}, timeout=20)
+        answer = httpx.post(f"{service.url}/v1/{path}", json={"source": "ko", "target": "en", **body}, timeout=120)
         assert answer.status_code == 200, answer.text
         return answer.json()
 
