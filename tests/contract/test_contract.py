@@ -63,7 +63,10 @@ CASES = {  # the files of each task, and what each verb of its products is given
     ),
     "embedding": (
         {"source": "ko", "target": "en"},
-        {"embed": [TARGET, "--search", "{corpus}/valid.en", "--top", "2"]},
+        {
+            "embed": [TARGET, "--search", "{corpus}/valid.en", "--top", "2"],
+            "evaluate": ["--source", "{corpus}/valid.ko", "--reference", "{corpus}/valid.en", *FEW],
+        },
     ),
     "language": (
         {"source": "en"},

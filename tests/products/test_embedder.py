@@ -1,5 +1,7 @@
 """heed embed: vectors are those of transformers' states pooled, and search finds what a full comparison finds."""
 
+import json
+import re
 from functools import cache
 
 import numpy as np
@@ -170,3 +172,42 @@ def test_ranks_count_different_texts_alone_and_collapsed_vectors_find_nothing():
         "recall@1": 0.0,
         "mrr": pytest.approx(100 / 3),
     }
+
+
+def test_evaluate_compares_cosines_with_numbers_and_texts_with_their_counterparts(folders, tmp_path):
+    folder, own = str(folders("bert")), load(folders("bert"), "cpu")
+    numbers, out = [5.0, 1.0, 3.0, 2.0, 4.0, 0.0], tmp_path / "scores.json"
+    table, one, other = (tmp_path / name for name in ("sts.tsv", "one", "other"))
+    pairs = list(zip(TEXTS[:-1], reversed(TEXTS[:-1]), numbers, strict=True))
+    table.write_text("".join(f"{a}\t{b}\t{number}\n" for a, b, number in pairs), "utf-8")
+    assert (
+        main(["evaluate", folder, "--tsv", str(table), "--json", str(out), "--samples", "10", "--device", "cpu"]) == 0
+    )
+    cosines = own.similarity([pair[0] for pair in pairs], [pair[1] for pair in pairs])
+    found = json.loads(out.read_text())["scores"]
+    assert found["pearson"]["value"] == pytest.approx(100 * np.corrcoef(cosines, numbers)[0, 1])
+    one.write_text("\n".join(TEXTS[:4]), "utf-8")
+    other.write_text("\n".join(TEXTS[1:5]), "utf-8")
+    words = ["evaluate", folder, "--source", str(one), "--reference", str(other), "--against", folder]
+    assert main([*words, "--json", str(out), "--samples", "10", "--device", "cpu"]) == 0
+    found = json.loads(out.read_text())
+    expected = retrieval_scores(ranks(own.embed(TEXTS[:4]), own.embed(TEXTS[1:5]), TEXTS[1:5]))
+    assert {name: own["value"] for name, own in found["scores"].items()} == pytest.approx(expected)
+    assert found["differences"]["mrr"]["value"] == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "is an embedding model: name pairs of texts with a number each"),
+        (["--tsv", "{t}", "--columns", "1", "2"], "--columns has 2; three are needed: two texts and a number"),
+        (["--tsv", "{t}"], "line 1: .* a line must have two texts and a number"),
+        (["--source", "{t}", "--reference", "{u}"], "has 1 lines and .* 2: line by line they go together"),
+    ],
+)
+def test_what_evaluate_cannot_compare_is_said(folders, tmp_path, capsys, words, said):
+    (tmp_path / "t").write_text("one\ttwo\tthree\n", "utf-8")
+    (tmp_path / "u").write_text("one\ntwo\n", "utf-8")
+    named = [word.format(t=tmp_path / "t", u=tmp_path / "u") for word in words]
+    assert main(["evaluate", str(folders("bert")), *named, "--device", "cpu"]) == 1
+    assert re.search(said, capsys.readouterr().err.replace("\n", " "))

@@ -118,3 +118,56 @@ def _write_vectors(embedder, args: argparse.Namespace, texts: list[str], options
         np.save(file, vectors)
     line = f"{len(texts):,} texts, vectors of {vectors.shape[1]} ({embedder.pooling}) in {args.out}; {len(texts) / max(seconds, 1e-9):,.0f} texts/s"
     errors().print(f"[dim]{line}[/]", highlight=False, soft_wrap=True)
+
+
+def evaluate(args: argparse.Namespace) -> int:
+    """Cosines beside the numbers of a table, or how near each text's own counterpart is among all."""
+    from heed.cli.common import open_product
+    from heed.cli.scores import show_scores
+    from heed.cli.seen import show_seen_texts
+    from heed.evaluation.classification import number_scores
+    from heed.evaluation.retrieval import rank_scores
+
+    if not args.tsv and not (args.source and args.reference):
+        raise ValueError(
+            f"{args.system} is an embedding model: name pairs of texts with a number each, --tsv FILE --columns 1 2 3, or texts and "
+            "their counterparts line by line, --source FILE and --reference FILE"
+        )
+    names = [name for name in (args.system, args.against) if name]
+    models = [open_product(args, "embed", [name]) for name in names]
+    if args.tsv:
+        one, other, expected = _scored(args)
+        found, measure = [model.similarity(one, other, too_long="cut") for model in models], number_scores
+        what = f"{len(one):,} pairs; cosines beside the numbers of {args.tsv}"
+    else:
+        one, other, found = _counterparts(args, models)
+        expected, measure = found[0] * 0 + 1, rank_scores
+        what = f"{len(one):,} texts, each searched among {len(set(other)):,}"
+    show_scores(args, measure, found, expected, what, {"trained_on": show_seen_texts(names, [*one, *other])})
+    return 0
+
+
+def _scored(args: argparse.Namespace):
+    from heed.tasks.embedding import read_scored
+
+    columns = [int(name) if name.isdecimal() else name for name in args.columns or ("1", "2", "3")]
+    if len(columns) != 3:
+        raise ValueError(f"--columns has {len(columns)}; three are needed: two texts and a number")
+    found = read_scored([args.tsv], columns)
+    if found is None:
+        raise ValueError(f"{args.tsv} has no lines")
+    return found
+
+
+def _counterparts(args: argparse.Namespace, models: list):
+    """Texts, their counterparts, and of each model the rank of each counterpart."""
+    from heed.cli.common import read_lines
+    from heed.evaluation.retrieval import ranks
+
+    one, other = read_lines(args.source), read_lines(args.reference[0])
+    if len(one) != len(other):
+        raise ValueError(
+            f"{args.source} has {len(one):,} lines and {args.reference[0]} {len(other):,}: line by line they go together"
+        )
+    found = [ranks(*(model.embed(texts, too_long="cut") for texts in (one, other)), other) for model in models]
+    return one, other, found

@@ -23,6 +23,8 @@ examples:
   heed evaluate runs/sts-b --tsv dev.tsv --columns sentence1 sentence2 score --against runs/other
   heed evaluate runs/reviews --source test.txt --reference test.labels
   heed evaluate runs/names --conll test.conll            # a tagger: F1 by entity
+  heed evaluate runs/sentences --tsv sts-dev.tsv --columns 1 2 3           # an embedding model: cosines beside numbers
+  heed evaluate runs/sentences --source test.ko --reference test.en       # is each text's own counterpart the nearest?
   heed evaluate runs/squad --squad dev-v2.0.json --against runs/other    # answers to questions
 
 --sentences writes a table of all sentences, the worst first, as .tsv or as one .html page with the
@@ -65,7 +67,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from heed.cli import answer, fill, labelled, language, tag
+    from heed.cli import answer, embed, fill, labelled, language, tag
 
     if fill.fills(args.system):
         return fill.evaluate(args)
@@ -73,6 +75,8 @@ def run(args: argparse.Namespace) -> int:
         return tag.evaluate(args)
     if args.squad or labelled.has_verb(args.system, "answer"):
         return answer.evaluate(args)
+    if labelled.has_verb(args.system, "embed"):
+        return embed.evaluate(args)
     if args.tsv or labelled.is_classifier(args.system):
         return labelled.evaluate(args)
     if args.text:

@@ -55,3 +55,8 @@ def retrieval_scores(found: Int[np.ndarray, " n"]) -> dict[str, float]:
     if not len(found):
         return {"recall@1": 0.0, "mrr": 0.0}
     return {"recall@1": 100 * float((found == 1).mean()), "mrr": 100 * float((1 / found).mean())}
+
+
+def rank_scores(found: Int[np.ndarray, " n"], expected: Int[np.ndarray, " n"]) -> dict[str, float]:
+    """The same as a measure of what was found beside what was expected, which is always the first rank."""
+    return retrieval_scores(found)

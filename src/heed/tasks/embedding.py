@@ -145,7 +145,7 @@ def read_scored(paths: Sequence[str], columns: Sequence[int | str]) -> Scored | 
             try:
                 found.append((str(one), str(other), parse_number(str(score))))
             except ValueError as error:
-                raise ValueError(f"{path}, line {number}: {error}; task.scored has two texts and a number") from None
+                raise ValueError(f"{path}, line {number}: {error}; a line must have two texts and a number") from None
     if not found:
         return None
     first, second, numbers = zip(*found, strict=True)
