@@ -1,5 +1,7 @@
 """heed lab: tables and a sentence on the screen, a picture and numbers in a folder."""
 
+import importlib
+import inspect
 import json
 import shutil
 from dataclasses import asdict
@@ -67,6 +69,12 @@ def test_all_of_them(heed, tmp_path, monkeypatch):
 
 def test_every_lab_has_a_line_settings_and_a_measurement():
     assert set(lab.LABS) == set(lab.MEASURES) == set(lab.SETTINGS) - {"all"}
+
+
+@pytest.mark.parametrize("name", sorted(set(lab.LABS) - {"positions", "complexity", "bottleneck"}))
+def test_every_setting_is_one_of_the_measurement(name):
+    measure = importlib.import_module(f"heed.lab.experiments.{name}").measure
+    assert {option.removeprefix("--") for option in lab.SETTINGS[name]} == set(inspect.signature(measure).parameters)
 
 
 @pytest.fixture

@@ -147,7 +147,7 @@ def tables(result: AttentionLab) -> list[Table]:
 def _look_up_table(result: AttentionLab) -> Table:
     own = result.look_up
     title = tr("A dictionary looked up softly: softmax(query · key / temperature), and the values averaged by it")
-    columns = [tr("temperature"), *DICTIONARY, tr("alpha gives"), tr("delta gives"), tr("between alpha and beta")]
+    columns = [tr("temperature"), *DICTIONARY, tr("alpha gives"), tr("delta gives"), tr("between the first two")]
     rows = {
         f"{temperature:g}": (*own.weights[i], own.alpha[i], own.delta[i], own.halfway[i])
         for i, temperature in enumerate(own.temperatures)
@@ -172,7 +172,7 @@ def _word_tables(result: AttentionLab) -> list[Table]:
     ]  # fmt: skip
     columns = ["", "x", "q = x W_Q", "k = x W_K", "v = x W_V", "q Kᵀ"]
     weights = table_rows(dict(zip(WORDS, own.weights, strict=True)), ".16f")
-    output = table_rows(dict(zip(WORDS, own.output, strict=True)), ".16f")
+    output = table_rows(dict(zip(WORDS, own.output, strict=True)), ".12f")
     transposed = [
         [
             f"{word} · {other}",
@@ -203,17 +203,21 @@ def _last_tables(result: AttentionLab) -> list[Table]:
         ["W_O", f"{HEADS * WIDTH}×{DIM}", f"Attention({DIM}, {HEADS}, head_dim={WIDTH})"],
     ]
     own = result.masks
+    stages = {
+        tr("softmax"): own.weights,
+        tr("later ones 0"): own.zeroed,
+        tr("rows divided by their sum"): own.after,
+        tr("masked before softmax"): own.before,
+    }
     masked = [
-        [f"{word}: {seen}", *(f"{own.weights[i][j]:.6f}" for j in range(3)), *(f"{own.zeroed[i][j]:.6f}" for j in range(3)),
-         *(f"{own.after[i][j]:.6f}" for j in range(3)), *(f"{own.before[i][j]:.6f}" for j in range(3))]
-        for i, (word, seen) in enumerate(zip(WORDS, ("1", "1, 2", "1, 2, 3"), strict=True))
-    ]  # fmt: skip
-    names = [tr("softmax"), tr("later ones 0"), tr("rows divided by their sum"), tr("masked before softmax")]
-    columns = [tr("word, sees"), *(name if j == 0 else "" for name in names for j in range(3))]
+        [f"{word}: {stage}", *(f"{value:.8f}" for value in weights[i])]
+        for i, word in enumerate(WORDS)
+        for stage, weights in stages.items()
+    ]
     padding = zip(result.padding.lengths, result.padding.masked, result.padding.unmasked, strict=True)
     return [
         Table(tr("Eight heads of three numbers"), [tr("matrix"), tr("shape"), ""], shapes),
-        Table(tr("Two ways to mask"), columns, masked),
+        Table(tr("Two ways to mask"), ["", *WORDS], masked),
         Table(
             tr("Five words padded: the largest change of a logit"),
             [tr("length"), tr("padding masked"), tr("no mask")],

@@ -1,6 +1,7 @@
 """Translators that the lab trains itself, in seconds: Heed's own model, vocabulary, batches, loss and training loop."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import count
 
 import torch
@@ -16,7 +17,7 @@ from heed.vocabularies.sentencepiece import SPECIAL_PAIR, SubwordsConfig
 from heed.vocabularies.words import Words, learn
 
 Pairs = Sequence[tuple[str, str]]
-SIZES = {"dim": 64, "heads": 4, "hidden": 128, "encoder_layers": 1, "decoder_layers": 1, "max_length": 24}
+SIZES = {"dim": 64, "heads": 4, "hidden": 128, "encoder_layers": 1, "decoder_layers": 1, "max_length": 12}
 WORDS = SubwordsConfig(kind="words", size=None, least=1, cut="punctuation", lower=True)
 RATE, WARMUP, ROWS = 0.004, 30, 64  # the learning rate at its peak, the steps to it, and the sentences of a batch
 
@@ -47,8 +48,20 @@ def train_translator(pairs: Pairs, positions: str, steps: int, seed: int) -> Sma
     optimizer = torch.optim.Adam(made.model.parameters(), betas=(0.9, 0.98), eps=1e-9)
     batches = _batches(made.source, made.target, pairs, seed)
     schedule = cosine(RATE, min(WARMUP, steps), steps)
-    train(made.model, batches, _loss, optimizer, schedule, steps=range(1, steps + 1), clip=1.0, seed=seed)
+    with _one_thread():
+        train(made.model, batches, _loss, optimizer, schedule, steps=range(1, steps + 1), clip=1.0, seed=seed)
     return made
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Matrices this small gain nothing by a second thread, and on a busy machine each waits for the other."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def _batches(source: Words, target: Words, pairs: Pairs, seed: int) -> Iterator[tuple[int, Batch]]:

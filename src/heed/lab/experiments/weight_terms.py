@@ -155,7 +155,7 @@ def tables(own: WeightTerms) -> list[Table]:
     norms = dict(zip(COLORS, own.norms[SHOWN - 1][::-1], strict=True))
     coloured = [[names[name], formulas[name], f"{norms[name]:.6f}", f"{own.zero_norms[name]:.6f}"] for name in COLORS]
     by_step = [
-        [f"t = {t}", *(f"{norm:.4f}" for norm in row), *[""] * (STEPS - t)] for t, row in enumerate(own.norms, 1)
+        [f"t = {t}", *(f"{norm:.4f}" for norm in row), *["0"] * (STEPS - t)] for t, row in enumerate(own.norms, 1)
     ]
     errors = {
         tr("one term (t, k)"): own.term_error,
