@@ -87,7 +87,8 @@ def _table(table):
 
     shown = Table(box=None, padding=(0, 2, 0, 0))
     for number, column in enumerate(table.columns):
-        justify = "right" if number else "left"
+        sentences = any(len(row[number]) > 30 for row in table.rows)
+        justify = "right" if number and not sentences else "left"
         shown.add_column(column, justify=justify, no_wrap=not number, header_style="dim", overflow="fold")
     for row in table.rows:
         shown.add_row(*row)

@@ -11,6 +11,7 @@ LABS = {
     "scaling": "why scores are divided by √d_k: variance, entropy and gradient of the softmax",
     "complexity": "operations, longest paths, time and memory of attention, recurrence and convolution",
     "norms": "layer norm beside batch norm, and the gradient through deep stacks with a part left out",
+    "errata": "every worked number of the lecture notes beside Heed's, and why some differ",
     "bottleneck": "BLEU of several models by the length of the source: what a fixed vector cannot hold",
 }
 
@@ -55,6 +56,12 @@ SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
         "--layers": _number(24, "how deep the stacks are"),
         "--length": _number(16, "the length of a text"),
         "--draws": _number(3, "over how many random initializations to average"),
+    },
+    "errata": {
+        "--seed": SEED,
+        "--dim": _number(512, "the d of equation (6), whose scores are divided by √d or by √d_h"),
+        "--heads": _number(8, "the heads of equation (6)"),
+        "--tokens": _number(256, "random words whose scores are measured there"),
     },
     "bottleneck": {
         "system": {"nargs": "+", "help": "a run, a model folder or a file of translations; NAME=FOLDER calls it NAME"},
