@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from heed.data.masking import Masking
-from heed.lab.experiments import costs, jacobians, norms, positions, scaling
+from heed.lab.experiments import cells, costs, jacobians, norms, positions, scaling
 from heed.models.bart import Bart, BartConfig
 from heed.models.pegasus import Pegasus, PegasusConfig
 from heed.models.transformer import PRESETS, Transformer, TransformerConfig
@@ -175,6 +175,7 @@ def _recurrence() -> list[Claim]:
         follows("jacobian-layout", 0.0, (product.mT - exact).abs().max().item(), 1e-12),
         follows("error-sum", total, autograd),
         follows("error-parts", immediate, autograd),
+        *(follows(name, 0.0, difference, 1e-12) for name, difference in cells.differences().items()),
     ]
 
 
