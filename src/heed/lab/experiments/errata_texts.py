@@ -15,6 +15,8 @@ def _worked() -> dict[str, tuple[str, str, str]]:
                 "An MLP works on one position at a time. It is attention that takes the place of recurrence. Nor does stacking need a Transformer: RNNs are stacked too."
             ),
         ),
+        "concat": ("001", tr("8 heads of 3, concatenated"), ""),
+        "mixed": ("001", tr("after the matrix 24 × 4"), ""),
         "path": (
             "001",
             tr("convolution, k = 3: layers over 9 words"),

@@ -89,7 +89,12 @@ def _chapter_four() -> list[Claim]:
     """001: heads, and the path through a convolution."""
     layer, n = costs.LAYERS["convolution"], 9
     path = costs.layers_until_connected(lambda: layer.build(4), n, 4)
-    return [follows("path", math.log(n, costs.KERNEL), path)]
+    attention = Attention(4, 8, head_dim=3)
+    return [
+        printed("concat", "24", attention.out.in_features),
+        printed("mixed", "4", attention(torch.randn(1, 2, 4)).shape[-1]),
+        follows("path", math.log(n, costs.KERNEL), path),
+    ]
 
 
 def _normalization() -> list[Claim]:
