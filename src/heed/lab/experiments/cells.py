@@ -46,21 +46,25 @@ def layer_norm(m: Float[Tensor, "*rows d"], alpha: Tensor, beta: Tensor, eps: fl
     return alpha * (m - mu) / sigma + beta
 
 
-def differences(dim: int = 3, hidden: int = 4, rows: int = 5) -> dict[str, float]:
-    """How far each formula is from what the models compute, at most."""
+def of_recurrent(dim: int = 3, hidden: int = 4, rows: int = 5) -> dict[str, float]:
+    """How far each cell written out is from that of the models, at most."""
     x = torch.randn(rows, dim, dtype=torch.float64)
     h, c = (torch.randn(rows, hidden, dtype=torch.float64) for _ in range(2))
     written = {"rnn": lambda w: rnn(x, h, w), "lstm": lambda w: lstm(x, h, c, w)[0], "gru": lambda w: gru(x, h, w)}
-    found = {}
     kinds: dict[str, type[Recurrent]] = {"rnn": RNN, "lstm": LSTM, "gru": GRU}
+    found = {}
     for name, kind in kinds.items():
         net = kind(dim, hidden).double().requires_grad_(False)
         for weight in net.parameters():
             weight.normal_()  # biases too, which start as zeros
         ours, _ = net.step(x, State([(h, c)[: net.parts]]))
         found[name] = (written[name](net.layers[0]._flat_weights) - ours).abs().max().item()
-    norm = nn.LayerNorm(dim, dtype=torch.float64).requires_grad_(False)
+    return found
+
+
+def of_layer_norm(dim: int = 3, rows: int = 5) -> float:
+    """How far layer norm written out is from torch's, at most."""
+    x, norm = torch.randn(rows, dim, dtype=torch.float64), nn.LayerNorm(dim, dtype=torch.float64).requires_grad_(False)
     for weight in norm.parameters():
         weight.normal_()
-    found["layer-norm"] = (layer_norm(x, norm.weight, norm.bias, norm.eps) - norm(x)).abs().max().item()
-    return found
+    return (layer_norm(x, norm.weight, norm.bias, norm.eps) - norm(x)).abs().max().item()
