@@ -6,6 +6,8 @@ from typing import Any
 from heed.lab.language import LANGUAGES, system_language
 
 LABS = {
+    "attention": "from a dictionary to eight heads: similarity, three words by hand, masks and padding",
+    "order": "what a Transformer loses without positions: a set of words, and BLEU of what it learns",
     "gradients": "how far a gradient reaches through RNN, GRU, LSTM and self-attention",
     "positions": "sinusoids: their norms, their distances, and positions that were learned",
     "scaling": "why scores are divided by √d_k: variance, entropy and gradient of the softmax",
@@ -31,6 +33,8 @@ COMMON = {
 }
 SEED = _number(0, "of the random numbers")
 SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
+    "attention": {"--seed": SEED},
+    "order": {"--seed": SEED, "--steps": _number(150, "how long to train each of the six translators")},
     "gradients": {
         "--seed": SEED,
         "--dim": _number(32, "the size of hidden states"),
