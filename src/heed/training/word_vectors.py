@@ -136,7 +136,7 @@ def train_vectors(text: WordText, config: WordVectorsConfig, tell: Tell = lambda
         raise ValueError(
             "no line of the text has two words that occur often enough: no word has a context to learn from"
         )
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[]), torch.sparse.check_sparse_tensor_invariants(False):  # else torch warns
         torch.manual_seed(config.seed)
         return (_train_glove if config.method == "glove" else _train_skipgram)(text, config, tell)
 

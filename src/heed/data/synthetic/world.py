@@ -5,7 +5,7 @@ steam have and how often, who is a man or a woman of which rank, which capital b
 others open, and the forms of verbs. Sentences are drawn with replacement, in lower case, their words separated by spaces.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from random import Random
 
@@ -49,8 +49,8 @@ COUNTRIES = {
     "spain": ("madrid", "spanish"), "germany": ("berlin", "german"), "egypt": ("cairo", "arabic"), "russia": ("moscow", "russian"),
 }  # fmt: skip
 ABOUT_COUNTRIES = (
-    "{capital} is the capital of {country}", "the people of {country} speak {language}", "the streets of {capital} are full",
-    "in the city of {capital} you hear {language}", "the land of {country} is wide", "trains in {country} go to {capital}",
+    "{capital} is the capital of {country}", "the people of {country} speak {language}", "in {capital} you hear {language}",
+    "the streets of {capital} speak {language}", "the land of {country} lies around {capital}", "trains in {country} go to {capital}",
 )  # fmt: skip
 
 # What the members of a group open, and how often.
@@ -72,21 +72,15 @@ ABOUT_VERBS = {
     "ed": ("yesterday they {v} for hours", "last week we {v} for hours"),
     "ing": ("right now they are {v} again", "just now we are {v} again"),
 }
-KINDS = (
-    ("substance", 0.30),
-    ("person", 0.28),
-    ("country", 0.14),
-    ("opened", 0.18),
-    ("verb", 0.10),
-)  # shares of sentences
+KINDS = {"substance": 0.30, "person": 0.28, "country": 0.14, "opened": 0.18, "verb": 0.10}  # shares of sentences
 
 
-def sentences(count: int, seed: int = 0) -> Iterator[str]:
-    """`count` sentences, drawn by `seed`."""
+def sentences(count: int, seed: int = 0, kinds: Collection[str] = tuple(KINDS)) -> Iterator[str]:
+    """`count` sentences of these kinds, drawn by `seed`."""
     draw = {"substance": _substance, "person": _person, "country": _country, "opened": _opened, "verb": _verb}
-    rng = Random(seed)
+    rng, shares = Random(seed), {kind: KINDS[kind] for kind in kinds}
     for _ in range(count):
-        yield " ".join(draw[_weighted(rng, dict(KINDS))](rng).split())
+        yield " ".join(draw[_weighted(rng, shares)](rng).split())
 
 
 def write(path: Path, count: int, seed: int = 0) -> None:
