@@ -14,14 +14,14 @@ from torch import Tensor, nn
 from heed.lab import charts
 from heed.lab.charts import SERIES, Table
 from heed.lab.colors import ACCENT, INK, WARM
-from heed.lab.experiments import stacks
+from heed.lab.experiments import norms_notes, stacks
+from heed.lab.experiments.norms_notes import NotesNumber
 
 # The lecture notes normalize a word whose numbers begin with 4 and 2, with mean 3.5 and deviation 1.11; of four integers
 # only 4, 2, 3, 5 fit. The other words of the batch are ours.
 WORD = [4.0, 2.0, 3.0, 5.0]
 FIRST_OTHERS = [[1.0, 3.0, 0.0, 2.0], [6.0, 1.0, 2.0, 3.0]]
 SECOND_OTHERS = [[9.0, 3.0, 8.0, 0.0], [6.0, 7.0, 2.0, 9.0]]
-SCALE, SHIFT = 3.0, 1.0  # of the notes' first node: y = 3x + 1
 HEADS = 4
 
 
@@ -56,7 +56,7 @@ class Norms:
     draws: int
     mean: float
     deviation: float
-    scaled: float
+    notes: list[NotesNumber]
     examples: list[Example]
     stacks: dict[str, DepthProfile]
 
@@ -75,9 +75,9 @@ def measure(dim: int = 64, layers: int = 24, length: int = 16, seed: int = 0, dr
             torch.manual_seed(seed * 1000 + draw)
             drawn.append(measure_stack(stacks.build_stack(kind, dim, HEADS, layers), dim, length))
     examples = [example([WORD, *others]) for others in (FIRST_OTHERS, SECOND_OTHERS)]
-    mean, deviation, scaled = word.mean().item(), word.std(correction=0).item(), SCALE * examples[0].layer[0][0] + SHIFT
+    mean, deviation, notes = word.mean().item(), word.std(correction=0).item(), norms_notes.compare(WORD)
     means = {kind: _mean(drawn) for kind, drawn in profiles.items()}
-    return Norms(dim, layers, length, seed, draws, mean, deviation, scaled, examples, means)
+    return Norms(dim, layers, length, seed, draws, mean, deviation, notes, examples, means)
 
 
 def example(batch: list[list[float]]) -> Example:
@@ -146,6 +146,7 @@ def tables(result: Norms) -> list[Table]:
     columns = ["", "gradient below", "middle", "above", "of first weights", "of last weights", "words alike"]
     return [
         Table(title, ["", "1", "2", "3", "4"], charts.table_rows(words, ".3f")),
+        norms_notes.table(result.notes),
         Table(f"{result.layers} layers, dim {result.dim}, nothing trained", columns, depth),
     ]
 
