@@ -7,6 +7,7 @@ EXAMPLES = """\
 examples:
   heed phrasebook --out phrasebook --train 40000
   heed train --source phrasebook/train.ko --target phrasebook/train.en --out runs/ko-en
+  heed phrasebook --join 5 --out long-lines --train 12000
   heed phrasebook --articles --out articles --train 20000
 
 Writes train, valid and test (.ko, .en), and gold word alignments of valid and test (.align). A small grammar generates
@@ -21,13 +22,19 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--train", type=int, default=40_000, help="how many pairs to train on")
     parser.add_argument("--valid", type=int, default=500, help="how many to validate on")
     parser.add_argument("--test", type=int, default=500, help="how many to test on")
+    parser.add_argument("--join", type=int, default=1, help="lines of 1 to this many sentences, for long texts (1)")
     parser.add_argument("--seed", type=int, default=0, help="the same seed gives the same pairs")
 
 
 def run(args: argparse.Namespace) -> int:
     from heed.data.synthetic import articles, phrasebook
 
-    write = articles.write if args.articles else phrasebook.write
-    for path in write(args.out, train=args.train, valid=args.valid, test=args.test, seed=args.seed).values():
+    sizes = {"train": args.train, "valid": args.valid, "test": args.test, "seed": args.seed}
+    if args.articles and args.join != 1:
+        raise ValueError("--join is for sentences: leave it out with --articles")
+    written = (
+        articles.write(args.out, **sizes) if args.articles else phrasebook.write(args.out, **sizes, join=args.join)
+    )
+    for path in written.values():
         print(path)
     return 0
