@@ -23,11 +23,11 @@ def _number(default: int, line: str, shown: str = "") -> dict[str, Any]:
 
 
 COMMON = {
-    "--out": {"type": Path, "required": True, "metavar": "DIR", "help": "a folder for the picture and the numbers"},
+    "--out": {"type": Path, "required": True, "metavar": "DIR", "help": "a folder for picture, numbers and page"},
     "--lang": {
         "choices": LANGUAGES,
         "default": system_language(),
-        "help": f"the language of tables and pictures (by the system's locale: {system_language()})",
+        "help": f"the language of tables, pictures and pages (by the system's locale: {system_language()})",
     },
     "--threads": {"type": int, "help": "how many threads to use on the CPU"},
 }
