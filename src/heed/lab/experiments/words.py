@@ -53,10 +53,21 @@ class Words:
 
 
 def measure(
-    sentences: int = 100_000, trained_on: int = 20_000, dim: int = 32, epochs: int = 2, heard: int = 12_800, seed: int = 0
+    sentences: int = 100_000,
+    trained_on: int = 20_000,
+    dim: int = 32,
+    epochs: int = 2,
+    heard: int = 12_800,
+    seed: int = 0,
 ) -> Words:
     """Count in `sentences` sentences of the small world, train vectors on some of them, and language models on those about opening."""
-    for name, value in (("sentences", sentences), ("trained_on", trained_on), ("dim", dim), ("epochs", epochs), ("heard", heard)):
+    for name, value in (
+        ("sentences", sentences),
+        ("trained_on", trained_on),
+        ("dim", dim),
+        ("epochs", epochs),
+        ("heard", heard),
+    ):
         if value < 1:
             raise ValueError(f"{name} is {value}; it must be at least 1")
     if trained_on > sentences:
@@ -124,7 +135,13 @@ def _share(blank: Blank, model: str) -> float:
 
 def tables(result: Words) -> list[Table]:
     """Ratios, neighbours, analogies, and the next word."""
-    return [_ratio_table(result), _reading_table(result), _near_table(result), _analogy_table(result), *map(_blank_table, result.blanks)]
+    return [
+        _ratio_table(result),
+        _reading_table(result),
+        _near_table(result),
+        _analogy_table(result),
+        *map(_blank_table, result.blanks),
+    ]
 
 
 def _ratio_table(result: Words) -> Table:
@@ -168,8 +185,13 @@ def _analogy_table(result: Words) -> Table:
         "capital and country": tr("seoul : korea = paris : france"),
         "verb and past": tr("walk : walked = jump : jumped"),
     }
-    rows = [[shown, *("{} / {}".format(*own.analogies[kind]) for own in result.spaces.values())] for kind, shown in kinds.items()]
-    rows.append([tr("king − man + woman"), *(f"{own.queen[0][0]} {own.queen[0][1]:.2f}" for own in result.spaces.values())])
+    rows = [
+        [shown, *("{} / {}".format(*own.analogies[kind]) for own in result.spaces.values())]
+        for kind, shown in kinds.items()
+    ]
+    rows.append(
+        [tr("king − man + woman"), *(f"{own.queen[0][0]} {own.queen[0][1]:.2f}" for own in result.spaces.values())]
+    )
     return Table(tr("Analogies that are right, of all that the rules imply"), ["", *result.spaces], rows)
 
 
@@ -217,7 +239,15 @@ def _draw_ratios(panel: Axes, result: Words) -> None:
         panel.bar(x, np.asarray(values) - 1, 0.25, bottom=1, color=color, label=name)
         for one, value in zip(x, values, strict=True):
             up = value >= 1
-            panel.text(one, value * (1.08 if up else 0.92), f"{value:.2g}", ha="center", va="bottom" if up else "top", fontsize=7.5, color=color)
+            panel.text(
+                one,
+                value * (1.08 if up else 0.92),
+                f"{value:.2g}",
+                ha="center",
+                va="bottom" if up else "top",
+                fontsize=7.5,
+                color=color,
+            )
     panel.axhline(1, color=INK, linewidth=0.8)
     panel.set_ylim(0.03, 25)
     panel.set_xticks(at, [f"k = {own.word}" for own in result.ratios])

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from heed.data.masking import Masking
-from heed.lab.experiments import cells, costs, jacobians, norms, positions, scaling
+from heed.lab.experiments import cells, costs, jacobians, norms, norms_notes, positions, scaling
 from heed.models.bart import Bart, BartConfig
 from heed.models.pegasus import Pegasus, PegasusConfig
 from heed.models.transformer import PRESETS, Transformer, TransformerConfig
@@ -103,20 +103,10 @@ def _chapter_four() -> list[Claim]:
 
 
 def _normalization() -> list[Claim]:
-    """001: the word of the notes, normalized by torch's layer norm; y = 2x + 3; y = 3x + 1."""
-    word = torch.tensor(norms.WORD, dtype=torch.float64)
-    normal = nn.LayerNorm(len(word), eps=0.0, dtype=torch.float64)(word).detach()
-    line = 2 * normal + 3
-    return [
-        printed("line-mean", "3", line.mean().item()),
-        printed("line-variance", "2", line.var(correction=0).item()),
-        printed("mean", "3.5", word.mean().item()),
-        printed("deviation", "1.11", word.std(correction=0).item()),
-        printed("first", "0.65", normal[0].item()),
-        printed("second", "-0.45", normal[1].item()),
-        printed("scaled", "2.95", norms.SCALE * normal[0].item() + norms.SHIFT),
-        printed("other-word", "3.1", norms.SCALE * 0.7 + norms.SHIFT),
-    ]
+    """001: the word of the notes, normalized; y = 3x + 1 and y = 2x + 3."""
+    keys = ("mean", "deviation", "first", "second", "scaled", "other-word", "line-mean", "line-variance")
+    numbers = norms_notes.compare(norms.WORD)
+    return [printed(key, f"{one.notes:g}", one.heed) for key, one in zip(keys, numbers, strict=True)]
 
 
 def _order_and_masks() -> list[Claim]:
