@@ -13,7 +13,7 @@ from torch import Tensor
 from heed.lab import charts
 from heed.lab.charts import SERIES, Table
 from heed.lab.colors import ACCENT, INK, MUTED, WARM
-from heed.lab.experiments import jacobians
+from heed.lab.experiments import chain_rule, jacobians, weight_terms
 from heed.lab.experiments.jacobians import HEADS, NAMES
 from heed.lab.language import title_weight, tr
 from heed.nn.recurrent import RNN, Recurrent
@@ -68,6 +68,8 @@ class Gradients:
     product_error: float
     sweep: list[Sweep]
     sentences: list[Sentence]
+    chain_rule: chain_rule.ChainRule
+    weight_terms: weight_terms.WeightTerms
 
 
 def measure(dim: int = 32, length: int = 41, seed: int = 0, draws: int = 6) -> Gradients:
@@ -95,7 +97,9 @@ def measure(dim: int = 32, length: int = 41, seed: int = 0, draws: int = 6) -> G
     means = {name: _geometric_mean(norms) for name, norms in states.items()}
     sweep = [_sweep(largest, dim, length, seed) for largest in SINGULAR_VALUES]
     sentences = [_sentence(text, dim, seed, draws) for text in SENTENCES]
-    return Gradients(dim, length, seed, draws, means, _geometric_mean(products), error, sweep, sentences)
+    by_rule, terms = chain_rule.measure(), weight_terms.measure(seed)
+    product = _geometric_mean(products)
+    return Gradients(dim, length, seed, draws, means, product, error, sweep, sentences, by_rule, terms)
 
 
 def tokens(text: str) -> list[str]:
@@ -172,6 +176,8 @@ def tables(result: Gradients) -> list[Table]:
     return [
         Table(title, columns, charts.table_rows({shown_name(name): own for name, own in by_network.items()}, ".2g")),
         Table(tr("RNN, ‖∂h_t/∂h_k‖ at distance {far}", far=far + 1), sweep_columns, sweep),
+        *chain_rule.tables(result.chain_rule),
+        *weight_terms.tables(result.weight_terms),
     ]
 
 
@@ -184,13 +190,16 @@ def figure(result: Gradients) -> Figure:
         "Dots: the product of the lecture notes, which is autograd's result to {error:.0e}.",
         error=result.product_error,
     )
-    fig = charts.new_figure(tr("How far a gradient reaches"), caption, height=9.2)
-    grid = fig.add_gridspec(3, 6, height_ratios=[3.4, 1.5, 1.5])
+    fig = charts.new_figure(tr("How far a gradient reaches"), caption, height=12.8)
+    grid = fig.add_gridspec(4, 6, height_ratios=[3.4, 1.5, 1.5, 2.6])
     _by_distance(fig.add_subplot(grid[0, :2]), result)
     _by_singular_value(fig.add_subplot(grid[0, 2:4]), result)
     _around_one(fig.add_subplot(grid[0, 4:]), result)
     for row, sentence in enumerate(result.sentences, 1):
         _word_heatmap(fig.add_subplot(grid[row, :]), sentence, max(len(own.words) for own in result.sentences))
+    last = grid[3, :].subgridspec(1, 2, width_ratios=[1, 2.4])
+    chain_rule.draw(fig.add_subplot(last[0]), result.chain_rule)
+    weight_terms.draw(fig, last[1], result.weight_terms)
     return fig
 
 

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from heed.data.masking import Masking
-from heed.lab.experiments import cells, costs, jacobians, norms, norms_notes, positions, scaling
+from heed.lab.experiments import cells, chain_rule, costs, jacobians, norms, norms_notes, positions, scaling
 from heed.models.bart import Bart, BartConfig
 from heed.models.pegasus import Pegasus, PegasusConfig
 from heed.models.transformer import PRESETS, Transformer, TransformerConfig
@@ -162,14 +162,14 @@ def _recurrence() -> list[Claim]:
     """003, unit 1: ratios of co-occurrence, the chain rule, and the gradient of a recurrent network."""
     ratios = [ice / steam for ice, steam in zip(ICE, STEAM, strict=True)]
     names, given = ("solid", "gas", "water", "fashion"), ("8.9", "8.5e-2", "1.36", "0.96")
-    middle, last, right = chain_rule(1.7)
+    right = chain_rule.by_autograd(chain_rule.T)
     net, words = RNN(4, 4).double().requires_grad_(False), torch.randn(5, 4, dtype=torch.float64)
     product, exact = jacobians.by_product(net, words)[-1], jacobians.of_recurrent(net, words)[-1]
     total, immediate, autograd = error_sums()
     return [
         *(printed(name, *pair) for name, *pair in zip(names, given, ratios, strict=True)),
-        follows("chain-middle", middle, right),
-        follows("chain-last", last, right),
+        follows("chain-middle", chain_rule.by_middle_line(chain_rule.T), right),
+        follows("chain-last", chain_rule.by_rule(chain_rule.T), right),
         follows("jacobian-entries", 4 * 4 * 4, exact.numel()),
         follows("jacobian-product", 0.0, (product - exact).abs().max().item(), 1e-12),
         follows("jacobian-layout", 0.0, (product.mT - exact).abs().max().item(), 1e-12),
@@ -177,18 +177,6 @@ def _recurrence() -> list[Claim]:
         follows("error-parts", immediate, autograd),
         *(follows(name, 0.0, difference, 1e-12) for name, difference in cells.of_recurrent().items()),
     ]
-
-
-def chain_rule(at: float) -> tuple[float, float, float]:
-    """df/dt of sin(x) e^(yz²) by the middle line of the notes, by their last line, and by autograd."""
-    t = torch.tensor(at, dtype=torch.float64, requires_grad=True)
-    x, y, z = t - 1, t**2, 1 / t
-    f = x.sin() * (y * z**2).exp()
-    (right,) = torch.autograd.grad(f, t)
-    e = (y * z**2).exp()
-    middle = x.cos() * e + z**2 * x.sin() * e * 2 * t + 2 * y * x.sin() * e * (-1 / t**2)
-    last = e * (x.cos() + 2 * t * z**2 * x.sin() - 2 * y * z / t**2 * x.sin())
-    return middle.item(), last.item(), right.item()
 
 
 def error_sums() -> tuple[float, float, float]:
