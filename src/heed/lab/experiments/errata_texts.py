@@ -65,7 +65,7 @@ def _worked() -> dict[str, tuple[str, str, str]]:
         "shape-o": (
             "002",
             tr("columns of O"),
-            tr("As d × d_f, O could not be multiplied with the n × d matrix before it and added to X."),
+            tr("With O as d × d_f the result would be n × d_f, which cannot be added to X."),
         ),
         "scores": (
             "002",
@@ -219,6 +219,11 @@ def slips() -> list[list[str]]:
         ],
         ["000", tr("s·h / √n, and n_1, n_2 for lengths"), tr("this n is the width of s and h, d_k further down")],
         ["000", tr("Loung attention"), tr("Luong")],
+        [
+            "001",
+            tr("r: size of"),
+            tr("r is the size of the neighbourhood in restricted attention; the line breaks off"),
+        ],
         ["002", tr("X̃O in equation (3) with the tilde over both"), tr("X̃ O: the concatenated heads times O")],
         ["003-1", tr("D_h, then D_n, for the width of h"), tr("both are the same number")],
         ["003-1", tr("the sum over i in ∂E/∂W, over t further down"), tr("both count the steps")],
