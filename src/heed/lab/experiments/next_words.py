@@ -98,5 +98,7 @@ def build(name: str, vocabulary: Sequence[str], dim: int, seed: int) -> Neural:
     if name == "RNN":
         config = RNNLanguageModelConfig(size, cell="rnn", dim=dim, hidden=dim, layers=1, tied="none", dropout=0.0)
         return Neural(RNNLanguageModel(config), words)
-    config = GPT2Config(size, dim=dim, heads=4, hidden=4 * dim, layers=2, max_length=32, dropout=0.0, attention_dropout=0.0)
+    config = GPT2Config(
+        size, dim=dim, heads=4, hidden=4 * dim, layers=2, max_length=32, dropout=0.0, attention_dropout=0.0
+    )
     return Neural(GPT2(config), words)

@@ -97,9 +97,7 @@ def run(norm: str, schedule: Schedule, layers: int, dim: int, steps: int, seed: 
         gradients.append(step.gradient_norm.item())
 
     optimizer = make_optimizer(TrainingConfig(), model.parameters())
-    train(
-        model, reversals(seed), _loss, optimizer, schedule, steps=range(1, steps + 1), seed=seed, after_step=[keep]
-    )
+    train(model, reversals(seed), _loss, optimizer, schedule, steps=range(1, steps + 1), seed=seed, after_step=[keep])
     final = sum(losses[-EARLY:]) / EARLY
     return Course(losses, gradients, final, final < 0.95 * math.log(SYMBOLS))
 
@@ -156,7 +154,14 @@ def tables(result: Schedules) -> list[Table]:
             early, half = sum(own.gradient[:EARLY]) / EARLY, own.loss[len(own.loss) // 2]
             rate = result.rates[name][0]
             rows.append(
-                [f"{names[norm]}, {names[name]}", f"{rate:.2g}", f"{early:.2f}", f"{max(own.gradient):.2f}", f"{half:.2f}", f"{own.final:.2f}"]
+                [
+                    f"{names[norm]}, {names[name]}",
+                    f"{rate:.2g}",
+                    f"{early:.2f}",
+                    f"{max(own.gradient):.2f}",
+                    f"{half:.2f}",
+                    f"{own.final:.2f}",
+                ]
             )
     columns = ["", tr("first rate"), tr("first gradients"), tr("largest"), tr("loss halfway"), tr("at the end")]
     title = tr(
