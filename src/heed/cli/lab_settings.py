@@ -13,6 +13,9 @@ LABS = {
     "scaling": "why scores are divided by √d_k: variance, entropy and gradient of the softmax",
     "complexity": "operations, longest paths, time and memory of attention, recurrence and convolution",
     "norms": "layer norm beside batch norm, and the gradient through deep stacks with a part left out",
+    "schedule": "why the learning rate warms up: four schedules, with post-norm and with pre-norm, trained",
+    "words": "ice and steam: co-occurrence ratios; skip-gram, GloVe and fastText trained; the next word by three models",
+    "bias": "inductive bias: convolution, recurrence and attention trained on tasks that favour each",
     "errata": "every worked number of the lecture notes beside Heed's, and why some differ",
     "bottleneck": "BLEU of several models by the length of the source: what a fixed vector cannot hold",
 }
@@ -60,6 +63,29 @@ SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
         "--layers": _number(24, "how deep the stacks are"),
         "--length": _number(16, "the length of a text"),
         "--draws": _number(3, "over how many random initializations to average"),
+    },
+    "schedule": {
+        "--seed": SEED,
+        "--dim": _number(32, "the dimension of the layers"),
+        "--layers": _number(6, "layers of the encoder, and as many of the decoder"),
+        "--steps": _number(160, "how long each training is"),
+        "--warmup": _number(40, "in how many steps the learning rate rises, where it does"),
+        "--peak": {"type": float, "default": 0.01, "help": "the highest learning rate (0.01)"},
+    },
+    "words": {
+        "--seed": SEED,
+        "--sentences": _number(
+            100_000, "sentences in which words are counted; vectors are trained on the first 20,000", "100,000"
+        ),
+        "--dim": _number(32, "numbers a word; the language models have twice as many"),
+        "--epochs": _number(2, "passes over the text for the vectors"),
+        "--heard": _number(12_800, "sentences that each language model is trained on", "12,800"),
+    },
+    "bias": {
+        "--seed": SEED,
+        "--dim": _number(32, "the dimension of the layers"),
+        "--steps": _number(200, "how long each training is"),
+        "--rows": _number(64, "rows in a batch"),
     },
     "errata": {
         "--seed": SEED,
