@@ -187,7 +187,7 @@ def figure(result: Gradients) -> Figure:
         "h_k: what a recurrent network remembers at place k, or what the first of six layers of self-attention is given there; no network is trained, and each line is the mean of several draws of the weights. "
         "Each step back multiplies by Wᵀ diag f′ once more, so a recurrent gradient falls or grows by powers; gates slow that down. Self-attention has one step between any two words, near or far; "
         "without residuals every layer takes its part of the gradient, and the word's own place is lost among the others. "
-        "Dots: the product of the lecture notes, which is autograd's result to {error:.0e}.",
+        "Dots: the product of the lecture notes, which is autograd's result to {error:.0e}. Last row: the chain rule of the notes, and ∂E₃/∂W of a small RNN as the sum of its three terms.",
         error=result.product_error,
     )
     fig = charts.new_figure(tr("How far a gradient reaches"), caption, height=12.8)

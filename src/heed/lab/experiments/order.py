@@ -158,7 +158,7 @@ def tables(result: Order) -> list[Table]:
         [tr("encoder, sinusoids"), f"{own.waves_difference:.2f}"],
         [tr("decoder, no positions, two earlier words exchanged"), f"{own.decoder_difference:.2f}"],
     ]
-    ways = {"none": tr("the word alone"), "1000": tr("1000 in dimension k at place k"), "sinusoid": tr("sinusoids")}
+    ways = {"none": tr("the word alone"), "1000": tr("1000 in dimension k"), "sinusoid": tr("sinusoids")}
     toy = [
         [ways[row.way], _vector(row.first), _vector(row.last), f"{row.same_word:.4f}", f"{row.same_place:.4f}"]
         for row in result.toy
@@ -168,14 +168,12 @@ def tables(result: Order) -> list[Table]:
         [names[one.direction], kinds[one.positions], f"{one.bleu:.1f}", f"{one.right:.1%}", f"{one.as_twin:.1%}"]
         for one in result.scores
     ]
-    examples = [
-        [one.source, one.expected, *(one.outputs[positions] for positions in POSITIONS)] for one in result.examples
-    ]
+    examples = [[one.source, one.expected, one.outputs["none"]] for one in result.examples]
     return [
         Table(tr('"I go home" and "home go I": the largest difference of a state'), ["", tr("difference")], outputs),
         Table(
             tr("The toy of the notes: I = (3, −2, 4)"),
-            ["", tr("I, first"), tr("I, last"), tr("cosine of these"), tr("cosine of I and home, both first")],
+            ["", tr("I, first"), tr("I, last"), tr("cosine of these"), tr("I and home, both first")],
             toy,
         ),
         Table(
@@ -183,12 +181,12 @@ def tables(result: Order) -> list[Table]:
             [tr("direction"), tr("positions"), "BLEU", tr("right"), tr("the same for both orders")],
             scores,
         ),
-        Table(tr("Twins"), [tr("source"), tr("reference"), *kinds.values()], examples),
+        Table(tr("Twins"), [tr("source"), tr("reference"), tr("translated without positions")], examples),
     ]
 
 
 def _vector(values: Sequence[float]) -> str:
-    return "(" + ", ".join(f"{value:.4g}" for value in values) + ")"
+    return "(" + ", ".join(f"{round(value, 2):g}" for value in values) + ")"
 
 
 def figure(result: Order) -> Figure:

@@ -13,7 +13,7 @@ from heed.lab.experiments.order_results import (  # isort: skip
     DIRECTIONS, POSITIONS, SENTENCE, WORDS, Order, direction_names, position_names,
 )  # fmt: skip
 from heed.lab.fonts import families, find_fonts
-from heed.lab.language import tr
+from heed.lab.language import title_weight, tr
 
 
 def draw(result: Order) -> Figure:
@@ -89,7 +89,9 @@ def _scores(panel: Axes, result: Order) -> None:
 def _examples(panel: Axes, result: Order) -> None:
     """A twin of each direction, with what the model without positions makes of it."""
     panel.set_axis_off()
-    panel.set_title(tr("The same twins without positions"), loc="left", fontsize=10.5, fontweight="bold", color=INK)
+    panel.set_title(
+        tr("The same twins without positions"), loc="left", fontsize=10.5, fontweight=title_weight(), color=INK
+    )
     names = direction_names()
     for row, direction in enumerate(DIRECTIONS):
         top = 0.97 - row * 0.35
