@@ -21,6 +21,7 @@ VERBS = {
     "embed": "turn texts into vectors, and search a file for similar lines",
     "generate": "continue a text with a language model",
     "fill": "fill in the masked words of a text",
+    "noise": "show what the corruptions of BART, Pegasus and BERT make of a text",
     "look": "draw the attention of a translation",
     "lab": "see what each part of a Transformer is for: measurements with a picture",
     "score": "compute how likely given translations or texts are",

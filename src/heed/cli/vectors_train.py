@@ -104,7 +104,9 @@ def _read(args: argparse.Namespace):
             chain.from_iterable(map(stream_lines, args.text)), args.min_count, cut=args.cut, lower=args.lowercase
         )
     except ValueError as error:
-        if str(error).startswith(("there are no words", "no word occurs")):
+        if str(error).startswith("there are no words"):
+            raise ValueError(f"{', '.join(args.text)}: {error}") from None
+        if str(error).startswith("no word occurs"):
             raise ValueError(f"{', '.join(args.text)}: {error}; --min-count is {args.min_count}") from None
         raise
     lines = f"{text.line_count:,} lines ({text.empty_lines:,} of them empty), {len(text.ids) + text.rare_count:,} words"

@@ -8,7 +8,9 @@ from html import escape
 from importlib.resources import files
 
 from heed.lab.charts import Table
+from heed.lab.fonts import find_fonts
 from heed.lab.language import current_language, tr
+from heed.lab.viewer import font_faces
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,8 @@ def build_index(labs: Sequence[Shown], command: str) -> str:
 
 def _image(shown: Shown) -> str:
     data = b64encode(shown.picture).decode()
-    return f'<img src="data:image/png;base64,{data}" alt="{escape(shown.title)}">'
+    image = f'<img src="data:image/png;base64,{data}" alt="{escape(shown.title)}">'
+    return f'<div class="scroll">{image}</div>'  # on a phone it scrolls, so that its labels can be read
 
 
 def _table(table: Table) -> str:
@@ -61,7 +64,7 @@ def _fill(title: str, lede: str, body: str, footer: str) -> str:
     parts = {
         "language": current_language(),
         "title": escape(title),
-        "style": _read("experiment.css"),
+        "style": font_faces(find_fonts(re.sub(r"<[^>]*>", "", title + lede + body + footer))) + _read("experiment.css"),
         "lede": lede,
         "body": body,
         "footer": footer,

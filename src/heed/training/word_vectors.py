@@ -11,10 +11,10 @@ from typing import Literal, NamedTuple
 import numpy as np
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Float32, Int
+from jaxtyping import Float, Float32, Float64, Int
 from torch import Tensor, nn
 
-from heed.data.vectors.word_text import CHUNK, Ids, WordText, cooccurrences, index_ngrams, skipgram_pairs
+from heed.data.vectors.word_text import CHUNK, Counts, Row, WordText, cooccurrences, index_ngrams, skipgram_pairs
 
 Tell = Callable[[float], None]  # how many epochs are done
 
@@ -93,7 +93,7 @@ class Skipgram(nn.Module):
 class FastText(nn.Module):
     """The vector of a word is the mean of its own and of those of its n-grams."""
 
-    def __init__(self, size: int, dim: int, rows: list[Ids], ngram_count: int):
+    def __init__(self, size: int, dim: int, rows: list[Row], ngram_count: int):
         super().__init__()
         self.parts = nn.EmbeddingBag(size + ngram_count, dim, mode="mean", sparse=True)
         self.contexts = nn.Embedding(size, dim, sparse=True)
@@ -141,13 +141,13 @@ def train_vectors(text: WordText, config: WordVectorsConfig, tell: Tell = lambda
         return (_train_glove if config.method == "glove" else _train_skipgram)(text, config, tell)
 
 
-def noise_shares(counts: Ids) -> Float32[np.ndarray, " words"]:
+def noise_shares(counts: Counts) -> Float64[np.ndarray, " words"]:
     """How often a word is drawn as noise: by its count to the power of ¾."""
     shares = counts**0.75
     return shares / shares.sum()
 
 
-def keep_shares(counts: Ids, subsample: float) -> np.ndarray:
+def keep_shares(counts: Counts, subsample: float) -> Float64[np.ndarray, " words"]:
     """With what probability a running word stays: √(subsample / its frequency), at most 1."""
     if not subsample:
         return np.ones(len(counts))

@@ -69,9 +69,7 @@ def _from_ngrams(store: Store, word: str) -> tuple[Float32[np.ndarray, " dim"], 
     known = reading.read(store.ngrams, set(ngrams(word, 1, len(word) + 1)))
     if not known.words:
         return None
-    lengths = {len(gram) for gram in known.words}
-    count = len(ngrams(word, min(lengths), max(lengths)))
-    note = f"{word} is not in {store.name}: its vector is the mean of {len(known.words)} of its {count} n-grams, from {store.ngrams}."
+    note = f"{word} is not in {store.name}: its vector is the mean of {len(known.words)} of its n-grams, from {store.ngrams}."
     return known.matrix.mean(axis=0), note
 
 

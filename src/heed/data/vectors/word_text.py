@@ -11,6 +11,8 @@ from heed.vocabularies.words import NAMES, Cut, Words
 
 CHUNK = 200_000  # words whose pairs are held in memory at one time
 Ids = Int64[np.ndarray, " n"]
+Counts = Int64[np.ndarray, " words"]
+Row = Int64[np.ndarray, " _"]  # of any length
 
 
 @dataclass(frozen=True)
@@ -18,7 +20,7 @@ class WordText:
     """The running words of a text by id, the line of each, and what was left out on the way."""
 
     words: list[str]  # by id, the most frequent first
-    counts: Ids
+    counts: Counts
     ids: Ids
     lines: Ids  # the line of each running word: no pair crosses from one to another
     line_count: int
@@ -109,7 +111,7 @@ def ngrams(word: str, shortest: int, longest: int) -> list[str]:
     return list(dict.fromkeys(marked[i : i + n] for n in lengths for i in range(len(marked) - n + 1)))
 
 
-def index_ngrams(words: Sequence[str], shortest: int, longest: int) -> tuple[list[str], list[Ids]]:
+def index_ngrams(words: Sequence[str], shortest: int, longest: int) -> tuple[list[str], list[Row]]:
     """All n-grams of the words, and those of each word by number."""
     number: dict[str, int] = {}
     rows = [[number.setdefault(gram, len(number)) for gram in ngrams(word, shortest, longest)] for word in words]

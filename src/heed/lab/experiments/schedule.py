@@ -52,7 +52,7 @@ class Schedules:
 
 
 def measure(
-    layers: int = 6, dim: int = 32, steps: int = 160, warmup: int = 40, peak: float = 0.01, seed: int = 0
+    layers: int = 6, dim: int = 32, steps: int = 100, warmup: int = 25, peak: float = 0.01, seed: int = 0
 ) -> Schedules:
     """Train Heed's Transformer from the same weights on the same batches, once for each schedule and place of the norm."""
     if dim < HEADS or dim % HEADS:
@@ -182,21 +182,39 @@ def figure(result: Schedules) -> Figure:
     fig = charts.new_figure(tr("Why the learning rate warms up"), caption, height=8.8)
     panels = fig.subplots(3, 2, gridspec_kw={"height_ratios": [0.75, 1.2, 1.0]})
     names = _names()
+    _draw(panels[0, 0], result.rates, tr("Learning rate"), names)
+    _draw_final(panels[0, 1], result, names)
     for column, norm in enumerate(result.courses):
-        _draw(panels[0, column], result.rates, tr("Learning rate"), names if column else {})
         losses = {name: own.loss for name, own in result.courses[norm].items()}
-        _draw(panels[1, column], losses, tr("Loss, {norm}", norm=names[norm]), names)
-        panels[1, column].set_ylim(0, result.chance * 1.35)
+        top = max(result.chance * 1.3, max(own[0] for own in losses.values()))
+        _draw(panels[1, column], losses, tr("Loss, {norm}", norm=names[norm]), names, top=top)
         panels[1, column].axhline(result.chance, color=SERIES[-1], linewidth=0.8, linestyle=":")
         gradients = {name: own.gradient for name, own in result.courses[norm].items()}
-        _draw(panels[2, column], gradients, tr("Norm of the gradient, {norm}", norm=names[norm]), {}, log=True)
+        _draw(panels[2, column], gradients, tr("Norm of the gradient, {norm}", norm=names[norm]), {})
+        panels[2, column].set_yscale("log", base=2)
+        panels[2, column].yaxis.set_major_formatter(lambda value, _: f"{value:g}")
         panels[2, column].set_xlabel(tr("step"))
     return fig
 
 
-def _draw(panel: Axes, values: dict[str, list[float]], title: str, names: dict[str, str], log: bool = False) -> None:
-    charts.style_axes(panel, title, log=log)
+def _draw(panel: Axes, values: dict[str, list[float]], title: str, names: dict[str, str], top: float = 0.0) -> None:
+    """Lines by step, with their names if there are any; `top` is that of the axis, which then begins with 0."""
+    charts.style_axes(panel, title)
     for color, own in zip(COLORS, values.values(), strict=True):
         charts.line(panel, range(1, len(own) + 1), own, color)
+    if top:
+        panel.set_ylim(0, top)
     if names:
-        charts.label_line_ends(panel, [names[name] for name in values], gap=0.13)
+        charts.label_line_ends(panel, [names[name] for name in values], gap=0.11)
+
+
+def _draw_final(panel: Axes, result: Schedules, names: dict[str, str]) -> None:
+    charts.style_axes(panel, tr("Loss at the end"))
+    for at, courses in enumerate(result.courses.values()):
+        for place, (color, own) in enumerate(zip(COLORS, courses.values(), strict=True)):
+            x = at + (place - 1.5) * 0.21
+            panel.bar(x, own.final, 0.2, color=color)
+            panel.text(x, own.final + 0.04, f"{own.final:.2f}", ha="center", fontsize=8, color=color)
+    panel.axhline(result.chance, color=SERIES[-1], linewidth=0.8, linestyle=":")
+    panel.set_ylim(0, result.chance * 1.2)
+    panel.set_xticks(range(len(result.courses)), [names[norm] for norm in result.courses])

@@ -193,17 +193,15 @@ def _near_table(result: Words) -> Table:
 
 def _analogy_table(result: Words) -> Table:
     kinds = {
-        "man and woman": tr("man : woman = king : queen"),
-        "capital and country": tr("seoul : korea = paris : france"),
-        "verb and past": tr("walk : walked = jump : jumped"),
+        "man and woman": "man : woman = king : queen",
+        "capital and country": "seoul : korea = paris : france",
+        "verb and past": "walk : walked = jump : jumped",
     }
     rows = [
         [shown, *("{} / {}".format(*own.analogies[kind]) for own in result.spaces.values())]
         for kind, shown in kinds.items()
     ]
-    rows.append(
-        [tr("king − man + woman"), *(f"{own.queen[0][0]} {own.queen[0][1]:.2f}" for own in result.spaces.values())]
-    )
+    rows.append(["king − man + woman", *(f"{own.queen[0][0]} {own.queen[0][1]:.2f}" for own in result.spaces.values())])
     return Table(tr("Analogies that are right, of all that the rules imply"), ["", *result.spaces], rows)
 
 
