@@ -22,7 +22,7 @@ examples:
   heed lab bottleneck runs/fixed runs/additive runs/transformer --source test.de --reference test.en --out lab
   heed lab all --out lab --lang ko                    # and lab/index.html
 
-heed lab NAME --help lists the settings of each. Each takes some seconds; schedule, words and bias train small models
+heed lab NAME --help lists the settings of each. Each takes some seconds; order, schedule, words and bias train small models
 and take about a minute. "all" runs all but bottleneck, which needs models.
 """
 
