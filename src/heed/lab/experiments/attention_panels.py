@@ -122,7 +122,7 @@ def _heads(fig: Figure, place: SubplotSpec, heads: list[Matrix]) -> None:
 
 def _masks(fig: Figure, place: SubplotSpec, own: Masks) -> None:
     grid = place.subgridspec(2, 2)
-    titles = [tr("Masks: softmax"), tr("later ones 0"), tr("renormalised"), tr("masked before")]
+    titles = [tr("Two ways to mask\nsoftmax"), tr("later ones 0"), tr("renormalised"), tr("masked before")]
     for number, values in enumerate((own.weights, own.zeroed, own.after, own.before)):
         panel = fig.add_subplot(grid[number // 2, number % 2])
         _map(panel, values, 1.0, titles[number], ".2f", dark=0.55, size=7.2)
