@@ -147,6 +147,7 @@ def test_commands_are_what_heed_and_make_understand(command):
 # those that take a second or two, with small sizes; tests/cli/test_lab.py runs all labs
 QUICK = {
     "heed lab errata --out lab": ["--dim", "16", "--heads", "2", "--tokens", "16"],
+    'heed noise "투빅아, 나는 너를 많이 사랑해. 그래서 매일 편지를 써."': [],
 }
 
 
@@ -156,7 +157,7 @@ def test_quick_commands_run(command, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     words = shlex.split(command)
     assert main([*words[1:], *QUICK[command]]) == 0
-    assert (tmp_path / "lab" / f"{words[2]}.png").exists()
+    assert words[1] != "lab" or (tmp_path / "lab" / f"{words[2]}.png").exists()
     assert capsys.readouterr().out
 
 
