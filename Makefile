@@ -6,7 +6,7 @@ HEED := $(VENV)/bin/heed
 DEMO := runs/demo
 WORKERS ?= 2
 
-.PHONY: demo test check-all lint setup setup-tests browser clean
+.PHONY: demo notes test check-all lint setup setup-tests browser clean
 
 demo: setup
 	@echo; echo "── training a Korean-English translator on the built-in phrasebook ──"
@@ -23,6 +23,10 @@ demo: setup
 	@echo; echo "The picture: $(DEMO)/attention.png     The page: $(DEMO)/attention.html     The sentences: $(DEMO)/sentences.html"
 	@echo "Your turn:   $(HEED) translate $(DEMO) \"나는 책을 읽어요.\""
 	@echo "In a page:   $(HEED) serve --runs runs        (then open http://127.0.0.1:8000)"
+
+# the statements of the lecture notes, counted by state; fails if one is open
+notes: setup
+	$(VENV)/bin/python -m bench.notes
 
 test: setup-tests browser lint
 	$(VENV)/bin/python -m pytest -m "not long" -n $(WORKERS) --dist loadfile --no-loadscope-reorder

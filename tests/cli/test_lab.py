@@ -1,15 +1,22 @@
 """heed lab: tables and a sentence on the screen, a picture and numbers in a folder."""
 
+import importlib
+import inspect
 import json
+import re
 import shutil
+from base64 import b64encode
 from dataclasses import asdict
+from html import escape
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
 from heed.cli import lab
+from heed.lab.experiment_page import Shown
 from heed.lab.experiments import complexity, gradients, norms, positions, scaling
+from heed.lab.language import speaking
 
 SMALL = {
     "gradients": (gradients, ["--dim", 8, "--length", 6, "--draws", 1], {"dim": 8, "length": 6, "draws": 1}),
@@ -31,8 +38,8 @@ def test_what_is_measured_is_printed_drawn_and_written(heed, tmp_path, name):
         assert all(row[-1].split()[0] in flat for row in table.rows)
     assert module.summary(result) in flat
     folder = tmp_path / "a" / "b"
-    assert sorted(path.name for path in folder.iterdir()) == [f"{name}.json", f"{name}.png"]
-    assert f"{folder}/{name}.png, {folder}/{name}.json" in err
+    assert sorted(path.name for path in folder.iterdir()) == [f"{name}.html", f"{name}.json", f"{name}.png"]
+    assert f"{folder}/{name}.png, {folder}/{name}.json, {folder}/{name}.html" in err
     assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     said = json.loads((folder / f"{name}.json").read_text("utf-8"))
     assert said == {"lab": name, "says": module.summary(result), **asdict(result)}
@@ -60,13 +67,46 @@ def test_costs_are_measured_on_the_device_that_was_named(heed, tmp_path, monkeyp
 def test_all_of_them(heed, tmp_path, monkeypatch):
     shown = []
     monkeypatch.setattr(lab, "MEASURES", {name: (lambda args, name=name: f"{name} measured") for name in lab.MEASURES})
-    monkeypatch.setattr(lab, "_show", lambda *words: shown.append(words))
-    assert heed("lab", "all", "--out", tmp_path)[0] == 0
-    assert shown == [(name, f"{name} measured", tmp_path) for name in lab.LABS if name != "bottleneck"]
+
+    def show(name, *words):
+        shown.append((name, *words))
+        return Shown(name, f"Title of {name}", "What it says.", [], b"picture", words[-1])
+
+    monkeypatch.setattr(lab, "_show", show)
+    assert heed("lab", "all", "--out", tmp_path, "--seed", 3, "--lang", "ko")[0] == 0
+    names = [name for name in lab.LABS if name != "bottleneck"]
+    assert [words[:3] for words in shown] == [(name, f"{name} measured", tmp_path) for name in names]
+    commands = {name: command for name, _, _, command in shown}
+    assert commands["gradients"] == f"heed lab gradients --seed 3 --out {tmp_path} --lang ko"
+    index = (tmp_path / "index.html").read_text("utf-8")
+    assert re.findall(r'<a href="(\w+)\.html">Title of (\w+)</a>', index) == [(name, name) for name in names]
+    assert '<html lang="ko">' in index and f"<code>heed lab all --seed 3 --out {tmp_path} --lang ko</code>" in index
+
+
+def test_the_page_of_a_lab_has_all_of_it_and_loads_nothing(heed, tmp_path):
+    assert heed("lab", "scaling", "--out", tmp_path, "--keys", 8, "--lang", "ko")[0] == 0
+    page = (tmp_path / "scaling.html").read_text("utf-8")
+    picture = b64encode((tmp_path / "scaling.png").read_bytes()).decode()
+    with speaking("ko"):
+        result = scaling.measure(keys=8)
+        texts = [
+            scaling.summary(result),
+            *(cell for table in scaling.tables(result) for cell in (table.title, *table.columns)),
+        ]
+    assert [text for text in texts if escape(text) not in page] == []
+    assert f'<img src="data:image/png;base64,{picture}" alt="스코어를 √dₖ로 나누는 이유">' in page
+    assert '<html lang="ko">' in page and f"<code>heed lab scaling --keys 8 --out {tmp_path} --lang ko</code>" in page
+    assert not re.search(r"https?:|//\w|<script|@import", re.sub('base64,[^)"]*', "", page))
 
 
 def test_every_lab_has_a_line_settings_and_a_measurement():
     assert set(lab.LABS) == set(lab.MEASURES) == set(lab.SETTINGS) - {"all"}
+
+
+@pytest.mark.parametrize("name", sorted(set(lab.LABS) - {"positions", "complexity", "bottleneck"}))
+def test_every_setting_is_one_of_the_measurement(name):
+    measure = importlib.import_module(f"heed.lab.experiments.{name}").measure
+    assert {option.removeprefix("--") for option in lab.SETTINGS[name]} <= set(inspect.signature(measure).parameters)
 
 
 @pytest.fixture

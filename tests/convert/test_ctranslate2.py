@@ -5,6 +5,7 @@ import itertools
 import json
 import re
 import sys
+from pathlib import Path
 
 import ctranslate2
 import pytest
@@ -19,6 +20,7 @@ from heed.decoding.ranking import length_power, stop_exact, stop_first
 from heed.models import folder as model_folder
 from heed.models.marian import Marian
 from heed.models.transformer import Transformer, TransformerConfig
+from heed.nn.attention import Attention
 from heed.products.translator.model_bundle import ModelBundle
 from heed.products.translator.translator import Translator
 from tests.convert.small import ENDS, OTHERS, SIZES, classifier, package, pairs, speaking
@@ -36,6 +38,7 @@ def one_thread():
 
 
 SHAPES = list(itertools.product(["post", "pre"], ["sinusoidal", "learned"], ["all", "target", "none"]))
+SHAPES.append(("pre", "none", "all"))  # no positions: a table of zeros
 
 
 def opened(package, folder, quantization=None):
@@ -76,6 +79,14 @@ def test_every_shape_of_our_transformer_gives_the_same_scores(tmp_path, number):
         "one" if tied == "all" else "two", norm=norm, positions=positions, tied=tied, output_bias=number % 4 in (0, 3)
     )
     scores_agree(own, tmp_path / "out", pairs()[:6])
+
+
+def test_heads_of_another_width_are_refused():
+    own = package("one")
+    own.model.encoder.layers[0].attention.body = Attention(own.model.config.dim, 3, head_dim=5)
+    with pytest.raises(ValueError, match="a model with another head_dim stays with heed"):
+        out.write(own, Path("nowhere"))
+    assert not out.able(own.model)
 
 
 def test_another_epsilon_in_the_norms(tmp_path):

@@ -109,6 +109,7 @@ def test_our_weights_stay_as_they_are(tmp_path):
             {"positions": "learned"},
             "positions are 'learned'; a Hugging Face Marian has sinusoids: train with positions =",
         ),
+        ({"positions": "none"}, "positions are 'none'; a Hugging Face Marian has sinusoids: train with positions ="),
         ({"norm_eps": 1e-6}, "norm_eps is 1e-06; a Hugging Face Marian has 1e-05, and no setting for another"),
     ],
 )

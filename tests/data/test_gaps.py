@@ -188,9 +188,21 @@ def test_words_are_masked_at_berts_rates():
     assert (source[untouched] == tokens[untouched]).all()
     masked, same = (source[positions] == MASK).mean(), (source[positions] == expected).mean()
     assert abs(masked - 0.8) < 5 * (0.16 / 6_000) ** 0.5
-    assert abs(same - 0.1 - 0.1 / WORDS.sum()) < 5 * (0.09 / 6_000) ** 0.5  # chance may draw the same word
+    assert abs(same - 0.1) < 5 * (0.09 / 6_000) ** 0.5
     said = source[positions][source[positions] != MASK]
     assert WORDS[said].all() and len(set(said.tolist())) > 150
+
+
+def test_a_random_word_is_every_other_word_equally_often_and_never_the_same():
+    few = np.zeros(SIZE, bool)
+    few[20:24] = True
+    tokens = np.repeat(np.arange(20, 24), 3_000)
+    source, positions, _ = mask_words(tokens, chance(), MASK, few, (1.0, 0.0, 1.0))
+    counts = np.array([[(source[tokens == was] == now).sum() for now in range(20, 24)] for was in range(20, 24)])
+    assert len(positions) == len(tokens) and (np.diag(counts) == 0).all()
+    assert (abs(counts[~np.eye(4, dtype=bool)] - 1_000) < 5 * (3_000 * 2 / 9) ** 0.5).all()
+    alone = np.arange(SIZE) == 20  # one word alone has no other to become
+    assert mask_words([20, 20], chance(), MASK, alone, (1.0, 0.0, 1.0))[0].tolist() == [20, 20]
 
 
 @unhurried

@@ -191,6 +191,12 @@ def test_only_models_of_supported_parts_are_supported():
     assert not weights.supports(model)
 
 
+def test_no_positions_are_a_table_of_zeros():
+    read = weights.read(Transformer(TransformerConfig(**SIZES, positions="none")), torch.float32)
+    for side in (read.source, read.target):
+        assert side.positions.shape == (40, 32) and not side.positions.any()
+
+
 def test_weights_are_copies():
     model = randomized("post")
     read = weights.read(model, torch.float64)

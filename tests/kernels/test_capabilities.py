@@ -69,6 +69,20 @@ def test_mbart_is_trained_fast_and_searched_by_torch():
     assert [check(made) for check in CHECKS] == [True, True, False]
 
 
+def test_heads_of_another_width_are_packed_and_not_fused():
+    changed = model()
+    for layer in (*changed.encoder.layers, *changed.decoder.layers):
+        for part in layer.sublayers():
+            if isinstance(part.body, Attention):
+                part.body = Attention(changed.config.dim, changed.config.heads, head_dim=32)
+    assert [check(changed) for check in CHECKS] == [False, True, False]
+
+
+def test_a_model_without_positions_is_trained_and_searched_fast():
+    made = Transformer(TransformerConfig(**SIZES, positions="none"))
+    assert all(check(made) for check in CHECKS)
+
+
 @pytest.mark.parametrize("kind", [Stack, Layer, PostNorm, Attention, MLP])
 def test_a_subclass_of_any_part_is_refused(kind):
     changed = model()

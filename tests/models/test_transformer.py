@@ -115,6 +115,7 @@ SHAPES = [
     {},
     {"norm": "pre"},
     {"positions": "learned"},
+    {"positions": "none"},
     {"tied": "none", "source_vocab_size": 31},
     {"tied": "target", "source_vocab_size": 31, "output_bias": True},
 ]
@@ -159,9 +160,17 @@ def test_order_in_the_batch_does_not_matter(model):
 
 
 @torch.no_grad()
-def test_the_order_of_words_does_matter(model):
+def test_the_order_of_words_matters_unless_there_are_no_positions(model):
     source, target = tokens(1, 7), tokens(1, 5)
-    assert (model(source.flip(1), target) - model(source, target)).abs().max() > 1e-3
+    difference = (model(source.flip(1), target) - model(source, target)).abs().max()
+    assert difference < 1e-12 if model.config.positions == "none" else difference > 1e-3
+
+
+@torch.no_grad()
+def test_without_positions_words_in_another_order_have_the_same_states():
+    model = drawn(Transformer(dataclasses.replace(CONFIG, positions="none")))
+    source = torch.tensor([[5, 6, 7]])
+    assert_same(model.encode(source.flip(1)), model.encode(source).flip(1))
 
 
 def test_embeddings_times_the_root_of_dim_plus_positions():

@@ -126,3 +126,33 @@ def test_dropout_applies_only_in_training():
 def test_heads_must_divide_dim():
     with pytest.raises(ValueError, match=r"dim \(10\) is not a multiple of heads \(3\)"):
         Attention(10, 3)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_heads_may_be_of_any_width(causal):
+    attention = Attention(4, 8, head_dim=3).double().eval().requires_grad_(False)  # those of the lecture notes
+    assert attention.out.weight.shape == (4, 24) and not attention.heads_fill_dim
+    x = random(2, 6, 4)
+    q, k, v = (part(x).unflatten(-1, (8, 3)).transpose(1, 2) for part in (attention.q, attention.k, attention.v))
+    allowed = torch.ones(6, 6, dtype=torch.bool)
+    expected = by_definition(q, k, v, allowed.tril() if causal else allowed)
+    expected = attention.out(expected.transpose(1, 2).flatten(2))
+    torch.testing.assert_close(attention(x, causal=causal), expected)
+    with record(attention) as maps:
+        torch.testing.assert_close(attention(x, causal=causal), expected)
+    assert maps[0].shape == (2, 8, 6, 6)
+    cache = Cache()
+    steps = [attention(x[:, i : i + 1], causal=True, cache=cache) for i in range(6)]
+    torch.testing.assert_close(torch.cat(steps, 1), attention(x, causal=True))
+
+
+def test_the_usual_width_given_by_hand_changes_nothing():
+    usual, named = small_attention(), Attention(12, 3, head_dim=4).double()
+    named.load_state_dict(usual.state_dict())
+    x = random(2, 6, 12)
+    assert usual.heads_fill_dim and named.heads_fill_dim and torch.equal(usual(x), named(x))
+
+
+def test_a_width_that_cannot_be():
+    with pytest.raises(ValueError, match="head_dim is 0; it must be at least 1"):
+        Attention(4, 8, head_dim=0)

@@ -45,6 +45,7 @@ def model(name="transformer", **shape):
     [
         ("transformer", {"norm": "post", "output_bias": True}, None),
         ("transformer", {"norm": "pre", "positions": "learned", "tied": "none"}, None),
+        ("transformer", {"norm": "pre", "positions": "none"}, None),
         ("marian", {}, None),
         ("bart", {}, BART),
         ("pegasus", {}, None),

@@ -2,24 +2,28 @@
 
 import argparse
 import importlib
+import shlex
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from heed.cli.lab_settings import COMMON, LABS, SETTINGS
 
+if TYPE_CHECKING:
+    from heed.lab.experiment_page import Shown
+
 EXAMPLES = """\
 examples:
-  heed lab gradients --out lab                        # lab/gradients.png, lab/gradients.json, and tables here
+  heed lab gradients --out lab                        # lab/gradients.png, .json and .html, and tables here
   heed lab positions --out lab --model runs/en-de     # sinusoids beside positions that a model has learned
   heed lab complexity --out lab --device cuda
   heed lab bottleneck runs/fixed runs/additive runs/transformer --source test.de --reference test.en --out lab
-  heed lab all --out lab
+  heed lab all --out lab --lang ko                    # and lab/index.html
 
-heed lab NAME --help lists the settings of each. Nothing is trained; each takes some seconds. "all" runs all but
-bottleneck, which needs models.
+heed lab NAME --help lists the settings of each. Each takes some seconds; order, schedule, words and bias train small models
+and take about a minute. "all" runs all but bottleneck, which needs models.
 """
 
 
@@ -43,33 +47,53 @@ def run(args: argparse.Namespace) -> int:
     if args.threads:
         torch.set_num_threads(args.threads)
     with speaking(args.lang):
-        for name in [lab for lab in LABS if lab != "bottleneck"] if args.lab == "all" else [args.lab]:
-            _show(name, MEASURES[name](args), args.out)
+        names = [lab for lab in LABS if lab != "bottleneck"] if args.lab == "all" else [args.lab]
+        pages = [_show(name, MEASURES[name](args), args.out, command(name, args)) for name in names]
+        if args.lab == "all":
+            from heed.files import write_text
+            from heed.lab.experiment_page import build_index
+
+            write_text(args.out / "index.html", build_index(pages, command("all", args)))
     return 0
 
 
-def _show(name: str, result: Any, out: Path) -> None:
-    """Print tables and a sentence; write a picture and the numbers into the folder."""
+def command(name: str, args: argparse.Namespace) -> str:
+    """The command line that makes this result again, with the settings that are not the usual ones."""
+    words, options = ["heed", "lab", name], {**SETTINGS[name], **COMMON}
+    for option, settings in options.items():
+        value = getattr(args, option.removeprefix("--"), None)
+        if not option.startswith("--"):
+            words += value
+        elif value is not None and (option == "--lang" or value != settings.get("default")):
+            words += [option, str(value)]
+    return shlex.join(words)
+
+
+def _show(name: str, result: Any, out: Path, made_by: str) -> "Shown":
+    """Print tables and a sentence; write a picture, the numbers and a page into the folder."""
     from rich.console import Console
 
     from heed.cli.common import errors
 
     lab = importlib.import_module(f"heed.lab.experiments.{name}")
-    picture, numbers = save(name, result, out)  # first, because printing ends with an error if the pager is closed
+    shown = save(name, result, out, made_by)  # first, because printing ends with an error if the pager is closed
     console = Console()
     for table in lab.tables(result):
         console.print(table.title, style="bold", highlight=False, markup=False)
         console.print(_table(table), "")
     console.print(lab.summary(result), highlight=False, markup=False)
-    errors().print(f"[dim]{picture}, {numbers}[/]", highlight=False, soft_wrap=True)
+    written = ", ".join(str(out / f"{name}.{ending}") for ending in ("png", "json", "html"))
+    errors().print(f"[dim]{written}[/]", highlight=False, soft_wrap=True)
+    return shown
 
 
-def save(name: str, result: Any, out: Path) -> tuple[Path, Path]:
-    """Write the picture and the numbers of a result, each atomically; their paths."""
+def save(name: str, result: Any, out: Path, made_by: str) -> "Shown":
+    """Write the picture, the numbers and the page of a result, each atomically."""
     import json
 
     from heed.files import atomic_file, write_text
     from heed.lab import charts
+    from heed.lab.experiment_page import Shown, build_page
 
     lab = importlib.import_module(f"heed.lab.experiments.{name}")
     out.mkdir(parents=True, exist_ok=True)
@@ -77,9 +101,13 @@ def save(name: str, result: Any, out: Path) -> tuple[Path, Path]:
     facts = {"lab": name, "says": lab.summary(result), **asdict(result)}
     lines = [f"{json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}" for key, value in facts.items()]
     write_text(numbers, "{\n" + ",\n".join(lines) + "\n}\n")
+    figure = lab.figure(result)
     with atomic_file(picture) as part:
-        charts.save(lab.figure(result), part)
-    return picture, numbers
+        charts.save(figure, part)
+    texts = figure.get_suptitle(), lab.summary(result), lab.tables(result)
+    shown = Shown(name, *texts, picture.read_bytes(), made_by)
+    write_text(out / f"{name}.html", build_page(shown))
+    return shown
 
 
 def _table(table):
@@ -87,7 +115,8 @@ def _table(table):
 
     shown = Table(box=None, padding=(0, 2, 0, 0))
     for number, column in enumerate(table.columns):
-        justify = "right" if number else "left"
+        sentences = any(len(row[number]) > 30 for row in table.rows)
+        justify = "right" if number and not sentences else "left"
         shown.add_column(column, justify=justify, no_wrap=not number, header_style="dim", overflow="fold")
     for row in table.rows:
         shown.add_row(*row)

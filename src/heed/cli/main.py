@@ -21,6 +21,7 @@ VERBS = {
     "embed": "turn texts into vectors, and search a file for similar lines",
     "generate": "continue a text with a language model",
     "fill": "fill in the masked words of a text",
+    "noise": "show what the corruptions of BART, Pegasus and BERT make of a text",
     "look": "draw the attention of a translation",
     "lab": "see what each part of a Transformer is for: measurements with a picture",
     "score": "compute how likely given translations or texts are",
@@ -29,7 +30,7 @@ VERBS = {
     "convert": "read models of Hugging Face, and write them for it and for CTranslate2",
     "average": "average the weights of checkpoints, or of models",
     "info": "show what is in a run or a model folder",
-    "vectors": "find the words near a word, in a file of word vectors or in a model",
+    "vectors": "find the words near a word, in a file of word vectors or in a model; train word vectors on a text",
     "plot": "draw the curves of one or more runs",
     "phrasebook": "write the built-in corpora to files: Korean-English phrases, articles with summaries",
 }
@@ -60,14 +61,18 @@ def parser() -> argparse.ArgumentParser:
 def parse(verb: str, arguments: Sequence[str]) -> argparse.Namespace:
     """What the verb is asked for. Texts and files may stand before, after and between options."""
     module, line, raw = importlib.import_module(f"heed.cli.{verb}"), VERBS[verb], argparse.RawDescriptionHelpFormatter
+    name, commands = f"heed {verb}", getattr(module, "COMMANDS", {})
+    if arguments and arguments[0] in commands:  # a second word, which has options of its own
+        (verb, line), name = commands[arguments[0]], f"{name} {arguments[0]}"
+        module, arguments = importlib.import_module(f"heed.cli.{verb}"), arguments[1:]
     description = line[0].upper() + line[1:] + "."
-    own = argparse.ArgumentParser(f"heed {verb}", description=description, epilog=module.EXAMPLES, formatter_class=raw)
+    own = argparse.ArgumentParser(name, description=description, epilog=module.EXAMPLES, formatter_class=raw)
     own.set_defaults(verb=verb)
     module.add(own)
     nested = any(action.nargs == argparse.PARSER for action in own._actions)  # argparse mixes none of these
     args, extra = (own.parse_known_args if nested else own.parse_known_intermixed_args)(arguments)
     if extra:
-        own.error(f"unknown: {' '.join(extra)}; heed {verb} --help lists the options")
+        own.error(f"unknown: {' '.join(extra)}; {name} --help lists the options")
     return args
 
 

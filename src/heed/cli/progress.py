@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def progress(console) -> Iterator[Callable[[str, int, int], None]]:
+def progress(console, unit: str = "sentences") -> Iterator[Callable[[str, int, int], None]]:
     """A bar on a terminal, elsewhere a line every ten seconds; with the rate and the time left."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -16,7 +16,7 @@ def progress(console) -> Iterator[Callable[[str, int, int], None]]:
 
         def tell(what: str, done: int, total: int) -> None:
             nonlocal known, begun, printed
-            line = f"{what} · {done:,} of {total:,} sentences" if total else what
+            line = f"{what} · {done:,} of {total:,} {unit}" if total else what
             now = time.monotonic()
             if total != known:  # rate and time left count from here on: what an earlier run did took no time now
                 known, begun = total, (done, now)

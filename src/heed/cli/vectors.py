@@ -1,6 +1,7 @@
 """heed vectors"""
 
 import argparse
+from functools import partial
 from pathlib import Path
 
 EXAMPLES = """\
@@ -11,10 +12,14 @@ examples:
   heed vectors cc.ko.300.vec.gz --analogy 남자 왕 여자 --picture map.png
   heed vectors runs/en-de --near house --side source           # the embeddings of a model
   heed vectors runs/en-de --out words.vec                      # its embeddings in the format of word2vec; .bin: binary
+  heed vectors train text.txt --out words.vec                  # learn vectors from a text (heed vectors train --help)
 
 Reads word2vec (text and binary), GloVe and fastText .vec, plain or gzipped, whatever their names; runs, model folders and
-names on the hub. A file is streamed, never held in memory. docs/vectors.md shows how to train a model with such vectors.
+names on the hub. A word that is not in the file of a fastText gets a vector from its n-grams (words.ngrams.bin beside
+words.vec), if they are there. A file is streamed, never held in memory. docs/vectors.md shows how to train a model with such vectors.
 """
+
+COMMANDS = {"train": ("vectors_train", "learn word vectors from a text: skip-gram, GloVe or fastText")}
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -35,6 +40,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from rich.console import Console
 
+    from heed.cli.common import errors
     from heed.data.vectors import store as stores
 
     if args.count < 1:
@@ -45,8 +51,9 @@ def run(args: argparse.Namespace) -> int:
     console = Console()
     if args.info or not (args.near or args.analogy or args.out or args.picture):
         _info(console, store, facts)
-    near = stores.neighbours(store, args.near, args.count) if args.near else []
-    fourth = stores.analogies(store, args.analogy, args.count) if args.analogy else []
+    tell = partial(errors().print, highlight=False, soft_wrap=True, markup=False)
+    near = stores.neighbours(store, args.near, args.count, tell) if args.near else []
+    fourth = stores.analogies(store, args.analogy, args.count, tell) if args.analogy else []
     for word, found in zip(args.near, near, strict=True):
         _show(console, f"near {word}", found)
     for (a, b, c), found in zip(args.analogy, fourth, strict=True):

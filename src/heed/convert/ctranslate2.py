@@ -69,6 +69,8 @@ def _refusal(model: nn.Module) -> str | None:
     if not declares(model, "ctranslate2") or encoder != "attention":
         how = "" if encoder == "attention" else f" with encoder = {encoder!r}"
         return f"CTranslate2 cannot compute what a {type(model).__name__}{how} does: it stays with heed"
+    if not all(part.heads_fill_dim for part in model.modules() if isinstance(part, Attention)):
+        return "CTranslate2 has heads of the width dim / heads alone: a model with another head_dim stays with heed"
     if isinstance(model, Encoder):
         return _encoder_refusal(model)
     if getattr(model.config, "labels", 0):

@@ -62,7 +62,7 @@ def mask_words(
     """Mask words as BERT does (Devlin et al., 2018): the source, the positions, and the original tokens.
 
     `maskable` tells which ids may be masked, or replace others. Of these tokens the share rates[0] is chosen: rates[1] of
-    the chosen become the mask, rates[2] a random id, and the rest stay as they are.
+    the chosen become the mask, rates[2] a random other id, and the rest stay as they are.
     """
     text, (share, masked, swapped) = copy_ids(tokens), rates
     assert mask is not None or not share * masked
@@ -71,8 +71,10 @@ def mask_words(
     if mask is not None:
         text[positions[draws < masked]] = mask
     replaced = positions[(draws >= masked) & (draws < masked + swapped)]
-    if len(replaced):
-        text[replaced] = generator.choice(np.flatnonzero(maskable), len(replaced))
+    pool = np.flatnonzero(maskable)
+    if len(replaced) and len(pool) > 1:
+        drawn = generator.integers(len(pool) - 1, size=len(replaced))
+        text[replaced] = pool[drawn + (drawn >= np.searchsorted(pool, text[replaced]))]  # never the token itself
     return text, positions, expected
 
 

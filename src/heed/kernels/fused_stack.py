@@ -46,9 +46,10 @@ def _can_fuse(layer: Layer, final_norm: nn.Module | None) -> bool:
     if orders not in ({PostNorm}, {PreNorm}) or (orders == {PreNorm} and final_norm is None):
         return False  # with pre-norm, the kernel of the last residual sum needs the final norm
     norms = [*(part.norm for part in layer.sublayers()), *([] if final_norm is None else [final_norm])]
+    attentions = [part.body for part in layer.sublayers() if part is not layer.mlp]
     return (
         all(type(norm) is nn.LayerNorm and norm.bias is not None for norm in norms)
-        and all(part.body.width in HEAD_DIMS for part in layer.sublayers() if part is not layer.mlp)
+        and all(body.width in HEAD_DIMS and body.heads_fill_dim for body in attentions)
         and layer.mlp.body.activation in activation_codes()
     )
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from io import BytesIO
 from math import isnan
 from pathlib import Path
-from textwrap import wrap
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -14,6 +13,8 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from heed.lab.colors import ACCENT, FAINT, INK, LIGHT_RAMP, MUTED, WARM
+from heed.lab.language import title_weight
+from heed.lab.words import wrap
 
 # The colours differ in lightness too: for colour-blind readers, and for print.
 SERIES = (WARM, ACCENT, "#7d5ba6", "#12a0b5", "#8a8f2a", "#b3446c", INK)
@@ -37,8 +38,8 @@ def new_figure(title: str, caption: str, width: Number = 11.0, height: Number = 
     """An empty figure with a title above and a caption below."""
     figure = Figure(figsize=(width, height), dpi=DPI, layout="constrained", facecolor="white")
     figure.get_layout_engine().set(w_pad=0.1, h_pad=0.1, wspace=0.05, hspace=0.06)
-    figure.suptitle(title, x=0.012, ha="left", fontsize=14, fontweight="bold", color=INK)
-    lines = "\n".join(wrap(caption, round(width * 13.3)))
+    figure.suptitle(title, x=0.012, ha="left", fontsize=14, fontweight=title_weight(), color=INK)
+    lines = "\n".join(wrap(caption, width * 8.2))
     figure.supxlabel(lines, x=0.012, ha="left", fontsize=9.5, color=INK, linespacing=1.45)
     return figure
 
@@ -55,7 +56,7 @@ def style_axes(panel: Axes, title: str, xlabel: str = "", ylabel: str = "", *, l
 
 
 def _set_labels(panel: Axes, title: str = "", xlabel: str = "", ylabel: str = "") -> None:
-    panel.set_title(title, loc="left", fontsize=10.5, fontweight="bold", color=INK, pad=8)
+    panel.set_title(title, loc="left", fontsize=10.5, fontweight=title_weight(), color=INK, pad=8)
     panel.set_xlabel(xlabel, fontsize=9, color=MUTED)
     panel.set_ylabel(ylabel, fontsize=9, color=MUTED)
     panel.tick_params(which="both", length=0, labelsize=8.5, labelcolor=MUTED)

@@ -4,6 +4,7 @@ A catalogue is a TOML file in `korean/`, named after the module whose texts it h
 stands in the code, with its {fields}, and each value the Korean one with the same fields.
 """
 
+import logging
 import os
 import tomllib
 from collections.abc import Iterator
@@ -23,6 +24,16 @@ def tr(text: str, **values: object) -> str:
     return text.format(**values) if values else text
 
 
+def current_language() -> str:
+    """Return the language that is spoken now."""
+    return _language.get()
+
+
+def title_weight() -> str:
+    """Return the weight of titles in pictures: bold in English; a Korean title with a few bold letters is hard to read."""
+    return "bold" if _language.get() == "en" else "normal"
+
+
 @contextmanager
 def speaking(language: str) -> Iterator[None]:
     """Use a language for the texts and the fonts of everything made within this block."""
@@ -32,11 +43,14 @@ def speaking(language: str) -> Iterator[None]:
 
     from heed.lab.fonts import families, find_fonts
 
-    token = _language.set(language)
+    token, log = _language.set(language), logging.getLogger("matplotlib.font_manager")
+    level = log.level
+    log.setLevel(logging.ERROR)  # many Korean fonts have no bold face, which is no news to a reader
     try:
         with rc_context({} if language == "en" else {"font.family": families(find_fonts("가나다 abc"))}):
             yield
     finally:
+        log.setLevel(level)
         _language.reset(token)
 
 

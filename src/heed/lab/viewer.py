@@ -24,7 +24,7 @@ def build_page(look: Look, part: str, layer: int | None, head: int | None) -> tu
     parts = {
         "title": escape(f"{_short(look.source_text)} → {_short(look.target_text)} · heed look"),
         "script_hash": b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        "fonts": _font_faces(fonts),
+        "fonts": font_faces(fonts),
         "style": _read("look.css") + _read("parts.css"),
         "script": script,
         "look": to_json(look).translate(ESCAPES),
@@ -49,7 +49,7 @@ def _settings(look: Look, part: str, layer: int | None, head: int | None) -> dic
     }
 
 
-def _font_faces(fonts: Fonts) -> str:
+def font_faces(fonts: Fonts) -> str:
     """Return CSS with the embedded glyphs that the reader's machine may lack."""
     faces = []
     for path, characters in fonts.needed.items():

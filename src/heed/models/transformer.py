@@ -13,7 +13,7 @@ from heed.models.encoder_decoder import EncoderDecoder, check, layer, source_siz
 from heed.models.system import System
 from heed.nn import init
 from heed.nn.local import Convolution, WindowedAttention
-from heed.nn.positions import Learned, Sinusoidal
+from heed.nn.positions import Learned, NoPositions, Sinusoidal
 from heed.nn.transformer import Layer, PostNorm, PreNorm, Stack
 
 
@@ -31,7 +31,7 @@ class TransformerConfig:
     attention_dropout: float = 0.0  # of attention weights
     hidden_dropout: float = 0.0  # inside the feed-forward network
     norm: Literal["post", "pre"] = "post"  # norms after each sublayer, as in the paper, or before it
-    positions: Literal["sinusoidal", "learned"] = "sinusoidal"  # fixed sinusoids, or learned
+    positions: Literal["sinusoidal", "learned", "none"] = "sinusoidal"  # fixed sinusoids, or learned, or no order
     tied: Literal["all", "target", "none"] = "all"  # which share one matrix: source, target and output
     output_bias: bool = False  # a bias for each token of the output
     norm_eps: float = 1e-5  # of layer norm
@@ -63,6 +63,9 @@ PRESETS = {
 }
 
 
+POSITIONS = {"sinusoidal": Sinusoidal, "learned": Learned, "none": NoPositions}
+
+
 class Transformer(EncoderDecoder):
     """Source and target tokens in, the logits of each next target token out."""
 
@@ -76,8 +79,7 @@ class Transformer(EncoderDecoder):
         self.source_tokens = None if c.tied == "all" else nn.Embedding(sources, c.dim)
         self.output = nn.Linear(c.dim, c.vocab_size, bias=False) if c.tied == "none" else None
         self.bias = nn.Parameter(torch.zeros(c.vocab_size)) if c.output_bias else None
-        positions = Sinusoidal if c.positions == "sinusoidal" else Learned
-        self.positions = positions(c.max_length, c.dim)
+        self.positions = POSITIONS[c.positions](c.max_length, c.dim)
         self.source_positions = self.norm = self.source_norm = None  # positions for both sides, embeddings as they are
         self.scale = math.sqrt(c.dim)
         self.dropout = nn.Dropout(c.dropout)

@@ -74,6 +74,7 @@ def mix(
 class Attention(nn.Module):
     """Multi-head attention of x over itself, or over `memory`: equations (1), (2) and (6).
 
+    Heads are dim / heads wide, or `head_dim`: then W_Q, W_K and W_V make heads × head_dim numbers, and W_O makes dim again.
     With `causal`, the queries are the last of the keys, cached keys included. `kernel` computes the attention itself;
     `relative` is a term of the scores, computed from queries and keys; without `bias` the four matrices have none.
     """
@@ -83,19 +84,23 @@ class Attention(nn.Module):
         dim: int,
         heads: int,
         *,
+        head_dim: int | None = None,
         dropout: float = 0.0,
         kernel: Kernel = attend,
         bias: bool = True,
         relative: nn.Module | None = None,
     ):
         super().__init__()
-        if dim % heads:
+        if head_dim is None and dim % heads:
             raise ValueError(f"dim ({dim}) is not a multiple of heads ({heads})")
-        self.width = dim // heads
-        self.q = nn.Linear(dim, dim, bias=bias)
-        self.k = nn.Linear(dim, dim, bias=bias)
-        self.v = nn.Linear(dim, dim, bias=bias)
-        self.out = nn.Linear(dim, dim, bias=bias)
+        if head_dim is not None and head_dim < 1:
+            raise ValueError(f"head_dim is {head_dim}; it must be at least 1")
+        self.width = dim // heads if head_dim is None else head_dim
+        concat = heads * self.width
+        self.q = nn.Linear(dim, concat, bias=bias)
+        self.k = nn.Linear(dim, concat, bias=bias)
+        self.v = nn.Linear(dim, concat, bias=bias)
+        self.out = nn.Linear(concat, dim, bias=bias)
         self.dropout = dropout
         self.kernel = kernel
         self.relative = relative
@@ -121,6 +126,11 @@ class Attention(nn.Module):
         dropout = self.dropout if self.training else 0.0
         y = self.kernel(q, k, v, mask=mask, causal=causal, dropout=dropout, **terms)
         return self.out(y.transpose(1, 2).flatten(2))
+
+    @property
+    def heads_fill_dim(self) -> bool:
+        """Whether all heads together are as wide as the model, as kernels and other programs expect."""
+        return self.q.out_features == self.q.in_features
 
     def _split(self, x: Float[Tensor, "b t hd"]) -> Float[Tensor, "b h t d"]:
         return x.unflatten(-1, (-1, self.width)).transpose(1, 2)

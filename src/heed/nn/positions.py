@@ -75,6 +75,20 @@ class SinusoidalSingle(Sinusoidal):
         self.waves = sinusoids_in_single_precision(length, dim)
 
 
+class NoPositions(nn.Module):
+    """Zeros: nothing tells one position from another. An encoder then sees a set of tokens and not their order."""
+
+    def __init__(self, length: int, dim: int):
+        super().__init__()
+        self.register_buffer("zeros", torch.zeros(dim), persistent=False)
+
+    def forward(self, start: int, length: int) -> Float[Tensor, "length dim"]:
+        return self.zeros.expand(length, -1)
+
+    def at(self, positions: Int[Tensor, " t"]) -> Float[Tensor, "t dim"]:
+        return self.zeros.expand(len(positions), -1)
+
+
 class Learned(nn.Module):
     """A learned vector for each position (Gehring et al., 2017). The first `offset` rows are unused, as in BART."""
 

@@ -24,7 +24,18 @@ def test_the_word_of_the_notes_by_hand(small):
         assert own.batch[0] == [4, 2, 3, 5]
         assert own.layer[0] == pytest.approx(by_hand, abs=1e-9)
     assert [round(value, 2) for value in by_hand] == [0.45, -1.34, -0.45, 1.34]
-    assert small.scaled == pytest.approx(3 * by_hand[0] + 1)
+
+
+def test_the_numbers_of_the_notes_beside_the_right_ones(small):
+    sigma = math.sqrt(1.25)
+    right = [3.5, sigma, 0.5 / sigma, -1.5 / sigma, 3 * 0.5 / sigma + 1, 3 * 0.7 + 1, 3.0, 4.0]
+    assert [one.heed for one in small.notes] == pytest.approx(right, abs=1e-6)
+    assert [one.notes for one in small.notes] == [3.5, 1.11, 0.65, -0.45, 2.95, 3.1, 3.0, 2.0]
+    rows = norms.tables(small)[1].rows
+    assert [row[2:4] for row in rows[2:6]] == [
+        ["0.45", "+0.20"], ["-1.34", "+0.89"], ["2.34", "+0.61"], ["3.10", "+0.00"],
+    ]  # fmt: skip
+    assert rows[-1][1:4] == ["2", "4.00", "-2.00"]
 
 
 def test_no_other_four_integers_are_the_word_of_the_notes():

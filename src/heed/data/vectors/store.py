@@ -11,21 +11,31 @@ from jaxtyping import Float32
 from heed.data.vectors import reading, similarity
 from heed.data.vectors.reading import Vectors
 from heed.data.vectors.similarity import Neighbours
+from heed.data.vectors.word_text import ngrams
 
 SPELLING_CANDIDATES = 200_000  # a misspelled word is looked for among this many, the most frequent
 WORD_START = "▁"  # the prefix of subwords that begin a word
 
 
 class Store(NamedTuple):
-    """`blocks` gives the vectors of some words, or of all with None; `words` gives all words."""
+    """`blocks` gives the vectors of some words, or of all with None; `words` gives all words; `ngrams` is the file of a
+    fastText's n-grams, of which the vectors of other words are made.
+    """
 
     name: str
     blocks: Callable[[Container[str] | None], Iterable[Vectors]]
     words: Callable[[], Iterable[str]]
+    ngrams: Path | None = None
+
+
+def ngram_file(path: Path) -> Path:
+    """The file of n-grams that belongs to a file of word vectors: words.ngrams.bin beside words.vec."""
+    name = path.name.removesuffix(".gz")
+    return path.with_name((name.rpartition(".")[0] or name) + ".ngrams.bin")
 
 
 def from_file(path: Path) -> Store:
-    return Store(str(path), lambda wanted: reading.blocks(path, wanted), lambda: reading.words(path))
+    return Store(str(path), lambda wanted: reading.blocks(path, wanted), lambda: reading.words(path), ngram_file(path))
 
 
 def from_memory(name: str, vectors: Vectors) -> Store:
@@ -33,28 +43,62 @@ def from_memory(name: str, vectors: Vectors) -> Store:
 
 
 def look_up(store: Store, words: Sequence[str]) -> Vectors:
-    """The vectors of these words, in this order, under the names they have in the store."""
-    rows = {}
+    """The vectors of these words, in this order, under the names they have in the store.
+
+    The vector of a word that is not there is made of its n-grams, if the store has any; the notes say so.
+    """
+    rows, notes = {}, []
     for block in store.blocks({form for word in words for form in (word, WORD_START + word)}):
         rows |= dict(zip(block.words, block.matrix, strict=True))
     names = [next((form for form in (word, WORD_START + word) if form in rows), None) for word in words]
-    for word, name in zip(words, names, strict=True):
-        if name is None:
+    for at, word in enumerate(words):
+        if names[at] is None and (made := _from_ngrams(store, word)) is not None:
+            names[at], (rows[word], note) = word, made
+            notes.append(note)
+        elif names[at] is None:
             meant = similarity.spelled_like(word, islice(store.words(), SPELLING_CANDIDATES))
             hint = f": did you mean {' or '.join(meant)}?" if meant else ", and nothing that is spelled like it"
-            raise ValueError(f"{word} is not in {store.name}{hint}")
-    return Vectors(names, np.stack([rows[name] for name in names]))
+            raise ValueError(f"{word} is not in {store.name}{hint}{_without_ngrams(store)}")
+    return Vectors(names, np.stack([rows[name] for name in names]), tuple(notes))
 
 
-def neighbours(store: Store, words: Sequence[str], count: int) -> list[Neighbours]:
-    """The nearest words of each word, without itself."""
+def _from_ngrams(store: Store, word: str) -> tuple[Float32[np.ndarray, " dim"], str] | None:
+    """The mean vector of those n-grams of a word that are known, and a sentence about it; None where there are none."""
+    if store.ngrams is None or not store.ngrams.is_file():
+        return None
+    known = reading.read(store.ngrams, set(ngrams(word, 1, len(word) + 1)))
+    if not known.words:
+        return None
+    note = f"{word} is not in {store.name}: its vector is the mean of {len(known.words)} of its n-grams, from {store.ngrams}."
+    return known.matrix.mean(axis=0), note
+
+
+def _without_ngrams(store: Store) -> str:
+    """What a fastText file would need to know any word."""
+    if store.ngrams is None or not store.name.removesuffix(".gz").endswith(".vec"):
+        return ""
+    if store.ngrams.is_file():
+        return f"; {store.ngrams} has none of its n-grams"
+    return f"; fastText's n-grams, which give any word a vector, would be in {store.ngrams}"
+
+
+def neighbours(
+    store: Store, words: Sequence[str], count: int, tell: Callable[[str], object] = lambda note: None
+) -> list[Neighbours]:
+    """The nearest words of each word, without itself; `tell` hears of vectors that were made of n-grams."""
     known = look_up(store, words)
+    for note in known.notes:
+        tell(note)
     return similarity.nearest(store.blocks(None), known.matrix, count, [{name} for name in known.words])
 
 
-def analogies(store: Store, triples: Sequence[Sequence[str]], count: int) -> list[Neighbours]:
+def analogies(
+    store: Store, triples: Sequence[Sequence[str]], count: int, tell: Callable[[str], object] = lambda note: None
+) -> list[Neighbours]:
     """For each three words those that are to the third as the second is to the first, nearest first."""
     known = look_up(store, [word for triple in triples for word in triple])
+    for note in known.notes:
+        tell(note)
     rows: Float32[np.ndarray, "triples 3 dim"] = known.matrix.reshape(len(triples), 3, -1)
     names = [set(known.words[i : i + 3]) for i in range(0, len(known.words), 3)]
     expected = np.stack([similarity.analogy(*triple) for triple in rows])

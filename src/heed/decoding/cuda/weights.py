@@ -124,7 +124,7 @@ def _supports_stack(stack: nn.Module, embedding_norm: nn.Module | None) -> bool:
 def _supports_body(body: nn.Module) -> bool:
     if type(body) is Attention:
         width, matrices = body.width, (body.q, body.k, body.v, body.out)
-        fits = body.kernel is attend and width in (16, 32, 64, 128)
+        fits = body.kernel is attend and width in (16, 32, 64, 128) and body.heads_fill_dim
     else:
         fits = type(body) is MLP and body.activation in ACTIVATIONS.values()
         matrices = (body.up, body.down) if fits else ()

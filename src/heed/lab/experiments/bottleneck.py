@@ -9,6 +9,7 @@ from matplotlib.ticker import MaxNLocator
 
 from heed.lab import charts
 from heed.lab.charts import SERIES, Table
+from heed.lab.language import tr
 
 
 @dataclass(frozen=True)
@@ -82,40 +83,46 @@ def summary(result: Bottleneck) -> str:
     worst = max(gap, key=lambda name: gap[name][-1])
     best = min(gap, key=lambda name: gap[name][-1])
     low, high = result.bounds[0], result.bounds[-1]
-    return (
-        f"Of sources of {_range(low)} words {worst} is {gap[worst][0]:.1f} points of BLEU behind the best, of {_range(high)} words "
-        f"{gap[worst][-1]:.1f}; of these {best} has the most, {result.bleu[best][-1]:.1f}."
+    return tr(
+        "Of sources of {low} words {worst} is {near:.1f} points of BLEU behind the best, of {high} words {far:.1f}; of these {best} has the most, {most:.1f}.",
+        low=_range(low),
+        high=_range(high),
+        worst=worst,
+        near=gap[worst][0],
+        far=gap[worst][-1],
+        best=best,
+        most=result.bleu[best][-1],
     )
 
 
 def tables(result: Bottleneck) -> list[Table]:
     """BLEU by length, and the ratio of output words to reference words."""
-    columns = ["", *(f"{_range(bounds)} words" for bounds in result.bounds)]
-    sizes = ["sentences", *(f"{size:,}" for size in (*result.sentences, sum(result.sentences)))]
+    columns = ["", *(tr("{lengths} words", lengths=_range(bounds)) for bounds in result.bounds)]
+    sizes = [tr("sentences"), *(f"{size:,}" for size in (*result.sentences, sum(result.sentences)))]
     bleu = [[*row, f"{result.whole[row[0]]:.2f}"] for row in charts.table_rows(result.bleu, ".1f")]
     return [
-        Table("BLEU by the length of the source", [*columns, "all"], [sizes, *bleu]),
-        Table("Output words per word of the reference", columns, charts.table_rows(result.share, ".2f")),
+        Table(tr("BLEU by the length of the source"), [*columns, tr("all")], [sizes, *bleu]),
+        Table(tr("Output words per word of the reference"), columns, charts.table_rows(result.share, ".2f")),
     ]
 
 
 def figure(result: Bottleneck) -> Figure:
     """BLEU by length, and how far each system is behind the best."""
-    caption = (
+    caption = tr(
         "Each point is a group of about as many sentences, by the words of their sources. A decoder that is given one vector of a fixed size has to find all of the source in it, "
         "however long the source was; one with attention looks at the source again with each word it writes."
     )
-    fig = charts.new_figure("The bottleneck of a fixed vector", caption, height=5.6)
+    fig = charts.new_figure(tr("The bottleneck of a fixed vector"), caption, height=5.6)
     left, right = fig.subplots(1, 2)
-    _lines(left, result, result.bleu, "BLEU by the length of the source", "BLEU")
-    _lines(right, result, gap_to_best(result), "Behind the best system", "points of BLEU")
+    _lines(left, result, result.bleu, tr("BLEU by the length of the source"), "BLEU")
+    _lines(right, result, gap_to_best(result), tr("Behind the best system"), tr("points of BLEU"))
     right.invert_yaxis()
     charts.label_line_ends(right, list(result.bleu))
     return fig
 
 
 def _lines(panel: Axes, result: Bottleneck, values: Mapping[str, Sequence[float]], title: str, ylabel: str) -> None:
-    charts.style_axes(panel, title, "words of the source", ylabel)
+    charts.style_axes(panel, title, tr("words of the source"), ylabel)
     panel.xaxis.set_major_locator(MaxNLocator(integer=True))
     for number, scores in enumerate(values.values()):
         charts.line(panel, result.middle, scores, SERIES[number % len(SERIES)], marker="o")

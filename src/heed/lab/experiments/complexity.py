@@ -14,6 +14,7 @@ from heed.lab.charts import SERIES, Numbers, Table
 from heed.lab.colors import MUTED
 from heed.lab.experiments import costs
 from heed.lab.experiments.costs import LAYERS
+from heed.lab.language import tr
 
 LENGTHS = (16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192)
 WIDTHS = (32, 64, 128, 256)
@@ -135,68 +136,95 @@ def _timing(sizes: list[tuple[int, int]], x_values: Sequence[int], device: str, 
 def summary(result: Complexity) -> str:
     """The result in one sentence."""
     curves = result.over_length
-    text = f"With d = {result.dim} self-attention has more operations than a GRU or a convolution of three {_exceeds_from(curves.places, curves.formula, 'GRU')}"
+    where = _exceeds_from(curves.places, curves.formula, "GRU")
+    text = tr(
+        "With d = {dim} self-attention has more operations than a GRU or a convolution of three {where}",
+        dim=result.dim,
+        where=where,
+    )
     for device in result.devices:
-        times = device.over_length
-        slower = [f"than the {name} {_exceeds_from(times.places, times.milliseconds, name)}" for name in COMPARED]
-        text += f"; on {device.name} it is slower {' and '.join(slower)}"
-    return text + ": the steps of a GRU have to wait for each other."
+        places, times = device.over_length.places, device.over_length.milliseconds
+        convolution, recurrence = (_exceeds_from(places, times, name) for name in COMPARED)
+        text += tr(
+            "; on {device} it is slower than the convolution {convolution} and than the GRU {recurrence}",
+            device=device.name,
+            convolution=convolution,
+            recurrence=recurrence,
+        )
+    return text + tr(": the steps of a GRU have to wait for each other.")
+
+
+def shown_name(name: str) -> str:
+    """The name of a layer for readers."""
+    names = {
+        "self-attention": tr("self-attention"),
+        "restricted": tr("restricted"),
+        "convolution": tr("convolution"),
+        FULL_WEIGHTS: tr("weights held"),
+    }
+    return names.get(name, name)
 
 
 def _exceeds_from(x: Numbers, values: dict[str, list[float]], other: str) -> str:
     """From which n on self-attention costs more than another layer."""
     ours, theirs = values["self-attention"], values[other]
     if ours[-1] <= theirs[-1]:
-        return f"at no n up to {x[-1]}"
+        return tr("at no n up to {last}", last=x[-1])
     where = crossing(x, ours, theirs)
-    return f"at every n from {x[0]}" if where is None else f"from n = {where:.0f} on"
+    return tr("at every n from {first}", first=x[0]) if where is None else tr("from n = {where:.0f} on", where=where)
 
 
 def tables(result: Complexity) -> list[Table]:
     """Costs by formula, and timings of each device."""
     last = result.over_length.places[-1]
     formulas = [
-        [name, kind.table, kind.exact, str(kind.steps(last)), str(kind.path(last))] for name, kind in LAYERS.items()
+        [shown_name(name), kind.table, kind.exact, str(kind.steps(last)), str(kind.path(last))]
+        for name, kind in LAYERS.items()
     ]
-    columns = ["layer", "operations", "multiplications here", f"steps, n = {last}", "longest path"]
-    found = [Table("Costs by formula: n places of width d", columns, formulas)]
+    columns = [tr("layer"), tr("operations"), tr("multiplications here"), tr("steps, n = {last}", last=last), tr("longest path")]  # fmt: skip
+    found = [Table(tr("Costs by formula: n places of width d"), columns, formulas)]
     for device in result.devices:
         times, wide = device.over_length, device.over_width
-        title = f"Milliseconds on {device.name} for {device.tokens} tokens, there and back"
+        title = tr("Milliseconds on {device} for {tokens} tokens, there and back", device=device.name, tokens=device.tokens)  # fmt: skip
+        by_n, by_d = tr("d = {dim}, by n", dim=result.dim), tr("n = {length}, by d", length=result.length)
         kilobytes = {name: [value / 1000 for value in own] for name, own in times.bytes_a_token.items()}
         found += [
-            _table(f"{title}: d = {result.dim}, by n", times.places, times.milliseconds),
-            _table(f"{title}: n = {result.length}, by d", wide.places, wide.milliseconds),
-            _table(f"Kilobytes kept a token, d = {result.dim}, by n", times.places, kilobytes),
+            _table(f"{title}: {by_n}", times.places, times.milliseconds),
+            _table(f"{title}: {by_d}", wide.places, wide.milliseconds),
+            _table(tr("Kilobytes kept a token, d = {dim}, by n", dim=result.dim), times.places, kilobytes),
         ]
     return found
 
 
 def _table(title: str, sizes: list[int], values: dict[str, list[float]]) -> Table:
-    return Table(title, ["layer", *map(str, sizes)], charts.table_rows(values, ".1f"))
+    named = {shown_name(name): numbers for name, numbers in values.items()}
+    return Table(title, [tr("layer"), *map(str, sizes)], charts.table_rows(named, ".1f"))
 
 
 def figure(result: Complexity) -> Figure:
     """Counts in the first row, timings of each device in the next ones."""
-    caption = (
+    caption = tr(
         "Lines above are formulas, dots what torch counts in the layers themselves: multiplications, projections included. With 6 n d² a GRU and a convolution of three have as many as self-attention at n = d, "
         "below which self-attention has fewer, above which more. The clock says more: the same number of tokens is given in rows of n, forward and back. What recurrence loses is time: its n steps have "
         "to wait for each other. What self-attention would cost is memory, where the weights of all pairs are held (dashed); the kernel that models use keeps none. Restricted attention here copies each "
         "window, so it is cheap in operations and not in memory."
     )
-    fig = charts.new_figure("What a layer costs", caption, height=4.4 + 3.3 * len(result.devices))
+    fig = charts.new_figure(tr("What a layer costs"), caption, height=4.4 + 3.3 * len(result.devices))
     panels = fig.subplots(1 + len(result.devices), 3)
-    title = "Multiplications a token by"
-    _operations(panels[0][0], result.over_length, f"{title} n, d = {result.dim}", "n", result.dim)
-    _operations(panels[0][1], result.over_width, f"{title} d, n = {result.length}", "d", result.length)
-    _lines(panels[0][2], result.over_length.places, result.path, "Longest path between two words", "n")
+    by_n = tr("Multiplications a token by n, d = {dim}", dim=result.dim)
+    by_d = tr("Multiplications a token by d, n = {length}", length=result.length)
+    _operations(panels[0][0], result.over_length, by_n, "n", result.dim)
+    _operations(panels[0][1], result.over_width, by_d, "d", result.length)
+    _lines(panels[0][2], result.over_length.places, result.path, tr("Longest path between two words"), "n")
     for row, device in zip(panels[1:], result.devices, strict=True):
         over, wide = device.over_length, device.over_width
         where = "CPU" if device.name == "cpu" else "GPU"
-        title = f"{where}: ms for {device.tokens:,} tokens by"
-        _lines(row[0], over.places, over.milliseconds, f"{title} n", "n", result.dim)
-        _lines(row[1], wide.places, wide.milliseconds, f"{title} d", "d", result.length)
-        _lines(row[2], over.places, over.bytes_a_token, f"{where}: bytes kept a token by n", "n", result.dim)
+        by_n = tr("{where}: ms for {tokens:,} tokens by n", where=where, tokens=device.tokens)
+        by_d = tr("{where}: ms for {tokens:,} tokens by d", where=where, tokens=device.tokens)
+        kept = tr("{where}: bytes kept a token by n", where=where)
+        _lines(row[0], over.places, over.milliseconds, by_n, "n", result.dim)
+        _lines(row[1], wide.places, wide.milliseconds, by_d, "d", result.length)
+        _lines(row[2], over.places, over.bytes_a_token, kept, "n", result.dim)
     return fig
 
 
@@ -229,4 +257,6 @@ def _lines(panel: Axes, x: list[int], values: dict, title: str, xlabel: str, mar
     panel.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if few_decades else (1,)))
     panel.yaxis.set_major_formatter(FuncFormatter(_axis_number))
     panel.minorticks_off()
-    charts.label_line_ends(panel, ["attention" if name == "self-attention" else name for name in values])
+    charts.label_line_ends(
+        panel, [tr("attention") if name == "self-attention" else shown_name(name) for name in values]
+    )

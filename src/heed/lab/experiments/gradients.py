@@ -13,8 +13,9 @@ from torch import Tensor
 from heed.lab import charts
 from heed.lab.charts import SERIES, Table
 from heed.lab.colors import ACCENT, INK, MUTED, WARM
-from heed.lab.experiments import jacobians
+from heed.lab.experiments import chain_rule, jacobians, weight_terms
 from heed.lab.experiments.jacobians import HEADS, NAMES
+from heed.lab.language import title_weight, tr
 from heed.nn.recurrent import RNN, Recurrent
 
 # The two sentences of the lecture notes (theirs are those of Stanford's CS224n); the next word is the answer.
@@ -67,6 +68,8 @@ class Gradients:
     product_error: float
     sweep: list[Sweep]
     sentences: list[Sentence]
+    chain_rule: chain_rule.ChainRule
+    weight_terms: weight_terms.WeightTerms
 
 
 def measure(dim: int = 32, length: int = 41, seed: int = 0, draws: int = 6) -> Gradients:
@@ -94,7 +97,9 @@ def measure(dim: int = 32, length: int = 41, seed: int = 0, draws: int = 6) -> G
     means = {name: _geometric_mean(norms) for name, norms in states.items()}
     sweep = [_sweep(largest, dim, length, seed) for largest in SINGULAR_VALUES]
     sentences = [_sentence(text, dim, seed, draws) for text in SENTENCES]
-    return Gradients(dim, length, seed, draws, means, _geometric_mean(products), error, sweep, sentences)
+    by_rule, terms = chain_rule.measure(), weight_terms.measure(seed)
+    product = _geometric_mean(products)
+    return Gradients(dim, length, seed, draws, means, product, error, sweep, sentences, by_rule, terms)
 
 
 def tokens(text: str) -> list[str]:
@@ -137,11 +142,23 @@ def summary(result: Gradients) -> str:
     """The result in one sentence."""
     short, long = result.sentences
     factor = {name: short.gradient_at_answer(name) / long.gradient_at_answer(name) for name in NAMES}
-    return (
-        f"With {ANSWER} {long.distance} words back instead of {short.distance}, the gradient that comes to him is {factor['RNN']:,.0f} times smaller in the RNN, "
-        f"{factor['GRU']:,.0f} in the GRU, {factor['LSTM']:,.0f} in the LSTM and {factor['self-attention']:.1f} by self-attention; the product "
-        f"∏ Wᵀ diag f′ differs from autograd by at most {result.product_error:.0e}."
+    return tr(
+        "With {name} {far} words back instead of {near}, the gradient that comes to him is {rnn:,.0f} times smaller in the RNN, {gru:,.0f} in the GRU, {lstm:,.0f} in the LSTM "
+        "and {attention:.1f} by self-attention; the product ∏ Wᵀ diag f′ differs from autograd by at most {error:.0e}.",
+        name=ANSWER,
+        far=long.distance,
+        near=short.distance,
+        rnn=factor["RNN"],
+        gru=factor["GRU"],
+        lstm=factor["LSTM"],
+        attention=factor["self-attention"],
+        error=result.product_error,
     )
+
+
+def shown_name(name: str) -> str:
+    """The name of a network for readers."""
+    return {"self-attention": tr("self-attention"), "no residuals": tr("no residuals")}.get(name, name)
 
 
 def tables(result: Gradients) -> list[Table]:
@@ -151,46 +168,53 @@ def tables(result: Gradients) -> list[Table]:
     for name, values in by_network.items():
         values += [sentence.gradient_at_answer(name) for sentence in result.sentences]
     columns = ["t - k", *(str(distance) for distance in distances)]
-    columns += [f"{ANSWER}, {sentence.distance} back" for sentence in result.sentences]
-    title, far = f"‖∂h_t/∂h_k‖ by distance, and the gradient of the loss at {ANSWER}", result.length - 2
+    columns += [tr("{name}, {far} back", name=ANSWER, far=sentence.distance) for sentence in result.sentences]
+    title = tr("‖∂h_t/∂h_k‖ by distance, and the gradient of the loss at {name}", name=ANSWER)
+    far = result.length - 2
     sweep = charts.table_rows({f"{own.largest:g}": (own.quiet[far], own.words[far]) for own in result.sweep}, ".2g")
-    sweep_columns = ["largest singular value of W", "quiet inputs", "words"]
+    sweep_columns = [tr("largest singular value of W"), tr("quiet inputs"), tr("words")]
     return [
-        Table(title, columns, charts.table_rows(by_network, ".2g")),
-        Table(f"RNN, ‖∂h_t/∂h_k‖ at distance {far + 1}", sweep_columns, sweep),
+        Table(title, columns, charts.table_rows({shown_name(name): own for name, own in by_network.items()}, ".2g")),
+        Table(tr("RNN, ‖∂h_t/∂h_k‖ at distance {far}", far=far + 1), sweep_columns, sweep),
+        *chain_rule.tables(result.chain_rule),
+        *weight_terms.tables(result.weight_terms),
     ]
 
 
 def figure(result: Gradients) -> Figure:
     """Gradients by distance, by the singular values of W, and word by word."""
-    caption = (
+    caption = tr(
         "h_k: what a recurrent network remembers at place k, or what the first of six layers of self-attention is given there; no network is trained, and each line is the mean of several draws of the weights. "
         "Each step back multiplies by Wᵀ diag f′ once more, so a recurrent gradient falls or grows by powers; gates slow that down. Self-attention has one step between any two words, near or far; "
         "without residuals every layer takes its part of the gradient, and the word's own place is lost among the others. "
-        f"Dots: the product of the lecture notes, which is autograd's result to {result.product_error:.0e}."
+        "Dots: the product of the lecture notes, which is autograd's result to {error:.0e}. Last row: the chain rule of the notes, and ∂E₃/∂W of a small RNN as the sum of its three terms.",
+        error=result.product_error,
     )
-    fig = charts.new_figure("How far a gradient reaches", caption, height=9.2)
-    grid = fig.add_gridspec(3, 6, height_ratios=[3.4, 1.5, 1.5])
+    fig = charts.new_figure(tr("How far a gradient reaches"), caption, height=12.8)
+    grid = fig.add_gridspec(4, 6, height_ratios=[3.4, 1.5, 1.5, 2.6])
     _by_distance(fig.add_subplot(grid[0, :2]), result)
     _by_singular_value(fig.add_subplot(grid[0, 2:4]), result)
     _around_one(fig.add_subplot(grid[0, 4:]), result)
     for row, sentence in enumerate(result.sentences, 1):
         _word_heatmap(fig.add_subplot(grid[row, :]), sentence, max(len(own.words) for own in result.sentences))
+    last = grid[3, :].subgridspec(1, 2, width_ratios=[1, 2.4])
+    chain_rule.draw(fig.add_subplot(last[0]), result.chain_rule)
+    weight_terms.draw(fig, last[1], result.weight_terms)
     return fig
 
 
 def _by_distance(panel: Axes, result: Gradients) -> None:
-    charts.style_axes(panel, "‖∂h_t/∂h_k‖ by distance,\nnothing trained yet", "t − k", log=True)
+    charts.style_axes(panel, tr("‖∂h_t/∂h_k‖ by distance,\nnothing trained yet"), "t − k", log=True)
     distances = range(1, result.length)
     for name, color in zip(NAMES, SERIES, strict=False):
         charts.line(panel, distances, result.states[name], color)
-    charts.label_line_ends(panel, NAMES)
+    charts.label_line_ends(panel, [shown_name(name) for name in NAMES])
     panel.plot(distances[::3], result.product[::3], "o", color=SERIES[0], markersize=3.4)
     panel.set_xlim(0, result.length)
 
 
 def _by_singular_value(panel: Axes, result: Gradients) -> None:
-    charts.style_axes(panel, "RNN by the largest singular\nvalue of W, quiet inputs", "t − k", log=True)
+    charts.style_axes(panel, tr("RNN by the largest singular\nvalue of W, quiet inputs"), "t − k", log=True)
     shown = [own for own in result.sweep if own.largest in (0.5, 0.8, 0.9, 1.0, 1.1, 1.2, 1.5, 2.0)]
     for own in shown:
         color = INK if own.largest == 1 else ACCENT if own.largest < 1 else WARM
@@ -200,15 +224,15 @@ def _by_singular_value(panel: Axes, result: Gradients) -> None:
 
 def _around_one(panel: Axes, result: Gradients) -> None:
     far = result.length - 2
-    title = f"RNN over {far + 1} steps, as that\nvalue moves through 1"
-    charts.style_axes(panel, title, "largest singular value of W", log=True)
+    title = tr("RNN over {far} steps, as that\nvalue moves through 1", far=far + 1)
+    charts.style_axes(panel, title, tr("largest singular value of W"), log=True)
     largest = [own.largest for own in result.sweep]
     panel.axvline(1, color=MUTED, linewidth=0.8)
     panel.axhline(1, color=MUTED, linewidth=0.8)
     charts.line(panel, largest, [value ** (far + 1) for value in largest], MUTED, ":")
     charts.line(panel, largest, [own.quiet[far] for own in result.sweep], WARM, marker="o")
     charts.line(panel, largest, [own.words[far] for own in result.sweep], ACCENT, marker="o")
-    charts.label_line_ends(panel, ["f′ = 1", "quiet\ninputs", "words"], gap=0.1)
+    charts.label_line_ends(panel, ["f′ = 1", tr("quiet\ninputs"), tr("words")], gap=0.1)
 
 
 def _word_heatmap(panel: Axes, sentence: Sentence, columns: int) -> None:
@@ -217,14 +241,24 @@ def _word_heatmap(panel: Axes, sentence: Sentence, columns: int) -> None:
     values = [[math.nan] * empty + [math.log10(value) for value in sentence.gradients[name]] for name in NAMES]
     charts.heatmap(panel, values, charts.RAMP, -6.5, 0.0)
     charts.label_cells(panel, values, ".0f", -2.8, size=7)
-    title = "" if empty else "The gradient of the loss at each word, in powers of ten, with "
-    title += f"{ANSWER} {sentence.distance} words back"
-    panel.text(empty - 0.5, -0.85, title, fontsize=10.5, fontweight="bold", color=INK)
+    title = (
+        tr("{name} {far} words back", name=ANSWER, far=sentence.distance)
+        if empty
+        else tr(
+            "The gradient of the loss at each word, in powers of ten, with {name} {far} words back",
+            name=ANSWER,
+            far=sentence.distance,
+        )
+    )
+    panel.text(empty - 0.5, -0.85, title, fontsize=10.5, fontweight=title_weight(), color=INK)
     if empty:
-        text = f"What comes next? The loss of “{ANSWER}”\nhas to reach the place where he was named.\nThe further back that is, the less of it\ncomes through a recurrent network."
+        text = tr(
+            "What comes next? The loss of “{name}”\nhas to reach the place where he was named.\nThe further back that is, the less of it\ncomes through a recurrent network.",
+            name=ANSWER,
+        )
         charts.note(panel, 0.0, 0.5, text, color=INK, size=9.5)
-    panel.set_yticks(range(len(NAMES)), [""] * len(NAMES) if empty else NAMES)
+    panel.set_yticks(range(len(NAMES)), [""] * len(NAMES) if empty else [shown_name(name) for name in NAMES])
     for row, name in enumerate(NAMES if empty else ()):
-        panel.text(empty - 0.7, row, name, ha="right", va="center", fontsize=8.5, color=MUTED)
+        panel.text(empty - 0.7, row, shown_name(name), ha="right", va="center", fontsize=8.5, color=MUTED)
     panel.set_xticks(range(empty, columns), sentence.words, rotation=50, ha="right", rotation_mode="anchor")
     panel.get_xticklabels()[sentence.said].set(color=WARM, fontweight="bold")

@@ -14,14 +14,15 @@ from torch import Tensor, nn
 from heed.lab import charts
 from heed.lab.charts import SERIES, Table
 from heed.lab.colors import ACCENT, INK, WARM
-from heed.lab.experiments import stacks
+from heed.lab.experiments import norms_notes, stacks
+from heed.lab.experiments.norms_notes import NotesNumber
+from heed.lab.language import tr
 
 # The lecture notes normalize a word whose numbers begin with 4 and 2, with mean 3.5 and deviation 1.11; of four integers
 # only 4, 2, 3, 5 fit. The other words of the batch are ours.
 WORD = [4.0, 2.0, 3.0, 5.0]
 FIRST_OTHERS = [[1.0, 3.0, 0.0, 2.0], [6.0, 1.0, 2.0, 3.0]]
 SECOND_OTHERS = [[9.0, 3.0, 8.0, 0.0], [6.0, 7.0, 2.0, 9.0]]
-SCALE, SHIFT = 3.0, 1.0  # of the notes' first node: y = 3x + 1
 HEADS = 4
 
 
@@ -56,7 +57,7 @@ class Norms:
     draws: int
     mean: float
     deviation: float
-    scaled: float
+    notes: list[NotesNumber]
     examples: list[Example]
     stacks: dict[str, DepthProfile]
 
@@ -75,9 +76,9 @@ def measure(dim: int = 64, layers: int = 24, length: int = 16, seed: int = 0, dr
             torch.manual_seed(seed * 1000 + draw)
             drawn.append(measure_stack(stacks.build_stack(kind, dim, HEADS, layers), dim, length))
     examples = [example([WORD, *others]) for others in (FIRST_OTHERS, SECOND_OTHERS)]
-    mean, deviation, scaled = word.mean().item(), word.std(correction=0).item(), SCALE * examples[0].layer[0][0] + SHIFT
+    mean, deviation, notes = word.mean().item(), word.std(correction=0).item(), norms_notes.compare(WORD)
     means = {kind: _mean(drawn) for kind, drawn in profiles.items()}
-    return Norms(dim, layers, length, seed, draws, mean, deviation, scaled, examples, means)
+    return Norms(dim, layers, length, seed, draws, mean, deviation, notes, examples, means)
 
 
 def example(batch: list[list[float]]) -> Example:
@@ -122,57 +123,75 @@ def _mean(draws: list[DepthProfile]) -> DepthProfile:
 def summary(result: Norms) -> str:
     """The result in one sentence."""
     factor = {kind: own.gradient[0] / own.gradient[-1] for kind, own in result.stacks.items()}
-    return (
-        f"Through {result.layers} layers the gradient is multiplied by {factor['neither']:.0e} with neither residual nor norm, by {factor['residual alone']:.0e} with "
-        f"residuals alone, by {factor['post-norm']:.1f} with post-norm and {factor['pre-norm']:.1f} with pre-norm; layer norm gives a word the same numbers "
-        "whatever stands beside it, batch norm does not."
+    return tr(
+        "Through {layers} layers the gradient is multiplied by {neither:.0e} with neither residual nor norm, by {residual:.0e} with residuals alone, by {post:.1f} with post-norm "
+        "and {pre:.1f} with pre-norm; layer norm gives a word the same numbers whatever stands beside it, batch norm does not.",
+        layers=result.layers,
+        neither=factor["neither"],
+        residual=factor["residual alone"],
+        post=factor["post-norm"],
+        pre=factor["pre-norm"],
     )
+
+
+def shown_name(kind: str) -> str:
+    """The name of a kind of stack for readers."""
+    names = {
+        "neither": tr("neither"),
+        "norm alone": tr("norm alone"),
+        "residual alone": tr("residual alone"),
+        "post-norm": tr("post-norm"),
+        "pre-norm": tr("pre-norm"),
+    }
+    return names[kind]
 
 
 def tables(result: Norms) -> list[Table]:
     """The example, and the stacks."""
     first, second = result.examples
     words = {
-        "the word": first.batch[0],
-        "layer norm": first.layer[0],
-        "batch norm, first batch": first.by_batch[0],
-        "batch norm, second batch": second.by_batch[0],
+        tr("the word"): first.batch[0],
+        tr("layer norm"): first.layer[0],
+        tr("batch norm, first batch"): first.by_batch[0],
+        tr("batch norm, second batch"): second.by_batch[0],
     }
     depth, middle = [], result.layers // 2
     for kind, own in result.stacks.items():
         gradients = own.gradient[0], own.gradient[middle], own.gradient[-1], own.weights[0], own.weights[-1]
-        depth.append([kind, *(f"{value:.2g}" for value in gradients), f"{own.alike[-1]:.3f}"])
-    title = f"A word of mean {result.mean:g} and deviation {result.deviation:.3f}"
-    columns = ["", "gradient below", "middle", "above", "of first weights", "of last weights", "words alike"]
+        depth.append([shown_name(kind), *(f"{value:.2g}" for value in gradients), f"{own.alike[-1]:.3f}"])
+    title = tr("A word of mean {mean:g} and deviation {deviation:.3f}", mean=result.mean, deviation=result.deviation)
+    columns = [tr("gradient below"), tr("middle"), tr("above"), tr("of first weights"), tr("of last weights")]
+    stack_title = tr("{layers} layers, dim {dim}, nothing trained", layers=result.layers, dim=result.dim)
     return [
         Table(title, ["", "1", "2", "3", "4"], charts.table_rows(words, ".3f")),
-        Table(f"{result.layers} layers, dim {result.dim}, nothing trained", columns, depth),
+        norms_notes.table(result.notes),
+        Table(stack_title, ["", *columns, tr("words alike")], depth),
     ]
 
 
 def figure(result: Norms) -> Figure:
     """The example as heatmaps, the stacks as lines."""
-    caption = (
+    caption = tr(
         "Above: layer norm takes mean and deviation over the numbers of a word (a row), batch norm over the words of a batch (a column); the second batch has other words beside the first one. "
         "Below: random words in, the loss of random next words out, nothing trained. With neither residuals nor norms each layer takes its part of the gradient; residuals alone "
         "let what is added grow layer by layer, and the gradient with it. A norm alone keeps the size, but the words of a text become one and the same within three layers: then a gradient of any size "
         "says nothing about any one of them. With both, the gradient stays; and where the norm stands inside the residual (pre-norm), words stay apart through many more layers than where it comes after (post-norm)."
     )
-    fig = charts.new_figure("What norms and residuals are for", caption, height=8.6)
+    fig = charts.new_figure(tr("What norms and residuals are for"), caption, height=8.6)
     above, below = fig.subfigures(2, 1, height_ratios=[1.0, 2.1])
     small, large = above.subplots(1, 4), below.subplots(1, 3)
     first, second = result.examples
     cells = [
-        ("Three words", first.batch, 9.0),
-        ("Layer norm", first.layer, 2.0),
-        ("Batch norm", first.by_batch, 2.0),
-        ("Batch norm, other words", second.by_batch, 2.0),
+        (tr("Three words"), first.batch, 9.0),
+        (tr("Layer norm"), first.layer, 2.0),
+        (tr("Batch norm"), first.by_batch, 2.0),
+        (tr("Batch norm, other words"), second.by_batch, 2.0),
     ]
     for panel, (title, values, top) in zip(small, cells, strict=True):
         _cells(panel, title, values, top)
-    _lines(large[0], result, "gradient", "Gradient at a layer's input")
-    _lines(large[1], result, "weights", "Gradient of its weights")
-    _lines(large[2], result, "alike", "How alike words are (cosine)")
+    _lines(large[0], result, "gradient", tr("Gradient at a layer's input"))
+    _lines(large[1], result, "weights", tr("Gradient of its weights"))
+    _lines(large[2], result, "alike", tr("How alike words are (cosine)"))
     return fig
 
 
@@ -180,16 +199,17 @@ def _cells(panel: Axes, title: str, values: list[list[float]], top: float) -> No
     charts.heatmap(panel, values, charts.DIVERGING, -1.6 * top, 1.6 * top, title)
     charts.label_cells(panel, values, "g" if top > 2 else ".2f", math.inf, size=9.5)
     panel.set_xticks([])
-    panel.set_yticks(range(3), ["first", "second", "third"] if top > 2 else [""] * 3)
+    panel.set_yticks(range(3), [tr("first"), tr("second"), tr("third")] if top > 2 else [""] * 3)
     panel.add_patch(Rectangle((-0.5, -0.5), 4, 1, fill=False, edgecolor=INK, linewidth=1.6, clip_on=False))
 
 
 def _lines(panel: Axes, result: Norms, what: str, title: str) -> None:
     forward = what == "alike"
-    xlabel = "after so many layers" if forward else "layers back from the loss"
+    xlabel = tr("after so many layers") if forward else tr("layers back from the loss")
     charts.style_axes(panel, title, xlabel, log=not forward)
     colors = (SERIES[4], SERIES[2], SERIES[5], WARM, ACCENT)
     for color, own in zip(colors, result.stacks.values(), strict=True):
         values = getattr(own, what)
         charts.line(panel, range(len(values)), values if forward else values[::-1], color)
-    charts.label_line_ends(panel, [kind.removesuffix(" alone") for kind in result.stacks])
+    short = {"norm alone": tr("norm"), "residual alone": tr("residual")}
+    charts.label_line_ends(panel, [short.get(kind) or shown_name(kind) for kind in result.stacks])

@@ -11,6 +11,7 @@ from torch import Tensor
 from heed.lab import charts
 from heed.lab.charts import Table
 from heed.lab.colors import ACCENT, INK, WARM
+from heed.lab.language import tr
 from heed.nn.positions import Sinusoidal
 
 # Distances between ten positions of width ten, as the lecture notes print them.
@@ -109,52 +110,62 @@ def notes_vectors(length: int, columns: int) -> Float[Tensor, "length columns"]:
 
 def summary(result: Positions) -> str:
     """The result in one sentence."""
-    text = (
-        f"Every position has the norm √({result.dim}/2) = {result.expected_norm:.3f}, and how far two are apart depends on "
-        f"their offset alone; it rises up to offset {result.rises_until}."
+    text = tr(
+        "Every position has the norm √({dim}/2) = {norm:.3f}, and how far two are apart depends on their offset alone; it rises up to offset {offset}.",
+        dim=result.dim,
+        norm=result.expected_norm,
+        offset=result.rises_until,
     )
     if result.learned is not None:
         low, high = min(result.learned.norms), max(result.learned.norms)
-        text += f" The learned ones of {result.model} have norms from {low:.3f} to {high:.3f}."
+        learned = tr(
+            "The learned ones of {model} have norms from {low:.3f} to {high:.3f}.",
+            model=result.model,
+            low=low,
+            high=high,
+        )
+        text = f"{text} {learned}"
     return text
 
 
 def tables(result: Positions) -> list[Table]:
     """Distances by offset, and the first row of the lecture notes' table against the formula."""
     offsets = [offset for offset in (1, 2, 3, 4, 8, 16, 32, 64, 128, 256) if offset < result.length]
-    columns = ["offset", "waves: least", "greatest"]
+    columns = [tr("offset"), tr("waves: least"), tr("greatest")]
     rows = [[str(o), f"{result.waves.least[o]:.4f}", f"{result.waves.greatest[o]:.4f}"] for o in offsets]
     if result.learned is not None:
-        columns += ["learned: least", "mean", "greatest"]
+        columns += [tr("learned: least"), tr("mean"), tr("greatest")]
         stats = (result.learned.least, result.learned.mean, result.learned.greatest)
         for row, o in zip(rows, offsets, strict=True):
             row += [f"{values[o]:.4f}" if o < len(values) else "" for values in stats]
-    columns_of_first = ["positions", "lecture notes", "rate 10000^(-2j/100) in column j", "formula"]
+    columns_of_first = [tr("positions"), tr("lecture notes"), tr("rate 10000^(-2j/100) in column j"), tr("formula")]
     first_rows = zip(result.notes[0], result.rebuilt[0], result.formula[0], strict=True)
-    first = charts.table_rows({f"1 to {k}": distances for k, distances in enumerate(first_rows, 1)}, ".3f")
+    first = charts.table_rows({tr("1 to {k}", k=k): distances for k, distances in enumerate(first_rows, 1)}, ".3f")
     return [
-        Table(f"Distance of two positions, dim {result.dim}", columns, rows),
-        Table("Ten positions, dim 10: the first row", columns_of_first, first),
+        Table(tr("Distance of two positions, dim {dim}", dim=result.dim), columns, rows),
+        Table(tr("Ten positions, dim 10: the first row"), columns_of_first, first),
     ]
 
 
 def figure(result: Positions) -> Figure:
     """Sinusoids, norms and distances; the two tables of ten positions; learned positions if there are any."""
     rows = 3 if result.learned is not None else 2
-    caption = (
+    caption = tr(
         "Each column of the map is a wave; fast ones on the left, slow ones on the right. Sine and cosine of one rate are a point on a circle: so every norm is the same, and moving "
         "both positions along turns the circle and changes no distance. In the table of the lecture notes each column has a rate of its own, so nothing closes to a circle: norms and "
         "distances waver. All its 100 cells follow from sin or cos(position · 10000^(−2j/100)) in column j; by the formula it would be the table on the right."
     )
     if result.learned is not None:
-        caption += " Below: positions that a model has learned; those that few texts of its training reached are still as they were drawn."
-    fig = charts.new_figure("Positions as waves", caption, height=4.1 * rows)
+        below = tr("Below: positions that a model has learned; those that few texts of its training reached are still as they were drawn.")  # fmt: skip
+        caption = f"{caption} {below}"
+    fig = charts.new_figure(tr("Positions as waves"), caption, height=4.1 * rows)
     grid = fig.add_gridspec(rows, 6)
-    _heatmap(fig.add_subplot(grid[0, :2]), result.waves, f"Sinusoids, {result.length} positions × {result.dim} columns")
+    title = tr("Sinusoids, {length} positions × {dim} columns", length=result.length, dim=result.dim)
+    _heatmap(fig.add_subplot(grid[0, :2]), result.waves, title)
     _norms(fig.add_subplot(grid[0, 2:4]), result)
     _offsets(fig.add_subplot(grid[0, 4:]), result)
-    _cells(fig.add_subplot(grid[1, :3]), result.notes, "Ten positions, dim 10: the lecture notes")
-    _cells(fig.add_subplot(grid[1, 3:]), result.formula, "The same by the formula: one number for each diagonal")
+    _cells(fig.add_subplot(grid[1, :3]), result.notes, tr("Ten positions, dim 10: the lecture notes"))
+    _cells(fig.add_subplot(grid[1, 3:]), result.formula, tr("The same by the formula: one number for each diagonal"))
     if result.learned is not None:
         _learned(fig, grid, result)
     return fig
@@ -162,25 +173,27 @@ def figure(result: Positions) -> Figure:
 
 def _heatmap(panel, vectors: VectorStats, title: str) -> None:
     top = max(abs(value) for row in vectors.values for value in row)
-    charts.heatmap(panel, vectors.values, charts.DIVERGING, -top, top, title, "column", "position")
+    charts.heatmap(panel, vectors.values, charts.DIVERGING, -top, top, title, tr("column"), tr("position"))
 
 
 def _norms(panel, result: Positions) -> None:
-    charts.style_axes(panel, "Norm by position, dim 10", "position")
+    charts.style_axes(panel, tr("Norm by position, dim 10"), tr("position"))
     charts.line(panel, range(10), [math.sqrt(5)] * 10, ACCENT, marker="o")
     charts.line(panel, range(10), result.notes_norms, WARM, marker="o")
     panel.set_ylim(1.8, 2.5)
-    charts.note(panel, 0.04, 0.80, "formula: √(10/2) everywhere", color=ACCENT)
-    charts.note(panel, 0.04, 0.06, "rates of the notes' table", color=WARM)
+    charts.note(panel, 0.04, 0.80, tr("formula: √(10/2) everywhere"), color=ACCENT)
+    charts.note(panel, 0.04, 0.06, tr("rates of the notes' table"), color=WARM)
 
 
 def _offsets(panel, result: Positions) -> None:
-    charts.style_axes(panel, f"Distance by offset, dim {result.dim}", "offset")
+    charts.style_axes(panel, tr("Distance by offset, dim {dim}", dim=result.dim), tr("offset"))
     offsets = range(result.length)
     panel.fill_between(offsets, result.waves.least, result.waves.greatest, color=ACCENT, alpha=0.2, linewidth=0)
     charts.line(panel, offsets, result.waves.mean, ACCENT)
     panel.set_ylim(bottom=0)
-    charts.note(panel, 0.97, 0.12, "least and greatest over all pairs\nlie on the line", color=ACCENT, anchor="right")
+    charts.note(
+        panel, 0.97, 0.12, tr("least and greatest over all pairs\nlie on the line"), color=ACCENT, anchor="right"
+    )
 
 
 def _cells(panel, table: list[list[float]], title: str) -> None:
@@ -194,13 +207,12 @@ def _cells(panel, table: list[list[float]], title: str) -> None:
 def _learned(fig: Figure, grid, result: Positions) -> None:
     own = result.learned
     assert own is not None
-    _heatmap(fig.add_subplot(grid[2, :2]), own, f"Learned: {result.model}")
+    _heatmap(fig.add_subplot(grid[2, :2]), own, tr("Learned: {model}", model=result.model))
     panel = fig.add_subplot(grid[2, 2:4])
-    charts.style_axes(panel, "Norm by position, learned", "position")
+    charts.style_axes(panel, tr("Norm by position, learned"), tr("position"))
     charts.line(panel, range(len(own.norms)), own.norms, INK)
     panel.set_ylim(bottom=0)
     panel = fig.add_subplot(grid[2, 4:])
     table = distances(torch.tensor(own.values)).tolist()
-    charts.heatmap(
-        panel, table, charts.RAMP, 0.0, max(map(max, table)), "Distance of two positions, learned", "position"
-    )
+    title = tr("Distance of two positions, learned")
+    charts.heatmap(panel, table, charts.RAMP, 0.0, max(map(max, table)), title, tr("position"))

@@ -11,6 +11,7 @@ from torch import Tensor
 from heed.lab import charts
 from heed.lab.charts import Table
 from heed.lab.colors import ACCENT, WARM
+from heed.lab.language import tr
 from heed.nn.attention import mix
 
 # Three scores, and the same divided by ten, with their softmax as printed in the lecture notes.
@@ -96,10 +97,18 @@ def _example(scores: list[float], notes: list[float]) -> Example:
 
 def summary(result: Scaling) -> str:
     """The result in one sentence."""
-    return (
-        f"The variance of q·k grows as d_k ({result.plain.variance[-1]:.0f} at {result.widths[-1]}); undivided, the weights over {result.keys} keys fall "
-        f"from {result.plain.entropy[0]:.1f} to {result.plain.entropy[-1]:.1f} bits and their gradient to {result.plain.gradient[-1]:.1g}, "
-        f"while divided by √d_k they keep {result.scaled.entropy[-1]:.1f} bits and {result.scaled.gradient[-1]:.2f}."
+    plain, scaled = result.plain, result.scaled
+    return tr(
+        "The variance of q·k grows as d_k ({variance:.0f} at {width}); undivided, the weights over {keys} keys fall from {first:.1f} to {last:.1f} bits "
+        "and their gradient to {gradient:.1g}, while divided by √d_k they keep {kept:.1f} bits and {gradient_kept:.2f}.",
+        variance=plain.variance[-1],
+        width=result.widths[-1],
+        keys=result.keys,
+        first=plain.entropy[0],
+        last=plain.entropy[-1],
+        gradient=plain.gradient[-1],
+        kept=scaled.entropy[-1],
+        gradient_kept=scaled.gradient[-1],
     )
 
 
@@ -119,32 +128,37 @@ def tables(result: Scaling) -> list[Table]:
         [_join(own.scores, "g"), _join(own.weights, ".5g"), _join(own.notes, ".5g"), f"{own.gradient:.3g}"]
         for own in result.examples
     ]
-    columns = ["d_k", "q·k: variance", "bits", "gradient", "q·k/√d_k: variance", "bits", "gradient"]
+    both = [tr("bits"), tr("gradient")]
+    columns = ["d_k", tr("q·k: variance"), *both, tr("q·k/√d_k: variance"), *both]
+    columns_of_notes = [tr("scores"), "softmax", tr("lecture notes"), tr("gradient of the first")]
     return [
-        Table(f"Softmax over {result.keys} keys", columns, rows),
-        Table("Three scores", ["scores", "softmax", "lecture notes", "gradient of the first"], notes),
+        Table(tr("Softmax over {keys} keys", keys=result.keys), columns, rows),
+        Table(tr("Three scores"), columns_of_notes, notes),
     ]
 
 
 def figure(result: Scaling) -> Figure:
     """Variance, entropy and gradient by width, and the example of the lecture notes."""
-    caption = (
-        f"q and k are drawn from N(0, 1), {result.queries:,} queries over {result.keys} keys each. A product of dₖ terms has the variance dₖ: the wider a head, the further its scores are apart, "
+    caption = tr(
+        "q and k are drawn from N(0, 1), {queries:,} queries over {keys} keys each. A product of dₖ terms has the variance dₖ: the wider a head, the further its scores are apart, "
         "until the softmax chooses one key and all but ignores the rest. Where it is that sure, its gradient is all but nothing, and the scores cannot be learned. Dividing by √dₖ keeps "
-        "the variance at 1, whatever the width. In the lecture notes' example dividing by ten (the root of 100) takes the gradient from 10⁻²² to 10⁻²."
+        "the variance at 1, whatever the width. In the lecture notes' example dividing by ten (the root of 100) takes the gradient from 10⁻²² to 10⁻².",
+        queries=result.queries,
+        keys=result.keys,
     )
-    fig = charts.new_figure("Why scores are divided by √dₖ", caption)
+    fig = charts.new_figure(tr("Why scores are divided by √dₖ"), caption)
     panels, most = fig.subplots(2, 2), math.log2(result.keys)
-    _curves(panels[0, 0], result, "variance", "Variance of the scores")
-    _curves(panels[0, 1], result, "entropy", f"Entropy of the weights, bits (all {result.keys} alike: {most:g})", most)
-    _curves(panels[1, 0], result, "gradient", "Gradient of the softmax at the median query")
+    _curves(panels[0, 0], result, "variance", tr("Variance of the scores"))
+    title = tr("Entropy of the weights, bits (all {keys} alike: {most:g})", keys=result.keys, most=most)
+    _curves(panels[0, 1], result, "entropy", title, most)
+    _curves(panels[1, 0], result, "gradient", tr("Gradient of the softmax at the median query"))
     _example_bars(panels[1, 1], result)
     return fig
 
 
 def _curves(panel, result: Scaling, what: str, title: str, top: float | None = None) -> None:
     """One measure by width; on a logarithmic axis, or from 0 to `top`."""
-    charts.style_axes(panel, title, "dₖ, the width of q and k")
+    charts.style_axes(panel, title, tr("dₖ, the width of q and k"))
     panel.set_xscale("log", base=2)
     ticks = result.widths[::2]
     panel.set_xticks(ticks, [str(width) for width in ticks])
@@ -160,7 +174,7 @@ def _curves(panel, result: Scaling, what: str, title: str, top: float | None = N
 
 def _example_bars(panel, result: Scaling) -> None:
     """Weights of the second key and gradients, as bars on a logarithmic axis that begins at 10^-24."""
-    charts.style_axes(panel, "The lecture notes' example")
+    charts.style_axes(panel, tr("The lecture notes' example"))
     panel.grid(False)
     panel.set_xscale("log")
     panel.set_xlim(1e-24, 1e4)
@@ -170,7 +184,7 @@ def _example_bars(panel, result: Scaling) -> None:
         for row, value in enumerate((own.weights[0], own.weights[1], own.gradient)):
             panel.barh(top - row, value - 1e-24, left=1e-24, height=0.72, color=color, alpha=1.0 if row == 2 else 0.55)
             panel.text(value * 2.2, top - row, f"{value:.4g}", va="center", fontsize=8.8, color=color)
-    panel.set_yticks([0, -1, -2, -4.5, -5.5, -6.5], ["first weight", "second, third", "gradient"] * 2)
+    panel.set_yticks([0, -1, -2, -4.5, -5.5, -6.5], [tr("first weight"), tr("second, third"), tr("gradient")] * 2)
     panel.set_ylim(-7.2, 1.6)
     panel.set_xticks([1e-24, 1e-18, 1e-12, 1e-6, 1.0])
     panel.minorticks_off()

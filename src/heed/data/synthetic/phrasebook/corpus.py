@@ -1,7 +1,8 @@
 """Pairs of the phrasebook: drawn at random, split into train, valid and test, and written to files."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
+from itertools import cycle, islice
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -80,11 +81,36 @@ def fingerprint(text: str) -> bytes:
     return blake2b(text.encode(), digest_size=8).digest()
 
 
-def write(folder: Path, *, train: int, valid: int = 500, test: int = 500, seed: int = 0) -> dict[str, Path]:
-    """Write train.ko, train.en, valid.ko, ..., test.align into `folder`."""
+def join_pairs(drawn: Iterable[Pair], most: int) -> Iterator[Pair]:
+    """Lines of 1, 2, ... `most` sentences, then of 1 again: long texts whose words and alignments are the phrasebook's."""
+    sentences = iter(drawn)
+    for size in cycle(range(1, most + 1)):
+        parts = list(islice(sentences, size))
+        if not parts:
+            return
+        yield _join(parts)
+
+
+def _join(parts: Sequence[Pair]) -> Pair:
+    links: list[tuple[int, int]] = []
+    i = j = 0  # how many words of each side come before
+    for part in parts:
+        links += [(i + own, j + other) for own, other in part.alignment]
+        i, j = i + len(part.source.split()), j + len(part.target.split())
+    return Pair(" ".join(part.source for part in parts), " ".join(part.target for part in parts), tuple(links))
+
+
+def write(
+    folder: Path, *, train: int, valid: int = 500, test: int = 500, seed: int = 0, join: int = 1
+) -> dict[str, Path]:
+    """Write train.ko, train.en, valid.ko, ..., test.align into `folder`; with `join`, lines of up to so many sentences."""
+    if join < 1:
+        raise ValueError(f"join is {join}; a line has at least 1 sentence")
     paths: dict[str, Path] = {}
     for split, count in zip(SPLITS, (train, valid, test), strict=True):
-        drawn = pairs(split, count, seed)
+        rounds, rest = divmod(count, join)
+        sentences = rounds * join * (join + 1) // 2 + rest * (rest + 1) // 2
+        drawn = join_pairs(pairs(split, sentences, seed), join)
         rows = ((one.source, one.target, " ".join(f"{i}-{j}" for i, j in one.alignment)) for one in drawn)
         paths |= write_split(folder, split, ("ko", "en") if split == "train" else ("ko", "en", "align"), rows)
     return paths

@@ -1,0 +1,173 @@
+"""Inductive bias: convolution, recurrence and attention with as many weights, on tasks that favour each."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from torch import nn
+
+from heed.lab import charts
+from heed.lab.charts import Table
+from heed.lab.colors import ACCENT, INK, MUTED, WARM
+from heed.lab.experiments.bias_tasks import BODIES, HEADS, TASKS, Batch, Network, Task
+from heed.lab.language import tr
+from heed.training import schedule
+from heed.training.config import TrainingConfig, make_optimizer
+from heed.training.loop import train
+from heed.training.loss import Loss, smoothed_cross_entropy
+
+TESTED = 500  # rows of a test
+COLORS = {"convolution": WARM, "recurrence": "#7d5ba6", "attention": ACCENT}
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """The share of right answers in situations as in training, and in new ones."""
+
+    seen: float
+    new: float
+
+
+@dataclass(frozen=True)
+class Bias:
+    """The weights of each body, and its accuracy on each task."""
+
+    dim: int
+    steps: int
+    rows: int
+    seed: int
+    weights: dict[str, int]
+    chance: dict[str, float]
+    accuracy: dict[str, dict[str, Accuracy]]
+
+
+def measure(dim: int = 32, steps: int = 200, rows: int = 64, seed: int = 0) -> Bias:
+    """Train every network on every task, and test it on what it was trained on and on what it was not."""
+    if dim < HEADS or dim % HEADS or dim % 2:
+        raise ValueError(f"dim is {dim}; it must be a multiple of {HEADS}, the heads of the attention")
+    for name, value in (("steps", steps), ("rows", rows)):
+        if value < 1:
+            raise ValueError(f"{name} is {value}; it must be at least 1")
+    accuracy = {
+        name: {body: run(task, body, dim, steps, rows, seed) for body in BODIES} for name, task in TASKS.items()
+    }
+    weights = {name: sum(part.numel() for part in build(dim).parameters()) for name, build in BODIES.items()}
+    chance = {name: 1 / task.labels for name, task in TASKS.items()}
+    return Bias(dim, steps, rows, seed, weights, chance, accuracy)
+
+
+def run(task: Task, body: str, dim: int, steps: int, rows: int, seed: int) -> Accuracy:
+    """Train one network on one task."""
+    torch.manual_seed(seed)
+    network = Network(BODIES[body](dim), task.symbols, task.labels, dim, task.pooled)
+    optimizer = make_optimizer(TrainingConfig(), network.parameters())
+    rates = schedule.cosine(5e-3, max(1, steps // 10), steps)
+    train(network, _batches(task, rows, seed), _loss, optimizer, rates, steps=range(1, steps + 1), clip=1.0, seed=seed)
+    return Accuracy(*(_accuracy(network, task, new, seed) for new in (False, True)))
+
+
+def _batches(task: Task, rows: int, seed: int) -> Iterator[tuple[None, Batch]]:
+    generator = torch.Generator().manual_seed(seed)
+    while True:
+        yield None, task.draw(rows, False, generator)
+
+
+def _loss(network: nn.Module, batch: Batch) -> Loss:
+    tokens, labels = batch
+    known = labels >= 0
+    return smoothed_cross_entropy(network(tokens)[known], labels[known], 0.0)[0]
+
+
+@torch.no_grad()
+def _accuracy(network: nn.Module, task: Task, new: bool, seed: int) -> float:
+    """The share of right answers in rows that no training has drawn."""
+    network.eval()
+    tokens, labels = task.draw(TESTED, new, torch.Generator().manual_seed(seed + 1_000_003))
+    known = labels >= 0
+    return (network(tokens)[known].argmax(-1) == labels[known]).double().mean().item()
+
+
+def _names() -> dict[str, str]:
+    """Networks and tasks in the current language."""
+    return {
+        "convolution": tr("convolution"),
+        "recurrence": tr("recurrence"),
+        "attention": tr("attention"),
+        "shifted pattern": tr("shifted pattern"),
+        "running state": tr("running state"),
+        "recall": tr("recall"),
+    }
+
+
+def _situations() -> dict[str, tuple[str, str]]:
+    """What is in training, and what is new, by task."""
+    return {
+        "shifted pattern": (tr("begins early"), tr("begins late")),
+        "running state": (tr("16 symbols"), tr("32 symbols")),
+        "recall": (tr("6 pairs"), tr("12 pairs")),
+    }
+
+
+def best(result: Bias, task: str) -> str:
+    """The network that is right most often in the new situation."""
+    return max(result.accuracy[task], key=lambda body: result.accuracy[task][body].new)
+
+
+def summary(result: Bias) -> str:
+    """The result in one sentence."""
+    names = _names()
+    winners = [
+        tr("{task}: {body} ({right:.0%})", task=names[task], body=names[best(result, task)], right=result.accuracy[task][best(result, task)].new)
+        for task in TASKS
+    ]  # fmt: skip
+    return tr("Best in situations that training did not have: {winners}.", winners=", ".join(winners))
+
+
+def tables(result: Bias) -> list[Table]:
+    """Accuracies by task and network, with what was expected."""
+    names, situations, rows = _names(), _situations(), []
+    for task, bodies in result.accuracy.items():
+        for body, own in bodies.items():
+            expected = tr("yes") if body in TASKS[task].favours else tr("no")
+            seen, new = situations[task]
+            rows.append(
+                [
+                    f"{names[task]}, {names[body]}",
+                    expected,
+                    f"{own.seen:.1%} ({seen})",
+                    f"{own.new:.1%} ({new})",
+                    f"{result.chance[task]:.0%}",
+                ]
+            )
+    columns = ["", tr("expected to be good"), tr("as in training"), tr("new situation"), tr("by chance")]
+    title = tr("Right answers after {steps} steps of {rows} rows", steps=result.steps, rows=result.rows)
+    weights = [[names[body], f"{count:,}"] for body, count in result.weights.items()]
+    return [Table(title, columns, rows), Table(tr("Weights"), ["", tr("count")], weights)]
+
+
+def figure(result: Bias) -> Figure:
+    """A panel for each task: the accuracy of each network in both situations."""
+    caption = tr(
+        "Three networks with as many weights learn three tasks; each is tested in situations as in training (pale) and in new ones (full). A pattern is to be recognized where it never stood; a running state to be kept over twice the length; "
+        "one of twelve pairs to be recalled after training with six. The lecture notes name the bias of recurrence, temporal invariance and locality by a Markov chain: the same step everywhere, and only the last state matters. "
+        "The dotted line is chance.",
+    )  # fmt: skip
+    fig = charts.new_figure(tr("Inductive bias: what a network expects before it has learned"), caption, height=5.6)
+    names, situations = _names(), _situations()
+    for panel, (task, bodies) in zip(fig.subplots(1, 3, sharey=True), result.accuracy.items(), strict=True):
+        charts.style_axes(panel, names[task], " → ".join(situations[task]))
+        _bars(panel, [names[body] for body in bodies], {COLORS[body]: own for body, own in bodies.items()})
+        panel.axhline(result.chance[task], color=INK, linewidth=0.9, linestyle=":")
+    return fig
+
+
+def _bars(panel: Axes, names: list[str], accuracies: dict[str, Accuracy]) -> None:
+    for at, (color, own) in enumerate(accuracies.items()):
+        for x, value, alpha in ((at - 0.2, own.seen, 0.35), (at + 0.2, own.new, 1.0)):
+            panel.bar(x, value, 0.38, color=color, alpha=alpha)
+            panel.text(x, value + 0.012, f"{value:.0%}", ha="center", fontsize=8.2, color=MUTED)
+    panel.set_xticks(range(len(names)), names)
+    panel.set_ylim(0, 1.08)
+    panel.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
