@@ -13,6 +13,7 @@ from heed.lab.charts import Table
 from heed.lab.colors import ACCENT, INK, MUTED, WARM
 from heed.lab.experiments.bias_tasks import BODIES, HEADS, TASKS, Batch, Network, Task
 from heed.lab.language import tr
+from heed.lab.small_models import without_onednn
 from heed.training import schedule
 from heed.training.config import TrainingConfig, make_optimizer
 from heed.training.loop import train
@@ -58,6 +59,7 @@ def measure(dim: int = 32, steps: int = 200, rows: int = 64, seed: int = 0) -> B
     return Bias(dim, steps, rows, seed, weights, chance, accuracy)
 
 
+@without_onednn()
 def run(task: Task, body: str, dim: int, steps: int, rows: int, seed: int) -> Accuracy:
     """Train one network on one task."""
     torch.manual_seed(seed)

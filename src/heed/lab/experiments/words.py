@@ -63,7 +63,7 @@ class Words:
 def measure(sentences: int = 100_000, dim: int = 32, epochs: int = 2, heard: int = 12_800, seed: int = 0) -> Words:
     """Count in `sentences` sentences of the small world, train vectors on the first of them, and language models on `heard` others."""
     for name, value, least in (
-        ("sentences", sentences, 2000),
+        ("sentences", sentences, 5000),
         ("dim", dim, 2),
         ("epochs", epochs, 1),
         ("heard", heard, 1),
@@ -183,7 +183,7 @@ def _reading_table(result: Words) -> Table:
 def _near_table(result: Words) -> Table:
     rows = [
         [word, *(" ".join(found for found, _ in space.near[word]) for space in result.spaces.values())]
-        for word in word_spaces.NEAR
+        for word in result.spaces["skip-gram"].near
     ]
     for word, found in result.unseen.items():
         without = tr("not in the text: no vector")
