@@ -53,7 +53,7 @@ class Schedules:
 
 
 def measure(
-    layers: int = 6, dim: int = 32, steps: int = 200, warmup: int = 50, peak: float = 0.01, seed: int = 0
+    layers: int = 6, dim: int = 32, steps: int = 140, warmup: int = 35, peak: float = 0.01, seed: int = 0
 ) -> Schedules:
     """Train Heed's Transformer from the same weights on the same batches, once for each schedule and place of the norm."""
     if dim < HEADS or dim % HEADS:

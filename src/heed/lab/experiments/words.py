@@ -161,7 +161,7 @@ def _ratio_table(result: Words) -> Table:
         [f"P(k | {name})", *(f"{getattr(own, name):.2g} ({own.notes[at]:.2g})" for own in result.ratios)]
         for at, name in enumerate(("ice", "steam"))
     ]
-    rows.append([tr("ratio"), *(f"{own.ratio:.3g} ({own.notes[2]:.2g})" for own in result.ratios)])
+    rows.append([tr("ratio"), *(f"{own.ratio:.3g} ({own.notes[2]:.3g})" for own in result.ratios)])
     rows.append([tr("by the rules"), *(f"{own.rule:.3g}" for own in result.ratios)])
     rows.append([tr("GloVe: counts"), *(f"{result.glove[own.word][0]:.3g}" for own in result.ratios)])
     rows.append([tr("GloVe: vectors"), *(f"{result.glove[own.word][1]:.3g}" for own in result.ratios)])
@@ -218,7 +218,7 @@ def _cell(answers: Sequence[tuple[str, float]], rank: int) -> str:
 def figure(result: Words) -> Figure:
     """The ratios, the map of men and women, and what students open."""
     caption = tr(
-        "Above left: how much more often a word occurs with ice than with steam, counted in {count:,} words whose rules state these ratios; 1 says nothing. GloVe's vectors have learned them. "
+        "Above left: how much more often a word occurs with ice than with steam, counted in {count:,} words whose rules state these ratios; 1 says nothing. GloVe's vectors come near them. "
         "Above right: men and women by skip-gram; the step from a man to a woman has much the same direction whatever their rank (upwards: where they differ most otherwise). Below: the next word. A 3-gram model sees \"opened their\" and does not "
         "know who opens; a 5-gram model knows, until words stand between; a recurrent network and a Transformer carry it across.",
         count=result.running_words,
@@ -249,7 +249,7 @@ def _draw_ratios(panel: Axes, result: Words) -> None:
             panel.text(
                 one,
                 value * (1.08 if up else 0.92),
-                f"{value:.2g}",
+                f"{value:.3g}" if up else f"{value:.2g}",
                 ha="center",
                 va="bottom" if up else "top",
                 fontsize=7.5,
