@@ -1,12 +1,13 @@
-# make demo, make test: each does all its own set-up. See CONTRIBUTING.md.
+# make demo, make road, make test: each does all its own set-up. See CONTRIBUTING.md.
 
 PYTHON ?= python3
 VENV := .venv
 HEED := $(VENV)/bin/heed
 DEMO := runs/demo
+ROAD := runs/road
 WORKERS ?= 2
 
-.PHONY: demo notes test check-all lint setup setup-tests browser clean
+.PHONY: demo road notes test check-all lint setup setup-tests browser clean
 
 demo: setup
 	@echo; echo "── training a Korean-English translator on the built-in phrasebook ──"
@@ -23,6 +24,26 @@ demo: setup
 	@echo; echo "The picture: $(DEMO)/attention.png     The page: $(DEMO)/attention.html     The sentences: $(DEMO)/sentences.html"
 	@echo "Your turn:   $(HEED) translate $(DEMO) \"나는 책을 읽어요.\""
 	@echo "In a page:   $(HEED) serve --runs runs        (then open http://127.0.0.1:8000)"
+
+# The way of the lecture notes: one fixed vector, additive attention, the Transformer. What is trained already is not trained again.
+ROAD_DATA := --source $(ROAD)/data/train.ko --target $(ROAD)/data/train.en --valid-source $(ROAD)/data/valid.ko --valid-target $(ROAD)/data/valid.en
+SENTENCE := "투빅아, 나는 너를 많이 사랑해."
+
+road: setup
+	@echo; echo "── writing lines of one to four sentences of the built-in phrasebook ──"
+	$(HEED) phrasebook --out $(ROAD)/data --train 20000 --join 4
+	@echo; echo "── 1 of 3: an RNN that hands over one fixed vector ──"
+	$(HEED) train recipes/road-recurrent.toml $(ROAD_DATA) --out $(ROAD)/fixed --resume --set model.attention=off --set model.bidirectional=false --set model.reverse_source=true
+	@echo; echo "── 2 of 3: an RNN with additive attention ──"
+	$(HEED) train recipes/road-recurrent.toml $(ROAD_DATA) --out $(ROAD)/additive --resume
+	@echo; echo "── 3 of 3: a Transformer ──"
+	$(HEED) train recipes/road-transformer.toml $(ROAD_DATA) --out $(ROAD)/transformer --resume
+	@echo; echo "── the bottleneck: BLEU by the length of the source ──"
+	$(HEED) lab bottleneck $(ROAD)/fixed $(ROAD)/additive $(ROAD)/transformer --source $(ROAD)/data/test.ko --reference $(ROAD)/data/test.en --groups 5 --out $(ROAD)/lab
+	@echo; echo "── what each of them looks at ──"
+	for name in fixed additive transformer; do $(HEED) look $(ROAD)/$$name $(SENTENCE) --out $(ROAD)/$$name/look.html; done
+	@echo; echo "The picture: $(ROAD)/lab/bottleneck.png     The page: $(ROAD)/lab/bottleneck.html"
+	@echo "Inside:      $(ROAD)/fixed/look.html, $(ROAD)/additive/look.html, $(ROAD)/transformer/look.html"
 
 # the statements of the lecture notes, counted by state; fails if one is open
 notes: setup
@@ -64,4 +85,4 @@ browser:
 	    $$SUDO apt-get update -qq && $$SUDO apt-get install -y -qq chromium >/dev/null; }
 
 clean:
-	rm -rf $(VENV) $(DEMO) $(DEMO)-data
+	rm -rf $(VENV) $(DEMO) $(DEMO)-data $(ROAD)

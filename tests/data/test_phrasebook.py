@@ -553,3 +553,21 @@ def test_a_written_corpus_is_what_pairs_gives(tmp_path):
     assert paths["test.en"].read_text(encoding="utf-8").splitlines() == [pair.target for pair in test]
     assert paths["test.align"].read_text(encoding="utf-8").splitlines()[0] == "0-0 1-1 2-3 3-4 3-5 4-2"
     assert len(paths["train.ko"].read_text(encoding="utf-8").splitlines()) == 50
+
+
+def test_joined_lines_are_the_sentences_in_order_with_their_alignments(tmp_path):
+    single = list(pairs("test", 9))
+    paths = write(tmp_path, train=0, valid=0, test=5, join=3)
+    joined = [
+        path.read_text("utf-8").splitlines() for path in (paths["test.ko"], paths["test.en"], paths["test.align"])
+    ]
+    groups = [single[:1], single[1:3], single[3:6], single[6:7], single[7:9]]
+    assert joined[0] == [" ".join(one.source for one in group) for group in groups]
+    assert joined[1] == [" ".join(one.target for one in group) for group in groups]
+    for group, source, target, links in zip(groups, *joined, strict=True):
+        found = {
+            (source.split()[i], target.split()[j]) for i, j in (map(int, link.split("-")) for link in links.split())
+        }
+        assert found == {(one.source.split()[i], one.target.split()[j]) for one in group for i, j in one.alignment}
+    with pytest.raises(ValueError, match="join is 0; a line has at least 1 sentence"):
+        write(tmp_path, train=0, join=0)

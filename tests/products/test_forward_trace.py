@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from heed.nn.attention import Attention, attend
-from heed.products.translator.forward_trace import UNITS, Choice, Query
+from heed.products.translator.forward_trace import UNITS, Choice, Query, Token
 from tests.service.page.recurrent import recurrent
 
 
@@ -50,6 +50,41 @@ def test_embeddings_and_positions_make_the_first_layer_s_input(translator, pair)
         assert len(own["tokens"]) == len(own["ids"]) == len(added) and added.shape[1] == min(UNITS, found["dim"])
     assert (len(found["encoder"]["layers"]), len(found["decoder"]["layers"])) == (2, 3)
     assert found["scale"] == pytest.approx(found["dim"] ** 0.5)
+
+
+@pytest.mark.parametrize(("part", "names"), [("encoder", ["attention", "feed-forward"]), ("decoder", ["attention", "cross", "feed-forward"])])  # fmt: skip
+def test_the_parts_of_a_layer_lead_from_its_input_to_its_output(translator, pair, part, names):
+    found = translator.trace(*pair, token=Token(part, 0, 2))
+    states, parts = found[part]["layers"], found["token"]
+    assert [own["name"] for own in parts] == names
+    assert parts[0]["before"] == states[0][2] and parts[-1]["after"] == states[1][2]
+    assert [own["after"] for own in parts[:-1]] == [own["before"] for own in parts[1:]]
+    for own in parts:
+        assert np.allclose(np.array(own["before"]) + own["added"], own["sum"], atol=2e-4)
+        assert own["order"] == "pre" and own["after"] == own["sum"]
+        if len(own["sum"]) == found["dim"]:
+            assert own["norms"]["sum"] == pytest.approx(np.linalg.norm(own["sum"]), abs=1e-3)
+            assert own["norm"]["from"]["mean"] == pytest.approx(np.mean(own["before"]), abs=1e-3)
+            assert own["norm"]["from"]["deviation"] == pytest.approx(np.std(own["before"]), abs=1e-3)
+
+
+def test_what_the_heads_give_is_their_part_of_the_output_matrix(translator, pair):
+    attention, seen = translator.bundle.model.encoder.layers[0].attention.body, []
+    hook = attention.out.register_forward_hook(lambda module, args, output: seen.append((args[0], output)))
+    found = translator.trace(*pair, token=Token("encoder", 0, 1))["token"]
+    hook.remove()
+    given, output = (part[0, 1] for part in seen[-1])
+    width, weight = attention.width, attention.out.weight
+    parts = [weight[:, i : i + width] @ given[i : i + width] for i in range(0, len(given), width)]
+    assert found[0]["heads"] == pytest.approx([part.norm().item() for part in parts], abs=2e-4)
+    assert torch.allclose(sum(parts) + attention.out.bias, output, atol=1e-5)
+
+
+def test_a_token_that_is_not_there_is_said(translator, pair):
+    with pytest.raises(ValueError, match=r"layer is 7; there are \d, counted from 0"):
+        translator.trace(*pair, token=Token("encoder", 7))
+    with pytest.raises(ValueError, match="row is 99; there are"):
+        translator.trace(*pair, token=Token("decoder", 0, 99))
 
 
 def test_a_choice_is_drawn_as_sampling_draws(translator, pair):

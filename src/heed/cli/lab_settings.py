@@ -68,8 +68,8 @@ SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
         "--seed": SEED,
         "--dim": _number(32, "the dimension of the layers"),
         "--layers": _number(6, "layers of the encoder, and as many of the decoder"),
-        "--steps": _number(100, "how long each training is"),
-        "--warmup": _number(25, "in how many steps the learning rate rises, where it does"),
+        "--steps": _number(140, "how long each training is"),
+        "--warmup": _number(35, "in how many steps the learning rate rises, where it does"),
         "--peak": {"type": float, "default": 0.01, "help": "the highest learning rate (0.01)"},
     },
     "words": {

@@ -12,7 +12,7 @@ from heed.training.word_vectors import Trained
 
 @pytest.fixture(scope="module")
 def small():
-    return words.measure(sentences=2000, dim=8, epochs=1, heard=320)
+    return words.measure(sentences=5000, dim=8, epochs=1, heard=320)
 
 
 def test_a_probability_is_a_share_of_the_pairs():
@@ -26,7 +26,7 @@ def test_a_probability_is_a_share_of_the_pairs():
 def test_counted_ratios_are_near_the_rules():
     text = read_words(world.sentences(30_000, seed=5), cut="spaces")
     for own in word_spaces.count_ratios(text, 5):
-        assert own.ratio == pytest.approx(own.rule, rel=0.25)
+        assert own.ratio == pytest.approx(own.rule, rel=0.4)
         assert own.ratio == own.ice / own.steam
 
 
@@ -72,8 +72,8 @@ def test_ngrams_back_off_and_add_a_hundredth():
 @pytest.mark.parametrize("name", ["RNN", "Transformer"])
 def test_a_network_learns_who_opened_what(name):
     text = [["the", who, "opened", what] for who, what in (("cats", "eyes"), ("shops", "doors"))] * 4
-    model = next_words.build(name, sorted({word for line in text for word in line}), 16, 0)
-    assert model.learn(text, 60, 0, 8, 1e-2) < 0.4  # of ln 2 / 5 a word nothing can be known
+    model = next_words.build(name, sorted({word for line in text for word in line}), 32, 0)
+    assert model.learn(text, 80, 0, 16, 2e-2) < 0.25  # ln 2 / 5 = 0.14 a word: who opens cannot be known
     for line in text[:2]:
         answers = model.next_words(line[:3])
         assert max(answers, key=answers.get) == line[3]
@@ -102,7 +102,7 @@ def test_everything_is_measured_said_and_drawn(small):
 
 
 def test_sizes_that_cannot_be_are_refused():
-    with pytest.raises(ValueError, match="sentences is 10; it must be at least 2000"):
+    with pytest.raises(ValueError, match="sentences is 10; it must be at least 5000"):
         words.measure(sentences=10)
     with pytest.raises(ValueError, match="dim is 7; it must be even"):
         words.measure(dim=7)

@@ -53,7 +53,7 @@ def test_narrow_screens_need_no_sideways_scrolling(visit):
         page.wait_for_selector({"translate": "#target .word", "look": ".query-table", "runs": ".chart"}[view])
         if view == "look":
             page.click("#tour-start")
-            for _ in range(6):
+            for _ in range(10):
                 page.keyboard.press("Enter")
             assert within(page, ".tour")
             page.wait_for_selector(".stations a[data-to=Steps][aria-current]")

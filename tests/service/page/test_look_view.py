@@ -38,7 +38,8 @@ def texts(page, selector):
 
 def test_the_walk_has_all_its_stations_and_a_tour_through_them(inside, seen):
     assert texts(inside, ".station h2") == [
-        "Tokens", "Embeddings", "Positions", "Layers", "Attention", "One query", "Probabilities", "Search",
+        "Tokens", "Embeddings", "Positions", "Layers", "Attention", "One query", "Mixing the heads", "Residual",
+        "Layer norm", "Feed-forward", "Probabilities", "Search",
     ]  # fmt: skip
     assert texts(inside, ".token-line >> nth=0 >> .chip-text") == [token.replace("▁", "·") for token in seen["source"]]
     assert "Attention is not explanation." in inside.text_content(".note")
@@ -48,10 +49,29 @@ def test_the_walk_has_all_its_stations_and_a_tour_through_them(inside, seen):
     inside.hover("#station-Embeddings canvas >> nth=0")
     assert "number" in inside.text_content("#unit-embeddings")
     inside.click("#tour-start")
-    for number in range(1, 9):
-        assert inside.text_content(".tour .number-text") == f"{number} of 8"
+    for number in range(1, 13):
+        assert inside.text_content(".tour .number-text") == f"{number} of 12"
         inside.keyboard.press("Enter")
     assert inside.locator(".tour").count() == 0
+
+
+def test_the_map_leads_to_the_parts_of_a_layer_and_lights_where_one_is(inside, service):
+    lit = "() => [...document.querySelectorAll('.map .lit')].map(node => node.dataset.station)"
+    inside.click(".map .box[data-station=Norm] >> nth=0")
+    inside.wait_for_function(f"() => ({lit})().every(name => name === 'Norm') && ({lit})().length === 5")
+    inside.wait_for_selector("#residual-body canvas")
+    inside.select_option("#layer-part", "decoder")
+    inside.wait_for_selector("#residual-body tbody tr >> nth=2")  # self-attention, cross attention, feed-forward
+    token = {"part": "decoder", "layer": 0, "row": 0}
+    body = {"text": TEXT, "source": "ko", "target": "en", "beam": 4, "token": token}
+    found = httpx.post(f"{service.url}/v1/look/numbers", json=body, timeout=20).json()["token"]
+    steps = ("before", "added", "sum", "after")
+    shown = [f"{own['norms'][step]:.3f}" for own in found for step in steps]
+    assert texts(inside, "#residual-body tbody td") == shown
+    assert len(texts(inside, "#mixing-body tbody tr")) == sum(len(own.get("heads", ())) for own in found)
+    assert f"{found[2]['hidden']['active']} of {found[2]['hidden']['size']}" in inside.text_content(
+        "#feed-forward-body"
+    )
 
 
 def test_a_head_is_opened_and_its_values_read(inside, seen):

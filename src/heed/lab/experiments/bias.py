@@ -13,11 +13,13 @@ from heed.lab.charts import Table
 from heed.lab.colors import ACCENT, INK, MUTED, WARM
 from heed.lab.experiments.bias_tasks import BODIES, HEADS, TASKS, Batch, Network, Task
 from heed.lab.language import tr
+from heed.lab.small_models import without_onednn
 from heed.training import schedule
 from heed.training.config import TrainingConfig, make_optimizer
 from heed.training.loop import train
 from heed.training.loss import Loss, smoothed_cross_entropy
 
+BEHIND = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}  # a number: the line of chance does not cross it
 TESTED = 500  # rows of a test
 COLORS = {"convolution": WARM, "recurrence": "#7d5ba6", "attention": ACCENT}
 
@@ -58,6 +60,7 @@ def measure(dim: int = 32, steps: int = 200, rows: int = 64, seed: int = 0) -> B
     return Bias(dim, steps, rows, seed, weights, chance, accuracy)
 
 
+@without_onednn()
 def run(task: Task, body: str, dim: int, steps: int, rows: int, seed: int) -> Accuracy:
     """Train one network on one task."""
     torch.manual_seed(seed)
@@ -167,7 +170,7 @@ def _bars(panel: Axes, names: list[str], accuracies: dict[str, Accuracy]) -> Non
     for at, (color, own) in enumerate(accuracies.items()):
         for x, value, alpha in ((at - 0.2, own.seen, 0.35), (at + 0.2, own.new, 1.0)):
             panel.bar(x, value, 0.38, color=color, alpha=alpha)
-            panel.text(x, value + 0.012, f"{value:.0%}", ha="center", fontsize=8.2, color=MUTED)
+            panel.text(x, value + 0.012, f"{value:.0%}", ha="center", fontsize=8.2, color=MUTED, bbox=BEHIND, zorder=3)
     panel.set_xticks(range(len(names)), names)
     panel.set_ylim(0, 1.08)
     panel.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")

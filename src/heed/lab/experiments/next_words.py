@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor, nn
 
+from heed.lab.small_models import without_onednn
 from heed.models.gpt2 import GPT2, GPT2Config
 from heed.models.rnn_lm import RNNLanguageModel, RNNLanguageModelConfig
 from heed.training import schedule
@@ -50,6 +51,7 @@ class Neural:
         self.model, self.words = model, words
         self.ids = {word: i for i, word in enumerate(words)}
 
+    @without_onednn()
     def learn(self, sentences: Sequence[Sentence], steps: int, seed: int, rows: int, rate: float) -> float:
         """Train on random sentences; the mean loss of the last tenth of the steps."""
         losses: list[float] = []

@@ -13,6 +13,7 @@ from heed.lab import charts
 from heed.lab.charts import SERIES, Table
 from heed.lab.colors import ACCENT, WARM
 from heed.lab.language import tr
+from heed.lab.small_models import without_onednn
 from heed.models.transformer import Transformer, TransformerConfig
 from heed.training.config import TrainingConfig, make_optimizer
 from heed.training.loop import train
@@ -52,7 +53,7 @@ class Schedules:
 
 
 def measure(
-    layers: int = 6, dim: int = 32, steps: int = 100, warmup: int = 25, peak: float = 0.01, seed: int = 0
+    layers: int = 6, dim: int = 32, steps: int = 140, warmup: int = 35, peak: float = 0.01, seed: int = 0
 ) -> Schedules:
     """Train Heed's Transformer from the same weights on the same batches, once for each schedule and place of the norm."""
     if dim < HEADS or dim % HEADS:
@@ -83,6 +84,7 @@ def make_schedules(peak: float, warmup: int, steps: int) -> dict[str, Schedule]:
     }
 
 
+@without_onednn()
 def run(norm: str, schedule: Schedule, layers: int, dim: int, steps: int, seed: int) -> Course:
     """Train one model with the loop and the optimizer of `heed train`, without clipping."""
     torch.manual_seed(seed)

@@ -94,9 +94,10 @@ def questions() -> dict[str, list[tuple[str, str, str, str]]]:
 def describe(words: Sequence[str], trained: Trained, count: int = 4) -> Space:
     """Neighbours and analogies by cosine similarity, as `heed vectors` finds them."""
     at, unit = {word: i for i, word in enumerate(words)}, similarity.unit_rows(trained.matrix)
-    near = {word: _nearest(words, unit, unit[at[word]], {word}, count) for word in NEAR}
+    near = {word: _nearest(words, unit, unit[at[word]], {word}, count) for word in NEAR if word in at}
     right: dict[str, tuple[int, int]] = {}
-    for kind, asked in questions().items():
+    for kind, implied in questions().items():
+        asked = [four for four in implied if all(word in at for word in four)]  # a short text may lack a word
         found = [_nearest(words, unit, _fourth(unit, at, one), set(one[:3]), 1)[0][0] == one[3] for one in asked]
         right[kind] = sum(found), len(found)
     queen = _nearest(words, unit, _fourth(unit, at, ("man", "king", "woman")), {"man", "king", "woman"}, count)

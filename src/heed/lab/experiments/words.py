@@ -63,7 +63,7 @@ class Words:
 def measure(sentences: int = 100_000, dim: int = 32, epochs: int = 2, heard: int = 12_800, seed: int = 0) -> Words:
     """Count in `sentences` sentences of the small world, train vectors on the first of them, and language models on `heard` others."""
     for name, value, least in (
-        ("sentences", sentences, 2000),
+        ("sentences", sentences, 5000),
         ("dim", dim, 2),
         ("epochs", epochs, 1),
         ("heard", heard, 1),
@@ -161,7 +161,7 @@ def _ratio_table(result: Words) -> Table:
         [f"P(k | {name})", *(f"{getattr(own, name):.2g} ({own.notes[at]:.2g})" for own in result.ratios)]
         for at, name in enumerate(("ice", "steam"))
     ]
-    rows.append([tr("ratio"), *(f"{own.ratio:.3g} ({own.notes[2]:.2g})" for own in result.ratios)])
+    rows.append([tr("ratio"), *(f"{own.ratio:.3g} ({own.notes[2]:.3g})" for own in result.ratios)])
     rows.append([tr("by the rules"), *(f"{own.rule:.3g}" for own in result.ratios)])
     rows.append([tr("GloVe: counts"), *(f"{result.glove[own.word][0]:.3g}" for own in result.ratios)])
     rows.append([tr("GloVe: vectors"), *(f"{result.glove[own.word][1]:.3g}" for own in result.ratios)])
@@ -183,7 +183,7 @@ def _reading_table(result: Words) -> Table:
 def _near_table(result: Words) -> Table:
     rows = [
         [word, *(" ".join(found for found, _ in space.near[word]) for space in result.spaces.values())]
-        for word in word_spaces.NEAR
+        for word in result.spaces["skip-gram"].near
     ]
     for word, found in result.unseen.items():
         without = tr("not in the text: no vector")
@@ -218,7 +218,7 @@ def _cell(answers: Sequence[tuple[str, float]], rank: int) -> str:
 def figure(result: Words) -> Figure:
     """The ratios, the map of men and women, and what students open."""
     caption = tr(
-        "Above left: how much more often a word occurs with ice than with steam, counted in {count:,} words whose rules state these ratios; 1 says nothing. GloVe's vectors have learned them. "
+        "Above left: how much more often a word occurs with ice than with steam, counted in {count:,} words whose rules state these ratios; 1 says nothing. GloVe's vectors come near them. "
         "Above right: men and women by skip-gram; the step from a man to a woman has much the same direction whatever their rank (upwards: where they differ most otherwise). Below: the next word. A 3-gram model sees \"opened their\" and does not "
         "know who opens; a 5-gram model knows, until words stand between; a recurrent network and a Transformer carry it across.",
         count=result.running_words,
@@ -249,7 +249,7 @@ def _draw_ratios(panel: Axes, result: Words) -> None:
             panel.text(
                 one,
                 value * (1.08 if up else 0.92),
-                f"{value:.2g}",
+                f"{value:.3g}" if up else f"{value:.2g}",
                 ha="center",
                 va="bottom" if up else "top",
                 fontsize=7.5,

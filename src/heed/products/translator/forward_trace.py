@@ -14,8 +14,10 @@ from heed.decoding.config import DecodingConfig
 from heed.decoding.sample import filter_top_k_top_p
 from heed.models.encoder_decoder import EncoderDecoder
 from heed.nn.attention import Attention, mix
+from heed.nn.transformer import Layer
 from heed.products.translator.attention_trace import search_one
 from heed.products.translator.guards import Guards
+from heed.products.translator.layer_trace import describe_sublayer, record_layer
 from heed.vocabularies.vocabulary import Vocabulary
 
 UNITS = 64  # of each vector; the eye cannot tell more apart
@@ -43,6 +45,15 @@ class Choice:
     top_p: float = 1.0
 
 
+@dataclass(frozen=True)
+class Token:
+    """One token on its way through one layer: `layer` and `row` from 0."""
+
+    part: Literal["encoder", "decoder"] = "encoder"
+    layer: int = 0
+    row: int = 0
+
+
 @torch.inference_mode()
 def trace(
     guards: Guards,
@@ -51,6 +62,7 @@ def trace(
     config: DecodingConfig,
     query: Query | None,
     choice: Choice | None,
+    token: Token | None = None,
 ) -> dict[str, Any]:
     """The first model's forward pass over a text and its translation, its own or a given one, rounded to 4 decimals.
 
@@ -62,7 +74,9 @@ def trace(
     if given is None:  # the very tokens of the search: its text may be tokenized differently
         target, special = bundle.strip(search_one(guards, source, config, []))
     batch = collate([source], [target], special).to(bundle.device)
-    with _record(model, _attention(model, query) if query else None) as (calls, kernel_calls):
+    layer = _layer(model, token) if token else None
+    attention = _attention(model, query) if query else None
+    with record_layer(layer) as sublayers, _record(model, attention) as (calls, kernel_calls):
         output = model.decode(batch.target, model.encode(batch.source), batch.valid)
     result = {
         "encoder": _side(model, calls, bundle.source, batch.source[0].tolist(), first=True),
@@ -72,6 +86,9 @@ def trace(
     }
     if query:
         result["query"] = _query(*kernel_calls[0], query)
+    if token:
+        _within("row", token.row, len(result[token.part]["ids"]))
+        result["token"] = [describe_sublayer(name, own, token.row) for name, own in sublayers.items()]
     if choice:
         result["choice"] = _choice(bundle.target, model.project(output[0]), choice)
     return result
@@ -114,6 +131,16 @@ def _side(model: nn.Module, calls: dict, vocabulary: Vocabulary, ids: list[int],
     states = [calls[layers[0]][0][0], *(calls[layer][0][1] for layer in layers)]
     shown = [_rounded(state[0, :, :UNITS]) for state in states]
     return {**result, "positions": _rounded(positions[:, :UNITS]), "layers": shown}
+
+
+def _layer(model: nn.Module, token: Token) -> Layer:
+    if not isinstance(model, EncoderDecoder):
+        raise ValueError(
+            f"a {type(model).__name__} has no layers of attention and feed-forward network; look at its states"
+        )
+    layers = (model.encoder if token.part == "encoder" else model.decoder).layers
+    _within("layer", token.layer, len(layers))
+    return layers[token.layer]
 
 
 def _attention(model: nn.Module, query: Query) -> Attention:

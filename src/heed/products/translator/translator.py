@@ -22,7 +22,7 @@ from heed.products.translator.directions import Direction, Directions
 from heed.products.translator.engines import ctranslate2
 from heed.products.translator.engines.cuda import CudaEngine
 from heed.products.translator.engines.engine import ENGINES, Engine, TorchEngine
-from heed.products.translator.forward_trace import Choice, Query
+from heed.products.translator.forward_trace import Choice, Query, Token
 from heed.products.translator.guards import Guards
 from heed.products.translator.lazy_scores import Scores, token_scores
 from heed.products.translator.model_bundle import Hypotheses, IdPair, ModelBundle, Sentences, check_ensemble
@@ -218,10 +218,11 @@ class Translator(Product):
         beam: int | None = None,
         query: Query | None = None,
         choice: Choice | None = None,
+        token: Token | None = None,
     ) -> dict[str, Any]:
         """The (first) model's forward pass over a text and its translation, its own or a given one, as numbers."""
         config = dataclasses.replace(self.decoding, beam=beam or self.decoding.beam)
-        return forward_trace.trace(self.guards, text, translation, config, query, choice)
+        return forward_trace.trace(self.guards, text, translation, config, query, choice, token)
 
     def encode_pairs(self, sources: Sequence[str], targets: Sequence[str]) -> list[IdPair]:
         """Texts with given translations as ids; those longer than the model allows are refused."""

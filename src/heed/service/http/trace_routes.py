@@ -34,6 +34,14 @@ class Choice(BaseModel, extra="forbid"):
     top_p: float = Field(1.0, gt=0, le=1)
 
 
+class Token(BaseModel, extra="forbid"):
+    """One token in one layer; both are counted from 0."""
+
+    part: Literal["encoder", "decoder"] = "encoder"
+    layer: int = Field(0, ge=0)
+    row: int = Field(0, ge=0)
+
+
 class TraceRequest(BaseModel, extra="forbid", json_schema_extra={"example": SENTENCE}):
     """A sentence and its translation."""
 
@@ -44,6 +52,7 @@ class TraceRequest(BaseModel, extra="forbid", json_schema_extra={"example": SENT
     beam: int | None = Field(None, ge=1, le=MAX_BEAM)
     query: Query | None = None
     choice: Choice | None = None
+    token: Token | None = None
     api_key: str | None = None
 
 
@@ -52,13 +61,16 @@ def add_routes(router: APIRouter, service: Service, ask_model: AskModel) -> None
 
     @router.post("/look/numbers", **operation(TraceRequest, {"encoder": {}, "decoder": {}, "dim": 128}, codes))
     async def numbers(request: Request) -> JSONResponse:
-        """Embeddings, positions and layers; with `query`, one query of one head; with `choice`, the likely tokens of a step."""
+        """Embeddings, positions and layers; with `query`, one query of one head; with `choice`, the likely tokens of a step; with `token`, one token in one layer."""
         body = await service.read_sentence(request, TraceRequest)
         query = forward_trace.Query(**body.query.model_dump()) if body.query else None
         choice = forward_trace.Choice(**body.choice.model_dump()) if body.choice else None
 
+        token = forward_trace.Token(**body.token.model_dump()) if body.token else None
+        options = {"beam": body.beam, "query": query, "choice": choice, "token": token}
+
         def trace(model: ServedModel) -> dict[str, Any]:
             model.check_inspectable(body.text, body.translation)
-            return model.translator.trace(body.text, body.translation, beam=body.beam, query=query, choice=choice)
+            return model.translator.trace(body.text, body.translation, **options)
 
         return JSONResponse(await ask_model(service, request, body, trace))

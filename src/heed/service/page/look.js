@@ -4,6 +4,8 @@ import { byId, element } from "./dom.js";
 import * as languages from "./languages.js";
 import { keepInSight, look, share, regroup, take } from "./look-data.js";
 import * as heads from "./look-heads.js";
+import * as layer from "./look-layer.js";
+import * as map from "./look-map.js";
 import * as query from "./look-query.js";
 import * as steps from "./look-steps.js";
 import * as walk from "./look-walk.js";
@@ -13,7 +15,8 @@ import * as tour from "./tour.js";
 import { looked } from "./translate.js";
 import * as writing from "./write.js";
 
-const STATIONS = ["Tokens", "Embeddings", "Positions", "Layers", "States", "Heads", "Query", "Steps", "Beam"];
+const STATIONS = ["Tokens", "Embeddings", "Positions", "Layers", "States", "Heads", "Query", "Mixing", "Residual", "Norm", "FeedForward", "Steps", "Beam"];
+const LECTURE = "투빅아, 나는 너를 많이 사랑해."; // the sentence of the lecture notes
 const state = { models: [], model: null, code: "", source: "", target: "", asking: null, numbers: null, beam: 4, why: "" };
 let watcher = null;
 
@@ -50,7 +53,8 @@ export function enter(values) {
   if (values.text !== undefined || values.model) chooseModel(values.model || (state.models.includes(null) ? null : state.models[0]), values.code);
   if (values.from || values.to) chooseWay(values.from, values.to);
   if (values.beam) byId("look-beam").value = values.beam;
-  const text = values.text ?? byId("look-text").value;
+  const lecture = !state.model && state.source === "ko" && state.target === "en" ? LECTURE : "";
+  const text = values.text ?? (byId("look-text").value || lecture);
   const same = look() && byId("look-text").value === text && values.text === undefined;
   byId("look-text").value = text;
   if (text && !same) ask();
@@ -69,6 +73,7 @@ export function relight() {
   heads.draw();
   walk.draw();
   query.draw();
+  layer.draw();
   if (look().states) drawStates();
 }
 
@@ -164,17 +169,19 @@ function layOut() {
   const body = byId("look-body");
   body.hidden = false;
   byId("tour-start").disabled = false;
-  const cards = { ...walk.cards(state.numbers, state.why), ...heads.cards(), ...query.cards(state.numbers, question, state.why), ...steps.cards(state.numbers, question) };
+  const cards = { ...walk.cards(state.numbers, state.why), ...heads.cards(), ...query.cards(state.numbers, question, state.why), ...layer.cards(state.numbers, question), ...steps.cards(state.numbers, question) };
   const there = STATIONS.filter((name) => cards[name]);
   const nav = element("nav", { class: "stations", "aria-label": t("stations") }, element("ol", {}, ...there.map((name, number) => element("li", {},
     element("a", { href: `#station-${name}`, "data-to": name, onclick: (event) => { event.preventDefault(); goTo(name); } },
       element("span", { class: "station-number", "aria-hidden": "true" }, String(number + 1)), t(`s${name}`))))));
   const sections = there.map((name) => element("section", { class: "card station", id: `station-${name}`, "aria-labelledby": `title-${name}`, tabindex: -1 },
     element("h2", { id: `title-${name}` }, t(`s${name}`)), ...cards[name]));
-  body.replaceChildren(nav, ...sections, footer());
+  const walked = element("div", { class: "walk" }, ...sections, footer());
+  body.replaceChildren(nav, ...(state.numbers?.encoder.layers ? [map.build(there, goTo)] : []), walked);
   heads.begin((row) => query.choose(row), () => query.follow());
   walk.draw();
   query.begin();
+  layer.begin();
   steps.begin();
   watch(there);
 }
@@ -192,11 +199,11 @@ export function goTo(name) {
 // The station in sight is marked in the row of stations.
 function watch(there) {
   watcher?.disconnect();
-  const mark = (name) => document.querySelectorAll(".stations a").forEach((link) => {
+  const mark = (name) => (map.light(name), document.querySelectorAll(".stations a").forEach((link) => {
     if (link.dataset.to !== name) return link.removeAttribute("aria-current");
     link.setAttribute("aria-current", "step");
     keepInSight(document.querySelector(".stations"), link);
-  });
+  }));
   watcher = new IntersectionObserver((entries) => entries.forEach((entry) => {
     if (entry.isIntersecting) mark(entry.target.id.replace("station-", ""));
   }), { rootMargin: "-20% 0px -70% 0px" });
