@@ -80,7 +80,11 @@ def run(args: argparse.Namespace) -> int:
         total = len(text.ids) * config.epochs
         trained = train_vectors(text, config, lambda epochs: tell(args.method, round(epochs * len(text.ids)), total))
     write(args.out, text.words, trained.matrix)
-    console.print(f"loss of a pair by epoch: {'  '.join(f'{loss:.3f}' for loss in trained.losses)}", highlight=False)
+    console.print(
+        f"loss of a pair by epoch: {'  '.join(f'{loss:.3f}' for loss in trained.losses)}",
+        highlight=False,
+        soft_wrap=True,
+    )
     console.print(f"[dim]{len(text.words):,} vectors: {args.out}[/]", highlight=False, soft_wrap=True)
     if trained.ngrams is None:
         ngram_file(args.out).unlink(missing_ok=True)  # those of an earlier fastText would not fit these vectors
