@@ -28,6 +28,8 @@ def test_both_readmes_name_the_same_pages():
 
 
 def test_the_map_has_every_page_once():
-    listed = re.findall(r"^\| \[([\w.-]+\.md)\]\(\1\) \| .+ \|$", (ROOT / "docs" / "README.md").read_text("utf-8"), re.M)
+    listed = re.findall(
+        r"^\| \[([\w.-]+\.md)\]\(\1\) \| .+ \|$", (ROOT / "docs" / "README.md").read_text("utf-8"), re.M
+    )
     pages = {path.name for path in (ROOT / "docs").glob("*.md")} - {"README.md"}
     assert sorted(listed) == sorted(pages)
