@@ -137,7 +137,7 @@ def test_validation_ranks_and_correlates(tmp_path):
 def test_a_score_that_is_no_number_is_refused_with_its_line(tmp_path):
     path = tmp_path / "sts.tsv"
     path.write_text("a\tb\t1\na\tb\thigh\n", "utf-8")
-    with pytest.raises(ValueError, match=r"sts\.tsv, line 2: .*high.*; task\.scored has two texts and a number"):
+    with pytest.raises(ValueError, match=r"sts\.tsv, line 2: .*high.*; a line must have two texts and a number"):
         read_scored([str(path)], [1, 2, 3])
 
 
