@@ -51,7 +51,7 @@ def killed_again_and_again(out: Path, settings: dict, environment: dict, kills: 
 
 def _wait_for_steps(out: Path, worker: subprocess.Popen, more: int) -> None:
     """Until so many more lines stand in the log than when this worker began to write."""
-    begun, deadline = None, time.monotonic() + 120
+    begun, deadline = None, time.monotonic() + 600
     while worker.poll() is None and time.monotonic() < deadline:
         lines = (out / "log.jsonl").read_text().splitlines() if (out / "log.jsonl").is_file() else []
         if begun is None and lines and '"start"' in lines[-1]:
@@ -74,10 +74,10 @@ def environment(tmp_path) -> dict:
     ],
     ids=["averaged, accumulated, with BPE-dropout"],
 )  # fmt: skip
-def test_a_run_killed_five_times_ends_with_the_same_bits(tmp_path, environment, settings):
+def test_a_run_killed_three_times_ends_with_the_same_bits(tmp_path, environment, settings):
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     subprocess.run(command(whole, settings), env=environment, check=True)
-    killed_again_and_again(broken, settings, environment, kills=5, seed=1)
+    killed_again_and_again(broken, settings, environment, kills=3, seed=1)
     assert digest(broken) == digest(whole)
 
 

@@ -64,7 +64,7 @@ def run(out: Path, processes: int, *more: str, restarts: int = 0, **settings) ->
 
 
 def finish(at_work: subprocess.Popen, code: int = 0) -> str:
-    _, said = at_work.communicate(timeout=240)
+    _, said = at_work.communicate(timeout=900)
     assert at_work.returncode == code, said
     return said
 
@@ -77,7 +77,7 @@ def log(out: Path) -> list[dict]:
 
 def wait(out: Path, at_work: subprocess.Popen, starts: int, more: int) -> None:
     """Until the log has so many starts, and so many steps after the last of them."""
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 600
     while at_work.poll() is None and time.monotonic() < deadline:
         kinds = [line["kind"] for line in log(out)]
         if kinds.count("start") >= starts and "start" not in kinds[-more:]:

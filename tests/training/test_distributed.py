@@ -177,7 +177,7 @@ def folder(tmp_path_factory) -> Path:
     for process in processes:
         process.start()
     for process in processes:
-        process.join(timeout=240)
+        process.join(timeout=900)
         process.kill()
     assert [process.exitcode for process in processes] == [0, 0, 0]
     return path
