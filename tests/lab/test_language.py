@@ -1,6 +1,8 @@
 """The lab speaks English and Korean: every text has both, with the same fields."""
 
 import ast
+import tomllib
+from importlib.resources import files
 from pathlib import Path
 from string import Formatter
 
@@ -33,6 +35,14 @@ def test_every_text_is_a_literal_that_the_catalogue_has(path):
 def test_no_catalogue_has_a_text_that_no_code_says():
     said = {text for path in SOURCES for text in texts(path)}
     assert sorted(set(korean()) - said) == []
+
+
+def test_no_two_catalogues_translate_a_text_differently():
+    found: dict[str, set[str]] = {}
+    for file in (files("heed.lab") / "korean").iterdir():
+        for english, other in tomllib.loads(file.read_text(encoding="utf-8")).items():
+            found.setdefault(english, set()).add(other)
+    assert [english for english, others in found.items() if len(others) > 1] == []
 
 
 def test_both_languages_have_the_same_fields():

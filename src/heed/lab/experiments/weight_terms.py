@@ -164,7 +164,7 @@ def tables(own: WeightTerms) -> list[Table]:
         tr("one Jacobian ∂h₁/∂h₀ = diag f′ W, D×D"): own.jacobian_error,
     }
     return [
-        Table(tr("∂E₃/∂W = red + blue + yellow"), ["", "", tr("norm"), tr("norm if h(0) = 0")], coloured),
+        Table(tr("∂E₃/∂W = red + blue + yellow"), ["", "", tr("its norm"), tr("norm if h(0) = 0")], coloured),
         Table(tr("Norms of all terms of ∂E/∂W"), ["", *(f"k = {k}" for k in range(1, STEPS + 1))], by_step),
         Table(
             tr("Largest difference to autograd"),
