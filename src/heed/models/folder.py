@@ -1,7 +1,7 @@
 """A model folder: config.json and model.safetensors. Plain data, nothing that runs."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -46,7 +46,7 @@ def load(folder: Path) -> nn.Module:
         raise ValueError(f"{folder / CONFIG}: model.name is {name!r}; heed has {', '.join(MODELS)}")
     system = MODELS[name]
     model = system.model(read(system.config, values, f"{folder / CONFIG}: model."))
-    put(model, read_verified(folder), folder / WEIGHTS)
+    read_verified(folder, lambda weights: put(model, weights, folder / WEIGHTS))
     return model.eval()
 
 
@@ -167,13 +167,19 @@ def check_finite(weights: Mapping[str, Tensor], path: Path) -> None:
             )
 
 
-def read_verified(folder: Path, again: bool = True) -> dict[str, Tensor]:
-    """The weights of a model folder, if they are those that its config.json was written with; an earlier version does not say."""
-    weights, own = read_weights(folder / WEIGHTS), sha256(folder / WEIGHTS)
+def read_verified(
+    folder: Path, use: Callable[[dict[str, Tensor]], None] = lambda weights: None, again: bool = True
+) -> dict[str, Tensor]:
+    """The weights of a model folder, if they are those that its config.json was written with; an earlier version does not say.
+
+    `use` gets them before their hash is compared: what it says of a weight that does not fit tells more.
+    """
+    use(weights := read_weights(folder / WEIGHTS))
+    own = sha256(folder / WEIGHTS)
     stated = read_config(folder).get("sha256", {})
     if stated and own not in stated.values():
         if again:  # another process may have replaced the model just now
-            return read_verified(folder, again=False)
+            return read_verified(folder, use, again=False)
         raise ValueError(
             f"{folder / WEIGHTS} is damaged or of another model: its hash is not the one in {CONFIG}; copy both again, or "
             f"remove sha256 from {CONFIG} if you have changed the weights yourself"
