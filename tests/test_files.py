@@ -1,10 +1,11 @@
 """A folder that appears when it is complete, and touches nothing of the user's."""
 
 import os
+from pathlib import Path
 
 import pytest
 
-from heed.files import atomic_folder
+from heed.files import atomic_file, atomic_folder, check_sums, write_sums
 
 
 def held(folder):
@@ -52,3 +53,40 @@ def test_what_came_in_the_meantime_is_not_written_over(tmp_path):
         write(part)
         (out / "config.json").write_text("mine")
     assert held(tmp_path) == {"out/config.json": "mine"}
+
+
+def test_files_and_the_names_in_their_folders_are_synced_before_and_after_the_rename(tmp_path, monkeypatch):
+    done, fsync, rename = [], os.fsync, {name: getattr(os, name) for name in ("rename", "replace")}
+
+    def synced(handle):
+        path = Path(os.readlink(f"/proc/self/fd/{handle}"))
+        done.append(".part" if path.name.endswith(".part") else path.name)
+        fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    for name, own in rename.items():
+        monkeypatch.setattr(os, name, lambda *paths, own=own: (done.append("renamed"), own(*paths)))
+    with atomic_file(tmp_path / "one") as part:
+        part.write_text("1")
+    assert done == [".part", "renamed", tmp_path.name]
+    done.clear()
+    with atomic_folder(tmp_path / "two") as part:
+        (part / "inner").mkdir()
+        (part / "inner" / "file").write_text("2")
+    assert sorted(done[:2]) == ["file", "inner"]
+    assert done[2:] == [".part", "renamed", tmp_path.name]
+
+
+def test_sums_tell_which_file_is_not_what_was_written(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / name).write_text(name)
+    assert not check_sums(tmp_path)
+    write_sums(tmp_path)
+    assert check_sums(tmp_path)
+    (tmp_path / "b").write_text("a")
+    with pytest.raises(ValueError, match="b is not what was written"):
+        check_sums(tmp_path)
+    for damage in ("{", "null", "5", '["b"]', '{"c": "0"}'):
+        (tmp_path / "sums.json").write_text(damage)
+        with pytest.raises(ValueError, match="its checksums cannot be compared: "):
+            check_sums(tmp_path)

@@ -4,10 +4,13 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal
+
+SUMS = "sums.json"  # in a folder of the cache: the hashes of its other files
 
 
 def cache_folder() -> Path:
@@ -22,9 +25,9 @@ def atomic_file(path: Path) -> Iterator[Path]:
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         yield part
-        with open(part, "rb") as file:
-            os.fsync(file.fileno())
+        _sync(part)
         os.replace(part, path)
+        _sync_folder(path.parent)
     finally:
         part.unlink(missing_ok=True)
 
@@ -74,6 +77,9 @@ def atomic_folder(folder: Path, existing: Literal["refuse", "keep", "replace"] =
     part.mkdir(parents=True)
     try:
         yield part
+        for path in part.rglob("*"):
+            _sync_folder(path) if path.is_dir() else _sync(path)
+        _sync_folder(part)
         if existing == "refuse":
             refuse_existing(folder)
         if existing == "replace":
@@ -83,6 +89,7 @@ def atomic_folder(folder: Path, existing: Literal["refuse", "keep", "replace"] =
                 shutil.move(path, folder)
         else:
             _rename(part, folder, existing == "keep")
+        _sync_folder(folder.parent)
     finally:
         shutil.rmtree(part, ignore_errors=True)
 
@@ -96,6 +103,57 @@ def refuse_existing(folder: Path) -> None:
 def sha256(path: Path) -> str:
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def write_sums(folder: Path) -> None:
+    """Write the hashes of a folder's files beside them."""
+    write_json(folder / SUMS, _sums(folder, [path.name for path in folder.iterdir() if path.name != SUMS]))
+
+
+def check_sums(folder: Path) -> bool:
+    """Compare a folder's files with their hashes; ValueError names one that differs. False: an earlier version wrote no hashes."""
+    if not (folder / SUMS).is_file():
+        return False
+    try:
+        stated = dict(json.loads((folder / SUMS).read_text("utf-8")))
+        found = _sums(folder, stated)
+    except (OSError, ValueError, TypeError) as error:
+        raise ValueError(f"its checksums cannot be compared: {error}") from error
+    if wrong := [name for name in stated if stated[name] != found[name]]:
+        raise ValueError(f"{wrong[0]} is not what was written")
+    return True
+
+
+def move_away(folder: Path) -> None:
+    """Remove a damaged folder of the cache at once, so that another can take its place."""
+    aside = _part(folder)
+    try:
+        os.rename(folder, aside)
+    except FileNotFoundError:
+        return  # another process has done so
+    shutil.rmtree(aside, ignore_errors=True)
+
+
+def _sums(folder: Path, names: Iterable[str]) -> dict[str, str]:
+    names = sorted(names)
+    with ThreadPoolExecutor(4) as threads:  # hashing releases the interpreter's lock
+        return dict(zip(names, threads.map(lambda name: sha256(folder / name), names), strict=True))
+
+
+def _sync(path: Path) -> None:
+    """Wait until the bytes of a file are on the disk."""
+    with open(path, "rb+") as file:  # Windows refuses this of a file that is open for reading only
+        os.fsync(file.fileno())
+
+
+def _sync_folder(folder: Path) -> None:
+    """Wait until the names in a folder are on the disk, where the system can do that."""
+    with suppress(OSError):  # Windows opens no folder, and some file systems sync none
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def _rename(part: Path, folder: Path, keep: bool) -> None:

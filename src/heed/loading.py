@@ -89,7 +89,7 @@ def open_package(name: str | Path, revision: str | None = None) -> Package:
     if "model_type" in facts or "architectures" in facts:
         return huggingface.read(path)
     task, own = _task(path, facts), _processors(path, facts)
-    rest = {name: value for name, value in facts.items() if name not in ("model", "task", "processors")}
+    rest = {name: value for name, value in facts.items() if name not in ("model", "task", "processors", "sha256")}
     package = Package(model_folder.load(path), task, own, rest)
     if "target" in own:
         return package._replace(shortlist=shortlist.read(path, ctranslate2.names(own["target"])))

@@ -1,6 +1,7 @@
 """Model folders: who may read them, and those of earlier versions."""
 
 import json
+import os
 
 import pytest
 import torch
@@ -9,8 +10,9 @@ import heed
 from heed.data.synthetic import phrasebook
 from heed.files import write_json, write_text
 from heed.loading import open_package, write_package
+from heed.models import folder as model_folder
 from heed.models.bart import Bart, BartConfig
-from heed.models.folder import CONFIG, read_weights, upgraded, write_weights
+from heed.models.folder import CONFIG, WEIGHTS, read_weights, upgraded, write_weights
 from heed.models.package import Package
 from heed.models.rnn_lm import RNNLanguageModel, RNNLanguageModelConfig
 from heed.models.transformer import Transformer, TransformerConfig
@@ -30,6 +32,90 @@ def test_weights_may_be_read_by_whom_the_other_files_may_be(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["README.md", "model.safetensors"]
 
 
+# weights that are not what was written
+
+
+def tiny(seed):
+    torch.manual_seed(seed)
+    return RNNLanguageModel(RNNLanguageModelConfig(20, dim=4, hidden=4, layers=1)).eval()
+
+
+def flip(path):
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 64  # in the exponent of a weight
+    path.write_bytes(content)
+
+
+def test_a_model_comes_back_and_one_with_a_flipped_bit_is_refused(tmp_path):
+    model_folder.save(tmp_path, tiny(1), {})
+    assert same_model(model_folder.load(tmp_path), tiny(1))
+    flip(tmp_path / WEIGHTS)
+    with pytest.raises(
+        ValueError, match=r"model\.safetensors is damaged or of another model: its hash is not the one in config"
+    ):
+        model_folder.load(tmp_path)
+
+
+def test_weights_of_another_model_of_the_same_shape_are_refused(tmp_path):
+    for seed in (1, 2):
+        model_folder.save(tmp_path / str(seed), tiny(seed), {})
+    (tmp_path / "1" / WEIGHTS).write_bytes((tmp_path / "2" / WEIGHTS).read_bytes())
+    with pytest.raises(ValueError, match="is damaged or of another model"):
+        model_folder.load(tmp_path / "1")
+
+
+def test_without_a_hash_weights_are_read_if_they_are_finite(tmp_path):
+    facts = model_folder.save(tmp_path, tiny(1), {})
+    del facts["sha256"]
+    write_json(tmp_path / CONFIG, facts)
+    weights = tiny(2).state_dict()
+    write_weights(tmp_path / WEIGHTS, weights)
+    assert same_model(model_folder.load(tmp_path), tiny(2))
+    for value in (torch.nan, torch.inf):
+        name = next(reversed(weights))
+        write_weights(tmp_path / WEIGHTS, {**weights, name: weights[name].index_fill(0, torch.tensor(0), value)})
+        with pytest.raises(ValueError, match=f"{name} has weights that are not finite numbers: it is damaged"):
+            model_folder.load(tmp_path)
+
+
+def test_large_weights_are_finite_though_their_sum_is_not():
+    model_folder.check_finite({"a": torch.full((3,), 3e38), "b": torch.tensor([2**62])}, None)
+
+
+@pytest.mark.parametrize("fails", range(3))
+def test_a_model_that_is_replaced_is_whole_at_any_moment(tmp_path, monkeypatch, fails):
+    model_folder.save(tmp_path, tiny(1), {})
+    writes, names, replace = 0, [], os.replace
+
+    def replaced(part, path):
+        nonlocal writes
+        if writes == fails:
+            raise KeyboardInterrupt
+        writes += 1
+        names.append(path.name)
+        replace(part, path)
+
+    monkeypatch.setattr(os, "replace", replaced)
+    with pytest.raises(KeyboardInterrupt):
+        model_folder.save(tmp_path, tiny(2), {})
+    assert names == [CONFIG, WEIGHTS][:fails]
+    assert same_model(model_folder.load(tmp_path), tiny(2 if WEIGHTS in names else 1))
+
+
+def test_a_model_that_another_process_replaces_just_now_is_read_again(tmp_path, monkeypatch):
+    model_folder.save(tmp_path, tiny(1), {})
+    read_config, calls = model_folder.read_config, []
+
+    def replaced_meanwhile(folder):
+        calls.append(folder)
+        if len(calls) == 2:  # the weights have been read, the hash has not
+            model_folder.save(tmp_path, tiny(2), {})
+        return read_config(folder)
+
+    monkeypatch.setattr(model_folder, "read_config", replaced_meanwhile)
+    assert same_model(model_folder.load(tmp_path), tiny(2))
+
+
 # folders that earlier versions wrote
 
 
@@ -41,7 +127,7 @@ def earlier(folder, package, subwords, **facts):
     """A folder of the package as an earlier version wrote it."""
     write_package(package, folder)
     values = json.loads((folder / CONFIG).read_text("utf-8"))
-    for name in ("task", "processors"):
+    for name in ("task", "processors", "sha256"):
         del values[name]
     write_json(folder / CONFIG, {**values, "subwords": subwords, **facts})
     return folder

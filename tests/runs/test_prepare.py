@@ -154,6 +154,64 @@ def test_data_are_known_by_the_name_that_the_version_with_few_filters_gave_them(
         assert prepare(recipe(files, **change)).earlier_keys == []  # that version had trained on other pairs
 
 
+def flipped(path):
+    path.write_bytes(bytes([path.read_bytes()[0] ^ 1]) + path.read_bytes()[1:])
+
+
+def zeroed(path):
+    path.write_bytes(bytes(path.stat().st_size))
+
+
+def cut(path):
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def removed(path):
+    path.unlink()
+
+
+DAMAGES = [
+    ("corpus-*/source.ids", flipped), ("corpus-*/source.ids", cut), ("corpus-*/target.offsets", zeroed), ("corpus-*/target.text", flipped),
+    ("corpus-*/corpus.json", removed), ("corpus-*/corpus.json", cut), ("corpus-*/held-out.tsv", flipped), ("corpus-*/sums.json", zeroed),
+    ("subwords-*/subwords.spm", cut), ("subwords-*/subwords.json", removed),
+]  # fmt: skip
+
+
+def told(asked):
+    """The data, and the sentences for the user."""
+    said = []
+    return prepare(asked, lambda what, done: said.append(what) if done is None else None), said
+
+
+def test_what_is_damaged_in_the_cache_is_prepared_again_and_that_is_told(files, cache):
+    asked = recipe(files, subwords__sampling=0.1)
+    key = prepare(asked).key
+    expected = {path: path.read_bytes() for path in cache.rglob("*") if path.is_file()}
+    for name, damage in DAMAGES:
+        (path,) = cache.glob(name)
+        damage(path)
+        again, (sentence,) = told(asked)
+        assert again.key == key
+        assert sentence.startswith(f"{path.parent} is damaged (") and sentence.endswith("): it is prepared again.")
+        assert {path: path.read_bytes() for path in cache.rglob("*") if path.is_file()} == expected, name
+
+
+def test_a_corpus_of_an_earlier_version_is_opened_if_it_fits_together(files, cache):
+    asked = recipe(files, subwords__sampling=0.1)
+    first = texts(prepare(asked))
+    (folder,) = cache.glob("corpus-*")
+    (folder / "sums.json").unlink()
+    again, (sentence,) = told(asked)
+    assert texts(again) == first
+    assert sentence == f"{folder} has no checksums, so it cannot be verified: remove it, and it is prepared again."
+    for name, damage in (("target.offsets", zeroed), ("source.ids", cut), ("target.text.offsets", cut)):
+        (folder / "sums.json").unlink(missing_ok=True)
+        damage(folder / name)
+        again, (_, sentence) = told(asked)
+        assert texts(again) == first
+        assert "is damaged (" in sentence
+
+
 def test_another_filter_or_sampling_leaves_the_subwords_as_they_are(files, cache):
     for change in ({}, {"filters__max_ratio": 2.0}, {"subwords__sampling": 0.1}):
         prepare(recipe(files, **change))
@@ -247,7 +305,7 @@ def test_a_missing_file_is_named(files, tmp_path):
         prepare(recipe(files, data__target=[]))
 
 
-def test_the_phrasebook_is_written_once_and_read_like_any_files(monkeypatch):
+def test_the_phrasebook_is_written_once_and_read_like_any_files(monkeypatch, cache):
     calls = []
 
     def small(folder, *, train, **_):
@@ -263,3 +321,13 @@ def test_the_phrasebook_is_written_once_and_read_like_any_files(monkeypatch):
     assert len(prepared.valid) == 5
     assert prepare(asked).key == prepared.key
     assert calls == [64]
+    for damage in (cut, removed):
+        (path,) = cache.glob("phrasebook-*/train.ko")
+        damage(path)
+        again, (sentence,) = told(asked)
+        assert (again.key, texts(again)) == (prepared.key, texts(prepared))
+        assert f"{path.parent} is damaged (" in sentence
+    (path.parent / "sums.json").unlink()  # as an earlier version wrote it
+    cut(path)
+    assert prepare(asked).key == prepared.key
+    assert calls == [64] * 4

@@ -1,10 +1,13 @@
 """Where in the data a run goes on, and what it may change."""
 
+import dataclasses
+
 import pytest
 
 from heed.data.batching import DataPosition
 from heed.runs.recipe import parse
-from heed.runs.resume import check_folder, position_of
+from heed.runs.resume import check_folder, check_state, position_of
+from heed.runs.validation_history import ValidationHistory
 
 ORDER = ["packed", 25_000, 1]
 
@@ -20,6 +23,35 @@ def test_in_another_order_the_epoch_begins_anew_and_that_is_told(order):
     assert place == DataPosition(2, 0)
     assert "now packed, of 25,000 tokens, seed 1 (before:" in told and "so epoch 3 starts again" in told
     assert position_of({"place": [2, 0], "order": order}, ORDER) == (DataPosition(2, 0), []), "nothing is begun anew"
+
+
+RECORD = dataclasses.asdict(ValidationHistory(best=[[0.5, 2], [-1.0, 4]], saved=[2, 4], budget=60.0))
+STATE = {"place": [0, 7], "order": ORDER, "record": RECORD, "key": "a1"}
+
+
+@pytest.mark.parametrize("changes", [{}, {"record": {}}, {"place": [3, 0]}, {"more": 1}])
+def test_a_state_that_a_run_writes_is_one_to_continue_from(changes):
+    check_state({**STATE, **changes})
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"place": [0]}, {"place": 5}, {"place": [0, -1]}, {"place": [0, 1.5]}, {"place": None}, {"key": None}, {"record": None},
+        {"record": {**RECORD, "best": [[0.5, "2"]]}}, {"record": {**RECORD, "best": 1}}, {"record": {**RECORD, "more": 1}},
+        {"record": {**RECORD, "saved": None}}, {"record": {**RECORD, "ends_at": "9"}}, {"order": []}, {"order": ["packed", None, 1]},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_any_other_state_is_refused(changes):
+    with pytest.raises((ValueError, TypeError)):
+        check_state({**STATE, **changes})
+
+
+@pytest.mark.parametrize("name", ["place", "record", "key"])
+def test_a_state_that_lacks_something_is_refused(name):
+    with pytest.raises(KeyError, match=name):
+        check_state({own: value for own, value in STATE.items() if own != name})
 
 
 @pytest.fixture

@@ -100,20 +100,43 @@ def in_a_letter(path):
     path.write_bytes(content[: content.index("세".encode()) + 1])
 
 
+def changed(**values):
+    """Puts other values into a state.json."""
+    return lambda path: path.write_text(json.dumps({**json.loads(path.read_text("utf-8")), **values}), "utf-8")
+
+
+def not_finite(path):
+    """A whole checkpoint, as written, of weights that are no numbers."""
+    moments = {"optimizer.exp_avg.a.weight": torch.zeros(2, 3)}
+    checkpoints.write(path.parent.parent, 300, {**WEIGHTS, "a.weight": torch.full((2, 3), torch.nan)}, moments, {})
+
+
 @pytest.mark.parametrize(
     ("name", "damage", "says"),
     [
         (MODEL, flip, "model.safetensors is damaged (its hash is not the one in state.json)"),
         (MODEL, half, "model.safetensors is damaged (its hash is not the one in state.json)"),
         (TRAINING, flip, "training.safetensors is damaged (its hash is not the one in state.json)"),
-        (STATE, half, "step-000300 is damaged ("),
-        (STATE, in_a_letter, "step-000300 is damaged ("),
-        (STATE, lambda path: path.write_text(""), "step-000300 is damaged ("),
-        (STATE, lambda path: path.write_text("null"), "step-000300 is damaged ("),
-        (STATE, lambda path: path.write_text("{}"), "step-000300 is damaged ('sha256')"),
-        (MODEL, lambda path: path.unlink(), "step-000300 is damaged ("),
-        (TRAINING, lambda path: path.unlink(), "step-000300 is damaged ("),
-        (STATE, lambda path: path.unlink(), "step-000300 is damaged ("),
+        (STATE, half, "state.json is damaged ("),
+        (STATE, in_a_letter, "state.json is damaged ("),
+        (STATE, lambda path: path.write_text(""), "state.json is damaged ("),
+        (STATE, lambda path: path.write_text("null"), "state.json is damaged ("),
+        (STATE, lambda path: path.write_text("{}"), "state.json is damaged (it lacks 'sha256')"),
+        (STATE, lambda path: path.write_text("[" * 100_000), "state.json is damaged ("),
+        (STATE, changed(place=[0, 7]), "state.json is damaged (its hash is not the one that it states)"),
+        (STATE, changed(note=None), "state.json is damaged (its hash is not the one that it states)"),
+        (STATE, changed(sha256=None), "state.json is damaged ("),
+        (STATE, changed(sha256={}), "state.json is damaged (it lacks hashes of the other files)"),
+        (STATE, changed(sha256={MODEL: "0", TRAINING: "0"}), "model.safetensors is damaged ("),
+        (
+            STATE,
+            lambda path: path.write_bytes((path.parent.parent / "step-000100" / STATE).read_bytes()),
+            "it is of step 100",
+        ),
+        (MODEL, not_finite, "a.weight has weights that are not finite numbers"),
+        (MODEL, lambda path: path.unlink(), "step-000300 has no model.safetensors"),
+        (TRAINING, lambda path: path.unlink(), "step-000300 has no training.safetensors"),
+        (STATE, lambda path: path.unlink(), "state.json is damaged ("),
     ],
 )
 def test_of_a_damaged_checkpoint_one_goes_back_to_the_one_before(tmp_path, name, damage, says):
@@ -124,6 +147,38 @@ def test_of_a_damaged_checkpoint_one_goes_back_to_the_one_before(tmp_path, name,
     assert len(said) == 1
     assert says in said[0]
     assert said[0].endswith("; using the checkpoint before it")
+
+
+def test_what_the_run_cannot_continue_from_is_passed_over_too(tmp_path):
+    def check(state):
+        if state["place"] == [0, 200]:
+            raise KeyError("record")
+
+    save(tmp_path, 100, 200)
+    warnings = []
+    assert read_newest(tmp_path, warnings.append, check).step == 100
+    assert "step-000200/state.json is damaged (it lacks 'record'); using" in warnings[0]
+
+
+def test_a_checkpoint_of_an_earlier_version_is_read_and_that_it_cannot_be_verified_is_told(tmp_path):
+    save(tmp_path, 100)
+    path = tmp_path / "step-000100" / STATE
+    state = json.loads(path.read_text("utf-8"))
+    del state["sha256"][STATE]
+    path.write_text(json.dumps(state), "utf-8")
+    step, (said,) = last(tmp_path)
+    assert step == 100
+    assert said.endswith("state.json is of an earlier version, without a hash of its own: it cannot be verified")
+
+
+def test_the_weights_alone_are_verified_too(tmp_path):
+    save(tmp_path, 100, 200)
+    prune(tmp_path, keep=1, weights_of=[100])
+    path = tmp_path / "step-000100"
+    assert torch.equal(checkpoints.read_weights(path)["a.weight"], WEIGHTS["a.weight"])
+    flip(path / MODEL)
+    with pytest.raises(ValueError, match=r"model\.safetensors is damaged \(its hash is not the one in state\.json\)"):
+        checkpoints.read_weights(path)
 
 
 def test_where_all_are_damaged_there_is_none(tmp_path):
@@ -197,4 +252,4 @@ def test_the_state_is_plain_json_with_the_hashes(tmp_path):
     save(tmp_path, 100)
     state = json.loads((tmp_path / "step-000100" / STATE).read_text("utf-8"))
     assert state["step"] == 100
-    assert set(state["sha256"]) == {MODEL, TRAINING}
+    assert set(state["sha256"]) == {MODEL, TRAINING, STATE}

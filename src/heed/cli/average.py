@@ -59,7 +59,7 @@ def _mean_of_checkpoints(folder: Path, last: int | None):
         raise ValueError(f"{folder} keeps {len(kept)} checkpoints, not {last}; training.keep says how many are kept")
     chosen = kept[-last:] if last else kept
     package = open_package(folder)
-    put(package.model, mean([path / checkpoints.MODEL for path in chosen]), folder / "checkpoints")
+    put(package.model, mean(chosen, checkpoints.read_weights), folder / "checkpoints")
     return package, [str(path) for path in chosen]
 
 

@@ -54,16 +54,20 @@ def _package(name: str, package) -> dict[str, dict]:
     """What is known about a model, of heed or from elsewhere."""
     from heed.loading import find_model
     from heed.models import name_of
+    from heed.models.folder import read_config
     from heed.vocabularies.folder import kind_of
 
     config, weights = package.facts, package.model.state_dict().values()
+    folder = find_model(Path(name)) if Path(name).is_dir() else None
+    stated = folder is not None and "sha256" in read_config(folder)
     facts: dict[str, dict] = {}
     facts["model"] = {
-        "folder": str(find_model(Path(name))) if Path(name).is_dir() else name,
+        "folder": str(folder or name),
         "name": name_of(package.model),
         **asdict(package.model.config),
         "weights": f"{sum(weight.numel() for weight in weights):,}",
         "megabytes": round(sum(weight.numel() * weight.element_size() for weight in weights) / 1e6, 1),
+        "hash": "that of config.json" if stated else "not stated: the weights cannot be verified",
     }
     facts["text"] = {
         **_languages(package),

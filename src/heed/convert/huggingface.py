@@ -32,7 +32,7 @@ from heed.convert import (
 )
 from heed.convert.architecture import Architecture
 from heed.files import atomic_folder, write_json, write_text
-from heed.models.folder import put, read_json, save_weights
+from heed.models.folder import check_finite, put, read_json, save_weights
 from heed.models.package import Package
 from heed.vocabularies import folder as vocabulary_folder
 from heed.vocabularies.multilingual import languages_of
@@ -57,6 +57,7 @@ def read(folder: Path) -> Package:
     _about(folder / CONFIG, lambda: generation.check_ids(stated, vocabularies[1].special))
     theirs = weights.read(folder)
     ours = _about(folder, lambda: architecture.weight_table(config).to_ours(theirs, model.state_dict().keys()))
+    check_finite(ours, folder)
     put(model, ours, folder)
     origin = _origin(folder, settings, architecture.name)
     facts = {"languages": _languages(folder, origin["name"]), "max_source": config.max_length, "origin": origin}

@@ -19,7 +19,7 @@ from heed.data.contamination import HashCollector
 from heed.data.duplicates import SKIP_REASONS
 from heed.data.filters import FilterReport, FiltersConfig, RejectedWriter
 from heed.data.readers import Line
-from heed.files import atomic_folder
+from heed.files import atomic_folder, write_sums
 from heed.vocabularies.ragged import RaggedRows, slice_indices
 from heed.vocabularies.vocabulary import Pair
 
@@ -34,6 +34,7 @@ class CorpusSide:
     def __init__(self, folder: Path, side: str):
         self.offsets = _memory_map(folder / f"{side}.offsets", np.dtype(np.int64))
         self.ids = _memory_map(folder / f"{side}.ids", np.dtype(_metadata(folder)["dtype"]))
+        _check_offsets(folder / f"{side}.offsets", self.offsets, self.ids)
         self.lengths = np.diff(self.offsets).astype(np.int32)
         self.text = CorpusText(folder, side) if (folder / f"{side}.text").is_file() else None
 
@@ -56,6 +57,7 @@ class CorpusText:
     def __init__(self, folder: Path, side: str):
         self.bytes = _memory_map(folder / f"{side}.text", np.dtype(np.uint8))
         self.offsets = _memory_map(folder / f"{side}.text.offsets", np.dtype(np.int64))
+        _check_offsets(folder / f"{side}.text.offsets", self.offsets, self.bytes)
 
     def __getitem__(self, i: int) -> str:
         return self.bytes[self.offsets[i] : self.offsets[i + 1]].tobytes().decode("utf-8")
@@ -82,6 +84,10 @@ class Corpus:
         self.reports = [FilterReport(**part["report"]) for part in parts]  # of each of several corpora
         self.prefixes = [part["prefix"] for part in parts]  # the ids of the tags that each source begins with
         self.counts = [report.kept for report in self.reports]  # their rows follow each other
+        if {len(self.source), len(self.target)} != {sum(self.counts)}:
+            raise ValueError(
+                f"it has {len(self.source):,} sources and {len(self.target):,} targets, not {sum(self.counts):,}"
+            )
 
     def __len__(self) -> int:
         return len(self.source)
@@ -151,7 +157,7 @@ def build(  # noqa: PLR0913 (the parts of a corpus, each by its name)
         metadata = {"dtype": np.dtype(dtype).name, "sides": list(sides), "report": asdict(report)}
         each = zip(reports, prefixes, strict=True)
         metadata["parts"] = [{"report": asdict(own), "prefix": list(prefix)} for own, prefix in each]
-        (unfinished / "corpus.json").write_text(json.dumps(metadata, indent=2))
+        _finish(unfinished, metadata)
     return Corpus(folder)
 
 
@@ -176,7 +182,7 @@ def write_rows(
             trained.add(text)
         contamination.write(unfinished / contamination.FILE, {SIDES[0]: trained})
         metadata = {"dtype": dtype.name, "sides": SIDES, "report": asdict(FilterReport(count, count)), "facts": facts}
-        (unfinished / "corpus.json").write_text(json.dumps(metadata, indent=2))
+        _finish(unfinished, metadata)
     return Corpus(folder)
 
 
@@ -253,6 +259,18 @@ class _Writer:
 def _memory_map(path: Path, dtype: np.dtype) -> np.ndarray:
     """A memory-mapped file as a plain array, because np.memmap is slow to slice."""
     return np.memmap(path, dtype=dtype, mode="r").view(np.ndarray) if path.stat().st_size else np.zeros(0, dtype)
+
+
+def _check_offsets(path: Path, offsets: np.ndarray, items: np.ndarray) -> None:
+    """Refuse offsets that do not go from the first item to the last, before they are followed."""
+    if not len(offsets) or offsets[0] != 0 or offsets[-1] != len(items) or (offsets[1:] < offsets[:-1]).any():
+        raise ValueError(f"{path.name} does not fit what it points into")
+
+
+def _finish(folder: Path, metadata: Mapping[str, Any]) -> None:
+    """Write what is known of a corpus, and the checksums of its files."""
+    (folder / "corpus.json").write_text(json.dumps(metadata, indent=2))
+    write_sums(folder)
 
 
 def _metadata(folder: Path) -> dict:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
+from typing import TypeVar
 
 from heed.data import corpus as corpora
 from heed.data import readers, streams, tables
@@ -18,7 +19,7 @@ from heed.data.duplicates import Origin
 from heed.data.readers import Line
 from heed.data.streams import Stream
 from heed.data.tables import Columns
-from heed.files import atomic_folder, cache_folder, sha256
+from heed.files import SUMS, atomic_folder, cache_folder, check_sums, move_away, sha256, write_sums
 from heed.vocabularies import characters, sentencepiece, words
 from heed.vocabularies import folder as vocabularies
 from heed.vocabularies.sentencepiece import SubwordsConfig
@@ -29,7 +30,8 @@ from heed.vocabularies.vocabulary import Pair, Vocabulary
 FORMAT = 3  # of what is cached; a change of how text is cleaned, segmented or stored changes it
 UNFILTERED = 2  # the format before most of the filters; the same pairs were trained on where those are off
 
-Tell = Callable[[str, int], None]
+T = TypeVar("T")
+Tell = Callable[[str, int | None], None]  # as in tasks/base.py
 Lines = Callable[[], Iterable[Line]]
 TableReader = Callable[[Path, Columns], Iterator[Line]]
 
@@ -37,8 +39,15 @@ TableReader = Callable[[Path, Columns], Iterator[Line]]
 class TextFiles:
     """The files of a [data] section, as pairs, or `one_sided` as texts. With `tagged`, sources have tags of their language."""
 
-    def __init__(self, data: DataConfig, one_sided: bool, tagged: bool = False, table: TableReader = tables.table):
-        self.data, self.one_sided, self.table = _with_phrasebook(data), one_sided, table
+    def __init__(
+        self,
+        data: DataConfig,
+        one_sided: bool,
+        tagged: bool = False,
+        table: TableReader = tables.table,
+        tell: Tell = lambda what, done: None,
+    ):
+        self.data, self.one_sided, self.table = _with_phrasebook(data, tell), one_sided, table
         self.tagged = tagged or len(data.directions) > 1
 
     def train(self) -> Iterator[Line]:
@@ -124,26 +133,28 @@ def pair_corpus(
     prefixes: Sequence[list[int]] = ((),),
 ) -> Corpus:
     """The ids of both sides, encoded now or found in the cache."""
-    folder = cache_folder() / f"corpus-{key}"
-    if not (folder / "corpus.json").is_file():
+
+    def build(folder: Path) -> None:
         skip, filters = cleaning.reasons(lines, pair, tell), cleaning.filters
         sides = corpora.SIDES[:1] if one_sided else corpora.SIDES
         report = partial(tell, "encoding")
         options = {"with_text": with_text, "sides": sides, "prefixes": prefixes, "progress": report}
         corpora.build(folder, lines, pair, filters, skip=skip, **options)
-    return Corpus(folder)
+
+    return cached(f"corpus-{key}", Corpus, build, tell)
 
 
 def text_stream(
     key: str, lines: Lines, vocabulary: Vocabulary, held_out: int, tell: Tell, document: DocumentKind | None = None
 ) -> Stream:
     """The ids of one text, encoded now or found in the cache; with `document`, also where its documents begin."""
-    folder = cache_folder() / f"stream-{key}"
-    if not (folder / "stream.json").is_file():
+
+    def build(folder: Path) -> None:
         index = Boundaries(document) if document else None
         texts = index.watch(lines()) if index else (line.source for line in lines())
         streams.build(folder, texts, vocabulary, held_out, partial(tell, "encoding"), index)
-    return Stream(folder)
+
+    return cached(f"stream-{key}", Stream, build, tell)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -172,12 +183,17 @@ class Learning:
         more = [_hash(Path(f)) for f in c.texts]
         tags = [self.tags] if self.tags else []
         key = digest(texts, more, self.kind, self.sources_only, dataclasses.asdict(plain), *tags)
-        folder = cache_folder() / f"subwords-{key}"
-        if not (folder / "subwords.json").is_file():
+
+        def learn(folder: Path) -> None:
             pair = self._learn(lines, tell)
             with atomic_folder(folder, "keep") as part:
                 (part / "subwords.json").write_text(json.dumps(vocabularies.write(part, pair)))
-        return vocabularies.read(folder, json.loads((folder / "subwords.json").read_text()))
+                write_sums(part)
+
+        def read(folder: Path) -> Pair:
+            return vocabularies.read(folder, json.loads((folder / "subwords.json").read_text()))
+
+        return cached(f"subwords-{key}", read, learn, tell)
 
     def _learn(self, lines: Lines, tell: Tell) -> Pair:
         c = self.config
@@ -212,6 +228,24 @@ class Learning:
         return learned[0], learned[-1]
 
 
+def cached(name: str, opened: Callable[[Path], T], make: Callable[[Path], None], tell: Tell) -> T:
+    """What a folder of the cache holds. All of it is compared with its checksums; it is made if it is not there or is damaged.
+
+    That costs less than hashing the texts that it was made from, which every run does for its key.
+    """
+    folder = cache_folder() / name
+    if folder.exists():
+        try:
+            if not check_sums(folder):
+                tell(f"{folder} has no checksums, so it cannot be verified: remove it, and it is prepared again.", None)
+            return opened(folder)
+        except (OSError, ValueError, LookupError, TypeError) as error:
+            tell(f"{folder} is damaged ({error}): it is prepared again.", None)
+            move_away(folder)
+    make(folder)
+    return opened(folder)
+
+
 def digest(*parts, edition: int = FORMAT) -> str:
     text = json.dumps([edition, *parts], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -230,16 +264,24 @@ def _hash(path: Path) -> str:
     return sha256(path)
 
 
-def _with_phrasebook(data: DataConfig) -> DataConfig:
+def _with_phrasebook(data: DataConfig, tell: Tell) -> DataConfig:
     """The files of the built-in phrasebook, where it is asked for."""
     if not data.phrasebook:
         return data
     from heed.data.synthetic import phrasebook
 
-    folder = cache_folder() / f"phrasebook-{phrasebook.EDITION}-{data.phrasebook}"
+    def write(folder: Path) -> None:
+        with atomic_folder(folder, "keep") as part:
+            phrasebook.write(part, train=data.phrasebook)
+            write_sums(part)
+
+    def find(folder: Path) -> dict[str, list[str]]:
+        return {setting: [str(folder / name)] for setting, name in names.items()}
+
     names = {"source": "train.ko", "target": "train.en", "valid_source": "valid.ko", "valid_target": "valid.en"}
-    files = {setting: [str(folder / name)] for setting, name in names.items()}
-    if not all(Path(path).is_file() for (path,) in files.values()):
-        phrasebook.write(folder, train=data.phrasebook)
+    name = f"phrasebook-{phrasebook.EDITION}-{data.phrasebook}"
+    if not (cache_folder() / name / SUMS).is_file():  # an earlier version's may be cut; the same is written in seconds
+        move_away(cache_folder() / name)
+    files = cached(name, find, write, tell)
     given = {setting: paths for setting in ("valid_source", "valid_target") if (paths := getattr(data, setting))}
     return dataclasses.replace(data, **files | given, phrasebook=None)

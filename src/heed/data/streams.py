@@ -19,7 +19,7 @@ from heed.data import contamination
 from heed.data.batching import DataPosition
 from heed.data.filters import FilterReport
 from heed.data.packing import map_tensors, to_device
-from heed.files import atomic_folder
+from heed.files import atomic_folder, write_sums
 from heed.vocabularies.vocabulary import Vocabulary
 
 CHUNK = 10_000
@@ -123,6 +123,7 @@ def build(
         if documents is not None:
             np.save(unfinished / DOCUMENTS, np.stack([documents.starts(lengths), np.array(documents.corpora)]))
         contamination.write(unfinished / contamination.FILE, {"text": trained})
+        write_sums(unfinished)
     return Stream(folder)
 
 

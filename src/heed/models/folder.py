@@ -1,7 +1,7 @@
 """A model folder: config.json and model.safetensors. Plain data, nothing that runs."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -11,19 +11,28 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from heed.config import WORDS, read
-from heed.files import atomic_file, write_json
+from heed.files import atomic_file, sha256, write_json
 from heed.models import MODELS, name_of
 
 WEIGHTS, CONFIG = "model.safetensors", "config.json"
-SECTIONS = ("model", "task", "processors", "decoding", "alignment", "languages", "trained", "origin")
+SECTIONS = ("model", "task", "processors", "decoding", "alignment", "languages", "trained", "origin", "sha256")
 RENAMED = {"bart-classifier": "bart"}  # names of earlier versions
 
 
 def save(folder: Path, model: nn.Module, facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Write weights and config.json, of which `facts` are further plain entries; what the file says."""
+    """Write weights and config.json, of which `facts` are further plain entries; what the file says.
+
+    Where there is a model already, config.json knows the hashes of both until its weights are replaced: so whoever is
+    killed, or reads, in between has a whole model.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    write_weights(folder / WEIGHTS, model.state_dict())
+    check_finite(model.state_dict(), folder / WEIGHTS)
     every = {"model": {"name": name_of(model), **asdict(model.config)}, **facts}
+    with atomic_file(folder / WEIGHTS) as part:
+        _save_on_cpu(model.state_dict(), part)
+        every["sha256"] = {WEIGHTS: sha256(part)}
+        if (folder / WEIGHTS).is_file():
+            write_json(folder / CONFIG, {**every, "sha256": {**every["sha256"], "before": sha256(folder / WEIGHTS)}})
     write_json(folder / CONFIG, every)
     return every
 
@@ -37,7 +46,7 @@ def load(folder: Path) -> nn.Module:
         raise ValueError(f"{folder / CONFIG}: model.name is {name!r}; heed has {', '.join(MODELS)}")
     system = MODELS[name]
     model = system.model(read(system.config, values, f"{folder / CONFIG}: model."))
-    put(model, read_weights(folder / WEIGHTS), folder / WEIGHTS)
+    read_verified(folder, lambda weights: put(model, weights, folder / WEIGHTS))
     return model.eval()
 
 
@@ -148,6 +157,37 @@ def put(model: nn.Module, weights: Mapping[str, Tensor], path: Path) -> None:
     model.load_state_dict(weights)
 
 
+def check_finite(weights: Mapping[str, Tensor], path: Path) -> None:
+    """Refuse weights that are not finite, by name: a model with one says nothing, or nonsense."""
+    for name, weight in weights.items():
+        # a sum is cheap, and finite unless a weight is not or all are huge
+        if weight.is_floating_point() and not weight.sum().isfinite() and not weight.isfinite().all():
+            raise ValueError(
+                f"{path}: {name} has weights that are not finite numbers: it is damaged, or its training went astray; use another"
+            )
+
+
+def read_verified(
+    folder: Path, use: Callable[[dict[str, Tensor]], None] = lambda weights: None, again: bool = True
+) -> dict[str, Tensor]:
+    """The weights of a model folder, if they are those that its config.json was written with; an earlier version does not say.
+
+    `use` gets them before their hash is compared: what it says of a weight that does not fit tells more.
+    """
+    use(weights := read_weights(folder / WEIGHTS))
+    own = sha256(folder / WEIGHTS)
+    stated = read_config(folder).get("sha256", {})
+    if stated and own not in stated.values():
+        if again:  # another process may have replaced the model just now
+            return read_verified(folder, use, again=False)
+        raise ValueError(
+            f"{folder / WEIGHTS} is damaged or of another model: its hash is not the one in {CONFIG}; copy both again, or "
+            f"remove sha256 from {CONFIG} if you have changed the weights yourself"
+        )
+    check_finite(weights, folder / WEIGHTS)
+    return weights
+
+
 def read_weights(path: Path) -> dict[str, Tensor]:
     if not path.is_file():
         raise ValueError(f"{path.parent} has no weights: {path.name} is missing")
@@ -159,7 +199,11 @@ def read_weights(path: Path) -> dict[str, Tensor]:
 
 def write_weights(path: Path, weights: Mapping[str, Tensor]) -> None:
     with atomic_file(path) as part:
-        save_weights({name: weight.detach().cpu().contiguous() for name, weight in weights.items()}, part)
+        _save_on_cpu(weights, part)
+
+
+def _save_on_cpu(weights: Mapping[str, Tensor], path: Path) -> None:
+    save_weights({name: weight.detach().cpu().contiguous() for name, weight in weights.items()}, path)
 
 
 def save_weights(weights: Mapping[str, Tensor], path: Path, metadata: dict[str, str] | None = None) -> None:

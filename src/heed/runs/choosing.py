@@ -46,7 +46,7 @@ def _applies(recipe: Recipe) -> bool:
 
 def _measure(recipe: Recipe, device: torch.device, seconds: float | None, tell: Tell) -> defaults.Facts:
     pairs = characters = 0
-    for line in counted(TextFiles(recipe.data, recipe.task.one_sided).train(), "measuring", tell):
+    for line in counted(TextFiles(recipe.data, recipe.task.one_sided, tell=tell).train(), "measuring", tell):
         pairs, characters = pairs + 1, characters + len(line.source) + len(line.target)
 
     @cache

@@ -10,6 +10,7 @@ from heed.data.batching import DataPosition
 from heed.files import exclusive, write_text
 from heed.runs.recipe import Recipe, differences, read
 from heed.runs.teacher import WEIGHTS
+from heed.runs.validation_history import ValidationHistory
 from heed.training import torchrun
 
 LOCK = ".lock"
@@ -44,6 +45,19 @@ def _absolute(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _absolute(one) for name, one in value.items()}
     return str(Path(value).resolve()) if isinstance(value, str) else value
+
+
+def check_state(state: Mapping[str, Any]) -> None:
+    """Refuse what state.json of a checkpoint says, if a run cannot continue from it."""
+    history = ValidationHistory(**state["record"])
+    rest = [number for number in (history.ends_at, history.budget) if number is not None]
+    _, batch, seed = state.get("order", ["", 0, 0])
+    scored = [number for score, step in history.best for number in (score, step)]
+    numbers = [*scored, *history.saved, *rest, history.waited, history.cooldown_from, history.seconds, batch, seed]
+    epoch, index = state["place"]
+    whole = all(type(number) is int and number >= 0 for number in (epoch, index))
+    if not (whole and isinstance(state["key"], str) and all(isinstance(number, int | float) for number in numbers)):
+        raise ValueError("it is not what a run writes")
 
 
 def position_of(state: Mapping[str, Any], order: Sequence[Any]) -> tuple[DataPosition, list[str]]:

@@ -19,13 +19,13 @@ from heed.runs import models, vectors
 from heed.runs.ending import WHY, Ending, can_extend, cooled, reopened
 from heed.runs.execution_plan import plan_execution
 from heed.runs.recipe import Recipe
-from heed.runs.resume import position_of
+from heed.runs.resume import check_state, position_of
 from heed.runs.run_folder import RunFolder
 from heed.runs.teacher import check_vocab_size, teacher_model
 from heed.runs.validation_history import ValidationHistory
 from heed.tasks.base import Prepared, ValidationResult
-from heed.training import average, checkpoints, loop
-from heed.training.average import EMA, temporary_weights
+from heed.training import checkpoints, loop
+from heed.training.average import EMA, Weights, temporary_weights
 from heed.training.checkpoints import TrainingState
 from heed.training.config import make_optimizer, make_schedule
 from heed.training.distributed import SingleProcess
@@ -254,11 +254,11 @@ class Run:
 
     def _checkpoint(self, messages: list[str]) -> checkpoints.Checkpoint | None:
         """The newest checkpoint; to extend a run that had come to its end, the one from before its cool-down."""
-        newest = checkpoints.read_newest(self.files.checkpoints, messages.append)
+        newest = checkpoints.read_newest(self.files.checkpoints, messages.append, check_state)
         history = ValidationHistory(**newest.state["record"]) if newest is not None else ValidationHistory()
         if not can_extend(self.recipe.training, history):
             return newest
-        before = checkpoints.read(self.files.checkpoints / f"step-{history.cooldown_from:06d}")
+        before = checkpoints.read(self.files.checkpoints / f"step-{history.cooldown_from:06d}", check_state)
         messages.append("The run is extended: it goes on from before its learning rate fell.")
         return dataclasses.replace(before, state={**before.state, "record": reopened(before.state["record"])})
 
@@ -280,7 +280,7 @@ class Run:
         if chosen:
             self.report.say(chosen)
 
-    def _final_weights(self) -> tuple[average.Weights, str]:
+    def _final_weights(self) -> tuple[Weights, str]:
         """The mean of the checkpoints that the recipe asks for, or nothing for the last weights; and what they are."""
         kept = self.files.kept(self.history)
         if len(kept) < len(self.files.needed(self.history)):
@@ -288,4 +288,4 @@ class Run:
         steps = ", ".join(f"{step:,}" for step in kept)
         last = "moving average at step" if self.recipe.training.final == "ema" else "step"
         made_of = f"step {steps}" if len(kept) == 1 else f"mean of steps {steps}" if kept else f"{last} {self.step:,}"
-        return average.mean(list(kept.values())) if kept else {}, made_of
+        return self.files.mean(kept.values()) if kept else {}, made_of

@@ -1,6 +1,6 @@
 """What a run writes: the model folder with its card, checkpoints, and samples."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,8 @@ from heed.runs.final_validation import FinalValidation
 from heed.runs.recipe import Recipe
 from heed.runs.validation_history import ValidationHistory
 from heed.tasks.base import Prepared, Validation, ValidationResult
-from heed.training import checkpoints
+from heed.training import average, checkpoints
+from heed.training.average import Weights
 from heed.version import __version__
 from heed.vocabularies import processors
 
@@ -96,7 +97,7 @@ class RunFolder:
         kept = final_validation.read(self.folder)
         found = ValidationResult(scores, [], *((list(kept.outputs), kept.directions) if kept else ()))
         return (
-            model_folder.read_weights(folder / model_folder.WEIGHTS),
+            model_folder.read_verified(folder),
             found,
             f"moving average at step {history.best[0][1]:,}",
         )
@@ -112,6 +113,16 @@ class RunFolder:
         return wanted.get(t.final, [])
 
     def kept(self, history: ValidationHistory) -> dict[int, Path]:
-        """Of those, the weights that are still there."""
-        paths = {step: self.checkpoints / f"step-{step:06d}" / checkpoints.MODEL for step in self.needed(history)}
-        return {step: path for step, path in paths.items() if path.is_file()}
+        """Of those, the checkpoints whose weights are still there."""
+        paths = {step: self.checkpoints / f"step-{step:06d}" for step in self.needed(history)}
+        return {step: path for step, path in paths.items() if (path / checkpoints.MODEL).is_file()}
+
+    def mean(self, kept: Collection[Path]) -> Weights:
+        """The mean of the weights of these checkpoints, each verified."""
+        try:
+            return average.mean(list(kept), checkpoints.read_weights)
+        except ValueError as error:
+            raise ValueError(
+                f"{error}: the final model is not made of it; put it back, or take the last weights with --resume --set "
+                "training.final=last"
+            ) from error

@@ -31,6 +31,7 @@ def run(
 ) -> Outcome:
     """Train a recipe in a folder; together with other processes if torchrun has started this one."""
     began = time.monotonic()
+    showing, tell = tell, lambda what, done: say(what) if done is None else showing(what, done)
     if recipe.training.threads:
         torch.set_num_threads(recipe.training.threads)
     device = choose_device(torchrun.local_device(recipe.training.device))

@@ -14,6 +14,7 @@ from heed.data.vectors import Vectors, VectorsConfig, read
 from heed.data.vectors.layout import detect_layout
 from heed.models.package import Package
 from heed.runs.recipe import Recipe
+from heed.runs.resume import check_state
 from heed.tasks.base import Prepared
 from heed.training import checkpoints
 from heed.training.distributed import SingleProcess
@@ -67,7 +68,8 @@ def begin(model: nn.Module, recipe: Recipe, prepared: Prepared, folder: Path, wo
         return []
     tables = {side: _table(model, side, recipe.vectors.frozen) for side in recipe.vectors.files}
     found: dict[str, tuple[KnownRows, Coverage]] = {}
-    if workers.broadcast(lambda: checkpoints.read_newest(folder / "checkpoints", lambda sentence: None) is None):
+    kept = folder / "checkpoints"
+    if workers.broadcast(lambda: checkpoints.read_newest(kept, lambda sentence: None, check_state) is None):
         found = workers.broadcast(lambda: _find(recipe.vectors, tables, prepared))
     for table in set(tables.values()):
         sides = [rows for side, (rows, _) in found.items() if tables[side] is table]

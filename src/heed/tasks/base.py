@@ -14,7 +14,9 @@ from heed.models.package import Package
 from heed.products.product import Product
 from heed.training.loss import Loss
 
-Tell = Callable[[str, int], None]  # what is being done, and how much of it is done
+Tell = Callable[
+    [str, int | None], None
+]  # what is being done, and how much of it is done; None: a sentence for the user
 
 
 class Metric(NamedTuple):

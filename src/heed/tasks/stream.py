@@ -33,7 +33,7 @@ class StreamTask(TextTask):
 
     def prepare(self, recipe: Any, base: Package | None, tell: Tell) -> Prepared:
         """One text, line after line. Without another to validate on, its last lines are set aside, or those of each corpus."""
-        files = TextFiles(recipe.data, one_sided=True)
+        files = TextFiles(recipe.data, one_sided=True, tell=tell)
         train, valid, held = files.train, files.valid(), [0]
         document = self.boundaries()
         if not valid:

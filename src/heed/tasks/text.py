@@ -123,7 +123,7 @@ class TextTask(Task):
 
     def prepare(self, recipe: Any, base: Package | None, tell: Tell) -> Prepared:
         tagged = base is not None and len(base.facts.get("directions") or []) > 1
-        files = TextFiles(recipe.data, self.one_sided, tagged, self.table())
+        files = TextFiles(recipe.data, self.one_sided, tagged, self.table(), tell)
         valid = files.valid()
         holdout = 0 if valid else files.data.holdout
         filters = self.filters(recipe.filters)

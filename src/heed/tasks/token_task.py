@@ -10,9 +10,9 @@ from heed.data import contamination
 from heed.data import corpus as corpora
 from heed.data.batching import Batches, DataPosition
 from heed.data.corpus import Corpus
-from heed.data.prepare import Learning, digest
+from heed.data.prepare import Learning, cached, digest
 from heed.data.readers import Line
-from heed.files import cache_folder, sha256
+from heed.files import sha256
 from heed.models.package import Package
 from heed.products.product import aligned_vocabulary
 from heed.tasks.base import Prepared, Task, Tell, Validation
@@ -100,14 +100,15 @@ class TokenTask(Task):
         longest = self.window(base.model.config.max_length if base is not None else recipe.model.setting("max_length"))
         settings = [self.row_settings(), longest, [own.key() for own in processors.values()]]
         key = digest(texts, settings)
-        folder = cache_folder() / f"rows-{key}"
-        if not (folder / "corpus.json").is_file():
+
+        def build(folder: Path) -> None:
             tell("encoding", 0)
             facts = {"counts": Counter(examples.counts), "note": self.note(examples, processors)}
             rows = self.rows(examples, processors, longest, facts["counts"])
             largest = max(len(text), longest, *(len(own) + 1 for own in processors.values()))
             corpora.write_rows(folder, rows, largest, facts, self.texts(examples.train))
-        corpus = Corpus(folder)
+
+        corpus = cached(f"rows-{key}", Corpus, build, tell)
         if not len(corpus):
             raise ValueError(f"no example is left to train on: {self._counted(corpus) or 'the files have none'}")
         return Prepared(key, corpus, examples.valid, processors, self._sizes(processors, base))

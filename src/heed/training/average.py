@@ -1,6 +1,6 @@
 """Weight averaging: the mean of several models, or an exponential moving average during training."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,12 +13,12 @@ from heed.training.shards import local
 Weights = dict[str, Tensor]
 
 
-def mean(paths: Sequence[Path]) -> Weights:
-    """The mean of the weights in these files, one file in memory at a time."""
+def mean(paths: Sequence[Path], read: Callable[[Path], Weights] = read_weights) -> Weights:
+    """The mean of the weights that `read` finds at these paths, one of them in memory at a time."""
     total: Weights = {}
     dtypes = {}
     for path in paths:
-        weights = read_weights(path)
+        weights = read(path)
         if total and weights.keys() != total.keys():
             extra = sorted(weights.keys() ^ total.keys())[0]
             raise ValueError(f"{path} and {paths[0]} are of different models: only one of them has {extra}")

@@ -1,10 +1,11 @@
 """Checkpoints: everything a run needs to resume as if it had never stopped.
 
 `checkpoints/step-000500/` holds model.safetensors, training.safetensors (optimizer, EMA) and state.json, which is
-written last and has the hashes of the other two. The folder is written under a temporary name and then renamed, so a
+written last and has the hashes of the other two and of itself. The folder is written under a temporary name and then renamed, so a
 folder of that name is complete. Older checkpoints keep only their weights, for averaging.
 """
 
+import hashlib
 import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
@@ -12,18 +13,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from heed.files import atomic_folder, sha256, write_json
 from heed.models import folder as model_folder
-from heed.models.folder import write_weights
+from heed.models.folder import check_finite, write_weights
 from heed.training.average import EMA
 from heed.training.recurrent_state import RecurrentState
 from heed.training.shards import shard_like
 
 MODEL, TRAINING, STATE = "model.safetensors", "training.safetensors", "state.json"
+DAMAGES = (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError, SafetensorError)
+
+
+Check = Callable[[Mapping[str, Any]], None]
 
 
 @dataclass(frozen=True)
@@ -46,7 +52,8 @@ def write(
         write_weights(part / MODEL, model)
         write_weights(part / TRAINING, training)
         hashes = {name: sha256(part / name) for name in (MODEL, TRAINING)}
-        write_json(part / STATE, {"step": step, **state, "sha256": hashes})
+        whole = {"step": step, **state, "sha256": hashes}
+        write_json(part / STATE, {**whole, "sha256": {**hashes, STATE: _digest(whole)}})
     return path
 
 
@@ -60,25 +67,74 @@ def step_of(path: Path) -> int:
     return int(path.name.removeprefix("step-"))
 
 
-def read_newest(folder: Path, warn: Callable[[str], None]) -> Checkpoint | None:
+def read_newest(folder: Path, warn: Callable[[str], None], check: Check = lambda state: None) -> Checkpoint | None:
     """The newest intact checkpoint; `warn` gets one sentence for each damaged one that is skipped."""
     for path in reversed(list_checkpoints(folder)):
         try:
-            return read(path)
+            kept = read(path, check)
         except ValueError as error:
             warn(f"{error}; using the checkpoint before it")
+            continue
+        if STATE not in kept.state["sha256"]:
+            warn(f"{path / STATE} is of an earlier version, without a hash of its own: it cannot be verified")
+        return kept
     return None
 
 
-def read(path: Path) -> Checkpoint:
+def read(path: Path, check: Check = lambda state: None) -> Checkpoint:
+    """A whole checkpoint, verified; `check` raises an error if its state is not one that the run can continue from."""
+    state = _read_state(path)
+    weights, rest = (_read_tensors(path, name, state) for name in (MODEL, TRAINING))
+    try:
+        check(state)
+    except DAMAGES as error:
+        raise ValueError(f"{path / STATE} is damaged ({_said(error)})") from error
+    return Checkpoint(state["step"], weights, rest, state)
+
+
+def read_weights(path: Path) -> dict[str, Tensor]:
+    """The weights of a checkpoint, verified."""
+    return _read_tensors(path, MODEL, _read_state(path))
+
+
+def _read_state(path: Path) -> dict[str, Any]:
+    """What state.json says, if its hash is right, it is of this step, and it has the hashes of the other files."""
     try:
         state = json.loads((path / STATE).read_text("utf-8"))
-        for name, digest in state["sha256"].items():
-            if sha256(path / name) != digest:
-                raise ValueError(f"{path / name} is damaged (its hash is not the one in {STATE})")
-        return Checkpoint(state["step"], load_file(path / MODEL), load_file(path / TRAINING), state)
-    except (OSError, KeyError, TypeError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise ValueError(f"{path} is damaged ({error})") from error
+        hashes = dict(state["sha256"])
+        own = hashes.pop(STATE, None)  # an earlier version wrote none
+        if own not in (None, _digest({**state, "sha256": hashes})):
+            raise ValueError("its hash is not the one that it states")
+        if {MODEL, TRAINING} - hashes.keys():
+            raise ValueError("it lacks hashes of the other files")
+        if state["step"] != step_of(path):
+            raise ValueError(f"it is of step {state['step']}")
+        return state
+    except DAMAGES as error:
+        raise ValueError(f"{path / STATE} is damaged ({_said(error)})") from error
+
+
+def _read_tensors(path: Path, name: str, state: Mapping[str, Any]) -> dict[str, Tensor]:
+    try:
+        if sha256(path / name) != state["sha256"][name]:
+            raise ValueError(f"its hash is not the one in {STATE}")
+        tensors = load_file(path / name)
+    except FileNotFoundError as error:
+        raise ValueError(f"{path} has no {name}") from error
+    except DAMAGES as error:
+        raise ValueError(f"{path / name} is damaged ({_said(error)})") from error
+    if name == MODEL:
+        check_finite(tensors, path / name)
+    return tensors
+
+
+def _said(error: Exception) -> str:
+    return f"it lacks {error}" if isinstance(error, KeyError) else str(error)
+
+
+def _digest(state: Mapping[str, Any]) -> str:
+    """A hash of what state.json says, apart from this hash."""
+    return hashlib.sha256(json.dumps(state, sort_keys=True).encode()).hexdigest()
 
 
 def prune(folder: Path, keep: int, weights_of: Sequence[int], whole: Sequence[int] = ()) -> None:

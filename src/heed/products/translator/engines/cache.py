@@ -14,12 +14,11 @@ from typing import Any
 import torch
 
 from heed.convert import ctranslate2
-from heed.files import atomic_folder, cache_folder, sha256
+from heed.files import atomic_folder, cache_folder, check_sums, write_sums
 from heed.models.package import Package
 
 FORMAT = 1  # to be raised whenever the conversion changes
 MAX_KEPT = 8  # models; then the least recently used one goes
-CHECKSUMS = "sums.json"
 
 
 def with_folder(package: Package, kind: str, use: Callable[[Path], Any]) -> Any:
@@ -54,19 +53,15 @@ def key(package: Package, kind: str) -> str:
 
 def is_intact(folder: Path) -> bool:
     try:
-        return json.loads((folder / CHECKSUMS).read_text("utf-8")) == _checksums(folder)
-    except (OSError, ValueError):
+        return check_sums(folder)
+    except ValueError:
         return False
 
 
 def _convert(package: Package, kind: str, folder: Path) -> None:
     with atomic_folder(folder, "keep") as temporary:
         ctranslate2.write_model(package, temporary, kind)
-        (temporary / CHECKSUMS).write_text(json.dumps(_checksums(temporary)), "utf-8")
-
-
-def _checksums(folder: Path) -> dict[str, str]:
-    return {path.name: sha256(path) for path in sorted(folder.iterdir()) if path.name != CHECKSUMS}
+        write_sums(temporary)
 
 
 def _prune(folder: Path) -> None:
