@@ -5,8 +5,8 @@ import os
 import signal
 
 import pytest
-import torch
 
+from heed.data.synthetic import phrasebook
 from heed.runs import stopping
 from heed.runs.recipe import parse
 from heed.runs.run import Run
@@ -33,32 +33,52 @@ class Silent:
     def close(self): ...
 
 
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """A corpus of 200 pairs, of which 8 are held out."""
+    folder = tmp_path_factory.mktemp("corpus")
+    pairs = list(phrasebook.pairs("train", 200))
+    for name, texts in (("source", [one.source for one in pairs]), ("target", [one.target for one in pairs])):
+        (folder / name).write_text("".join(f"{text}\n" for text in texts), "utf-8")
+    return folder
+
+
 @pytest.fixture
-def recipe(tmp_path, monkeypatch):
-    monkeypatch.setenv("HEED_CACHE", str(tmp_path / "cache"))
+def recipe(files, monkeypatch):
+    monkeypatch.setenv("HEED_CACHE", str(files / "cache"))
     layers = {"encoder_layers": 1, "decoder_layers": 1, "dim": 8, "hidden": 8, "heads": 2}
-    training = {"steps": 4, "valid_every": 2, "batch_tokens": 300, "threads": torch.get_num_threads(), "device": "cpu"}
-    return lambda **more: parse(
+    training = {"steps": 4, "valid_every": 2, "batch_tokens": 300, "device": "cpu", "final": "average-last"}
+    return parse(
         {
-            "data": {"phrasebook": 300},
-            "subwords": {"size": 700},
+            "data": {"source": [str(files / "source")], "target": [str(files / "target")], "holdout": 8},
+            "subwords": {"kind": "words"},
             "model": {"name": "transformer", **layers},
-            "training": {**training, "final": "average-last", "average": 2, **more},
+            "training": {**training, "average": 2},
             "decoding": {"max_length": 5},
         }
     )
+
+
+@pytest.fixture
+def whole(files, recipe):
+    """The folder of a run that no signal reached."""
+    if not (files / "whole").exists():
+        train(recipe, files / "whole", report=lambda *_: Silent())
+    return files / "whole"
 
 
 def digest(folder) -> str:
     return hashlib.sha256((folder / "model" / "model.safetensors").read_bytes()).hexdigest()
 
 
-@pytest.mark.parametrize(("validation", "step"), [(1, 2), (3, 4)], ids=["of a step", "of the final model"])
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    ("validation", "step", "number"),
+    [(1, 2, signal.SIGTERM), (3, 4, signal.SIGINT)],
+    ids=["of a step", "of the final model"],
+)
 def test_a_validation_is_given_up_and_a_resumed_run_ends_with_the_same_bits(
-    tmp_path, recipe, monkeypatch, validation, step, number
+    tmp_path, whole, recipe, monkeypatch, validation, step, number
 ):
-    train(recipe(), tmp_path / "whole", report=lambda *_: Silent())
     told, calls, loss = Silent(), [], TranslationValidation.loss
 
     def signalled(self, model):
@@ -69,15 +89,15 @@ def test_a_validation_is_given_up_and_a_resumed_run_ends_with_the_same_bits(
         return loss(self, model)
 
     monkeypatch.setattr(TranslationValidation, "loss", signalled)
-    outcome = train(recipe(), tmp_path / "broken", report=lambda *_: told)
+    outcome = train(recipe, tmp_path / "broken", report=lambda *_: told)
     assert (outcome.how, outcome.step, len(calls)) == ("interrupted", step, validation)
     if step == 2:
         assert "The validation of step 2 is given up: a resumed run does it first." in told.said
     handlers = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)]
     assert Stopping.handle not in [getattr(own, "__func__", own) for own in handlers], "those of before are back"
-    assert train(recipe(), tmp_path / "broken", resume=True, report=lambda *_: told).how == "finished"
-    assert digest(tmp_path / "broken") == digest(tmp_path / "whole")
-    names = [sorted(path.name for path in (tmp_path / run / "checkpoints").iterdir()) for run in ("whole", "broken")]
+    assert train(recipe, tmp_path / "broken", resume=True, report=lambda *_: told).how == "finished"
+    assert digest(tmp_path / "broken") == digest(whole)
+    names = [sorted(path.name for path in (run / "checkpoints").iterdir()) for run in (whole, tmp_path / "broken")]
     assert names[0] == names[1]
 
 
@@ -91,7 +111,7 @@ def test_a_validation_does_not_begin_after_a_signal(tmp_path, recipe, monkeypatc
 
     monkeypatch.setattr(Run, "_tell", signalled)
     monkeypatch.setattr(TranslationValidation, "run", lambda self, model: looked.append(1))
-    assert train(recipe(), tmp_path / "run", report=lambda *_: Silent()).how == "interrupted"
+    assert train(recipe, tmp_path / "run", report=lambda *_: Silent()).how == "interrupted"
     assert not looked
 
 

@@ -53,10 +53,16 @@ class TextFiles:
         return (line._replace(source=line.source.replace(SEPARATOR, " ")) for line in self.train())
 
     def valid(self) -> list[Line]:
-        data = self.data
-        found = list(self._lines(data.valid_source, data.valid_target, data.valid_tsv, data.columns))
-        for number, own in enumerate(data.corpora):
-            lines = self._lines(own.valid_source, own.valid_target, own.valid_tsv, own.columns)
+        """The pairs to validate on; files without one that has text on both sides are refused."""
+        found: list[Line] = []
+        for number, own in [(0, self.data), *enumerate(self.data.corpora)]:
+            lines = list(self._lines(own.valid_source, own.valid_target, own.valid_tsv, own.columns))
+            names = [*own.valid_source, *own.valid_target, *own.valid_tsv]
+            if names and not any(line.source.strip() and line.target.strip() for line in lines):
+                raise ValueError(
+                    f"{' and '.join(names)}: there is nothing to validate on, since each line lacks a text; name other files, or "
+                    "none, and data.holdout pairs are set aside"
+                )
             found += [line._replace(corpus=number) for line in lines]
         return found
 
