@@ -25,6 +25,8 @@ def atomic_file(path: Path) -> Iterator[Path]:
         with open(part, "rb") as file:
             os.fsync(file.fileno())
         os.replace(part, path)
+    except OSError as error:
+        raise _with_path(error, path) from error
     finally:
         part.unlink(missing_ok=True)
 
@@ -45,6 +47,19 @@ def exclusive(path: Path, refusal: str) -> Iterator[None]:
         except OSError:
             pass  # a file system without locks
         yield
+
+
+def check_file(path: Path, where: str = "") -> None:
+    """Refuse what is no file, and say what it is instead."""
+    if path.is_file():
+        return
+    if path.is_dir():
+        raise ValueError(f"{where}{path} is a folder: name a file")
+    if path.exists():
+        raise ValueError(
+            f"{where}{path} is a pipe or a device, and heed reads its files more than once: save the text in a file first"
+        )
+    raise ValueError(f"{where}{path}: no such file")
 
 
 def write_bytes(path: Path, data: bytes) -> None:
@@ -83,6 +98,8 @@ def atomic_folder(folder: Path, existing: Literal["refuse", "keep", "replace"] =
                 shutil.move(path, folder)
         else:
             _rename(part, folder, existing == "keep")
+    except OSError as error:
+        raise _with_path(error, folder) from error
     finally:
         shutil.rmtree(part, ignore_errors=True)
 
@@ -104,6 +121,14 @@ def _rename(part: Path, folder: Path, keep: bool) -> None:
     except OSError:
         if not (keep and folder.is_dir() and any(folder.iterdir())):
             raise
+
+
+def _with_path(error: OSError, path: Path) -> OSError:
+    """The error of a write, which names no file if it comes from one that is open: then it names this one."""
+    if error.filename is not None or error.errno is None:
+        return error
+    place = "HEED_CACHE" if path.is_relative_to(cache_folder().resolve()) else "another place"
+    return OSError(f"{path} could not be written: {error.strerror}; make room, or choose {place}")
 
 
 def _part(path: Path) -> Path:

@@ -107,3 +107,13 @@ def test_a_language_model_is_told_of_lines_that_it_trains_on(tmp_path, monkeypat
     prepared = recipe.task.prepare(recipe, None, lambda what, done: None)
     (told,) = recipe.task.trained_too(prepared)
     assert told.startswith("1 of 2 validation texts are trained on too, apart from case")
+
+
+def test_a_corpus_of_empty_lines_is_told_in_words(files):
+    data = files([("나는 간다 .", "I go .")])
+    for name in ("source", "target"):
+        with open(data[name][0], "w", encoding="utf-8") as file:
+            file.write("\n \n\n")
+    for kind in ("bpe", "words"):
+        with pytest.raises(ValueError, match=r"^data: there is no text to train on: all 3 lines are empty$"):
+            notes(data, subwords={"kind": kind})

@@ -18,7 +18,7 @@ from heed.data.duplicates import Origin
 from heed.data.readers import Line
 from heed.data.streams import Stream
 from heed.data.tables import Columns
-from heed.files import atomic_folder, cache_folder, sha256
+from heed.files import atomic_folder, cache_folder, check_file, sha256
 from heed.vocabularies import characters, sentencepiece, words
 from heed.vocabularies import folder as vocabularies
 from heed.vocabularies.sentencepiece import SubwordsConfig
@@ -193,6 +193,8 @@ class Learning:
         pairs = sum(1 for _ in counted(lines(), "counting", tell))
         if not pairs:
             raise ValueError("data: there is not one pair to train on")
+        if not any(text.strip() for line in lines() for text in line[:2]):
+            raise ValueError(f"data: there is no text to train on: all {pairs:,} lines are empty")
         both = c.joint and not sources_only
         every = -(-pairs // max(1, c.lines // 2 if both else c.lines))  # spread over the whole corpus
         sample = list(islice(lines(), 0, None, every))
@@ -231,8 +233,7 @@ def _contents(own: CorpusConfig) -> tuple[list[list[str]], list[int | str]]:
 
 
 def _hash(path: Path) -> str:
-    if not path.is_file():
-        raise ValueError(f"{path}: no such file")
+    check_file(path)
     return sha256(path)
 
 
