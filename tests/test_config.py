@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heed.config import assignment, load_toml, override, read, to_toml
+from heed.config import assignment, load_toml, override, parse_json, read, to_toml
 
 
 @dataclass(frozen=True)
@@ -175,3 +175,17 @@ def test_what_is_written_as_toml_is_read_back(tmp_path_factory, one, two):
 
 def test_what_is_not_set_stands_there_as_a_comment():
     assert "# nothing =\n" in to_toml({"one": asdict(Note("", 0.0, 0, [], [], False))})
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, b"[" * 100_000])
+def test_json_that_is_nested_too_deeply_is_a_wrong_value(text):
+    with pytest.raises(ValueError, match="nested too deeply"):
+        parse_json(text)
+
+
+def test_toml_that_is_nested_too_deeply_is_a_wrong_value(tmp_path):
+    deep = "[" * 100_000
+    assert assignment(f"model.dim={deep}") == ("model.dim", deep)
+    (tmp_path / "deep.toml").write_text(f"x = {deep}", "utf-8")
+    with pytest.raises(ValueError, match=r"deep\.toml is not valid TOML: it is nested too deeply"):
+        load_toml(tmp_path / "deep.toml")

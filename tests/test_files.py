@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from heed.files import atomic_file, atomic_folder, check_sums, write_sums
+from heed.files import atomic_file, atomic_folder, check_file, check_sums, write_sums
 
 
 def held(folder):
@@ -90,3 +90,25 @@ def test_sums_tell_which_file_is_not_what_was_written(tmp_path):
         (tmp_path / "sums.json").write_text(damage)
         with pytest.raises(ValueError, match="its checksums cannot be compared: "):
             check_sums(tmp_path)
+
+
+def test_what_is_no_file_is_called_what_it_is(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for name, says in (("", "is a folder"), ("pipe", "is a pipe or a device"), ("gone", ": no such file")):
+        with pytest.raises(ValueError, match=says):
+            check_file(tmp_path / name)
+    with pytest.raises(
+        ValueError, match=r"^task: /dev/null is a pipe or a device, and heed reads its files more than once"
+    ):
+        check_file(Path("/dev/null"), "task: ")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a system without /dev/full")
+@pytest.mark.parametrize(("made", "place"), [(atomic_file, "another place"), (atomic_folder, "HEED_CACHE")])
+def test_a_full_disk_is_told_with_its_path(tmp_path, monkeypatch, made, place):
+    monkeypatch.setenv("HEED_CACHE", str(tmp_path if place == "HEED_CACHE" else tmp_path / "cache"))
+    path = tmp_path.resolve() / "made"
+    with pytest.raises(OSError) as told, made(path), open("/dev/full", "wb", buffering=0) as file:
+        file.write(b"text")
+    assert str(told.value) == f"{path} could not be written: No space left on device; make room, or choose {place}"
+    assert not list(tmp_path.iterdir())

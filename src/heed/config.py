@@ -93,8 +93,16 @@ def assignment(text: str) -> tuple[str, Any]:
         return name.strip(), None
     try:
         return name.strip(), tomllib.loads(f"x = {value}")["x"]
-    except tomllib.TOMLDecodeError:
+    except (tomllib.TOMLDecodeError, RecursionError):
         return name.strip(), value
+
+
+def parse_json(text: str | bytes) -> Any:
+    """The value of a JSON text. One that is nested too deeply to be read is a ValueError, as all that is wrong with it."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
 
 
 def load_toml(path: Path) -> dict[str, Any]:
@@ -106,6 +114,8 @@ def load_toml(path: Path) -> dict[str, Any]:
         raise ValueError(f"{path} is a folder: name a TOML file") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is not valid TOML: {error}") from error
+    except RecursionError:
+        raise ValueError(f"{path} is not valid TOML: it is nested too deeply") from None
 
 
 def to_toml(sections: Mapping[str, Mapping[str, Any]]) -> str:

@@ -1,6 +1,12 @@
 """The device that a model runs on."""
 
+import os
+from functools import partial
+
 import torch
+
+if hasattr(os, "register_at_fork"):  # the threads of OpenMP are not in a child, which would wait for them for ever
+    os.register_at_fork(after_in_child=partial(torch.set_num_threads, 1))
 
 
 def choose_device(name: str) -> torch.device:

@@ -28,6 +28,8 @@ def atomic_file(path: Path) -> Iterator[Path]:
         _sync(part)
         os.replace(part, path)
         _sync_folder(path.parent)
+    except OSError as error:
+        raise _with_path(error, path) from error
     finally:
         part.unlink(missing_ok=True)
 
@@ -48,6 +50,19 @@ def exclusive(path: Path, refusal: str) -> Iterator[None]:
         except OSError:
             pass  # a file system without locks
         yield
+
+
+def check_file(path: Path, where: str = "") -> None:
+    """Refuse what is no file, and say what it is instead."""
+    if path.is_file():
+        return
+    if path.is_dir():
+        raise ValueError(f"{where}{path} is a folder: name a file")
+    if path.exists():
+        raise ValueError(
+            f"{where}{path} is a pipe or a device, and heed reads its files more than once: save the text in a file first"
+        )
+    raise ValueError(f"{where}{path}: no such file")
 
 
 def write_bytes(path: Path, data: bytes) -> None:
@@ -90,6 +105,8 @@ def atomic_folder(folder: Path, existing: Literal["refuse", "keep", "replace"] =
         else:
             _rename(part, folder, existing == "keep")
         _sync_folder(folder.parent)
+    except OSError as error:
+        raise _with_path(error, folder) from error
     finally:
         shutil.rmtree(part, ignore_errors=True)
 
@@ -162,6 +179,14 @@ def _rename(part: Path, folder: Path, keep: bool) -> None:
     except OSError:
         if not (keep and folder.is_dir() and any(folder.iterdir())):
             raise
+
+
+def _with_path(error: OSError, path: Path) -> OSError:
+    """The error of a write, which names no file if it comes from one that is open: then it names this one."""
+    if error.filename is not None or error.errno is None:
+        return error
+    place = "HEED_CACHE" if path.is_relative_to(cache_folder().resolve()) else "another place"
+    return OSError(f"{path} could not be written: {error.strerror}; make room, or choose {place}")
 
 
 def _part(path: Path) -> Path:

@@ -222,6 +222,13 @@ def test_another_architecture(refused, marian):
     )
 
 
+@pytest.mark.parametrize("names", [5, {"a": 1}, "MarianMTModel", [["x"]], [{}]])
+def test_architectures_of_a_wrong_kind(refused, marian, names):
+    edited(marian, "config.json", architectures=names)
+    says = "it must be a list with the name of a class"
+    assert refused(marian) == f"{marian}/config.json: architectures is {names!r}; {says}"
+
+
 def test_another_architecture_that_names_its_family_alone(refused, marian):
     edited(marian, "config.json", architectures=None, model_type="t5")
     assert refused(marian).startswith(f"{marian} holds a t5; heed reads MarianMTModel,")

@@ -72,7 +72,7 @@ def assert_says(words, read, *arguments):
 
 def test_a_missing_file_is_named(tmp_path):
     assert_says(r"nowhere\.en: no such file", readers.lines, tmp_path / "nowhere.en")
-    assert_says(r": no such file", readers.lines, tmp_path)
+    assert_says(r" is a folder: name a file", readers.lines, tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -130,6 +130,8 @@ def test_a_run_without_a_model_is_said_so(tmp_path):
 def test_broken_json_is_said_so(folder):
     (folder / "config.json").write_text('{"model": {"name": ')
     assert_refused(folder, r"config\.json is not valid JSON: ")
+    (folder / "config.json").write_text('{"model": ' * 100_000)
+    assert_refused(folder, r"config\.json is not valid JSON: it is nested too deeply")
 
 
 def test_weights_that_are_missing_are_said_so(folder):

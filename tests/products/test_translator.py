@@ -35,6 +35,15 @@ def test_one_text_gives_one_translation_and_several_a_list(translator, texts):
     assert translator.translate([]) == []
 
 
+def test_texts_may_come_from_anywhere(translator, texts):
+    assert said(translator.translate(text for text in texts[:3])) == said(translator.translate(texts[:3]))
+
+
+def test_half_a_character_is_refused_with_its_place(translator, texts):
+    with pytest.raises(ValueError, match=r"^text 2 has half a character at position 3 \(U\+D800, a lone surrogate\)"):
+        translator.translate([texts[0], "abc\ud800"])
+
+
 def test_empty_lines_stay_empty_lines(translator, texts):
     found = translator.translate(["", texts[0], "  \t", texts[1], ""])
     assert [t.text == "" for t in found] == [True, False, True, False, True]

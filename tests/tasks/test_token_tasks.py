@@ -106,7 +106,8 @@ def test_what_is_left_out_mended_or_split_is_counted(tmp_path):
         "8 sentences to train on; 1 lines with -DOCSTART- left out; 1 words that the vocabulary turns into nothing; "
         "1 sentences longer than a window, read in several."
     )
-    [note] = recipe.task.notes(recipe, prepared, None, 32)
+    note, seen = recipe.task.notes(recipe, prepared, None, 32)
+    assert seen.startswith("1 of 1 validation texts are trained on too, apart from case")
     assert note == "The labels of the files are IOB1; the model learns BIO: O, B-LOC, I-LOC, B-PER, I-PER."
     counted = sum(int((prepared.train.target[i] > 0).sum()) for i in range(len(prepared.train)))
     assert counted == 6 * 4 + 1 + 60 and prepared.train.longest <= 30
@@ -119,6 +120,7 @@ def test_what_is_left_out_mended_or_split_is_counted(tmp_path):
         (["a B-X\nb\n"], ["a B-X\n"], {}, r"train\.conll, line 2 has 1 column"),
         (["a B-X\n"], ["a B-X\n", "b B-Z\n"], {}, r"valid\.conll, line 3: 'B-Z' is no label of this model, which has O, B-X, I-X"),
         (["a B-X\n"], ["a I-X\n"], {}, r"valid\.conll, line 1: I-X follows the beginning"),
+        (["a B-X\n"], ["-DOCSTART- O\n"], {}, r"valid\.conll: there is nothing to validate on, not one example"),
         (["a O\n"], ["a O\n"], {}, r"data\.train has O and nothing else: a tagger needs two labels"),
         (["a B-X\n"], ["a B-X\n"], {"max_length": 99}, r"task\.max_length is 99, but the model has 32 positions"),
     ],

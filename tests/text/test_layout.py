@@ -47,6 +47,25 @@ def test_marks_tabs_and_lines_stay_and_sentences_are_translated():
     assert translate(text, angles) == right
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("가.", ["가."]),
+        ("  > 사.\n", ["사."]),
+        ("1. 자.\n\n나는 학생이다.", ["자.", "나는 학생이다."]),
+        ("가.\n사.", ["가.", "사."]),
+        ("가.\n사과를 먹는다.", ["사과를 먹는다."]),
+        ("a)\nan apple", ["an apple"]),
+        ("가. 사과", ["사과"]),
+        ("1.\n[x]\n", []),
+    ],
+)
+def test_a_letter_is_a_mark_only_where_it_marks_something(text, said):
+    skeleton = take_apart(text, "ko")
+    assert skeleton.texts == said
+    assert fill(skeleton, said) == text
+
+
 def test_lines_that_were_wrapped_are_one_sentence_and_are_wrapped_again():
     text = "A paragraph that was wrapped by a mail program, since its\nlines are long, and goes on. Then it ends\nthere.\nThe next.\n"
     skeleton = take_apart(text)

@@ -87,6 +87,15 @@ def test_no_text_in_a_line_can_break_it(tmp_path, text):
     assert [line.get("text") for line in read_log(tmp_path)] == [text, None]
 
 
+@pytest.mark.parametrize("line", ["[1]", "7", '"text"', "null", '{"kind": "step", "step": "x"}', "[" * 100_000])
+def test_a_line_that_no_run_has_written_stops_no_other(tmp_path, line):
+    write(tmp_path, 0, step(20))
+    with open(tmp_path / "log.jsonl", "a", encoding="utf-8") as file:
+        file.write(line + "\n")
+    write(tmp_path, 20, step(40))
+    assert seen(tmp_path) == [("step", 20), ("step", 40)]
+
+
 def test_a_run_from_the_beginning_forgets_all_steps(tmp_path):
     write(tmp_path, 0, ("start", {"step": 0}), step(20))
     write(tmp_path, 0, step(20))

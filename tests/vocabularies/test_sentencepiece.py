@@ -93,8 +93,18 @@ def test_what_is_too_large_becomes_as_many_as_there_are(texts, kind):
 
 
 def test_what_is_too_small_is_refused(texts):
-    with pytest.raises(ValueError, match=r"subwords\.size: a vocabulary of 100 could not be learned: .*100 vs \d+"):
+    with pytest.raises(
+        ValueError,
+        match=r"subwords\.size: a vocabulary of 100 could not be learned: the texts have so many [^[]*at least \d+ pieces$",
+    ):
         learn(texts, SubwordsConfig(), 100)
+
+
+def test_of_empty_texts_nothing_is_learned_and_no_source_is_shown():
+    with pytest.raises(
+        ValueError, match=r"a vocabulary of 300 could not be learned: the texts have nothing to learn from$"
+    ):
+        learn(["", " "], SubwordsConfig(), 300)
 
 
 def test_the_same_texts_give_the_same_model(texts):

@@ -23,6 +23,7 @@ examples:
 By default it can be reached from this machine only; see --host. docs/serving.md describes the API.
 """
 DEMO = Path("runs/demo")
+OPEN_FILES = 64  # of the service itself: libraries, the event loop, processes that read documents
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -63,6 +64,7 @@ def run(args: argparse.Namespace) -> int:
         )
     if args.runs is not None and not args.runs.is_dir():
         raise ValueError(f"{args.runs}: no such folder of runs")
+    _allow_open_files(args.queue)
     from heed.service.http.app import create_app
     from heed.service.http.server import Server, bind_socket
 
@@ -83,6 +85,24 @@ def run(args: argparse.Namespace) -> int:
     gc.freeze()  # models and libraries stay: scanning them again would stop all threads for a tenth of a second
     server.run([socket])
     return 0
+
+
+def _allow_open_files(requests: int) -> None:
+    """Raise the limit of open files to what the service needs; where that is not allowed, say so: the event loop would abort."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    needed = OPEN_FILES + requests
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= needed:
+        return
+    if hard != resource.RLIM_INFINITY and hard < needed:
+        raise ValueError(
+            f"only {hard} files may be open here, and {requests} concurrent requests need {needed}: raise the limit (ulimit -n), or "
+            "lower --queue"
+        )
+    resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
 
 
 def _service(args: argparse.Namespace, folders: list[str]):

@@ -1,6 +1,5 @@
 """Models for CTranslate2, which translates, continues and encodes texts fast without torch. Written, never read."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from heed.config import parse_json
 from heed.convert import ctranslate2_card, ctranslate2_import, tokenizers
 from heed.files import atomic_folder, write_text
 from heed.models.decoder import Decoder
@@ -94,7 +94,7 @@ def is_one(folder: Path) -> bool:
     if not ((folder / "model.bin").is_file() and (folder / CONFIG).is_file()):
         return False
     try:
-        settings = json.loads((folder / CONFIG).read_text("utf-8"))
+        settings = parse_json((folder / CONFIG).read_text("utf-8"))
     except ValueError:
         return False
     return isinstance(settings, dict) and not settings.keys() & {"model", "model_type", "architectures"}

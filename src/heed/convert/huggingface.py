@@ -128,7 +128,10 @@ def _architecture_of(model: nn.Module) -> Architecture:
 
 
 def _architecture(folder: Path, settings: dict[str, Any]) -> Architecture:
-    [name, *_] = settings.get("architectures") or [settings.get("model_type")]
+    names = settings.get("architectures") or [settings.get("model_type")]
+    if not isinstance(names, list) or not isinstance(names[0], str | None):
+        raise ValueError(f"{folder / CONFIG}: architectures is {names!r}; it must be a list with the name of a class")
+    name = names[0]
     if name in READABLE:
         return READABLE[name]
     if name is None:

@@ -1,9 +1,9 @@
 """What a folder of sentence-transformers has beside that of transformers: how the states of a text become its vector."""
 
-import json
 from pathlib import Path
 from typing import Any
 
+from heed.config import parse_json
 from heed.files import write_json
 from heed.models.folder import CONFIG, read_json
 from heed.models.package import Package
@@ -87,7 +87,7 @@ def _modules(root: Path) -> list[tuple[str, str]]:
     """The name and the folder of each module, in order."""
     path = root / MODULES
     try:
-        rows = json.loads(path.read_text("utf-8"))
+        rows = parse_json(path.read_text("utf-8"))
         found = [
             (str(row["type"]).rpartition(".")[2], str(row["path"])) for row in sorted(rows, key=lambda r: r["idx"])
         ]

@@ -1,6 +1,5 @@
 """The weights of a Hugging Face folder: safetensors or pickles, in one file or in shards. No code in them is run."""
 
-import json
 import pickle
 import re
 import warnings
@@ -11,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from heed.config import parse_json
 from heed.models.folder import read_weights
 
 SAFE, PICKLE = "model.safetensors", "pytorch_model.bin"
@@ -58,7 +58,7 @@ def _read_shards(index: Path) -> dict[str, Tensor]:
 def _read_index(index: Path) -> dict[str, str]:
     """The shard of each weight."""
     try:
-        shard_of = json.loads(index.read_text("utf-8"))["weight_map"]
+        shard_of = parse_json(index.read_text("utf-8"))["weight_map"]
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{index} is no index of shards: it has no weight_map ({error!r})") from error
     if not isinstance(shard_of, dict) or not shard_of:

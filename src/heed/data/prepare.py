@@ -19,7 +19,7 @@ from heed.data.duplicates import Origin
 from heed.data.readers import Line
 from heed.data.streams import Stream
 from heed.data.tables import Columns
-from heed.files import SUMS, atomic_folder, cache_folder, check_sums, move_away, sha256, write_sums
+from heed.files import SUMS, atomic_folder, cache_folder, check_file, check_sums, move_away, sha256, write_sums
 from heed.vocabularies import characters, sentencepiece, words
 from heed.vocabularies import folder as vocabularies
 from heed.vocabularies.sentencepiece import SubwordsConfig
@@ -62,10 +62,16 @@ class TextFiles:
         return (line._replace(source=line.source.replace(SEPARATOR, " ")) for line in self.train())
 
     def valid(self) -> list[Line]:
-        data = self.data
-        found = list(self._lines(data.valid_source, data.valid_target, data.valid_tsv, data.columns))
-        for number, own in enumerate(data.corpora):
-            lines = self._lines(own.valid_source, own.valid_target, own.valid_tsv, own.columns)
+        """The pairs to validate on; files without one that has text on both sides are refused."""
+        found: list[Line] = []
+        for number, own in [(0, self.data), *enumerate(self.data.corpora)]:
+            lines = list(self._lines(own.valid_source, own.valid_target, own.valid_tsv, own.columns))
+            names = [*own.valid_source, *own.valid_target, *own.valid_tsv]
+            if names and not any(line.source.strip() and line.target.strip() for line in lines):
+                raise ValueError(
+                    f"{' and '.join(names)}: there is nothing to validate on, since each line lacks a text; name other files, or "
+                    "none, and data.holdout pairs are set aside"
+                )
             found += [line._replace(corpus=number) for line in lines]
         return found
 
@@ -203,6 +209,8 @@ class Learning:
         pairs = sum(1 for _ in counted(lines(), "counting", tell))
         if not pairs:
             raise ValueError("data: there is not one pair to train on")
+        if not any(text.strip() for line in lines() for text in line[:2]):
+            raise ValueError(f"data: there is no text to train on: all {pairs:,} lines are empty")
         both = c.joint and not sources_only
         every = -(-pairs // max(1, c.lines // 2 if both else c.lines))  # spread over the whole corpus
         sample = list(islice(lines(), 0, None, every))
@@ -259,8 +267,7 @@ def _contents(own: CorpusConfig) -> tuple[list[list[str]], list[int | str]]:
 
 
 def _hash(path: Path) -> str:
-    if not path.is_file():
-        raise ValueError(f"{path}: no such file")
+    check_file(path)
     return sha256(path)
 
 

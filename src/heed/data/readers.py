@@ -8,6 +8,8 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
+from heed.files import check_file
+
 OPENERS = {".gz": gzip.open, ".xz": lzma.open}
 
 
@@ -22,8 +24,7 @@ class Line(NamedTuple):
 
 def lines(path: Path) -> Iterator[str]:
     """The lines of a file without their line breaks. Only a line feed ends a line."""
-    if not path.is_file():
-        raise ValueError(f"{path}: no such file")
+    check_file(path)
     number = 0
     try:
         with OPENERS.get(path.suffix, open)(path, "rb") as file:

@@ -1,11 +1,11 @@
 """SQuAD's JSON, versions 1.1 and 2.0: questions on paragraphs, with answers that stand there."""
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from heed.config import parse_json
 from heed.data.readers import lines
 
 
@@ -60,9 +60,10 @@ def _short(text: str) -> str:
 
 def read(path: Path) -> list[Question]:
     """The questions of a file. Those of a paragraph follow each other."""
+    text = "\n".join(lines(path))
     try:
-        whole = json.loads("\n".join(lines(path)))
-    except json.JSONDecodeError as error:
+        whole = parse_json(text)
+    except ValueError as error:
         raise ValueError(f"{path} is not JSON: {error}") from None
     found, seen = [], set()
     for question in _questions(whole, path):

@@ -1,9 +1,9 @@
 """Tables of texts with what is known of them: TSV with columns by number or by name, and JSON lines with fields by name."""
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from heed.config import parse_json
 from heed.data.readers import OPENERS, Line, lines
 from heed.vocabularies.text_parts import SEPARATOR
 
@@ -44,7 +44,7 @@ def _place(path: Path, header: list[str], column: int | str) -> int:
 def _json_rows(path: Path, columns: Columns) -> Iterator[tuple[int, list[Cell]]]:
     for number, line in enumerate(lines(path), 1):
         try:
-            fields = json.loads(line)
+            fields = parse_json(line)
         except ValueError as error:
             raise ValueError(f"{path}, line {number} is not JSON: {error}") from None
         missing = [repr(name) for name in columns if not isinstance(fields, dict) or fields.get(name) is None]

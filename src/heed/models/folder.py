@@ -1,6 +1,5 @@
 """A model folder: config.json and model.safetensors. Plain data, nothing that runs."""
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -10,7 +9,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from heed.config import WORDS, read
+from heed.config import WORDS, parse_json, read
 from heed.files import atomic_file, sha256, write_json
 from heed.models import MODELS, name_of
 
@@ -133,7 +132,7 @@ def read_json(path: Path, what: str) -> dict[str, Any]:
     if not path.is_file():
         raise ValueError(f"{path.parent} is not a model folder: it has no {path.name}")
     try:
-        facts = json.loads(path.read_text("utf-8"))
+        facts = parse_json(path.read_text("utf-8"))
     except ValueError as error:
         raise ValueError(f"{path} is not valid JSON: {error}") from error
     if not isinstance(facts, dict):

@@ -1,6 +1,6 @@
 """Texts in, vectors out."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -14,7 +14,7 @@ from heed.evaluation.retrieval import nearest_rows, unit_rows
 from heed.models.abilities import EncodesText
 from heed.models.package import Package
 from heed.nn.pooling import POOLINGS
-from heed.products.product import Product, each_batch, single
+from heed.products.product import Product, as_texts, each_batch, single
 from heed.products.text_batches import in_chunks, model_inputs, usual_batch
 from heed.vocabularies.text_parts import TextParts, plain
 from heed.vocabularies.vocabulary import Vocabulary
@@ -63,10 +63,10 @@ class Embedder(Product):
         return self.model.config.dim
 
     def embed(
-        self, texts: Sequence[str], *, batch_tokens: int | None = None, too_long: str = "refuse"
+        self, texts: Iterable[str], *, batch_tokens: int | None = None, too_long: str = "refuse"
     ) -> Float[np.ndarray, "n dim"]:
         """A vector for each text, in single precision. One longer than the model allows is refused, or with too_long="cut", cut."""
-        budget = usual_batch(self.model) if batch_tokens is None else batch_tokens
+        budget, texts = usual_batch(self.model) if batch_tokens is None else batch_tokens, as_texts(texts)
 
         def read(start: int, end: int) -> Iterator[tuple[list[int], Tensor]]:
             ids = self._ids(texts[start:end], start, too_long)

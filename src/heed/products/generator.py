@@ -1,7 +1,7 @@
 """Text from a language model: continuations of a prompt, and how likely a text is."""
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -18,7 +18,7 @@ from heed.models.package import Package
 from heed.products.attribution import Attribution, attribute
 from heed.products.ctranslate2_text import TextEngine
 from heed.products.cuda_text import CudaTextEngine, cuda_engine
-from heed.products.product import Product, in_batches, single
+from heed.products.product import Product, as_texts, in_batches, single
 from heed.products.prompts import Prompt, describe_overflow, make_prompt
 from heed.products.search import search, steps
 from heed.products.stops import StopStrings
@@ -193,8 +193,9 @@ class Generator(Product):
         own = [self.prompt(prompt, code) for prompt in prompts]
         return describe_overflow(own, length, self.model.config.max_length)
 
-    def score(self, texts: Sequence[str], batch_tokens: int = 4096) -> list[Score]:
+    def score(self, texts: Iterable[str], batch_tokens: int = 4096) -> list[Score]:
         """How likely each text is as one line, its end included."""
+        texts = as_texts(texts)
         lines = [[*ids, self.special.last] for ids in self.vocabulary.encode(texts)]
         scores = in_batches(self._token_logprobs, lines, list(map(len, lines)), batch_tokens)
         rows = zip(texts, lines, scores, strict=True)

@@ -1,6 +1,6 @@
 """Texts with masks in; the words that may stand there out."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -17,7 +17,7 @@ from heed.data.streams import IGNORED
 from heed.evaluation.masked_words import CHUNK, has_generator, masked_scores, predict_hidden, replaced_scores
 from heed.models.encoder_heads import HEADS
 from heed.models.package import Package
-from heed.products.product import Product, in_batches, single
+from heed.products.product import Product, as_texts, in_batches, single
 from heed.vocabularies.text_parts import plain
 from heed.vocabularies.vocabulary import Vocabulary
 
@@ -75,12 +75,13 @@ class MaskFiller(Product):
     def device(self) -> torch.device:
         return next(self.model.parameters()).device
 
-    def fill(self, texts: Sequence[str], *, top: int = 5, batch_tokens: int = 4096) -> list[Filled]:
+    def fill(self, texts: Iterable[str], *, top: int = 5, batch_tokens: int = 4096) -> list[Filled]:
         """The `top` words for each mask of each text. Several masks of a text are filled independently of each other."""
         if not 1 <= top <= len(self.vocabulary):
             raise ValueError(
                 f"top is {top}; it must be at least 1, and at most the vocabulary, {len(self.vocabulary):,}"
             )
+        texts = as_texts(texts)
         rows = [self._ids(text, number) for number, text in enumerate(texts, 1)]
         sizes = [len(ids) + len(self.special.before) + 1 for ids in rows]
         found = in_batches(lambda own: self._guess(own, top), rows, sizes, batch_tokens)

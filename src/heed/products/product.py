@@ -32,6 +32,20 @@ class Product:
         return f"{name} is {cls.noun}: it cannot {verb}; use heed {able}"
 
 
+def as_texts(texts: Iterable[str]) -> list[str]:
+    """Texts as a list, of whatever they come from; half a character is refused, since no vocabulary can read it."""
+    found = list(texts)
+    for number, text in enumerate(found, 1):
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise ValueError(
+                f"text {number} has half a character at position {error.start} (U+{ord(text[error.start]):04X}, a lone surrogate): "
+                "decode it as UTF-8 first, or leave it out"
+            ) from None
+    return found
+
+
 def single(packages: Sequence[Package], names: Sequence[str], noun: str) -> Package:
     """The one model of a product that cannot be an ensemble."""
     if len(packages) > 1:

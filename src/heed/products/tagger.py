@@ -1,6 +1,6 @@
 """Texts in; labelled words and entities out."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from heed.data.entities import OUTSIDE, entities, scheme_of_model
 from heed.data.tagged import Words, align_words, each_piece, find_words, join_words
 from heed.data.text_windows import best_windows, split_windows
 from heed.models.package import Package
-from heed.products.product import Product, aligned_vocabulary, in_batches, single
+from heed.products.product import Product, aligned_vocabulary, as_texts, in_batches, single
 from heed.vocabularies.vocabulary import AlignedPieces, Vocabulary, trim_span
 
 STRIDE = 64  # subwords that two windows of a long sentence share
@@ -90,8 +90,9 @@ class Tagger(Product):
             own.model, own.processors["text"], labels, facts.get("max_length"), facts.get("stride", STRIDE), facts
         )
 
-    def tag(self, texts: Sequence[str], *, pieces: bool = False, batch_tokens: int = 4096) -> list[TaggedText]:
+    def tag(self, texts: Iterable[str], *, pieces: bool = False, batch_tokens: int = 4096) -> list[TaggedText]:
         """The words of texts as they are, each with its label. With `pieces`, every subword is a word."""
+        texts = as_texts(texts)
         found = self.vocabulary.encode_aligned(texts)
         words = [each_piece(own) if pieces else find_words(text, own) for text, own in zip(texts, found, strict=True)]
         return self._tagged(texts, found, words, batch_tokens)

@@ -7,6 +7,8 @@ the run goes on, recorded in the checkpoint, and then fixed: a resumed run ends 
 import dataclasses
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from heed.runs.validation_history import ValidationHistory
@@ -16,6 +18,15 @@ from heed.training.schedule import Schedule
 
 WHY = {"patience": "Validation no longer improves", "time": "The time is nearly over"}
 WARM = 5  # steps that are not timed: kernels are compiled and caches filled in them
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended: "finished", "stopped early" or "interrupted"."""
+
+    how: str
+    step: int
+    folder: Path
 
 
 class Ending:

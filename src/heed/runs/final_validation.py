@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
+from heed.config import parse_json
 from heed.files import sha256, write_text
 from heed.models.folder import WEIGHTS
 
@@ -48,7 +49,7 @@ def read(folder: Path) -> FinalValidation | None:
     if not path.is_file() or not weights.is_file():
         return None
     try:
-        values = json.loads(path.read_text("utf-8"))
+        values = parse_json(path.read_text("utf-8"))
         if values["model"] != sha256(weights):
             return None
         outputs = [tuple(row) for row in values["outputs"]]

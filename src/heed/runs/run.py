@@ -4,9 +4,7 @@ import dataclasses
 import time
 from collections.abc import Callable, Mapping
 from contextlib import closing, nullcontext
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import nn
@@ -16,11 +14,12 @@ from heed.data.prefetch import in_thread
 from heed.device import choose_device
 from heed.models.package import Package
 from heed.runs import models, vectors
-from heed.runs.ending import WHY, Ending, can_extend, cooled, reopened
+from heed.runs.ending import WHY, Ending, Outcome, can_extend, cooled, reopened
 from heed.runs.execution_plan import plan_execution
 from heed.runs.recipe import Recipe
 from heed.runs.resume import check_state, position_of
 from heed.runs.run_folder import RunFolder
+from heed.runs.stopping import GivenUp, Stopping
 from heed.runs.teacher import check_vocab_size, teacher_model
 from heed.runs.validation_history import ValidationHistory
 from heed.tasks.base import Prepared, ValidationResult
@@ -34,15 +33,6 @@ from heed.training.recurrent_state import RecurrentState
 from heed.training.report import Log, Report
 from heed.training.shards import gather
 from heed.version import __version__
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How a run ended: "finished", "stopped early" or "interrupted"."""
-
-    how: str
-    step: int
-    folder: Path
 
 
 class Run:
@@ -84,6 +74,7 @@ class Run:
         self.state = TrainingState(self.model, self.optimizer, EMA(self.model, t.ema) if t.ema else None, recurrent)
         self.history, self.ending = ValidationHistory(), Ending(t, time.monotonic() if began is None else began)
         self.position, self.step = DataPosition(), 0
+        self.stopping, self.unvalidated = Stopping(self.workers.request_stop), False
         self.files = RunFolder(folder, recipe, prepared, self.validation, base)
         notes = [*vectors.summaries(begun), *task.notes(recipe, prepared, self.validation, max_length)]
         notes += [*self.plan.notes(self.workers.device), *self._restore()]
@@ -100,7 +91,7 @@ class Run:
         t = self.recipe.training
         if self.log:
             self.log.write("start", step=self.step, key=self.prepared.key, heed=__version__, torch=torch.__version__)
-        if not self.ending.is_over(self.step, self.history):
+        if not self._catch_up() and not self.ending.is_over(self.step, self.history):
             share = self.workers.rank, self.workers.world
             made = self.task.batches(self.recipe, self.prepared, self.plan, share, self.position)
             moved = ((position, batch.to(self.workers.device)) for position, batch in made)
@@ -116,29 +107,25 @@ class Run:
                     clip=t.clip,
                     seed=t.seed,
                     workers=self.workers,
-                    context=self._precision,
+                    context=lambda: self.plan.context(self.workers.device),
                     forward_backward=self.plan.passes(self.model, self.objective),
                     parts=getattr(self.objective, "parts", ()),
                     after_step=[self._average, self._tell, self._check, self._plan_end, self._save],
                 )
-        if self.workers.should_stop():
+        if self.unvalidated or self.workers.should_stop() or not self._finished():
             return Outcome("interrupted", self.step, self.folder)
-        with self.workers.full_model(self.model, self._validated_weights()) as model:
-            self.workers.broadcast(lambda: self._finish(model))
         early = self.history.stopped and self.history.ends_at is None
         return Outcome("stopped early" if early else "finished", self.step, self.folder)
 
-    def interrupt(self, number: int, frame: Any) -> None:
-        """Ask the loop to save and exit after the current step."""
-        self.workers.request_stop()
+    def _finished(self) -> bool:
+        """Make the final model; False if a signal came before it was made."""
+        with self.workers.full_model(self.model, self._validated_weights()) as model:
+            return self.workers.broadcast(lambda: self._finish(model))
 
     def close(self) -> None:
         self.report.close()
         if self.log:
             self.log.close()
-
-    def _precision(self):
-        return self.plan.context(self.workers.device)
 
     def _is_last(self, step: int) -> bool:
         return step >= self.ending.last_step(self.history)
@@ -165,13 +152,14 @@ class Run:
             return
         began = time.monotonic()
         with self.workers.full_model(self.model, self._validated_weights()) as model:
-            self.history = self.workers.broadcast(lambda: self._look(model, progress))
+            found = self.workers.broadcast(lambda: self._look(model, progress))
+        self.history, self.unvalidated = found or self.history, found is None
         self.meter.pause(time.monotonic() - began)
         self.ending.pause(time.monotonic() - began)
 
     def _plan_end(self, progress: loop.Progress) -> None:
         """Decide when the run ends, if this is the step for it; the same in all processes."""
-        if self.workers.world > 1 and progress.step % self.recipe.training.log_every:
+        if self.unvalidated or (self.workers.world > 1 and progress.step % self.recipe.training.log_every):
             return
         before = self.history.ends_at
         self.history = self.workers.broadcast(lambda: self.ending.update(progress.step, self.history))
@@ -184,20 +172,35 @@ class Run:
         every = t.checkpoint_every or t.valid_every
         over = self.ending.is_over(progress.step, self.history)
         cooling = self.history.ends_at is not None and progress.step == self.history.cooldown_from
-        regular = progress.step % every == 0 or over or cooling
+        regular = not self.unvalidated and (progress.step % every == 0 or over or cooling)
         if regular:
             self.history.saved.append(progress.step)
-        leave = self.workers.should_stop() or over
+        leave = self.unvalidated or self.workers.should_stop() or over
         if regular or leave or progress.step in self.history.best_steps(t.average):
             with self.workers.errors_from_first():
                 self.meter.check(progress)
             self._write_checkpoint()
         return leave
 
-    def _look(self, model: nn.Module, progress: loop.Progress) -> ValidationHistory:
-        """Validate, and record the results."""
+    def _catch_up(self) -> bool:
+        """Do what a signal kept the last step from, the validation first; returns whether the run is over."""
+        if not self.unvalidated:
+            return False
+        self.unvalidated = False
+        progress = loop.Progress(self.step, self.position, torch.zeros(()), 0, torch.zeros(()), 0.0)
+        self._check(progress)
+        self._plan_end(progress)
+        return self._save(progress)
+
+    def _look(self, model: nn.Module, progress: loop.Progress) -> ValidationHistory | None:
+        """Validate, and record the results; None if a signal came before they were there."""
         began = time.monotonic()
-        found = self._validate(model)
+        try:
+            with self.stopping.given_up_if_asked():
+                found = self._validate(model)
+        except GivenUp:
+            self.report.say(f"The validation of step {progress.step:,} is given up: a resumed run does it first.")
+            return None
         words = {"perplexity": perplexity(found.scores["loss"])} if self.task.perplexity else {}
         facts = {
             "step": progress.step, "epoch": progress.position.epoch, **words,
@@ -217,14 +220,14 @@ class Run:
         return self.state.ema.weights if self.recipe.training.averages else None
 
     def _validate(self, model: nn.Module) -> ValidationResult:
-        with self._precision():
+        with self.plan.context(self.workers.device):
             return self.validation.run(model)
 
     def _write_checkpoint(self) -> None:
         parts = [gather(own, self.workers.first) for own in self.state.tensors()]
-        order = self.plan.order(self.recipe.training)
-        self.history.seconds = self.ending.spent()
+        self.history.seconds, order = self.ending.spent(), self.plan.order(self.recipe.training)
         state = {"place": list(self.position), "order": order, "record": dataclasses.asdict(self.history)}
+        state["unvalidated"] = self.unvalidated  # then a resumed run begins with the validation
         self.workers.broadcast(lambda: self.files.write_checkpoint(self.step, *parts, state))
 
     def _restore(self) -> list[str]:
@@ -244,7 +247,7 @@ class Run:
         messages += self.state.restore(*map(self.workers.broadcast_tensors, parts), self.files.checkpoints)
         self.history = ValidationHistory(**state["record"])
         self.history.stopped = 0 < self.recipe.training.patience <= self.history.waited
-        self.step = step
+        self.step, self.unvalidated = step, state.get("unvalidated", False)
         self.ending.resume(self.history)
         if self.ending.budget is not None:  # "+1h" is a total from here on
             total = dataclasses.replace(self.recipe.training, time=f"{round(self.ending.budget)}s")
@@ -262,16 +265,20 @@ class Run:
         messages.append("The run is extended: it goes on from before its learning rate fell.")
         return dataclasses.replace(before, state={**before.state, "record": reopened(before.state["record"])})
 
-    def _finish(self, model: nn.Module) -> None:
-        """Make the final model from the weights that the recipe asks for, and validate it. `model` has the last weights."""
+    def _finish(self, model: nn.Module) -> bool:
+        """Make the final model from the weights that the recipe asks for, and validate it; False if a signal came before."""
         if self.recipe.training.final == "best-ema":
             weights, found, made_of = self.files.read_best(self.history)
         else:
             weights, made_of = self._final_weights()
             found = None
         with temporary_weights(model, weights) if weights else nullcontext():
-            found = found or self._validate(model)
-            search, chosen = self.task.final_search(self.recipe, model, self.validation) or (None, "")
+            try:
+                with self.stopping.given_up_if_asked():
+                    found = found or self._validate(model)
+                    search, chosen = self.task.final_search(self.recipe, model, self.validation) or (None, "")
+            except GivenUp:
+                return False
             self.files.write_model(model, found, made_of, final=True, search=search)
         h = self.history
         ended = {"ended_by": h.ended_by or ("patience" if h.stopped else "steps"), "cooldown_from": h.cooldown_from}
@@ -279,6 +286,7 @@ class Run:
         self.report.say(f"The model has the weights of {made_of}: validation {self.task.describe(found.scores)}.")
         if chosen:
             self.report.say(chosen)
+        return True
 
     def _final_weights(self) -> tuple[Weights, str]:
         """The mean of the checkpoints that the recipe asks for, or nothing for the last weights; and what they are."""

@@ -1,6 +1,5 @@
 """From a recipe to a trained model in a folder, from the beginning or from where it stopped."""
 
-import signal
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -11,10 +10,11 @@ import torch
 from heed.device import choose_device
 from heed.files import write_text
 from heed.runs.choosing import complete
+from heed.runs.ending import Outcome
 from heed.runs.pretrained import open_base, with_base_search
 from heed.runs.recipe import Recipe
 from heed.runs.resume import alone_in, begin, check_folder, restarted
-from heed.runs.run import Outcome, Run
+from heed.runs.run import Run
 from heed.runs.teacher import WEIGHTS, check_weights, open_teachers
 from heed.training import distributed, torchrun
 from heed.training.report import Report
@@ -70,13 +70,8 @@ def run(
 
 
 def _to_the_end(run: Run) -> Outcome:
-    signals = [signal.SIGINT, signal.SIGTERM]
-    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup ignores SIGHUP
-        signals.append(signal.SIGHUP)
-    before = {number: signal.signal(number, run.interrupt) for number in signals}
     try:
-        return run.train()
+        with run.stopping.obeyed():
+            return run.train()
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
         run.close()

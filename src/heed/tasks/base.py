@@ -35,7 +35,7 @@ class Prepared:
     """Data, ready to be trained on. `key` is a hash: the same files and settings have the same key.
 
     `sizes` fill the fields of a new model's config that the data decide; `defaults` those that the data suggest.
-    `earlier_keys` are those that earlier versions gave the same data.
+    `earlier_keys` are those that earlier versions gave the same data. `valid_left_out` counts by rule the pairs that are not validated on.
     """
 
     key: str
@@ -45,6 +45,7 @@ class Prepared:
     sizes: Mapping[str, Any]
     defaults: Mapping[str, Any] = field(default_factory=dict)
     earlier_keys: Sequence[str] = ()
+    valid_left_out: Mapping[str, int] = field(default_factory=dict)
 
 
 class ValidationResult(NamedTuple):

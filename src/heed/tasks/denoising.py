@@ -19,8 +19,8 @@ from heed.products.summarizer import Summarizer
 from heed.products.translator.translator import Translator
 from heed.tasks.base import Metric, Objective, Prepared, ValidationResult
 from heed.tasks.sequence_loss import CrossEntropy
-from heed.tasks.text import TextTask, validation_search
-from heed.tasks.validation import mean_nll, sample_rows, short_enough
+from heed.tasks.text import TextTask
+from heed.tasks.validation import mean_nll, sample_rows, short_enough, validation_search
 from heed.vocabularies.vocabulary import Pair, Vocabulary
 
 

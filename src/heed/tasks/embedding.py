@@ -18,6 +18,7 @@ from heed.data.readers import Line
 from heed.data.text_pairs import CollatePairs, pair_table
 from heed.evaluation.classification import spearman
 from heed.evaluation.retrieval import nearest_rows, ranks, retrieval_scores
+from heed.files import check_file
 from heed.models.abilities import EncodesText
 from heed.models.package import Package
 from heed.products.embedder import Embedder
@@ -67,8 +68,7 @@ class Embedding(TextTask):
         if recipe.training.metric == "spearman" and not self.settings.scored:
             raise ValueError("training.metric is 'spearman', but there is nothing to compare with: name task.scored")
         for path in self.settings.scored:
-            if not Path(path).is_file():
-                raise ValueError(f"task.scored: {path}: no such file")
+            check_file(Path(path), "task.scored: ")
 
     def _check_columns(self, recipe: Any) -> None:
         counts = {_columns(own) for own in recipe.data.parts} if not recipe.data.phrasebook else {2}

@@ -20,7 +20,7 @@ from heed.tasks.language_loss import IndependentLoss, LanguageLoss
 from heed.tasks.language_validation import IndependentValidation, LanguageValidation
 from heed.tasks.stream import StreamTask
 from heed.tasks.subwords import vocabulary_kind
-from heed.tasks.text import validation_search
+from heed.tasks.validation import validation_search
 from heed.vocabularies.codes import code_ids
 from heed.vocabularies.vocabulary import Pair
 

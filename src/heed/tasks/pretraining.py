@@ -106,7 +106,11 @@ class Pretraining(StreamTask):
         planned, _ = made.plan(0)
         segments, shape = made.source.segments, made.shape
         rows = f"{len(stream.documents):,} documents ({s.document}) of {segments.sentences:,} sentences"
-        notes = [stream.summary(), f"{rows} in {len(planned):,} rows of {s.length} tokens."]
+        notes = [
+            *self.trained_too(prepared),
+            stream.summary(),
+            f"{rows} in {len(planned):,} rows of {s.length} tokens.",
+        ]
         if segments.split:
             half = " half" if shape.paired else ""
             notes.append(f"{segments.split:,} sentences are longer than{half} a row and split; a sentence is a line.")

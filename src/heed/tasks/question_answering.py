@@ -90,7 +90,7 @@ class QuestionAnswering(TokenTask):
             )
         note = f"Left out, for example: {wrong[0]}." if wrong else ""
         train = [one for one in train if not one.misaligned]
-        if not valid:
+        if not data.valid:
             train, valid = hold_out([list(own) for _, own in groupby(train, lambda one: one.context)], data.holdout)
         return Examples(train, valid, Counter(misaligned=len(wrong)), note)
 

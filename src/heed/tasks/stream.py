@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from heed.data.contamination import is_long
 from heed.data.documents import DocumentKind
 from heed.data.filters import FiltersConfig
 from heed.data.prepare import UNFILTERED, Learning, TextFiles, counted, digest, text_stream
@@ -12,6 +13,7 @@ from heed.models.package import Package
 from heed.tasks.base import Prepared, Tell
 from heed.tasks.subwords import vocabulary_kind
 from heed.tasks.text import TextTask
+from heed.tasks.validation import trained_too
 from heed.vocabularies.codes import code_ids
 from heed.vocabularies.vocabulary import Pair
 
@@ -50,6 +52,10 @@ class StreamTask(TextTask):
         stream = text_stream(key, train, text, sum(held), tell, document)
         earlier = digest(earlier, text.key(), *named, edition=UNFILTERED)
         return Prepared(key, stream, valid, {"text": text}, self.sizes((text, text), base), earlier_keys=[earlier])
+
+    def trained_too(self, prepared: Prepared) -> list[str]:
+        texts = [line.source for line in prepared.valid if is_long(line.source)]
+        return trained_too(prepared.train.folder, {"text": texts})
 
     def sizes(self, pair: Pair, base: Package | None) -> dict[str, Any]:
         return {} if base is not None else {"vocab_size": len(pair[0])}

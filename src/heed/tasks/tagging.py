@@ -81,7 +81,7 @@ class Tagging(TokenTask):
         labels = sorted({label for one in train for label in one.labels})
         if scheme != "plain":
             labels = label_names(own.type for one in train for own in entities(one.labels))
-        if not held:
+        if not data.valid:
             train, held = hold_out([[one] for one in train], data.holdout)
         return Examples(train, held, counts, scheme=scheme, labels=labels)
 

@@ -15,11 +15,12 @@ from heed.data.filters import PAIRS_ONLY, FiltersConfig
 from heed.data.prefetch import in_processes, worker_count
 from heed.data.prepare import Learning, TableReader, TextFiles, pair_corpus, pair_keys
 from heed.data.vectors import VectorsConfig
-from heed.decoding.config import UNGUARDED, DecodingConfig
+from heed.decoding.config import DecodingConfig
 from heed.models.package import Package
 from heed.tasks.base import Prepared, Task, Tell, Validation
 from heed.tasks.directions import direction_facts, in_direction, languages_row
 from heed.tasks.subwords import check_subwords, vocabulary_kind
+from heed.tasks.validation import trained_too
 from heed.vocabularies.sentencepiece import SubwordsConfig
 from heed.vocabularies.tags import tag_ids
 from heed.vocabularies.vocabulary import Pair
@@ -257,7 +258,13 @@ class TextTask(Task):
                 f"{shared:,} {self.unit} are not trained on, since a text of theirs is in the validation set too, apart from case, "
                 "white space and punctuation (filters.overlap)."
             )
-        return notes
+        return notes + self.trained_too(prepared)
+
+    def trained_too(self, prepared: Prepared) -> list[str]:
+        """A sentence on validation texts that are also trained on, if there are any."""
+        sides = ("source",) if self.one_sided or self.label_target else ("source", "target")
+        texts = {side: [line[number] for line in prepared.valid] for number, side in enumerate(sides)}
+        return trained_too(prepared.train.folder, texts, "filters.overlap takes them out of training")
 
     def kept_files(self, prepared: Prepared) -> list[Path]:
         path = prepared.train.folder / contamination.FILE
@@ -287,9 +294,3 @@ def max_source(prepared: Prepared) -> int:
     """The longest source of training, with its special tokens: a longer one is split, not guessed at."""
     vocabulary = next(iter(prepared.processors.values()))
     return prepared.train.longest + len(vocabulary.special.before) + 1
-
-
-def validation_search(recipe: Any) -> DecodingConfig:
-    """The search settings of a recipe, as validation uses them: quick, and one hypothesis, whatever its faults."""
-    own = dataclasses.replace(recipe.decoding, **UNGUARDED)  # a young model only has faults
-    return dataclasses.replace(own, beam=recipe.training.valid_beam, rerank="none", nbest=1, sample=False)

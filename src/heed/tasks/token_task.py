@@ -17,6 +17,7 @@ from heed.models.package import Package
 from heed.products.product import aligned_vocabulary
 from heed.tasks.base import Prepared, Task, Tell, Validation
 from heed.tasks.subwords import check_subwords, vocabulary_kind
+from heed.tasks.validation import trained_too
 from heed.vocabularies.labels import Labels
 
 Row = tuple[Sequence[int], Sequence[int]]  # the tokens of a window, and what is told of them
@@ -89,6 +90,8 @@ class TokenTask(Task):
     def prepare(self, recipe: Any, base: Package | None, tell: Tell) -> Prepared:
         tell("reading", 0)
         examples = self.read(recipe, base)
+        if not examples.valid:
+            raise ValueError(f"{' and '.join(recipe.data.valid)}: there is nothing to validate on, not one example")
         parts = [[sha256(Path(path)) for path in recipe.data.train], self.reading_key(recipe)]
         texts = digest(self.name, EDITION, *parts)
         learning = Learning(recipe.subwords, vocabulary_kind(self, recipe), one_sided=True)
@@ -157,7 +160,8 @@ class TokenTask(Task):
         return f"{corpus.facts['counts']['examples']:,} {self.unit} to train on{'; ' * bool(rest)}{rest}."
 
     def notes(self, recipe: Any, prepared: Prepared, validation: Validation, max_length: int) -> list[str]:
-        return [prepared.train.facts["note"]] if prepared.train.facts.get("note") else []
+        known = [prepared.train.facts["note"]] if prepared.train.facts.get("note") else []
+        return known + trained_too(prepared.train.folder, {"source": list(self.texts(prepared.valid))})
 
     def kept_files(self, prepared: Prepared) -> list[Path]:
         path = prepared.train.folder / contamination.FILE

@@ -16,15 +16,23 @@ from heed.decoding.config import DecodingConfig
 from heed.evaluation import rouge
 from heed.evaluation.translation import metrics, signature
 from heed.models.abilities import EncodesAndDecodes
+from heed.models.package import Package
 from heed.products.summarizer import Summarizer
 from heed.products.translator.attention_trace import AlignmentRows, choose_rows
 from heed.products.translator.translator import Translator
 from heed.tasks import length_penalty
-from heed.tasks.base import Metric, Objective, Prepared, Validation, ValidationResult
+from heed.tasks.base import Metric, Objective, Prepared, Tell, Validation, ValidationResult
 from heed.tasks.sequence_loss import CrossEntropy, Distilled, RDrop
 from heed.tasks.shortlist import choose
-from heed.tasks.text import TextTask, max_source, validation_search
-from heed.tasks.validation import mean_nll, sample_rows, short_enough
+from heed.tasks.text import TextTask, max_source
+from heed.tasks.validation import (
+    describe_rules,
+    mean_nll,
+    sample_rows,
+    short_enough,
+    validation_search,
+    within_limits,
+)
 from heed.vocabularies.tags import is_language_tag
 from heed.vocabularies.vocabulary import Pair
 
@@ -80,6 +88,12 @@ class Translation(TextTask):
         several = sum(other == target for _, other in directions) > 1  # then the target alone does not say which
         return super().usage(f"{folder}{f' --from {source}' * several} --to {target}", facts)
 
+    def prepare(self, recipe: Any, base: Package | None, tell: Tell) -> Prepared:
+        found = super().prepare(recipe, base, tell)
+        pair = tuple(found.processors.values())
+        kept, left_out = within_limits(found.valid, pair, recipe.filters, found.train.prefixes)
+        return replace(found, valid=kept, valid_left_out=left_out)
+
     def objective(self, prepared: Prepared, teachers: Sequence[nn.Module] = ()) -> Objective:
         s = self.settings
         if teachers:
@@ -109,6 +123,9 @@ class Translation(TextTask):
 
     def notes(self, recipe: Any, prepared: Prepared, validation: Validation, max_length: int) -> list[str]:
         notes = super().notes(recipe, prepared, validation, max_length)
+        if unused := sum(prepared.valid_left_out.values()):
+            read, why = unused + len(prepared.valid), describe_rules(prepared.valid_left_out)
+            notes.append(f"{unused:,} of {read:,} validation pairs are not used: {why}.")
         if self.teachers:
             target = "the teacher's distribution" if len(self.teachers) == 1 else "the teachers' mean distribution"
             notes.append(f"For {self.settings.distillation:.0%} of the loss, {target} is the target.")

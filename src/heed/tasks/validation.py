@@ -1,14 +1,22 @@
 """What the validations of several tasks share."""
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
+from heed.data import contamination
 from heed.data.batching import plan
+from heed.data.filters import RULES, FiltersConfig, rule_for_length, rule_for_text
+from heed.data.readers import Line
+from heed.decoding.config import UNGUARDED, DecodingConfig
 from heed.training.loss import Loss
+from heed.vocabularies.vocabulary import Pair
 
 
 @torch.inference_mode()
@@ -39,6 +47,56 @@ def short_enough(examples: Sequence[tuple], max_length: int) -> list[tuple]:
     return short
 
 
+def within_limits(
+    lines: Sequence[Line], vocabularies: Pair, filters: FiltersConfig, prefixes: Sequence[Sequence[int]]
+) -> tuple[list[Line], Counter[str]]:
+    """The pairs with texts that are no longer than those trained on, and how many each rule leaves out."""
+    kept, left_out, limits = [], Counter[str](), replace(filters, same=False, max_ratio=0.0)
+    texts = [[words.clean(line[side]) for line in lines] for side, words in enumerate(vocabularies)]
+    sizes = [map(len, words.encode(own)) for words, own in zip(vocabularies, texts, strict=True)]
+    for line, source, target, *size in zip(lines, *texts, *sizes, strict=True):
+        before = len(prefixes[line.corpus])
+        rule = rule_for_text(limits, source, target) or rule_for_length(limits, before + size[0], size[1])
+        if rule is None:
+            kept.append(line)
+        else:
+            left_out[rule] += 1
+    if lost := {line.corpus for line in lines} - {line.corpus for line in kept}:
+        which = f" of corpus {min(lost) + 1}" if len(prefixes) > 1 else ""
+        raise ValueError(
+            f"not one validation pair{which} can be used ({describe_rules(left_out)}): name others, or raise filters.max_length"
+        )
+    return kept, left_out
+
+
+def describe_rules(left_out: Mapping[str, int]) -> str:
+    return ", ".join(f"{count:,} for {RULES[rule]}" for rule, count in left_out.items())
+
+
+def trained_too(
+    folder: Path, texts: Mapping[str, Sequence[str]], hint: str = "leave them out of one of the two"
+) -> list[str]:
+    """A sentence if texts to validate on, by side, are trained on as well; none where what was trained on is not known."""
+    path = folder / contamination.FILE
+    if not path.is_file():  # what an earlier version prepared may lack it
+        return []
+    trained = contamination.read(path)
+    found = np.any([trained.seen(side, own) for side, own in texts.items()], axis=0)
+    if not found.any():
+        return []
+    least = " at least" if any(trained.share(side) < 1 for side in texts) else ""
+    return [
+        f"{found.sum():,}{least} of {len(found):,} validation texts are trained on too, apart from case, white space and "
+        f"punctuation: scores on them say little about new text ({hint})."
+    ]
+
+
 def sample_rows(size: int, samples: int) -> list[int]:
     """Which examples are shown during training: spread over all."""
     return np.linspace(0, size - 1, min(samples, size), dtype=int).tolist()
+
+
+def validation_search(recipe: Any) -> DecodingConfig:
+    """The search settings of a recipe, as validation uses them: quick, and one hypothesis, whatever its faults."""
+    own = replace(recipe.decoding, **UNGUARDED)  # a young model only has faults
+    return replace(own, beam=recipe.training.valid_beam, rerank="none", nbest=1, sample=False)

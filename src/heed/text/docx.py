@@ -77,8 +77,14 @@ def _unpack(data: bytes, name: str) -> dict[zipfile.ZipInfo, bytes]:
     for entry in entries:
         if entry.flag_bits & 1:
             raise ValueError(f"{name} is locked with a password: save it without one")
-        if entry.file_size > max(SMALL_FILE, MAX_RATIO * max(1, entry.compress_size)) or entry.file_size > left:
-            raise ValueError(f"{name}: {entry.filename} would unpack to {entry.file_size:,} bytes, which is too much")
+        size = f"{name}: {entry.filename} would unpack to {entry.file_size:,} bytes, which is too much"
+        if entry.file_size > max(SMALL_FILE, MAX_RATIO * max(1, entry.compress_size)):
+            raise ValueError(
+                f"{size}: over {MAX_RATIO} times its packed size, as in files that are made to do harm; if it is text that repeats "
+                f"itself, cut it into parts of under {SMALL_FILE:,} bytes, or save it as .txt"
+            )
+        if entry.file_size > left:
+            raise ValueError(f"{size}: all files together may have {MAX_BYTES:,}; cut it in two, or take pictures out")
         with _archive_errors(name), archive.open(entry) as file:
             found[entry] = file.read(entry.file_size + 1)  # the stated size may be wrong
         if len(found[entry]) != entry.file_size:

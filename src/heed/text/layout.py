@@ -17,10 +17,13 @@ Translate = Callable[[list[str]], Sequence[str]]
 HIDDEN = "\ufeff\u200b\u200e\u200f\u2060"  # invisible characters, layout at the ends of a sentence
 MIN_WRAPPED = 45  # columns: a shorter line was not wrapped for its length
 LINE_ENDS = tuple(sentences.STOPS + sentences.CLOSING + ":;")
-_MARKERS = re.compile(
-    r"(?:[-*+•·‧∙◦▪▫■□●○▶※–—](?=\s|$)|#{1,6}(?=\s|$)|\d{1,3}[.)](?=\s|$)|\(\d{1,3}\)|[a-z][.)](?=\s|$)|\([a-z]\)|[A-Z]\)(?=\s|$)"
-    r"|[가나다라마바사아자차카타파하][.)](?=\s|$)|[①-⑳㉠-㉻]|\[[ xX]?\](?=\s|$)|>|[\s" + HIDDEN + "]+)*"
+_PLAIN_MARKS = (
+    r"[-*+•·‧∙◦▪▫■□●○▶※–—](?=\s|$)|#{1,6}(?=\s|$)|\d{1,3}[.)](?=\s|$)|\(\d{1,3}\)|[①-⑳㉠-㉻]|\[[ xX]?\](?=\s|$)|>|[\s"
+    + HIDDEN
+    + "]+"
 )
+_LETTERS = r"[a-z][.)](?=\s|$)|\([a-z]\)|[A-Z]\)(?=\s|$)|[가나다라마바사아자차카타파하][.)](?=\s|$)"
+_MARKERS, _PLAIN_MARKERS = re.compile(f"(?:{_PLAIN_MARKS}|{_LETTERS})*"), re.compile(f"(?:{_PLAIN_MARKS})*")
 _LINE_BREAKS = re.compile(r"[\r\n\v\f\x1c-\x1e\x85\u2028\u2029]+")
 _TABS = re.compile(r"(\t[\t ]*)")
 
@@ -123,7 +126,7 @@ def has_words(text: str) -> bool:
 
 
 def _parts(text: str, language: str | None) -> Iterator[str | Segment]:
-    for block in _blocks([_line(raw) for raw in text.splitlines(keepends=True)]):
+    for block in _blocks(_lines(text.splitlines(keepends=True))):
         yield block[0].lead
         if len(block) == 1 and not has_words(block[0].content):
             yield block[0].content
@@ -134,8 +137,17 @@ def _parts(text: str, language: str | None) -> Iterator[str | Segment]:
         yield block[-1].tail
 
 
-def _line(raw: str) -> Line:
-    lead = _MARKERS.match(raw)[0]
+def _lines(raw: list[str]) -> list[Line]:
+    """The lines of a text. A letter that marks nothing, in its own line or the next, is a word: 가. is "Go."."""
+    lines = [_line(one) for one in raw]
+    for number, (line, after) in enumerate(pairwise([*lines, Line("", "", "")])):
+        if not line.content and not after.content and has_words(line.lead):
+            lines[number] = _line(raw[number], _PLAIN_MARKERS)
+    return lines
+
+
+def _line(raw: str, markers: re.Pattern[str] = _MARKERS) -> Line:
+    lead = markers.match(raw)[0]
     rest = raw[len(lead) :]
     content, before = rest.rstrip(), rest
     while content != before:

@@ -1,10 +1,11 @@
 """Curves of training from the logs of run folders: loss, scores, learning rate and speed."""
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from heed.config import parse_json
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#222222")
@@ -37,7 +38,7 @@ def read_log(path: Path | str) -> list[dict]:
     lines = []
     for number, text in enumerate(texts, 1):
         try:
-            line = json.loads(text)
+            line = parse_json(text)
         except ValueError:
             if number == len(texts):
                 break  # the run was stopped in the middle of a line

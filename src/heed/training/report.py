@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from heed.config import parse_json
 from heed.files import write_bytes
 
 WIDE = 110  # columns: in a narrower terminal the bar shows less
@@ -49,10 +50,12 @@ class Log:
         kept = []
         for line in self.path.read_bytes().splitlines():  # in bytes: a text may contain other line ends
             try:
-                if json.loads(line).get("step", 0) <= after:
-                    kept.append(line + b"\n")
+                found = parse_json(line)
             except ValueError:
                 continue  # the incomplete line of a killed run
+            step = found.get("step", 0) if isinstance(found, dict) else None
+            if isinstance(step, int) and step <= after:  # no run has written anything else
+                kept.append(line + b"\n")
         write_bytes(self.path, b"".join(kept))
 
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from heed.files import check_file
 from heed.vocabularies.files import File, parse_json
 from heed.vocabularies.sentencepiece import LAST, SPECIAL_TOKENS, UNKNOWN, SubwordsConfig
 from heed.vocabularies.vocabulary import Pair, Vocabulary
@@ -98,8 +99,7 @@ def learn(kind: str, texts: Iterable[str], config: SubwordsConfig, codes: Sequen
 
 
 def load(path: Path) -> Characters:
-    if not path.is_file():
-        raise ValueError(f"{path}: no such file")
+    check_file(path)
     parts = parse_json(File(str(path), path.read_bytes()))
     characters, codes = parts.get("characters"), parts.get("codes")
     lists = [own for own in (characters, codes) if isinstance(own, list) and all(isinstance(one, str) for one in own)]

@@ -1,9 +1,10 @@
 """The files of a vocabulary, kept byte for byte, so that they are written again exactly as they were read."""
 
-import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from heed import config
 
 if TYPE_CHECKING:
     from sentencepiece import SentencePieceProcessor
@@ -37,7 +38,7 @@ def parse_json(file: File | None) -> dict[str, Any]:
     if file is None:
         return {}
     try:
-        parsed = json.loads(file.content)
+        parsed = config.parse_json(file.content)
     except ValueError as error:
         raise ValueError(f"{file.path} is damaged: it is not JSON ({error})") from error
     if not isinstance(parsed, dict):

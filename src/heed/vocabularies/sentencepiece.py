@@ -4,6 +4,7 @@ import copy
 import hashlib
 import io
 import math
+import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
+from heed.files import check_file
 from heed.vocabularies.sampling import Sampler, sentencepiece_sampler
 from heed.vocabularies.vocabulary import SpecialTokens, Vocabulary
 
@@ -138,8 +140,7 @@ class Subwords(Vocabulary):
 
 
 def load(path: Path) -> Subwords:
-    if not path.is_file():
-        raise ValueError(f"{path}: no such file")
+    check_file(path)
     return Subwords(path.read_bytes(), str(path))
 
 
@@ -161,8 +162,16 @@ def train(texts: Iterable[str], options: dict[str, Any], name: str) -> bytes:
     try:
         sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(texts), model_writer=model, **common, **options)
     except RuntimeError as error:
-        raise ValueError(f"{name} could not be learned: {error}") from error
+        raise ValueError(f"{name} could not be learned: {_reason(str(error))}") from error
     return model.getvalue()
+
+
+def _reason(message: str) -> str:
+    """What SentencePiece says, without the lines of its source."""
+    if found := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
+        return f"the texts have so many different characters that it must have at least {int(found[1]):,} pieces"
+    plain = re.sub(r"^[A-Z_]+: \S+\(\d+\) \[.*\] *", "", message, flags=re.S).strip()
+    return plain or "the texts have nothing to learn from"
 
 
 def choose_size(pairs: int, characters: int) -> int:

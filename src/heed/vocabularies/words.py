@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Literal
 
+from heed.files import check_file
 from heed.vocabularies.sentencepiece import FIRST, LAST, PAD, SPECIAL_TOKENS, UNKNOWN, SubwordsConfig
 from heed.vocabularies.vocabulary import Pair, Vocabulary
 
@@ -89,8 +90,7 @@ class Words(Vocabulary):
 
 
 def load(path: Path) -> Words:
-    if not path.is_file():
-        raise ValueError(f"{path}: no such file")
+    check_file(path)
     try:
         head, *lines = path.read_text("utf-8").removesuffix("\n").split("\n")
     except UnicodeDecodeError as error:

@@ -284,3 +284,8 @@ def test_the_texts_of_a_list_share_their_batches(start, monkeypatch, ko_en, pair
     with running.client() as client:
         ours = client.post("/v1/translate", json={"text": texts, "source": "ko"}).json()
     assert [one["text"] for one in ours["translations"]] == right
+
+
+def test_a_word_that_could_be_a_list_mark_is_translated_as_the_command_does():
+    missing = segmenter.run_step(segmenter.TextTask("plain", ["가."], "ko"), {}).missing
+    assert missing == [(segmenter.TRANSLATE, "가.", "")]

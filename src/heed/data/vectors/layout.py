@@ -12,6 +12,8 @@ from io import BufferedIOBase
 from pathlib import Path
 from typing import NamedTuple
 
+from heed.files import check_file
+
 SAMPLE = 1 << 16  # bytes
 SAMPLE_LINES = 10
 SUPPORTED = "heed reads word2vec (text or binary), GloVe and fastText .vec, plain, gzipped or xz"
@@ -71,8 +73,7 @@ def detect_layout(path: Path) -> Layout:
 @contextmanager
 def open_unpacked(path: Path) -> Iterator[BufferedIOBase]:
     """A file opened for reading bytes, decompressed if need be."""
-    if not path.is_file():
-        raise ValueError(f"{path}: no such file")
+    check_file(path)
     with open(path, "rb") as file:
         magic = file.read(6)
     for prefix, what in UNSUPPORTED.items():

@@ -2,7 +2,7 @@
 
 import copy
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -15,7 +15,7 @@ from heed.decoding.config import DecodingConfig
 from heed.decoding.steps import Hypothesis
 from heed.lab.attention import Look
 from heed.models.package import Package
-from heed.products.product import Product, in_batches
+from heed.products.product import Product, as_texts, in_batches
 from heed.products.translator import attention_trace, forward_trace
 from heed.products.translator.alignment import Links, join_links
 from heed.products.translator.directions import Direction, Directions
@@ -126,7 +126,7 @@ class Translator(Product):
 
     def translate(
         self,
-        texts: str | Sequence[str],
+        texts: str | Iterable[str],
         *,
         prefix: str | Sequence[str] | None = None,
         too_long: str = "split",
@@ -152,7 +152,7 @@ class Translator(Product):
             return self.toward(source, target).translate(texts, **options, **decoding)
         if isinstance(texts, str):
             return self.translate([texts], **options, **decoding)[0]
-        config, terms = self._config(decoding), as_glossary(glossary, keep)
+        texts, config, terms = as_texts(texts), self._config(decoding), as_glossary(glossary, keep)
         parts, owners = self._split(texts, too_long)
         prefixes = self._encode_prefixes(prefix, len(texts), owners)
         ids, required = self.source.encode(parts), self.term_encoder.required(parts, terms, config)

@@ -23,7 +23,7 @@ from heed.runs.recipe import Recipe, read
 from heed.runs.report.findings import Against, Findings, Outputs, SetScores, TrainingText
 from heed.runs.report.log import read_training
 from heed.tasks.base import Prepared
-from heed.tasks.text import validation_search
+from heed.tasks.validation import validation_search
 
 MOST_PAIRS = 500_000  # of the training text that are read to count words: seconds, not minutes
 

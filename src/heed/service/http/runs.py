@@ -1,6 +1,5 @@
 """Training runs as the page follows them: summaries, log lines and samples."""
 
-import json
 import math
 import re
 import tomllib
@@ -8,6 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from heed.config import parse_json
 from heed.tasks import TASKS, metric_labels
 
 MAX_LINES = 2_000
@@ -66,7 +66,7 @@ def _read_log(path: Path) -> list[dict[str, Any]]:
     lines = []
     for raw in (path / "log.jsonl").read_bytes().splitlines():
         try:
-            line = json.loads(raw)
+            line = parse_json(raw)
         except ValueError:
             continue
         if isinstance(line, dict) and isinstance(line.get("kind"), str):
