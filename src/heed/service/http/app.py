@@ -203,6 +203,8 @@ class ServiceMiddleware:
     def _check(self, scope: Scope) -> None:
         """Before a body is read: refuse it if it is too long, or if there is no room for it or for its work."""
         limits = self.service.limits
+        if scope["method"] == "POST":
+            self.service.quotas.charge((scope.get("client") or ("",))[0], 1, 0, time.monotonic())
         most = limits.bytes if scope["path"] == "/translate_file" else limits.text_bytes
         if (size := _declared_size(scope, most)) > most:
             raise Refusal(413, f"the body has more than {most:,} bytes, which is all that is taken here")
