@@ -39,6 +39,12 @@ def add(parser: argparse.ArgumentParser) -> None:
     option("--runs", type=Path, metavar="DIR", help="a folder of runs that the page shows")
     option("--api-keys", type=Path, metavar="FILE", help="a file of keys: requests without one are refused")
     option("--cors", action="append", metavar="ORIGIN", help="a site whose pages may read the answers; *: all sites")
+    option(
+        "--allowed-host",
+        action="append",
+        metavar="NAME",
+        help="a name under which clients may ask, besides localhost and addresses of this machine; *: any",
+    )
     batches = parser.add_argument_group("batches")
     batches.add_argument("--wait-ms", type=float, default=3.0, help="milliseconds that a sentence waits for others")
     batches.add_argument("--batch-tokens", type=int, default=1024, help="maximum number of subwords in a batch")
@@ -121,7 +127,7 @@ def _service(args: argparse.Namespace, folders: list[str]):
     )  # fmt: skip
     settings = Settings(
         max_wait=max(0.0, args.wait_ms / 1000), batch_tokens=args.batch_tokens, batch_sentences=args.batch_sentences, cors=tuple(args.cors or ()),
-        runs=args.runs, log_texts=args.log_texts, limits=limits, connections=connections,
+        runs=args.runs, log_texts=args.log_texts, allowed_hosts=(args.host, *(args.allowed_host or ())), limits=limits, connections=connections,
     )  # fmt: skip
     keys = read_keys(args.api_keys) if args.api_keys else None
     models = open_models(folders, args.device, args.engine)

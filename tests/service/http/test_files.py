@@ -98,7 +98,7 @@ def test_a_path_in_a_files_name_goes_nowhere(start, monkeypatch, tmp_path, name)
 def test_a_body_of_a_gigabyte_is_refused_before_it_comes(running):
     with socket.create_connection(("127.0.0.1", running.port), timeout=10) as link:
         link.sendall(
-            b"POST /translate_file HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=x\r\nContent-Length: 1073741824\r\n\r\n"
+            b"POST /translate_file HTTP/1.1\r\nHost: localhost\r\nContent-Type: multipart/form-data; boundary=x\r\nContent-Length: 1073741824\r\n\r\n"
         )
         said = b""
         while part := link.recv(4096):
@@ -106,16 +106,23 @@ def test_a_body_of_a_gigabyte_is_refused_before_it_comes(running):
     assert said.startswith(b"HTTP/1.1 413 ") and b"10,485,760 bytes" in said
 
 
-def test_the_host_that_a_client_names_is_an_address_or_nothing(client):
-    for host in ("a.example:80", 'x"><script>'):
-        said = client.post(
-            "/translate_file",
-            files={"file": ("a.txt", b"a")},
-            data={"source": "en", "target": "de"},
-            headers={"Host": host},
-        )
-        place = said.json()["translatedFileUrl"]
-        assert place.startswith(("http://a.example:80/", "/download_file/"))
+@pytest.mark.parametrize(
+    ("allowed", "host", "place"),
+    [
+        ((), "LOCALHOST.:80", "http://LOCALHOST.:80/download_file/"),
+        (("a.example",), "A.example:80", "http://A.example:80/download_file/"),
+        (("*",), 'x"><script>', "/download_file/"),
+        ((), "a.example:80", None),
+    ],
+)
+def test_the_host_that_a_client_names_is_allowed_and_an_address_or_nothing(start, allowed, host, place):
+    with start(allowed_hosts=allowed).client() as client:
+        sent = {"files": {"file": ("a.txt", b"a")}, "data": {"source": "en", "target": "de"}}
+        said = client.post("/translate_file", **sent, headers={"Host": host})
+    if place is None:
+        assert said.status_code == 421 and "--allowed-host NAME" in said.json()["error"]
+    else:
+        assert said.json()["translatedFileUrl"].startswith(place)
 
 
 def test_refused_files_leave_nothing_behind(start, monkeypatch, tmp_path):
@@ -165,7 +172,7 @@ def test_a_client_that_sends_a_gigabyte_reads_why_it_was_refused(running, tmp_pa
     with socket.create_connection(("127.0.0.1", running.port), timeout=30) as link:
         size = 100 << 20
         link.sendall(
-            b"POST /translate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+            b"POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
             % size
         )
         for _ in range(100):

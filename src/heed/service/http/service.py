@@ -42,6 +42,7 @@ class Settings:
     batch_tokens: int = 1024
     batch_sentences: int = MAX_BATCH_JOBS
     cors: tuple[str, ...] = ()
+    allowed_hosts: tuple[str, ...] = ()  # besides loopback names and the address that a client reached; "*" is any
     runs: Path | None = None
     log_texts: bool = False
     limits: Limits = field(default_factory=Limits)
