@@ -1,8 +1,10 @@
 """Uploaded files: those that cannot be translated are clearly refused, and none is written outside the temporary folder."""
 
 import io
+import os
 import socket
 import subprocess
+import sys
 import tempfile
 import zipfile
 
@@ -179,3 +181,31 @@ def test_a_client_that_sends_a_gigabyte_reads_why_it_was_refused(running, tmp_pa
             link.sendall(bytes(1 << 20))
         said = b"".join(iter(lambda: link.recv(4096), b""))
     assert said.startswith(b"HTTP/1.1 413 ") and b"more than 2,248,576 bytes" in said
+
+
+def test_what_a_killed_service_left_is_removed_at_the_next_start_and_nothing_else(monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    running, abandoned = FileStore(), tmp_path / "heed-serve-abandoned"
+    token = running.put("a.txt", b"mine")
+    abandoned.mkdir()
+    (abandoned / "secret").write_bytes(b"a text")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "heed-serve-link").symlink_to(tmp_path / "other")
+    started = FileStore()
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["heed-serve-link", "other", running.folder.name])
+    assert running.get(token) == ("a.txt", b"mine")
+    started.put("b.txt", b"")
+    for store in (running, started):
+        store.close()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["heed-serve-link", "other"]
+
+
+def test_the_lock_of_a_killed_process_is_gone(monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    code = (
+        "import os; from heed.service.http.files import FileStore; FileStore().put('a', b'a'); os.kill(os.getpid(), 9)"
+    )
+    killed = subprocess.run([sys.executable, "-c", code], env={**os.environ, "TMPDIR": str(tmp_path)})
+    assert killed.returncode == -9 and [path.name[:11] for path in tmp_path.iterdir()] == ["heed-serve-"]
+    FileStore()
+    assert not list(tmp_path.iterdir())
