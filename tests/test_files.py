@@ -1,10 +1,13 @@
 """A folder that appears when it is complete, and touches nothing of the user's."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from heed import files
 from heed.files import atomic_file, atomic_folder, check_file, check_sums, write_sums
 
 
@@ -112,3 +115,32 @@ def test_a_full_disk_is_told_with_its_path(tmp_path, monkeypatch, made, place):
         file.write(b"text")
     assert str(told.value) == f"{path} could not be written: No space left on device; make room, or choose {place}"
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_what_a_killed_process_left_unfinished_is_removed_by_the_next(tmp_path, kind):
+    """Of the same file or folder; what a running process writes, another machine, or nobody knows who, stays."""
+    code = f"""
+import os, pathlib
+from heed.files import atomic_file, atomic_folder
+with atomic_{kind}(pathlib.Path({str(tmp_path / "made")!r})) as part:
+    (part if {kind == "file"} else part / "inside").write_text("half")
+    os.kill(os.getpid(), 9)
+"""
+    assert subprocess.run([sys.executable, "-c", code]).returncode == -9
+    (left,) = tmp_path.iterdir()
+    assert left.name.startswith(".made.") and left.name.endswith(".part")
+    machine = left.name.split(".")[2]
+    others = [
+        f".made.{machine}.{os.getppid()}.part",
+        ".made.elsewhere.999999999.part",
+        ".made.1.part",
+        f".other.{machine}.999999999.part",
+    ]
+    for name in others:
+        (tmp_path / name).write_text("")
+    with getattr(files, f"atomic_{kind}")(tmp_path / "made") as part:
+        assert not left.exists()
+        if kind == "file":
+            part.write_text("whole")
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*others, "made"])

@@ -1,8 +1,11 @@
 """Files and folders that appear complete or not at all, and their hashes."""
 
+import glob
 import hashlib
 import json
 import os
+import platform
+import re
 import shutil
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +26,7 @@ def atomic_file(path: Path) -> Iterator[Path]:
     """A path to write to. It is renamed to `path` once its bytes are on the disk, and removed if something fails."""
     part = _part(path)
     path.parent.mkdir(parents=True, exist_ok=True)
+    _remove_abandoned(path)
     try:
         yield part
         _sync(part)
@@ -88,7 +92,8 @@ def atomic_folder(folder: Path, existing: Literal["refuse", "keep", "replace"] =
         refuse_existing(folder)
     folder = folder.resolve()  # "." has a name too
     part = _part(folder)
-    shutil.rmtree(part, ignore_errors=True)  # left by a process that was killed
+    shutil.rmtree(part, ignore_errors=True)
+    _remove_abandoned(folder)
     part.mkdir(parents=True)
     try:
         yield part
@@ -191,4 +196,30 @@ def _with_path(error: OSError, path: Path) -> OSError:
 
 def _part(path: Path) -> Path:
     """The name of a file or folder until it is complete."""
-    return path.with_name(f".{path.name}.{os.getpid()}.part")
+    return path.with_name(f".{path.name}.{_machine()}.{os.getpid()}.part")
+
+
+def _machine() -> str:
+    """Whose process numbers these are: several machines may share a folder."""
+    return re.sub(r"\W", "-", platform.node())[:32]
+
+
+def _remove_abandoned(path: Path) -> None:
+    """Remove the unfinished ones of the same file or folder that processes of this machine left when they were killed."""
+    if os.name != "posix":  # Windows would end the process that is asked for
+        return
+    before = f".{path.name}.{_machine()}."
+    for part in path.parent.glob(f"{glob.escape(before)}*.part"):
+        number = part.name.removeprefix(before).removesuffix(".part")
+        if number.isascii() and number.isdigit() and not _is_running(int(number)):
+            shutil.rmtree(part, ignore_errors=True) if part.is_dir() else part.unlink(missing_ok=True)
+
+
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):  # of another user
+        return True
+    return True

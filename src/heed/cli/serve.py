@@ -40,6 +40,12 @@ def add(parser: argparse.ArgumentParser) -> None:
     option("--runs", type=Path, metavar="DIR", help="a folder of runs that the page shows")
     option("--api-keys", type=Path, metavar="FILE", help="a file of keys: requests without one are refused")
     option("--cors", action="append", metavar="ORIGIN", help="a site whose pages may read the answers; *: all sites")
+    option(
+        "--allowed-host",
+        action="append",
+        metavar="NAME",
+        help="a name under which clients may ask, besides localhost and addresses of this machine; *: any",
+    )
     batches = parser.add_argument_group("batches")
     batches.add_argument("--wait-ms", type=float, default=3.0, help="milliseconds that a sentence waits for others")
     batches.add_argument("--batch-tokens", type=int, default=1024, help="maximum number of subwords in a batch")
@@ -50,6 +56,19 @@ def add(parser: argparse.ArgumentParser) -> None:
     limits.add_argument("--max-texts", type=int, default=500, metavar="N", help="of one request")
     limits.add_argument("--max-body", type=int, default=10 << 20, metavar="BYTES", help="of one request")
     limits.add_argument("--timeout", type=float, default=60.0, metavar="SECONDS", help="for one request")
+    limits.add_argument(
+        "--max-header", type=int, default=64 << 10, metavar="BYTES", help="of the headers of one request"
+    )
+    limits.add_argument("--header-timeout", type=float, default=10.0, metavar="SECONDS", help="for headers to arrive")
+    limits.add_argument("--idle-timeout", type=float, default=30.0, metavar="SECONDS", help="between requests")
+    limits.add_argument("--max-connections", type=int, default=1024, metavar="N", help="of all clients")
+    limits.add_argument("--client-connections", type=int, default=256, metavar="N", help="of one client")
+    limits.add_argument(
+        "--client-requests", type=int, metavar="N", help="of one client in a minute (default: any number)"
+    )
+    limits.add_argument(
+        "--client-characters", type=int, metavar="N", help="of one client in a minute (default: any number)"
+    )
     option("--log-texts", action="store_true", help="log the beginning of each text (default: no texts are logged)")
     add_device(parser)
     add_engine(parser)
@@ -108,6 +127,7 @@ def _allow_open_files(requests: int) -> None:
 def _service(args: argparse.Namespace, folders: list[str]):
     import torch
 
+    from heed.service.http.connections import ConnectionLimits
     from heed.service.http.limits import Limits, read_keys
     from heed.service.http.models import open_models
     from heed.service.http.service import Service, Settings
@@ -119,11 +139,15 @@ def _service(args: argparse.Namespace, folders: list[str]):
             raise ValueError(f"--{name.replace('_', '-')} is {getattr(args, name)}; it must be at least 1")
     limits = Limits(
         characters=args.max_characters, texts=args.max_texts, bytes=args.max_body, seconds=args.timeout, requests=args.queue,
-        waiting=max(1_000_000, 4 * args.max_characters),
+        waiting=max(1_000_000, 4 * args.max_characters), client_requests=args.client_requests, client_characters=args.client_characters,
+    )  # fmt: skip
+    connections = ConnectionLimits(
+        header_bytes=args.max_header, header_seconds=args.header_timeout, idle_seconds=args.idle_timeout,
+        connections=args.max_connections, client_connections=args.client_connections,
     )  # fmt: skip
     settings = Settings(
         max_wait=max(0.0, args.wait_ms / 1000), batch_tokens=args.batch_tokens, batch_sentences=args.batch_sentences, cors=tuple(args.cors or ()),
-        runs=args.runs, log_texts=args.log_texts, limits=limits,
+        runs=args.runs, log_texts=args.log_texts, allowed_hosts=(args.host, *(args.allowed_host or ())), limits=limits, connections=connections,
     )  # fmt: skip
     keys = read_keys(args.api_keys) if args.api_keys else None
     models = open_models(folders, args.device, args.engine)

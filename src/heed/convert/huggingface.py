@@ -32,7 +32,7 @@ from heed.convert import (
 )
 from heed.convert.architecture import Architecture
 from heed.files import atomic_folder, write_json, write_text
-from heed.models.folder import check_finite, put, read_json, save_weights
+from heed.models.folder import check_finite, compare, outline, put, read_json, save_weights, shapes
 from heed.models.package import Package
 from heed.vocabularies import folder as vocabulary_folder
 from heed.vocabularies.multilingual import languages_of
@@ -50,14 +50,16 @@ def read(folder: Path) -> Package:
     settings = _json(folder / CONFIG)
     architecture = _architecture(folder, settings)
     vocabularies = vocabulary_folder.read(folder, {"kind": architecture.vocabulary})
-    model = _about(folder / CONFIG, lambda: architecture.model(architecture.config_table.to_ours(settings)))
-    config = model.config
+    config = _about(folder / CONFIG, lambda: architecture.config_table.to_ours(settings))
+    own = _about(folder / CONFIG, lambda: outline(architecture.model, config))
     _refuse_other_vocabulary(folder, config, vocabularies)
     stated = {name: settings[name] for name in architecture.token_ids if name in settings}
     _about(folder / CONFIG, lambda: generation.check_ids(stated, vocabularies[1].special))
     theirs = weights.read(folder)
-    ours = _about(folder, lambda: architecture.weight_table(config).to_ours(theirs, model.state_dict().keys()))
+    ours = _about(folder, lambda: architecture.weight_table(config).to_ours(theirs, own.keys()))
+    compare(own, shapes(ours), folder)
     check_finite(ours, folder)
+    model = architecture.model(config)
     put(model, ours, folder)
     origin = _origin(folder, settings, architecture.name)
     facts = {"languages": _languages(folder, origin["name"]), "max_source": config.max_length, "origin": origin}

@@ -95,6 +95,9 @@ def _modules(root: Path) -> list[tuple[str, str]]:
         raise ValueError(f"{path} is no list of modules ({error!r}): copy it again") from error
     if not found:
         raise ValueError(f"{path} names no modules: copy it again")
+    for _, place in found:
+        if Path(place).is_absolute() or ".." in Path(place).parts:
+            raise ValueError(f"{path} names {place!r}; a module is in a folder below")
     return found
 
 

@@ -21,6 +21,12 @@ Around = type[PostNorm] | type[PreNorm]
 Activation = Callable[[Tensor], Tensor]
 ACTIVATIONS: dict[str, Activation] = {"relu": F.relu, "gelu": F.gelu, "swish": F.silu}
 
+# sizes beyond which a config is taken for a mistake, or for an attack on memory
+LARGEST = {
+    "vocab_size": 1 << 24, "dim": 1 << 16, "heads": 1 << 12, "hidden": 1 << 18,
+    "layers": 1000, "encoder_layers": 1000, "decoder_layers": 1000, "max_length": 1 << 20,
+}  # fmt: skip
+
 
 class Trace(NamedTuple):
     """`maps` are the attentions of "encoder", "decoder" and "cross", one (b, heads, q, k) per layer, empty if a model has
@@ -139,9 +145,11 @@ def layer(
 
 def check(config: Any) -> None:
     """Refuse sizes and rates that no model can have."""
-    for name in ("vocab_size", "dim", "heads", "hidden", "layers", "encoder_layers", "decoder_layers", "max_length"):
-        if getattr(config, name, 1) < 1:
-            raise ValueError(f"{name} is {getattr(config, name)}; it must be at least 1")
+    for name, most in LARGEST.items():
+        if (value := getattr(config, name, 1)) < 1:
+            raise ValueError(f"{name} is {value}; it must be at least 1")
+        if name in config.__dataclass_fields__ and value > most:  # not where it is computed, as "no limit"
+            raise ValueError(f"{name} is {value}; it must be at most {most:,}")
     for name in dropout_fields(config):
         if not 0 <= (getattr(config, name) or 0) < 1:
             raise ValueError(f"{name} is {getattr(config, name)}; it must be at least 0 and below 1")

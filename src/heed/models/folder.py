@@ -5,15 +5,19 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError
+import torch
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from heed.config import WORDS, parse_json, read
 from heed.files import atomic_file, sha256, write_json
 from heed.models import MODELS, name_of
 
 WEIGHTS, CONFIG = "model.safetensors", "config.json"
+MAX_TABLES = 1 << 27  # numbers of a model that its file does not hold: sinusoids of positions
+Shapes = dict[str, tuple[int, ...]]
 SECTIONS = ("model", "task", "processors", "decoding", "alignment", "languages", "trained", "origin", "sha256")
 RENAMED = {"bart-classifier": "bart"}  # names of earlier versions
 
@@ -44,7 +48,13 @@ def load(folder: Path) -> nn.Module:
     if name not in MODELS:
         raise ValueError(f"{folder / CONFIG}: model.name is {name!r}; heed has {', '.join(MODELS)}")
     system = MODELS[name]
-    model = system.model(read(system.config, values, f"{folder / CONFIG}: model."))
+    where = f"{folder / CONFIG}: model."
+    try:
+        config = read(system.config, values, where)
+    except ValueError as error:
+        raise ValueError(where + str(error).removeprefix(where)) from error
+    compare(outline(system.model, config, where), weight_shapes(folder / WEIGHTS), folder / WEIGHTS)
+    model = system.model(config)
     read_verified(folder, lambda weights: put(model, weights, folder / WEIGHTS))
     return model.eval()
 
@@ -140,19 +150,49 @@ def read_json(path: Path, what: str) -> dict[str, Any]:
     return facts
 
 
-def put(model: nn.Module, weights: Mapping[str, Tensor], path: Path) -> None:
-    """Load weights into a model: every one of them, and no other."""
-    own = model.state_dict()
-    unknown, missing = sorted(set(weights) - set(own)), sorted(set(own) - set(weights))
+class _NothingDrawn(TorchFunctionMode):
+    """Leaves out what torch cannot do on the meta device without importing its compiler, which takes two seconds."""
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        name = getattr(func, "__name__", "")
+        if name in ("normal_", "uniform_", "trunc_normal_", "div_"):
+            return kwargs["tensor"] if "tensor" in kwargs else args[0]
+        return func(*args, **kwargs)
+
+
+def outline(model: Callable[[Any], nn.Module], config: Any, where: str = "") -> Shapes:
+    """The shapes of the weights that a model of this config has. Nothing of their size is allocated."""
+    with torch.device("meta"), _NothingDrawn():
+        empty = model(config)
+    own = empty.state_dict()
+    tables = sum(table.numel() for name, table in empty.named_buffers() if name not in own)
+    if tables > MAX_TABLES:
+        raise ValueError(
+            f"{where}max_length is {config.max_length}: the table of positions would have {tables:,} numbers, and {MAX_TABLES:,} are allowed"
+        )
+    return shapes(own)
+
+
+def compare(own: Shapes, held: Shapes, path: Path) -> None:
+    """Refuse a file whose weights are not those of a model, by their names and shapes."""
+    unknown, missing = sorted(set(held) - set(own)), sorted(set(own) - set(held))
     if unknown:
         raise ValueError(f"{path} holds {some(unknown)}, which this model does not have: is it of another model?")
     if missing:
         raise ValueError(f"{path} lacks {some(missing)}: it is of another model, or not complete")
-    for name, weight in weights.items():
-        if weight.shape != own[name].shape:
-            raise ValueError(
-                f"{path}: {name} has shape {tuple(weight.shape)}, but by {CONFIG} it should be {tuple(own[name].shape)}"
-            )
+    for name, shape in held.items():
+        if shape != own[name]:
+            raise ValueError(f"{path}: {name} has shape {shape}, but by {CONFIG} it should be {own[name]}")
+
+
+def shapes(weights: Mapping[str, Tensor]) -> Shapes:
+    return {name: tuple(weight.shape) for name, weight in weights.items()}
+
+
+def put(model: nn.Module, weights: Mapping[str, Tensor], path: Path) -> None:
+    """Load weights into a model: every one of them, and no other."""
+    compare(shapes(model.state_dict()), shapes(weights), path)
     model.load_state_dict(weights)
 
 
@@ -187,13 +227,31 @@ def read_verified(
     return weights
 
 
+def weight_shapes(path: Path) -> Shapes:
+    """The shapes that the header of a file of weights states."""
+    _check_present(path)
+    try:
+        with safe_open(path, "pt") as file:
+            return {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118 (no dict)
+    except SafetensorError as error:
+        raise _damaged(path, error) from error
+
+
 def read_weights(path: Path) -> dict[str, Tensor]:
-    if not path.is_file():
-        raise ValueError(f"{path.parent} has no weights: {path.name} is missing")
+    _check_present(path)
     try:
         return load_file(path)
     except SafetensorError as error:
-        raise ValueError(f"{path} is damaged or cut short ({error}): copy it again") from error
+        raise _damaged(path, error) from error
+
+
+def _check_present(path: Path) -> None:
+    if not path.is_file():
+        raise ValueError(f"{path.parent} has no weights: {path.name} is missing")
+
+
+def _damaged(path: Path, error: SafetensorError) -> ValueError:
+    return ValueError(f"{path} is damaged or cut short ({error}): copy it again")
 
 
 def write_weights(path: Path, weights: Mapping[str, Tensor]) -> None:

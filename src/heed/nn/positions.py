@@ -1,6 +1,8 @@
 """Position encodings, which are added to the embeddings of tokens."""
 
 import math
+from collections.abc import Callable
+from functools import wraps
 
 import torch
 import torch.nn.functional as F
@@ -8,6 +10,17 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 
+def _shape_on_meta(table: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """A table of which the meta device has only the shape: computing there would make torch import its compiler, for two seconds."""
+
+    @wraps(table)
+    def shaped(length: int, dim: int, **more: int) -> Tensor:
+        return torch.empty(length, dim) if torch.get_default_device().type == "meta" else table(length, dim, **more)
+
+    return shaped
+
+
+@_shape_on_meta
 def sinusoids(length: int, dim: int) -> Float[Tensor, "length dim"]:
     """Equations (7) and (8): sine and cosine of position / 10000^(2i/dim), in turn."""
     rate = 10000.0 ** (-torch.arange(0, dim, 2, dtype=torch.float64) / dim)
@@ -15,6 +28,7 @@ def sinusoids(length: int, dim: int) -> Float[Tensor, "length dim"]:
     return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1)[:, :dim].float()
 
 
+@_shape_on_meta
 def sinusoids_in_halves(length: int, dim: int) -> Float[Tensor, "length dim"]:
     """All sines, then all cosines: bit for bit those of Hugging Face's Marian and Pegasus."""
     period = torch.tensor([10000.0 ** (i / dim) for i in range(0, dim, 2)], dtype=torch.float64)
@@ -22,6 +36,7 @@ def sinusoids_in_halves(length: int, dim: int) -> Float[Tensor, "length dim"]:
     return torch.cat([angle.sin(), angle.cos()], dim=1)[:, :dim].float()
 
 
+@_shape_on_meta
 def sinusoids_of_fairseq(length: int, dim: int, offset: int = 2) -> Float[Tensor, "length dim"]:
     """Positions from `offset` on, and periods up to 10000 itself: bit for bit those of Hugging Face's M2M100, in float32 as there."""
     half = dim // 2
@@ -30,6 +45,7 @@ def sinusoids_of_fairseq(length: int, dim: int, offset: int = 2) -> Float[Tensor
     return F.pad(torch.cat([angle.sin(), angle.cos()], dim=1), (0, dim % 2))
 
 
+@_shape_on_meta
 def sinusoids_in_single_precision(length: int, dim: int) -> Float[Tensor, "length dim"]:
     """All sines, then all cosines, of angles rounded to float32: bit for bit those of CTRL in Hugging Face."""
     places = torch.arange(dim, dtype=torch.float32)

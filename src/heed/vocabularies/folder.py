@@ -41,6 +41,10 @@ def read(folder: Path, names: Mapping[str, str]) -> Pair:
     for side in ("source", "target"):
         if side not in names:
             raise ValueError(f"{folder}/config.json: subwords names no {side}")
+        if Path(names[side]).name != names[side] or names[side] in ("", "..") or "\\" in names[side]:
+            raise ValueError(
+                f"{folder}/config.json: the subwords of the {side} are {names[side]!r}; they must be a file in the same folder"
+            )
     loaded = {name: sentencepiece.load(folder / name) for name in {names["source"], names["target"]}}
     return loaded[names["source"]], loaded[names["target"]]
 

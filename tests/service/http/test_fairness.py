@@ -10,7 +10,7 @@ import pytest
 from heed.service.http import alternatives, bodies
 from heed.service.http.limits import read_keys
 from heed.text import glossary
-from tests.service.http.test_limits import wait_until
+from tests.service.http.test_limits import block_model, wait_until
 
 HELLO = "한국어는 쉬웠어요."
 ASKED = {"text": HELLO, "source": "ko", "target": "en"}
@@ -64,7 +64,9 @@ def test_a_sentence_of_sixty_subwords_may_have_twenty_alternatives():
 def announce_body(running, size, place="/translate_file", sent=b""):
     """A connection that announces a body of this size, and sends only `sent` of it."""
     connection = socket.create_connection(("127.0.0.1", running.port), timeout=20)
-    head = f"POST {place} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: {size}\r\n\r\n"
+    head = (
+        f"POST {place} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {size}\r\n\r\n"
+    )
     connection.sendall(head.encode() + sent)
     return connection
 
@@ -200,3 +202,71 @@ def test_alternatives_are_charged_to_a_key_once(start, tmp_path):
     asked = PLACES["/v1/alternatives"] | {"api_key": "one"}
     with start(both=False, keys=read_keys(tmp_path / "keys")).client() as client:
         assert [client.post("/v1/alternatives", json=asked).status_code for _ in range(2)] == [200, 429]
+
+
+def test_terms_in_a_sentence_are_bounded(single_model, monkeypatch):
+    """Before the model sees any of it; the same number in several sentences is allowed."""
+    running, client = single_model
+    model = running.service.catalogue.models[0]
+    terms = {"glossary": {"책": "book"}}
+    monkeypatch.setattr(model.translator, "parts", lambda text: [text])
+    monkeypatch.setattr(model.worker, "submit", None)
+    sentence = "a sentence has 33 terms of the glossary, and 32 are allowed: divide it, or leave terms out"
+    for place, asked in PLACES.items():
+        field = "q" if "q" in asked else "text"
+        said = client.post(place, json=asked | {field: "책 " * 33} | terms)
+        assert said.status_code == 400, said.text
+        assert said.json()["error"] == sentence
+
+
+def test_a_glossary_is_charged_what_it_costs_and_only_where_its_terms_are(single_model, monkeypatch):
+    """And a batch has less of what costs more."""
+    running, client = single_model
+    worker, seen = running.service.catalogue.models[0].worker, []
+    submit = worker.submit
+
+    def noted(ticket, key, items, sizes, costs=None):
+        if key[0] != "align":
+            seen.extend((key[0], size, cost) for size, cost in zip(sizes, costs or sizes, strict=True))
+        return submit(ticket, key, items, sizes, costs)
+
+    monkeypatch.setattr(worker, "submit", noted)
+    texts = ["나는 책을 읽어요.", HELLO]
+    usual = running.service.catalogue.models[0].translator.decoding.beam
+    glossary = {"책": "book"}
+    said = client.post("/v1/translate", json={"text": texts, "source": "ko", "target": "en", "glossary": glossary})
+    assert said.status_code == 200, said.text
+    assert {(kind, cost / size) for kind, size, cost in seen} == {("terms", 9.0), ("translate", 1.0)}
+    seen.clear()
+    asked = {"text": texts[0], "source": "ko", "target": "en", "beam": 4 * usual}
+    assert client.post("/v1/translate", json=asked).status_code == 200
+    assert [cost / size for _, size, cost in seen] == [4.0]
+    plain = client.post("/v1/translate", json=asked | {"text": HELLO}).json()["translations"]
+    with_terms = client.post("/v1/translate", json=asked | {"text": HELLO, "glossary": glossary}).json()
+    assert with_terms["translations"] == plain  # a glossary without its terms changes nothing
+
+
+def test_a_short_sentence_overtakes_a_text_full_of_terms(single_model, monkeypatch):
+    """It waits for the batch that runs, which has one sentence, and for no other of the text."""
+    running, _ = single_model
+    worker, ran = running.service.catalogue.models[0].worker, []
+    free, begun = block_model(running, monkeypatch)
+    run = worker.run
+    monkeypatch.setattr(worker, "run", lambda key, items: ran.append((key[0], len(items))) or run(key, items))
+    worker.speed = {"translate": 1000.0}  # that of a search for terms is not known
+    text, found = "\n".join(f"나는 책을 {i}번 읽어요." for i in range(9)), []
+
+    def ask(**asked) -> None:
+        with running.client(60) as client:
+            found.append(client.post("/v1/translate", json=ASKED | asked).status_code)
+
+    threads = [threading.Thread(target=ask, kwargs=own) for own in ({"text": text, "glossary": {"책": "book"}}, {})]
+    threads[0].start()
+    assert begun.wait(20)
+    threads[1].start()
+    wait_until(lambda: worker.waiting_jobs >= 9)
+    free.set()
+    for thread in threads:
+        thread.join(60)
+    assert found == [200, 200]
+    assert ran[:2] == [("terms", 1), ("translate", 1)]

@@ -1,8 +1,10 @@
 """Uploaded files: those that cannot be translated are clearly refused, and none is written outside the temporary folder."""
 
 import io
+import os
 import socket
 import subprocess
+import sys
 import tempfile
 import zipfile
 
@@ -98,7 +100,7 @@ def test_a_path_in_a_files_name_goes_nowhere(start, monkeypatch, tmp_path, name)
 def test_a_body_of_a_gigabyte_is_refused_before_it_comes(running):
     with socket.create_connection(("127.0.0.1", running.port), timeout=10) as link:
         link.sendall(
-            b"POST /translate_file HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=x\r\nContent-Length: 1073741824\r\n\r\n"
+            b"POST /translate_file HTTP/1.1\r\nHost: localhost\r\nContent-Type: multipart/form-data; boundary=x\r\nContent-Length: 1073741824\r\n\r\n"
         )
         said = b""
         while part := link.recv(4096):
@@ -106,16 +108,23 @@ def test_a_body_of_a_gigabyte_is_refused_before_it_comes(running):
     assert said.startswith(b"HTTP/1.1 413 ") and b"10,485,760 bytes" in said
 
 
-def test_the_host_that_a_client_names_is_an_address_or_nothing(client):
-    for host in ("a.example:80", 'x"><script>'):
-        said = client.post(
-            "/translate_file",
-            files={"file": ("a.txt", b"a")},
-            data={"source": "en", "target": "de"},
-            headers={"Host": host},
-        )
-        place = said.json()["translatedFileUrl"]
-        assert place.startswith(("http://a.example:80/", "/download_file/"))
+@pytest.mark.parametrize(
+    ("allowed", "host", "place"),
+    [
+        ((), "LOCALHOST.:80", "http://LOCALHOST.:80/download_file/"),
+        (("a.example",), "A.example:80", "http://A.example:80/download_file/"),
+        (("*",), 'x"><script>', "/download_file/"),
+        ((), "a.example:80", None),
+    ],
+)
+def test_the_host_that_a_client_names_is_allowed_and_an_address_or_nothing(start, allowed, host, place):
+    with start(allowed_hosts=allowed).client() as client:
+        sent = {"files": {"file": ("a.txt", b"a")}, "data": {"source": "en", "target": "de"}}
+        said = client.post("/translate_file", **sent, headers={"Host": host})
+    if place is None:
+        assert said.status_code == 421 and "--allowed-host NAME" in said.json()["error"]
+    else:
+        assert said.json()["translatedFileUrl"].startswith(place)
 
 
 def test_refused_files_leave_nothing_behind(start, monkeypatch, tmp_path):
@@ -165,10 +174,38 @@ def test_a_client_that_sends_a_gigabyte_reads_why_it_was_refused(running, tmp_pa
     with socket.create_connection(("127.0.0.1", running.port), timeout=30) as link:
         size = 100 << 20
         link.sendall(
-            b"POST /translate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+            b"POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
             % size
         )
         for _ in range(100):
             link.sendall(bytes(1 << 20))
         said = b"".join(iter(lambda: link.recv(4096), b""))
     assert said.startswith(b"HTTP/1.1 413 ") and b"more than 2,248,576 bytes" in said
+
+
+def test_what_a_killed_service_left_is_removed_at_the_next_start_and_nothing_else(monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    running, abandoned = FileStore(), tmp_path / "heed-serve-abandoned"
+    token = running.put("a.txt", b"mine")
+    abandoned.mkdir()
+    (abandoned / "secret").write_bytes(b"a text")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "heed-serve-link").symlink_to(tmp_path / "other")
+    started = FileStore()
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["heed-serve-link", "other", running.folder.name])
+    assert running.get(token) == ("a.txt", b"mine")
+    started.put("b.txt", b"")
+    for store in (running, started):
+        store.close()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["heed-serve-link", "other"]
+
+
+def test_the_lock_of_a_killed_process_is_gone(monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    code = (
+        "import os; from heed.service.http.files import FileStore; FileStore().put('a', b'a'); os.kill(os.getpid(), 9)"
+    )
+    killed = subprocess.run([sys.executable, "-c", code], env={**os.environ, "TMPDIR": str(tmp_path)})
+    assert killed.returncode == -9 and [path.name[:11] for path in tmp_path.iterdir()] == ["heed-serve-"]
+    FileStore()
+    assert not list(tmp_path.iterdir())

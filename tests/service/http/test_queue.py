@@ -236,7 +236,7 @@ def test_speed_is_measured_by_kind_of_job(model):
     worker._update_speed(("translate", 2), 800.0)
     assert worker._token_budget(("align",)) == 5000
     assert worker._token_budget(("translate", 3)) == pytest.approx(120.0)
-    assert worker._token_budget(("call",)) == 256
+    assert worker._token_budget(("call",)) == 64  # little, since it may be slower than what is known
     assert len(worker.speed) == 2
     worker.close()
 

@@ -19,6 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from heed.service import page
 from heed.service.http import completions, encoder_routes, libretranslate, reference, v1
+from heed.service.http.hosts import check_host
 from heed.service.http.limits import Refusal
 from heed.service.http.service import ClientDisconnected, Service
 from heed.version import __version__
@@ -201,8 +202,11 @@ class ServiceMiddleware:
             self.service.metrics.seconds.add(time.monotonic() - start, labels[:1])
 
     def _check(self, scope: Scope) -> None:
-        """Before a body is read: refuse it if it is too long, or if there is no room for it or for its work."""
+        """Before a body is read: refuse another host, a body that is too long, or one without room for it or for its work."""
         limits = self.service.limits
+        check_host(scope, self.service.settings.allowed_hosts)
+        if scope["method"] == "POST":
+            self.service.quotas.charge((scope.get("client") or ("",))[0], 1, 0, time.monotonic())
         most = limits.bytes if scope["path"] == "/translate_file" else limits.text_bytes
         if (size := _declared_size(scope, most)) > most:
             raise Refusal(413, f"the body has more than {most:,} bytes, which is all that is taken here")

@@ -1,14 +1,22 @@
 """Translated files until they are downloaded: in one temporary folder, under random names."""
 
+import os
 import re
 import secrets
 import shutil
 import tempfile
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
+
+PREFIX = "heed-serve-"
 KEEP_SECONDS = 600.0
 MAX_TOTAL_BYTES = 64 << 20  # the oldest files are removed first
 _UNSAFE = re.compile(r"[^\w.\- ]+")
@@ -22,17 +30,23 @@ class StoredFile(NamedTuple):
 
 
 class FileStore:
-    """Files that can be downloaded with a secret token. The folder is made with the first of them."""
+    """Files that can be downloaded with a secret token. The folder is made with the first of them.
+
+    Folders of services that were killed are removed at the start.
+    """
 
     def __init__(self):
+        remove_abandoned()
         self.folder: Path | None = None
+        self.held: int | None = None  # the open folder, whose lock says that it is in use
         self.files: dict[str, StoredFile] = {}
         self.lock = threading.Lock()
 
     def put(self, name: str, data: bytes) -> str:
         """Store a file for a while; returns its token."""
         with self.lock:
-            self.folder = self.folder or Path(tempfile.mkdtemp(prefix="heed-serve-"))
+            if self.folder is None:
+                self.folder, self.held = _new_folder()
             self._remove_expired(len(data))
             token = secrets.token_urlsafe(24)
             path = self.folder / secrets.token_hex(16)
@@ -63,7 +77,48 @@ class FileStore:
             self.files = {}
             if self.folder is not None:
                 shutil.rmtree(self.folder, ignore_errors=True)
-                self.folder = None
+                if self.held is not None:
+                    os.close(self.held)
+                self.folder = self.held = None
+
+
+def _new_folder() -> tuple[Path, int | None]:
+    """A temporary folder, and its lock where the system has such."""
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=PREFIX))
+        if fcntl is None:
+            return folder, None
+        held = _lock(folder)
+        if held is not None and folder.is_dir():
+            return folder, held
+        if held is not None:  # another service took it for an abandoned one before it was locked
+            os.close(held)
+        elif folder.is_dir():  # a file system without locks
+            return folder, None
+
+
+def _lock(folder: Path) -> int | None:
+    """The folder, open and locked; None if another process has it, or it cannot be locked. A killed process holds no lock."""
+    held = None
+    try:
+        held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return held
+    except OSError:
+        if held is not None:
+            os.close(held)
+        return None
+
+
+def remove_abandoned() -> None:
+    """Remove what services of this user left in the temporary folder when they were killed: it holds texts of others."""
+    if fcntl is None:
+        return
+    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        with suppress(OSError):
+            if folder.lstat().st_uid == os.getuid() and (held := _lock(folder)) is not None:
+                shutil.rmtree(folder, ignore_errors=True)
+                os.close(held)
 
 
 def safe_name(name: str, target: str = "") -> str:

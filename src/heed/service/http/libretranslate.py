@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field, StringConstraints
 from heed.service.http.bodies import Upload, read_fields, validate
 from heed.service.http.detect import Detection
 from heed.service.http.files import KEEP_SECONDS, safe_name
+from heed.service.http.hosts import host_name
 from heed.service.http.limits import Refusal
 from heed.service.http.openapi import FORMS, operation, responses
 from heed.service.http.options import MAX_NBEST, Names, Terms, read_glossary, translation_options
@@ -208,5 +209,4 @@ def _in_percent(detection: Detection) -> dict[str, Any]:
 def _base_url(request: Request) -> str:
     """Our address as the client wrote it, if its Host header is an address at all."""
     host = request.headers.get("host", "")
-    valid = host and all(char.isascii() and (char.isalnum() or char in ".-:[]_") for char in host)
-    return f"{request.url.scheme}://{host}" if valid else ""
+    return f"{request.url.scheme}://{host}" if host_name(host) else ""

@@ -5,14 +5,16 @@ import hmac
 import math
 import threading
 import time
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
+from heed.service.http.connections import client_name
 from heed.service.http.queue import Ticket
 
 SHORT_SLOTS = 1  # threads that process short texts at once: each more delays the event loop
+MAX_CLIENTS = 10_000  # whose last minute is remembered
 LONG_REQUEST = 2_000  # characters: longer requests have a slot of their own, so that short ones do not wait for them
 
 
@@ -26,7 +28,10 @@ class Refusal(Exception):
 
 @dataclass(frozen=True)
 class Limits:
-    """Of one request: characters, texts, bytes, seconds. Of all at once: `requests`, and `waiting` characters in them."""
+    """Of one request: characters, texts, bytes, seconds. Of all at once: `requests`, and `waiting` characters in them.
+
+    Of one client in a minute: `client_requests` and `client_characters`; None is unlimited.
+    """
 
     characters: int = 100_000
     texts: int = 500
@@ -34,6 +39,8 @@ class Limits:
     seconds: int | float = 60.0
     requests: int = 64
     waiting: int = 1_000_000
+    client_requests: int | None = None
+    client_characters: int | None = None
 
     @property
     def text_bytes(self) -> int:
@@ -46,9 +53,9 @@ class Limits:
         return 8 * self.bytes
 
     def __post_init__(self):
-        for name in ("characters", "texts", "bytes", "seconds", "requests", "waiting"):
-            if getattr(self, name) <= 0:
-                raise ValueError(f"the limit of {name} is {getattr(self, name)}; it must be above 0")
+        for one in fields(self):
+            if (value := getattr(self, one.name)) is not None and value <= 0:
+                raise ValueError(f"the limit of {one.name.replace('_', ' ')} is {value}; it must be above 0")
 
     def check(self, texts: Iterable[str]) -> int:
         """The number of characters; too many texts or characters are refused."""
@@ -105,28 +112,60 @@ class Gate:
         return min(60, max(1, math.ceil(self.characters / max(speed, 1.0))))
 
 
-@dataclass(eq=False)
-class ApiKey:
-    """A key, by its digest, and its quota of requests and characters per minute; None is unlimited."""
+class Quota:
+    """Requests and characters that one may send in a minute; None is unlimited."""
 
-    digest: bytes
-    requests: int | None
-    characters: int | None
+    def __init__(self, who: str, requests: int | None, characters: int | None):
+        self.who, self.requests, self.characters = who, requests, characters
+        self.recent: deque[list[int | float]] = deque()  # of the last minute, by second: a time, requests, characters
 
-    def __post_init__(self):
-        self.recent: deque[tuple[float, int]] = deque()  # times and characters of the last minute's requests
-
-    def charge(self, characters: int, now: float) -> None:
-        """Count a request; one over the quota is refused."""
+    def charge(self, requests: int, characters: int, now: float) -> None:
+        """Count requests and characters; those over the quota are refused."""
+        if self.requests is None and self.characters is None:
+            return
         while self.recent and self.recent[0][0] <= now - 60:
             self.recent.popleft()
         retry = max(1, math.ceil(self.recent[0][0] + 60 - now)) if self.recent else 1
-        if self.requests is not None and len(self.recent) >= self.requests:
-            raise Refusal(429, f"this key may ask {self.requests:,} times a minute: try again later", retry)
-        if self.characters is not None and sum(size for _, size in self.recent) + characters > self.characters:
-            raise Refusal(429, f"this key may send {self.characters:,} characters a minute: try again later", retry)
-        if self.requests is not None or self.characters is not None:
-            self.recent.append((now, characters))
+        _, sent, read = map(sum, zip((0, requests, characters), *self.recent, strict=True))
+        if requests and self.requests is not None and sent > self.requests:
+            raise Refusal(429, f"{self.who} may ask {self.requests:,} times a minute: try again later", retry)
+        if characters and self.characters is not None and read > self.characters:
+            raise Refusal(429, f"{self.who} may send {self.characters:,} characters a minute: try again later", retry)
+        if not self.recent or now - self.recent[-1][0] >= 1:
+            self.recent.append([now, 0, 0])
+        self.recent[-1][1] += requests
+        self.recent[-1][2] += characters
+
+
+class ClientQuotas:
+    """What each client has sent in the last minute, by its address. Used by the event loop only, so it needs no lock."""
+
+    def __init__(self, limits: Limits):
+        self.limits = limits
+        self.quotas: OrderedDict[str, Quota] = OrderedDict()  # the client that was here last is the last
+
+    def charge(self, address: str, requests: int, characters: int, now: float) -> None:
+        """Count requests and characters of a client; those over its quota are refused."""
+        if self.limits.client_requests is None and self.limits.client_characters is None:
+            return
+        name = client_name(address)
+        if name not in self.quotas:
+            self.quotas[name] = Quota("one client", self.limits.client_requests, self.limits.client_characters)
+        self.quotas.move_to_end(name)
+        if len(self.quotas) > MAX_CLIENTS:
+            self.quotas.popitem(last=False)
+        self.quotas[name].charge(requests, characters, now)
+
+
+class ApiKey:
+    """A key, by its digest, and its quota of requests and characters per minute; None is unlimited."""
+
+    def __init__(self, digest: bytes, requests: int | None, characters: int | None):
+        self.digest, self.quota = digest, Quota("this key", requests, characters)
+
+    def charge(self, characters: int, now: float) -> None:
+        """Count a request; one over the quota is refused."""
+        self.quota.charge(1, characters, now)
 
 
 class ApiKeys:

@@ -88,7 +88,7 @@ class Metrics:
         labels = (("model", model),)
 
         def observe(key: tuple, jobs: int, tokens: int, seconds: float) -> None:
-            if key[0] == "translate":
+            if key[0] in ("translate", "terms"):
                 self.sentences.add(jobs, labels)
                 self.tokens.add(tokens, labels)
                 self.batch_sentences.add(jobs, labels)

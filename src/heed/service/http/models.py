@@ -12,6 +12,7 @@ from heed.loading import find_model, load
 from heed.products.generator import Generator
 from heed.products.product import Product
 from heed.products.translator.directions import Direction
+from heed.products.translator.term_search import MIN_BEAMS
 from heed.products.translator.translator import Translator
 from heed.service.http.asked_model import AskedModel
 from heed.service.http.encoders import VERBS, ServedEncoder
@@ -20,6 +21,10 @@ from heed.service.http.queue import BatchWorker, OnBatch, Ticket
 from heed.text.language_codes import name as language_name
 
 MAX_ATTENTION_WEIGHTS = 2_000_000  # of a sentence that is inspected
+MAX_TERMS_AT_ONCE = 32  # of a glossary in one sentence, or in one part of a long one
+TERMS_COST = (
+    8  # times that of the same search without terms: measured with a small model, 3.5 by torch and more by CTranslate2
+)
 SIZE_FIELDS = ("encoder_layers", "decoder_layers", "heads", "dim")
 
 
@@ -42,7 +47,7 @@ class TranslationOptions(NamedTuple):
     def batch_key(self, has_prefix: bool) -> tuple:
         """Sentences with equal keys may share a batch."""
         terms = (tuple(self.glossary.terms.items()), self.glossary.keep) if self.glossary else None
-        return ("translate", self.decoding, self.tokens, has_prefix, terms)
+        return ("terms" if terms else "translate", self.decoding, self.tokens, has_prefix, terms)
 
 
 class Toward(NamedTuple):
@@ -58,8 +63,8 @@ class DirectionWorker(NamedTuple):
     worker: BatchWorker
     direction: Toward
 
-    def submit(self, ticket: Ticket, key: tuple, items: Sequence[Any], sizes: Sequence[int]) -> list[Future]:
-        return self.worker.submit(ticket, (*key, self.direction), items, sizes)
+    def submit(self, ticket: Ticket, key: tuple, items: Sequence[Any], *sizes: Sequence[int | float]) -> list[Future]:
+        return self.worker.submit(ticket, (*key, self.direction), items, *sizes)
 
 
 @dataclass(eq=False)
@@ -103,7 +108,9 @@ class ServedModel:
         """A batch, in the worker's thread."""
         if isinstance(key[-1], Toward):
             return self.toward(*key[-1]).run(key[:-1], items)
-        return {"translate": self._translate, "align": self._align, "call": self._call}[key[0]](items)
+        translate = self._translate
+        kinds = {"translate": translate, "terms": translate, "align": self._align, "call": self._call}
+        return kinds[key[0]](items)
 
     def _translate(self, items: list[tuple[str, str, TranslationOptions]]) -> list[TranslatedSentence]:
         options = items[0][2]  # the same for all, since they have the same key
@@ -121,6 +128,12 @@ class ServedModel:
 
     def _call(self, items: list[Callable[[], Any]]) -> list[Any]:
         return [item() for item in items]
+
+    def cost(self, size: int, options: TranslationOptions) -> float:
+        """What a sentence of `size` subwords is charged: twice for twice the beams, and the search for terms of a glossary."""
+        usual = self.translator.decoding.beam
+        beam = dict(options.decoding).get("beam", usual)
+        return size * (max(1.0, beam / usual) + (TERMS_COST * max(1.0, beam / MIN_BEAMS) if options.glossary else 0))
 
     def check_inspectable(self, text: str, translation: str | None) -> None:
         """Refuse a sentence with too many attention weights to show: they grow with the square of its length."""
@@ -161,6 +174,16 @@ class ServedModel:
         heads = f" · {facts['heads']} heads" if facts["heads"] else ""
         layers = f"{facts['encoder_layers']}+{facts['decoder_layers']} layers"
         return f"{self.name} · {layers}{heads} · {facts['weights'] / 1e6:.1f}M weights"
+
+
+def count_terms(glossary: Any, text: str) -> int:
+    """The terms of a glossary in a sentence; more than can be searched for at once are refused."""
+    number = len(glossary.matches(text)) if glossary else 0
+    if number > MAX_TERMS_AT_ONCE:
+        raise ValueError(
+            f"a sentence has {number} terms of the glossary, and {MAX_TERMS_AT_ONCE} are allowed: divide it, or leave terms out"
+        )
+    return number
 
 
 def open_models(folders: Sequence[str], device: str, engine: str) -> list[ServedModel | AskedModel]:

@@ -1,8 +1,8 @@
 """The queue of one model: jobs of all requests are gathered into batches, with a fair share for each request.
 
-Every request has a count of the tokens that it has been given, and the one with the fewest comes first. A new request starts at the
-virtual time, the share of one that was always there (fair queueing: Demers et al., 1989): so a sentence overtakes a book, and the
-book still makes progress while sentences keep coming.
+Every request has a count of what it has cost, in tokens of plain work, and the one that has the least after its next job comes
+first. A new request starts at the virtual time, the share of one that was always there (fair queueing: Demers et al., 1989): so a
+sentence overtakes a book, and the book still makes progress while sentences keep coming.
 """
 
 import heapq
@@ -47,12 +47,16 @@ class Ticket:
 
 @dataclass(eq=False)
 class Job:
-    """One item to process for a request. Only jobs with the same `key` share a batch; `size` is in tokens."""
+    """One item to process for a request. Only jobs with the same `key` share a batch; `size` is in tokens.
+
+    `cost` is what it is charged: the tokens of plain work that would take the model as long.
+    """
 
     ticket: Ticket
     key: Hashable
     item: Any
     size: int
+    cost: int | float
     future: Future
     since: float
 
@@ -70,20 +74,26 @@ class BatchWorker:
         self.name, self.run, self.on_batch = name, run, on_batch
         self.max_wait, self.max_tokens, self.max_jobs = max_wait, max_tokens, max_jobs
         self.waiting: dict[Ticket, deque[Job]] = {}
-        self.received: dict[Ticket, int | float] = {}  # tokens that each waiting request has been given
-        self.virtual_time = 0.0  # tokens that a request would have been given that was always there
+        self.received: dict[Ticket, int | float] = {}  # what each waiting request has cost
+        self.virtual_time = 0.0  # what a request would have cost that was always there
         self.running: list[Job] = []
-        self.speed: dict[Any, float] = {}  # tokens per second, by kind of job
-        self.waiting_tokens, self.waiting_jobs = 0, 0
+        self.speed: dict[Any, float] = {}  # tokens of plain work per second, by kind of job
+        self.waiting_tokens, self.waiting_jobs, self.waiting_cost = 0, 0, 0.0
         self.closed = False
         self.changed = threading.Condition()
         self.thread = threading.Thread(target=self._run_batches, name=f"heed-{name}", daemon=True)
         self.thread.start()
 
-    def submit(self, ticket: Ticket, key: Hashable, items: Sequence[Any], sizes: Sequence[int]) -> list[Future]:
-        """Add jobs of a request to the queue."""
+    def submit(
+        self, ticket: Ticket, key: Hashable, items: Sequence[Any], sizes: Sequence[int],
+        costs: Sequence[int | float] | None = None,
+    ) -> list[Future]:  # fmt: skip
+        """Add jobs of a request to the queue; without `costs`, they cost their sizes."""
         now = time.monotonic()
-        jobs = [Job(ticket, key, item, max(1, size), Future(), now) for item, size in zip(items, sizes, strict=True)]
+        jobs = [
+            Job(ticket, key, item, max(1, size), max(1, cost), Future(), now)
+            for item, size, cost in zip(items, sizes, costs or sizes, strict=True)
+        ]
         with self.changed:
             ticket.workers.add(self)  # before the check below: a cancellation is seen there, or finds us in the set
             if ticket.cancelled or self.closed:
@@ -120,6 +130,7 @@ class BatchWorker:
         for job in jobs:
             self.waiting_tokens += sign * job.size
             self.waiting_jobs += sign
+            self.waiting_cost += sign * job.cost
 
     def _run_batches(self) -> None:
         while (batch := self._next_batch()) is not None:
@@ -150,37 +161,43 @@ class BatchWorker:
     def _is_full(self) -> bool:
         """Whether the waiting jobs fill a batch."""
         first = next(iter(self.waiting.values()))[0]
-        return self.waiting_jobs >= self.max_jobs or self.waiting_tokens >= self._token_budget(first.key)
+        return self.waiting_jobs >= self.max_jobs or self.waiting_cost >= self._token_budget(first.key)
 
     def _token_budget(self, key: Hashable) -> int | float:
+        """What the jobs of a batch may cost; little, while the speed of their kind is unknown and others have run."""
         speed = self.speed.get(_kind(key))
-        budget = INITIAL_BATCH_TOKENS if speed is None else max(MIN_BATCH_TOKENS, speed * TARGET_BATCH_SECONDS)
+        first = MIN_BATCH_TOKENS if self.speed else INITIAL_BATCH_TOKENS
+        budget = first if speed is None else max(MIN_BATCH_TOKENS, speed * TARGET_BATCH_SECONDS)
         return min(self.max_tokens, budget)
 
+    def _finish(self, ticket: Ticket) -> int | float:
+        """What a request will have cost after its next job."""
+        return self.received[ticket] + self.waiting[ticket][0].cost
+
     def _take_batch(self) -> list[Job]:
-        """Jobs of one key, each from the request that has been given the fewest tokens so far."""
+        """Jobs of one key, each from the request that will then have cost the least."""
         if not self.waiting:
             return []
         order, sharing = count(), len(self.waiting)
-        heap = [(self.received[ticket], next(order), ticket) for ticket in self.waiting]
+        heap = [(self._finish(ticket), next(order), ticket) for ticket in self.waiting]
         heapq.heapify(heap)
         key = self.waiting[heap[0][2]][0].key
         batch, left = [], self._token_budget(key)
         while heap and len(batch) < self.max_jobs:
             _, _, ticket = heapq.heappop(heap)
             jobs = self.waiting[ticket]
-            if jobs[0].key != key or (batch and jobs[0].size > left):
+            if jobs[0].key != key or (batch and jobs[0].cost > left):
                 continue
             job = jobs.popleft()
             batch.append(job)
-            left -= job.size
-            self.received[ticket] += job.size
+            left -= job.cost
+            self.received[ticket] += job.cost
             if jobs:
-                heapq.heappush(heap, (self.received[ticket], next(order), ticket))
+                heapq.heappush(heap, (self._finish(ticket), next(order), ticket))
             else:
                 del self.waiting[ticket], self.received[ticket]
         self._count(batch, -1)
-        self.virtual_time += sum(job.size for job in batch) / sharing
+        self.virtual_time += sum(job.cost for job in batch) / sharing
         return batch
 
     def _run_batch(self, jobs: list[Job]) -> None:
@@ -204,7 +221,7 @@ class BatchWorker:
         seconds, tokens = time.monotonic() - start, sum(job.size for job in jobs)
         for job, result in zip(jobs, results, strict=True):
             self._resolve(job, result)
-        self._update_speed(jobs[0].key, tokens / max(seconds, 1e-6))
+        self._update_speed(jobs[0].key, sum(job.cost for job in jobs) / max(seconds, 1e-6))
         if self.on_batch:
             self.on_batch(jobs[0].key, len(jobs), tokens, seconds)
 

@@ -6,7 +6,7 @@ from itertools import groupby
 from typing import Any
 
 from heed.products.translator.word_links import WordLinks, word_links
-from heed.service.http.models import ServedModel, TranslatedSentence, TranslationOptions
+from heed.service.http.models import ServedModel, TranslatedSentence, TranslationOptions, count_terms
 from heed.service.http.queue import Ticket, wait_for_results
 from heed.service.http.segmenter import ALIGN, TRANSLATE, TRANSLATE_WITH_PREFIX, Answers, ModelQuery, Passage, TextTask
 from heed.service.http.segmenter_pool import SegmenterPool
@@ -48,12 +48,16 @@ class RouteTranslator:
         parts = [model.translator.parts(text) for text in texts]
         flat = [(part, "" if i else prefix) for own in parts for i, part in enumerate(own)]
         sizes = [len(ids) + 1 for ids in model.translator.source.encode([part for part, _ in flat])]
+        plain = options._replace(glossary=None)  # for those without terms, which are far cheaper
+        own_options = [options if count_terms(options.glossary, part) else plain for part, _ in flat]
         futures: list[Any] = []
-        for has_prefix, group in groupby(zip(flat, sizes, strict=True), lambda both: bool(both[0][1])):
-            jobs = list(group)
-            items = [(part, own_prefix, options) for (part, own_prefix), _ in jobs]
-            key = options.batch_key(has_prefix)
-            futures += model.worker.submit(self.ticket, key, items, [size for _, size in jobs])
+        jobs = zip(flat, sizes, own_options, strict=True)
+        for (has_prefix, _), group in groupby(jobs, lambda job: (bool(job[0][1]), job[2] is plain)):
+            own = list(group)
+            key = own[0][2].batch_key(has_prefix)
+            items = [(part, own_prefix, chosen) for (part, own_prefix), _, chosen in own]
+            costs = [model.cost(size, chosen) for _, size, chosen in own]
+            futures += model.worker.submit(self.ticket, key, items, [size for _, size, _ in own], costs)
         results = iter(wait_for_results(futures, self.ticket))
         return [_join([next(results) for _ in own]) for own in parts]
 

@@ -1,26 +1,33 @@
 """A server that shuts down gracefully: on SIGTERM it finishes running requests, refuses new ones and exits with 0."""
 
+import os
 import signal
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from functools import partial
 
 import uvicorn
 from fastapi import FastAPI
 
+from heed.service.http.connections import BoundedProtocol, ConnectionLimits, Connections
 from heed.service.http.service import Service
 
 BACKLOG = 1024
+OTHER_FILES = 128  # open beside the connections
 
 
 class Server(uvicorn.Server):
-    """Uvicorn's, except that a handled signal is not raised again."""
+    """Uvicorn's, except that connections are limited, and a handled signal is not raised again."""
 
     def __init__(self, app: FastAPI, service: Service):
+        limits = _within_open_files(service.settings.connections)
+        self.connections = Connections(limits)
         config = uvicorn.Config(
-            app, log_config=None, access_log=False, server_header=False, timeout_keep_alive=30,
-            timeout_graceful_shutdown=int(service.limits.seconds) + 5, backlog=BACKLOG, h11_max_incomplete_event_size=64 << 10,
+            app, log_config=None, access_log=False, server_header=False, timeout_keep_alive=limits.idle_seconds, ws="none",
+            http=partial(BoundedProtocol, table=self.connections), timeout_graceful_shutdown=int(service.limits.seconds) + 5, backlog=BACKLOG,
         )  # fmt: skip
         super().__init__(config)
         self.service = service
@@ -37,9 +44,31 @@ class Server(uvicorn.Server):
             for sig, handler in previous.items():
                 signal.signal(sig, handler)
 
+    async def on_tick(self, counter: int) -> bool:
+        """Ten times a second."""
+        self.connections.close_overdue()
+        return await super().on_tick(counter)
+
     def handle_exit(self, sig: int, frame) -> None:
         self.service.gate.closing = True
         super().handle_exit(sig, frame)
+
+
+def _within_open_files(limits: ConnectionLimits) -> ConnectionLimits:
+    """The limits, with no more connections than files that this process may open: accepting one more would fail."""
+    if os.name != "posix":
+        return limits
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = limits.connections + OTHER_FILES
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        most = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+            soft = most
+        return replace(limits, connections=max(1, min(limits.connections, soft - OTHER_FILES)))
+    return limits
 
 
 def bind_socket(host: str, port: int) -> socket.socket:

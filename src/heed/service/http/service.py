@@ -15,11 +15,12 @@ from starlette.requests import Request
 from heed.service.http.asked_model import AskedModel
 from heed.service.http.bodies import Body, read_fields, validate
 from heed.service.http.catalogue import NO_TRANSLATOR, Catalogue
+from heed.service.http.connections import ConnectionLimits
 from heed.service.http.detect import Detection, detect, warm_up
 from heed.service.http.encoders import ServedEncoder
 from heed.service.http.files import FileStore
 from heed.service.http.language_models import ServedLanguageModel
-from heed.service.http.limits import ApiKeys, Gate, Limits, Refusal
+from heed.service.http.limits import ApiKeys, ClientQuotas, Gate, Limits, Refusal
 from heed.service.http.metrics import Metrics
 from heed.service.http.models import ServedModel
 from heed.service.http.queue import MAX_BATCH_JOBS, Cancelled, Ticket
@@ -41,9 +42,11 @@ class Settings:
     batch_tokens: int = 1024
     batch_sentences: int = MAX_BATCH_JOBS
     cors: tuple[str, ...] = ()
+    allowed_hosts: tuple[str, ...] = ()  # besides loopback names and the address that a client reached; "*" is any
     runs: Path | None = None
     log_texts: bool = False
     limits: Limits = field(default_factory=Limits)
+    connections: ConnectionLimits = field(default_factory=ConnectionLimits)
 
 
 class Service:
@@ -61,7 +64,7 @@ class Service:
         self.language_models = {own.name: own for own in models if isinstance(own, ServedLanguageModel)}
         self.encoders = {own.name: own for own in models if isinstance(own, ServedEncoder)}
         self.catalogue = Catalogue([own for own in models if isinstance(own, ServedModel)])
-        self.gate, self.metrics = Gate(self.limits), Metrics()
+        self.gate, self.metrics, self.quotas = Gate(self.limits), Metrics(), ClientQuotas(self.limits)
         self.files, self.segmenters = FileStore(), SegmenterPool()
         self.threads = self.limits.requests + 8
         self.pool = ThreadPoolExecutor(self.threads, thread_name_prefix="heed-request")
@@ -106,7 +109,8 @@ class Service:
         self.files.close()
 
     def check_key(self, request: Request, fields: dict[str, Any] | None, characters: int = 0) -> None:
-        """Refuse a request without a known API key, or over the quota of its key."""
+        """Refuse a request over the quota of its client, without a known API key, or over the quota of its key."""
+        self.quotas.charge(request.client.host if request.client else "", 0, characters, time.monotonic())
         if self.keys is None:
             return
         key = (fields or {}).get("api_key") or request.query_params.get("api_key") or request.headers.get("x-api-key")

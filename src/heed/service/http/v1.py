@@ -17,7 +17,7 @@ from heed.service.http.alternatives import alternatives
 from heed.service.http.bodies import read_fields, validate
 from heed.service.http.completions import describe
 from heed.service.http.limits import Refusal
-from heed.service.http.models import ServedModel, TranslatedSentence
+from heed.service.http.models import TERMS_COST, ServedModel, TranslatedSentence, count_terms
 from heed.service.http.openapi import SENTENCE, operation, responses
 from heed.service.http.options import MAX_BEAM, MAX_NBEST, MAX_SENTENCE, read_glossary, translation_options
 from heed.service.http.queue import wait_for_results
@@ -98,7 +98,11 @@ def router(service: Service) -> APIRouter:
             model.check_inspectable(body.text, body.translation)
             return alternatives(model.translator, body.text, body.translation, body.word, body.count, terms)
 
-        return JSONResponse(await _ask_model(service, request, body, find))
+        def weigh() -> float:
+            """Each alternative is decoded to the end of the sentence."""
+            return body.count * (TERMS_COST if count_terms(terms, body.text) else 1) / 4
+
+        return JSONResponse(await _ask_model(service, request, body, find, weigh))
 
     @routes.post("/look", **operation(LookRequest, {"format": 1, "source": ["▁나는"], "cross": []}, codes))
     async def look(request: Request) -> Response:
@@ -242,8 +246,14 @@ def _describe_sentence(
     }
 
 
-async def _ask_model(service: Service, request: Request, body: Any, call: Callable[[ServedModel], Any]) -> Any:
-    """The result of a call with the one model that translates a sentence."""
+async def _ask_model(
+    service: Service,
+    request: Request,
+    body: Any,
+    call: Callable[[ServedModel], Any],
+    weigh: Callable[[], float] = float,
+) -> Any:
+    """The result of a call with the one model that translates a sentence; `weigh` says how many times the usual it costs."""
     source, target, _ = _languages(service, body.text, body.source, body.target)
     route = service.catalogue.route(source, target)
     if len(route) != 1:
@@ -252,7 +262,9 @@ async def _ask_model(service: Service, request: Request, body: Any, call: Callab
 
     def work(ticket) -> Any:
         size = 4 * len(model.translator.source.encode([body.text])[0]) + 1
-        return wait_for_results(model.worker.submit(ticket, ("call",), [lambda: call(model)], [size]), ticket)[0]
+        cost = size * max(1.0, weigh())
+        futures = model.worker.submit(ticket, ("call",), [lambda: call(model)], [size], [cost])
+        return wait_for_results(futures, ticket)[0]
 
     return await service.run(request, len(body.text), work)
 
