@@ -7,7 +7,7 @@ DEMO := runs/demo
 ROAD := runs/road
 WORKERS ?= 2
 
-.PHONY: demo road notes test check-all lint setup setup-tests browser clean
+.PHONY: demo road notes test check-all check-mutants lint setup setup-tests browser clean
 
 demo: setup
 	@echo; echo "── training a Korean-English translator on the built-in phrasebook ──"
@@ -54,6 +54,10 @@ test: setup-tests browser lint
 
 check-all: setup-tests browser lint
 	$(VENV)/bin/python -m pytest -m ""
+
+# would the tests notice? 200 faults put into the code, one at a time; fails if fewer than 95 % are noticed
+check-mutants: setup-tests
+	$(VENV)/bin/python -m bench.mutants $(MUTANTS)
 
 lint: setup-tests
 	$(VENV)/bin/ruff check src tests bench

@@ -99,6 +99,14 @@ def test_the_legacy_order_of_nllb_ends_with_the_language(tmp_path):
     )  # what it writes begins with the language all the same
 
 
+def test_the_key_tells_vocabularies_apart():
+    """A corpus is prepared once for each key: what gives other ids must have another one."""
+    legacy = nllb.NllbVocabulary(nllb_files(legacy_behaviour=True)).in_language("kor_Hang", source=True)
+    keys = [*(vocabularies(kind)[0].key() for kind in KINDS), legacy.key()]
+    assert all(isinstance(key, str) and key for key in keys) and len(set(keys)) == len(keys)
+    assert nllb.NllbVocabulary(nllb_files()).key() == vocabularies("nllb")[0].key()
+
+
 def test_languages_are_those_that_a_folder_adds():
     assert tuple(vocabularies("nllb")[0].languages) == NLLB_CODES
     with pytest.raises(ValueError, match="adds no languages such as eng_Latn: it is not of an NLLB"):

@@ -157,6 +157,18 @@ def test_a_sampled_sentence_that_has_become_too_long_is_segmented_as_usual(made,
     assert free.make(rows).source.shape[1] > longest
 
 
+def test_a_sampled_sentence_fills_the_positions_to_the_last(made, learned):
+    """With its end token a sentence has one more token than ids: just `max_length` is allowed, one more is not."""
+    rows, settings = np.arange(40), {"budget": 128, "seed": 5, "vocabularies": (learned, learned)}
+    everyone = np.ones(len(rows), dtype=bool)
+    free = list(Batches(made, sampling=0.5, **settings)._ids(0, rows, everyone, (0, 0)))
+    plain = list(made.source.take(rows))
+    for most in {len(ids) for ids in free}:
+        found = Batches(made, sampling=0.5, max_length=most, **settings)._ids(0, rows, everyone, (0, 0))
+        expected = [new if len(new) + 1 <= most else old for new, old in zip(free, plain, strict=True)]
+        assert [ids.tolist() for ids in found] == [ids.tolist() for ids in expected]
+
+
 def test_another_thread_makes_the_same_batches(batches):
     expected = list(islice(batches.start(DataPosition(0, 3)), 8))
     with closing(in_thread(batches.start(DataPosition(0, 3)), size=2)) as ready:

@@ -1,6 +1,5 @@
 import pytest
 import torch
-from torch.nn.utils import parameters_to_vector
 
 from heed.nn import masks
 from heed.nn.recurrent import GRU, LSTM, RNN, State
@@ -155,8 +154,21 @@ def test_initial_recurrent_weights_are_orthogonal(kind):
     for layer in net.layers:
         for gate in layer.weight_hh_l0.chunk(net.gates):
             torch.testing.assert_close(gate @ gate.T, torch.eye(4))
-    biases = parameters_to_vector(b for name, b in net.named_parameters() if "bias" in name)
-    assert biases.sum() == (2 * 2 * 4 if kind is LSTM else 0)  # of the forget gates, in each layer and direction
+    for name, bias in net.named_parameters():
+        if "bias" in name:
+            gates = bias.view(net.gates, 4).tolist()  # of torch's LSTM: input, forget, cell, output
+            forgets = kind is LSTM and "bias_ih" in name
+            assert gates == [[float(forgets and number == 1)] * 4 for number in range(net.gates)], name
+
+
+def test_a_new_lstm_keeps_most_of_its_memory():
+    net = LSTM(3, 4, 1).double()
+    for name, weight in net.named_parameters():
+        if "weight" in name:
+            torch.nn.init.zeros_(weight)
+    memory = torch.randn(2, 4, dtype=torch.float64)
+    _, after = net.step(torch.randn(2, 3, dtype=torch.float64), State([(torch.zeros_like(memory), memory)]))
+    torch.testing.assert_close(after.layers[0][1], memory * torch.tensor(1.0, dtype=torch.float64).sigmoid())
 
 
 def test_autocast_leaves_it_in_float32():

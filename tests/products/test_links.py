@@ -1,11 +1,13 @@
 """Words linked, on maps made by hand."""
 
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heed.products.translator.alignment import agreement, first_words, links, word_attention, words_of
+from heed.products.translator.alignment import agreement, first_words, join_links, links, word_attention, words_of
 
 SOURCE = ["▁투", "빅", "아", "▁사랑", "해"]
 TARGET = ["▁To", "bigs", "▁love", "▁you"]
@@ -61,3 +63,25 @@ def test_a_part_begins_in_a_word_of_the_text():
     assert first_words("ab cdef gh", ["ab cd", "ef", "gh"]) == [0, 1, 2]
     assert first_words("aaaa", ["aa", "a", "a"]) == [0, 0, 0]
     assert first_words("", [""]) == [0]
+
+
+class Text(NamedTuple):
+    """What is read of a translation."""
+
+    source: str
+    text: str
+
+
+def test_the_tag_of_a_split_text_is_its_first_word_alone():
+    whole, tag = Text(">>de<< one two. three four five.", ""), ">>de<< "
+    parts = [Text(">>de<< one two.", "eins zwei"), Text(">>de<< three four five.", "drei vier")]
+    found = [[(0, 0), (1, 0), (2, 1)], [(0, 1), (1, 0), (3, 1)]]
+    assert join_links(whole, parts, found, tag) == [(0, 0), (1, 0), (2, 1), (0, 3), (3, 2), (5, 3)]
+    untagged = [part._replace(source=part.source.removeprefix(tag)) for part in (whole, *parts)]
+    assert join_links(untagged[0], untagged[1:], [[(0, 0), (1, 1)], [(2, 1)]], "") == [(0, 0), (1, 1), (4, 3)]
+
+
+def test_a_text_that_stands_in_its_own_tag_is_found_behind_it():
+    whole, tag = Text(">>de<< de la", ""), ">>de<< "
+    parts = [Text(">>de<< de", "von"), Text(">>de<< la", "der")]
+    assert join_links(whole, parts, [[(1, 0)], [(1, 0)]], tag) == [(1, 0), (2, 1)]

@@ -82,3 +82,12 @@ def test_a_run_that_goes_on_may_change_its_loss_and_tells_so(folder):
 def test_a_run_that_goes_on_may_not_change_its_data_or_its_model(folder, sections, says):
     with pytest.raises(ValueError, match=says):
         check_folder(recipe(**sections), folder, resume=True, say=print)
+
+
+def test_of_the_task_a_run_that_goes_on_may_change_nothing_but_the_loss(tmp_path):
+    files = {"data": {"source": ["a.en"]}, "model": {"name": "bart"}}
+    before, after = (parse({**files, "task": {"name": "denoising", "infill": share}}) for share in (0.3, 0.2))
+    (tmp_path / "recipe.toml").write_text(before.to_toml(), "utf-8")
+    check_folder(before, tmp_path, resume=True, say=pytest.fail)
+    with pytest.raises(ValueError, match=r"task\.infill was 0\.3 in .* and is now 0\.2: a resumed run cannot change"):
+        check_folder(after, tmp_path, resume=True, say=print)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heed.text.layout import Break, Segment, fill, take_apart, translate
+from heed.text.layout import Break, Segment, Skeleton, fill, take_apart, translate
 
 LINES = st.sampled_from(
     ["", " ", "\t", "- one. Two.", "1) Ein Satz", "word", "> quoted", "a\tb\t 3", "가. 첫째. 둘째", "-----", "12:30", "# Head", "\ufeffx",
@@ -147,3 +147,22 @@ def test_each_sentence_needs_its_translation():
 
 def test_an_end_of_line_in_a_translation_is_a_space():
     assert translate("One.\nTwo.", lambda texts: ["a\nb", "c\r\nd"]) == "a b\nc d"
+
+
+def test_two_line_breaks_do_not_meet_in_one_gap():
+    segment = Segment("one two three", (Break(3, " ", "\n"), Break(7, " ", "\r\n")))
+    skeleton = Skeleton(("", ""), (segment,))
+    assert fill(skeleton, ["a b"]) == "a\nb", "there is a gap for the first alone"
+    assert fill(skeleton, ["a b c"]) == "a\nb\r\nc"
+    assert fill(skeleton, ["a bbbbbbbbbbbbbbbbbbbbbbbbbbb c"]) == "a\nbbbbbbbbbbbbbbbbbbbbbbbbbbb\r\nc"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Long enough to have been wrapped by a program (\n) and so on",
+        "東京都は日本の首都であり、とても大きい。\n東京都は日本の首都であり、とても大きい\n東京",
+    ],
+)
+def test_a_line_break_between_sentences_is_written_once(text):
+    assert translate(text, lambda texts: texts) == text

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from heed.models.folder import write_weights
-from heed.training.average import EMA, mean
+from heed.training.average import EMA, mean, temporary_weights
 
 
 def files(folder, *models):
@@ -71,3 +71,14 @@ def test_a_moving_average_leaves_the_model_alone():
     ema.weights["weight"].zero_()
     ema.update(model, 5)
     assert torch.equal(model.weight, before)
+
+
+def test_other_weights_are_borrowed_and_the_own_come_back_even_after_an_error():
+    torch.manual_seed(0)
+    model, other = nn.Linear(3, 2), nn.Linear(3, 2).state_dict()
+    own, lent = ({name: weight.clone() for name, weight in some.items()} for some in (model.state_dict(), other))
+    with pytest.raises(RuntimeError, match="stop"), temporary_weights(model, other):
+        assert all(torch.equal(weight, lent[name]) for name, weight in model.state_dict().items())
+        raise RuntimeError("stop")
+    assert all(torch.equal(weight, own[name]) for name, weight in model.state_dict().items())
+    assert all(torch.equal(weight, lent[name]) for name, weight in other.items())

@@ -18,9 +18,9 @@ def words_of(pieces: Sequence[str]) -> list[int]:
     return (np.cumsum(opens, dtype=int) - 1).tolist()
 
 
-def first_words(text: str, parts: Sequence[str]) -> list[int]:
-    """The number of the word of `text` in which each of its parts begins; a part may begin within a word."""
-    numbers, start = [], 0
+def first_words(text: str, parts: Sequence[str], start: int = 0) -> list[int]:
+    """The number of the word of `text` in which each of its parts begins, from `start` on; a part may begin within a word."""
+    numbers = []
     for part in parts:
         start = text.index(part, start)
         numbers.append(len(f"{text[:start]}.".split()) - 1)
@@ -31,7 +31,7 @@ def first_words(text: str, parts: Sequence[str]) -> list[int]:
 def join_links(whole: Any, parts: Sequence[Any], found: Sequence[Links], tag: str) -> Links:
     """The links of a translation from those of its parts. A tag is a word of each part, but occurs in the whole text once."""
     links, target, before = [], 0, len(tag.split())
-    starts = first_words(whole.source, [part.source[len(tag) :] for part in parts])
+    starts = first_words(whole.source, [part.source[len(tag) :] for part in parts], len(tag))
     for part, own, source in zip(parts, found, starts, strict=True):
         links += [(i if i < before else i - before + source, j + target) for i, j in own]
         target += len(part.text.split())

@@ -1,0 +1,150 @@
+"""Small faults put into Python source: each is one change of one node of its syntax tree."""
+
+import ast
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from typing import NamedTuple
+
+COMPARISONS = {
+    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
+}  # fmt: skip
+ARITHMETIC = {
+    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult,
+    ast.Mod: ast.FloorDiv, ast.Pow: ast.Mult, ast.MatMult: ast.Add,
+}  # fmt: skip
+KEPT = ("log", "logging", "warnings")  # what a program tells, and not what it does
+
+
+class Mutant(NamedTuple):
+    """One fault: where it is, the code there before and after, and the whole source with it."""
+
+    line: int
+    before: str
+    after: str
+    source: str
+
+
+def count(source: str) -> int:
+    """How many single faults this tool can put into a source."""
+    return len(_places(ast.parse(source)))
+
+
+def mutant(source: str, number: int) -> Mutant:
+    """One of these faults; they are numbered in the order of their lines."""
+    tree = ast.parse(source)
+    node, change = _places(tree)[number]
+    now = change(deepcopy(node))
+    return Mutant(node.lineno, _shown(node), _shown(now), _with(tree, node, now))
+
+
+def _places(tree: ast.Module) -> list[tuple[ast.AST, "Change"]]:
+    found = [(node, change) for node in _mutable(tree) for change in _changes(node)]
+    return sorted(found, key=lambda one: one[0].lineno)
+
+
+def _with(tree: ast.Module, node: ast.AST, now: ast.AST) -> str:
+    """The source with `now` in place of `node`."""
+    for parent in ast.walk(tree):
+        for field, value in ast.iter_fields(parent):
+            if value is node:
+                setattr(parent, field, now)
+            elif isinstance(value, list):
+                setattr(parent, field, [now if one is node else one for one in value])
+    return ast.unparse(ast.fix_missing_locations(tree)) + "\n"
+
+
+def _mutable(tree: ast.Module) -> Iterator[ast.AST]:
+    """The nodes of code that runs: no annotations, docstrings, imports for types or tests of the module's name."""
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.If) and any(name in ast.unparse(node.test) for name in ("TYPE_CHECKING", "__name__")):
+            continue
+        for field, value in ast.iter_fields(node):
+            if field not in ("annotation", "returns", "type_params", "decorator_list", "format_spec"):
+                waiting += [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, ast.AST)]
+        if hasattr(node, "lineno"):
+            yield node
+
+
+Change = Callable[[ast.AST], ast.AST]  # gets a copy of a node, which it may change
+
+
+def _changes(node: ast.AST) -> list[Change]:  # noqa: C901 (a table of kinds)
+    match node:
+        case ast.Compare(ops=[op]) if type(op) in COMPARISONS:
+            return [_other_comparison]
+        case ast.BinOp(op=op) if type(op) in ARITHMETIC and not _is_text(node):
+            return [_other_arithmetic]
+        case ast.AugAssign(op=op):
+            return [_removed] + [_other_arithmetic] * (type(op) in ARITHMETIC and not _is_text(node.value))
+        case ast.BoolOp():
+            return [_other_boolean]
+        case ast.UnaryOp(op=ast.Not()):
+            return [lambda own: own.operand]
+        case ast.If() | ast.IfExp():
+            return [_negated]
+        case ast.Constant(value=bool() | int() | float()):
+            return [_other_constant]
+        case ast.Return(value=ast.AST() as value) if not (isinstance(value, ast.Constant) and value.value is None):
+            return [_return_nothing]
+        case ast.Expr(value=ast.Call(func=called)) if ast.unparse(called).split(".")[0] not in KEPT:
+            return [_removed]
+        case ast.Assign(targets=[ast.Attribute() | ast.Subscript()]) | ast.Raise() | ast.Delete():
+            return [_removed]
+        case ast.Break() | ast.Continue():
+            return [_other_jump]
+    return []
+
+
+def _other_comparison(own: ast.Compare) -> ast.AST:
+    own.ops = [COMPARISONS[type(own.ops[0])]()]
+    return own
+
+
+def _other_arithmetic(own: ast.BinOp | ast.AugAssign) -> ast.AST:
+    own.op = ARITHMETIC[type(own.op)]()
+    return own
+
+
+def _other_boolean(own: ast.BoolOp) -> ast.AST:
+    own.op = ast.And() if isinstance(own.op, ast.Or) else ast.Or()
+    return own
+
+
+def _other_constant(own: ast.Constant) -> ast.AST:
+    own.value = not own.value if isinstance(own.value, bool) else own.value + 1
+    return own
+
+
+def _negated(own: ast.If | ast.IfExp) -> ast.AST:
+    own.test = ast.UnaryOp(ast.Not(), own.test)
+    return own
+
+
+def _return_nothing(own: ast.Return) -> ast.AST:
+    own.value = ast.Constant(None)
+    return own
+
+
+def _removed(own: ast.AST) -> ast.AST:
+    return ast.Pass()
+
+
+def _other_jump(own: ast.Break | ast.Continue) -> ast.AST:
+    return ast.Continue() if isinstance(own, ast.Break) else ast.Break()
+
+
+def _is_text(node: ast.AST) -> bool:
+    """Whether a text is in it: adding to texts is no arithmetic."""
+    return any(
+        isinstance(one, ast.JoinedStr) or (isinstance(one, ast.Constant) and isinstance(one.value, str | bytes))
+        for one in ast.walk(node)
+    )
+
+
+def _shown(node: ast.AST) -> str:
+    """The first line of its code."""
+    first, *more = ast.unparse(ast.fix_missing_locations(node)).splitlines()
+    return first + (" …" if more else "")

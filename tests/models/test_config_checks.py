@@ -1,0 +1,24 @@
+"""Sizes and rates that no model can have are refused by every config."""
+
+from dataclasses import fields
+
+import pytest
+
+from heed.config import dropout_fields
+from heed.models import MODELS
+
+SIZES = ("vocab_size", "dim", "heads", "hidden", "layers", "encoder_layers", "decoder_layers", "max_length")
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_sizes_below_one_and_rates_outside_of_zero_to_one_are_refused(model):
+    system = MODELS[model]
+    right = {"vocab_size": 100, **system.presets["tiny"]}
+    system.config(**right)
+    for name in {one.name for one in fields(system.config)} & set(SIZES):
+        with pytest.raises(ValueError, match=rf"^{name} is 0; it must be at least 1$"):
+            system.config(**{**right, name: 0})
+    for name in dropout_fields(system.config):
+        for rate in (-0.1, 1.0):
+            with pytest.raises(ValueError, match=rf"^{name} is {rate}; it must be at least 0 and below 1$"):
+                system.config(**{**right, name: rate})
