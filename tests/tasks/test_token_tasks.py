@@ -163,9 +163,9 @@ def test_an_answer_that_is_not_where_it_says_is_left_out_or_refused(tmp_path):
     prepared = prepare(recipe)
     summary = recipe.task.data_summary(prepared)
     assert summary.startswith("3 questions to train on; 1 with an answer that is not where the file says, left out")
-    assert recipe.task.notes(recipe, prepared, None, 32) == [
-        "Left out, for example: question d: its answer is 'Bonn', but at 3 the context has ' see'."
-    ]
+    note, seen = recipe.task.notes(recipe, prepared, None, 32)
+    assert note == "Left out, for example: question d: its answer is 'Bonn', but at 3 the context has ' see'."
+    assert seen.startswith("4 of 4 validation texts are trained on too")
     with pytest.raises(ValueError, match=r"question d: its answer is 'Bonn'.*\(1 such questions\)"):
         prepare(answering_recipe(tmp_path, questions, misaligned="refuse"))
     (tmp_path / "test.json").write_text(json.dumps(article([{"id": "e", "question": "Who?"}])), "utf-8")
