@@ -7,6 +7,7 @@ import pytest
 
 from heed.service.http.connections import MAX_HEADERS, MAX_PIPELINED, ConnectionLimits, Connections, client_name
 from heed.service.http.limits import ClientQuotas, Limits, Quota, Refusal
+from heed.service.http.server import _within_open_files
 from heed.service.http.service import Service, Settings
 from tests.service.http.conftest import RunningService
 from tests.service.http.test_limits import wait_until
@@ -216,3 +217,15 @@ def test_clients_are_limited_each_for_itself_and_the_oldest_are_forgotten(monkey
 def test_a_limit_is_above_0(name):
     with pytest.raises(ValueError, match=f"the limit of {name.replace('_', ' ')} is 0; it must be above 0"):
         ConnectionLimits(**{name: 0})
+
+
+@pytest.mark.parametrize(
+    ("soft", "hard", "found"), [(200, 200, 72), (200, 10_000, 1024), (5_000, 5_000, 1024), (24, 24, 1)]
+)
+def test_there_are_no_more_connections_than_files_that_may_be_open(monkeypatch, soft, hard, found):
+    """One more would fail when it is accepted; the system's limit is raised as far as it can be."""
+    raised = []
+    monkeypatch.setattr("resource.getrlimit", lambda _: (soft, hard))
+    monkeypatch.setattr("resource.setrlimit", lambda _, limits: raised.append(limits))
+    assert _within_open_files(ConnectionLimits()).connections == found
+    assert raised == ([] if soft > 1_152 else [(min(1_152, hard), hard)])
