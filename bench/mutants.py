@@ -16,8 +16,11 @@ import tempfile
 import time
 from collections import deque
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from functools import cache
+from itertools import repeat
+from multiprocessing import get_context
 from pathlib import Path
 from typing import NamedTuple
 
@@ -184,10 +187,18 @@ def run(faults: Sequence[Fault], files: int, minutes: float) -> tuple[int, list[
                 break
             killer = judge.killer(fault, nearest(fault.path, tests, files))
             tried += 1
-            print(f"{tried} {'killed' if killer else 'SURVIVED'} {told(fault)}", flush=True)
+            print(f"{'noticed by ' + killer.name if killer else 'NOT NOTICED'}: {told(fault)}", flush=True)
             if killer is None:
                 survivors.append(told(fault))
     return tried, survivors
+
+
+def run_at_once(faults: Sequence[Fault], files: int, minutes: float, workers: int) -> tuple[int, list[str]]:
+    """The same, shared among processes, each with its own copy."""
+    shares = [faults[number::workers] for number in range(workers)]
+    with ProcessPoolExecutor(workers, mp_context=get_context("fork")) as pool:
+        found = list(pool.map(run, shares, repeat(files), repeat(minutes)))
+    return sum(tried for tried, _ in found), sorted(one for _, survivors in found for one in survivors)
 
 
 def main() -> int:
@@ -196,6 +207,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="which ones")
     parser.add_argument("--minutes", type=float, default=60, help="no fault is begun after this time")
     parser.add_argument("--files", type=int, default=6, help="test files that are tried for each, the nearest first")
+    parser.add_argument("--workers", type=int, default=2, help="processes at once; each needs about a gigabyte")
     parser.add_argument("--only", default="", help="only files whose path has this in it, as in training/")
     given = parser.parse_args()
     if not hasattr(os, "fork"):
@@ -204,7 +216,7 @@ def main() -> int:
 
     torch.set_num_threads(1)
     paths = [path for path in sources(torch.cuda.is_available()) if given.only in path.as_posix()]
-    tried, survivors = run(draw(paths, given.size, given.seed), given.files, given.minutes)
+    tried, survivors = run_at_once(draw(paths, given.size, given.seed), given.files, given.minutes, given.workers)
     if not tried:
         raise SystemExit(
             f"no faults were tried: no file of src/heed has {given.only!r} in its path, or the time was too short"

@@ -13,6 +13,8 @@ with warnings.catch_warnings():
     import schemathesis
     from schemathesis.generation import GenerationMode
 
+from heed.service.http.openapi import _inlined
+
 EACH = {GenerationMode.POSITIVE: 5, GenerationMode.NEGATIVE: 2}  # of each operation, as the document says and not so
 PLACES = ["/translate", "/detect", "/languages", "/translate_file", "/download_file", "/frontend/settings", "/health", "/v1/translate",
           "/v1/alternatives", "/v1/look", "/v1/models", "/v1/runs"]  # fmt: skip
@@ -57,3 +59,11 @@ def test_the_document_has_every_place(client):
     for place, run in (("/v1/runs", lambda answer: answer["runs"][0]), ("/v1/runs/{name}", dict)):
         answer = paths[place]["get"]["responses"]["200"]["content"]["application/json"]["schema"]["example"]
         assert run(answer)["metrics"][0].keys() == {"name", "label", "better", "decimals"}
+
+
+def test_a_reference_is_replaced_by_what_it_stands_for():
+    schema = {
+        "title": "A", "properties": {"title": {"title": "B", "type": "string"}, "own": {"$ref": "#/$defs/Own"}},
+        "$defs": {"Own": {"title": "Own", "items": [{"$ref": "#/$defs/Last"}]}, "Last": {"type": "integer"}},
+    }  # fmt: skip
+    assert _inlined(schema) == {"properties": {"title": {"type": "string"}, "own": {"items": [{"type": "integer"}]}}}
