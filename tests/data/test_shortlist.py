@@ -42,7 +42,8 @@ def write_corpus(folder, **sides):
     for name, sentences in sides.items():
         np.concatenate([np.array(own, dtype=np.uint16) for own in sentences]).tofile(folder / f"{name}.ids")
         np.cumsum([0, *map(len, sentences)], dtype=np.int64).tofile(folder / f"{name}.offsets")
-    facts = {"dtype": "uint16", "sides": list(sides), "report": asdict(FilterReport())}
+    count = len(next(iter(sides.values())))
+    facts = {"dtype": "uint16", "sides": list(sides), "report": asdict(FilterReport(count, count))}
     (folder / "corpus.json").write_text(json.dumps(facts))
     return corpora.Corpus(folder)
 
