@@ -150,7 +150,12 @@ def test_a_language_model_does_not_learn_to_translate(heed, files, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("content", "error"), [("", "is empty"), ("\n\n\n", "there is no text to train on: all 2 lines are empty"), ("one line alone", "has one line")]
+    ("content", "error"),
+    [
+        ("", "is empty"),
+        ("\n\n\n", "there is no text to train on: all 2 lines are empty"),
+        ("one line alone", "has one line"),
+    ],
 )
 def test_texts_that_nothing_can_be_learned_from_are_refused(heed, tmp_path, content, error):
     (tmp_path / "text.txt").write_text(content)
