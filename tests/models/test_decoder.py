@@ -18,6 +18,8 @@ def model(request):
     own = system.model(system.config(**sizes, **head)).double().eval()
     for weight in own.parameters():
         nn.init.normal_(weight, std=0.2)
+    for norm in (part for part in own.modules() if isinstance(part, nn.LayerNorm)):
+        nn.init.normal_(norm.weight, mean=1.0, std=0.2)  # near 0 it would hide what a token does to those after it
     return own
 
 
@@ -43,7 +45,7 @@ def test_the_future_does_not_matter_and_the_past_does(model):
     changed[:, 5] = (changed[:, 5] + 1) % 50
     before, after = logits(model, TOKENS), logits(model, changed)
     torch.testing.assert_close(after[:, :5], before[:, :5], rtol=0, atol=1e-12)
-    assert (after[:, 6:] - before[:, 6:]).abs().amax(dim=-1).min() > 1e-6
+    assert (after[:, 6:] - before[:, 6:]).abs().amax(dim=-1).min() > 1e-4
 
 
 def test_reordered_rows_continue_their_own_text(model):

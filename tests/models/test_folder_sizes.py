@@ -95,4 +95,5 @@ def test_the_subwords_of_a_folder_are_in_it(tmp_path, name):
 
 def test_the_largest_sizes_are_those_of_no_model_that_is_known():
     """NLLB-200 of 54 billion weights has a vocabulary of 256,206, 2,048 units, 8,192 hidden ones and 24 + 24 layers."""
-    TransformerConfig(vocab_size=256_206, dim=2_048, hidden=8_192, heads=16, encoder_layers=24, decoder_layers=24)
+    sizes = {"vocab_size": 256_206, "dim": 2_048, "hidden": 8_192, "heads": 16, "encoder_layers": 24}
+    assert TransformerConfig(**sizes, decoder_layers=24).dim == 2_048
