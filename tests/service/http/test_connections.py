@@ -30,7 +30,7 @@ def begin(request):
 
 
 def connect(running, sent=b"") -> socket.socket:
-    connection = socket.create_connection(("127.0.0.1", running.port), timeout=20)
+    connection = socket.create_connection(("127.0.0.1", running.port), timeout=120)
     connection.sendall(sent)
     return connection
 

@@ -28,7 +28,7 @@ def start_with_client(request, start):
 
 
 def wait_until(holds) -> None:
-    for _ in range(2000):
+    for _ in range(24_000):
         if holds():
             return
         time.sleep(0.005)

@@ -64,7 +64,7 @@ def test_the_map_leads_to_the_parts_of_a_layer_and_lights_where_one_is(inside, s
     inside.wait_for_selector("#residual-body tbody tr >> nth=2")  # self-attention, cross attention, feed-forward
     token = {"part": "decoder", "layer": 0, "row": 0}
     body = {"text": TEXT, "source": "ko", "target": "en", "beam": 4, "token": token}
-    found = httpx.post(f"{service.url}/v1/look/numbers", json=body, timeout=20).json()["token"]
+    found = httpx.post(f"{service.url}/v1/look/numbers", json=body, timeout=120).json()["token"]
     steps = ("before", "added", "sum", "after")
     shown = [f"{own['norms'][step]:.3f}" for own in found for step in steps]
     assert texts(inside, "#residual-body tbody td") == shown
