@@ -8,10 +8,13 @@ import torch
 from heed.data.batching import collate, plan, plan_packed
 from heed.data.labelled import CollateTexts
 from heed.data.packing import pack
+from heed.models.rnn_lm import RNNLanguageModel, RNNLanguageModelConfig
 from heed.models.transformer import Transformer, TransformerConfig
+from heed.models.transformer_xl import TransformerXL, TransformerXLConfig
 from heed.products.classifier import Classifier
 from heed.runs.execution_plan import plan_execution
 from heed.tasks.classification import Classification, ClassificationSettings
+from heed.tasks.language import LanguageModelling, LanguageSettings
 from heed.tasks.sequence_loss import CrossEntropy, Distilled, RDrop
 from heed.tasks.text_losses import LabelLoss, TextLoss
 from heed.tasks.translation import Translation, TranslationSettings
@@ -147,3 +150,31 @@ def test_models_that_drop_whole_words_go_the_plain_way():
     drops.word_dropout = 0.1
     found = plan_for(CUDA, drops, most=128, precision="bfloat16")
     assert not found.accelerated and "does not drop whole words" in found.notes(CUDA.device)[0]
+
+
+def xl(**shape):
+    sizes = {"dim": 16, "heads": 2, "hidden": 16, "layers": 1, "memory": 4}
+    return TransformerXL(TransformerXLConfig(vocab_size=20, **{**sizes, **shape}))
+
+
+@pytest.mark.parametrize(
+    ("made", "reading", "workers", "captured"),
+    [
+        (xl(), "stream", CUDA, True),
+        (xl(), "random", CUDA, True),
+        (xl(), "documents", CUDA, False),  # of many shapes
+        (xl(), "stream", CPU, False),
+        (xl(cutoffs=[10]), "stream", CUDA, False),  # how many tokens are rare is known on the GPU alone
+        (
+            RNNLanguageModel(RNNLanguageModelConfig(vocab_size=20, dim=8, hidden=8)),
+            "stream",
+            CUDA,
+            False,
+        ),  # few kernels
+    ],
+)
+def test_a_transformer_without_fused_kernels_is_captured_where_all_windows_are_equal(made, reading, workers, captured):
+    task = LanguageModelling(LanguageSettings(reading=reading))
+    found = plan_for(workers, made, task.objective(None, []), task)
+    assert (found.accelerated, found.captured, found.notes(workers.device)) == (False, captured, [])
+    assert not plan_for(workers, made, task.objective(None, []), task, compile=True).captured

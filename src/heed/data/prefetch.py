@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import pickle
 import queue
 import signal
 import threading
@@ -45,9 +46,14 @@ def in_processes(batches: BatchSource, position: Any, size: int = 16, workers: i
     """`batches.start(position)`, made by other processes in turn; the same batches for any number of workers."""
     context = multiprocessing.get_context("spawn")
     queues = [context.Queue(maxsize=max(1, -(-size // workers))) for _ in range(workers)]
+    # The source is sent by a thread: as an argument of the process it would hold up `start` until all is imported there.
+    inboxes, source = [context.Queue() for _ in range(workers)], pickle.dumps((batches, position))
+    for inbox in inboxes:
+        inbox.cancel_join_thread()  # nobody waits for a process that died before it read
+        inbox.put(source)
     processes = [
-        context.Process(target=_serve, args=(batches, position, worker, workers, ready), daemon=True)
-        for worker, ready in enumerate(queues)
+        context.Process(target=_serve, args=(inbox, worker, workers, ready), daemon=True)
+        for worker, (inbox, ready) in enumerate(zip(inboxes, queues, strict=True))
     ]
     started: list[Any] = []
     try:
@@ -68,8 +74,9 @@ def in_processes(batches: BatchSource, position: Any, size: int = 16, workers: i
             process.join()
 
 
-def _serve(batches: BatchSource, position: Any, worker: int, workers: int, ready: Any) -> None:
+def _serve(inbox: Any, worker: int, workers: int, ready: Any) -> None:
     torch.set_num_threads(1)
+    batches, position = pickle.loads(inbox.get())
     items = ((after, _arrays(batch)) for after, batch in batches.start(position, worker, workers))
     wanted = multiprocessing.parent_process().is_alive
     _fill(items, ready, wanted)

@@ -27,6 +27,11 @@ class AdaptiveVocabulary(nn.Module):
         self.head = nn.Linear(dim, dim, bias=False) if divisor > 1 else None  # the first cluster's at the output
         self.clusters = nn.Linear(dim, len(cutoffs)) if cutoffs else None
 
+    @property
+    def fixed_shapes(self) -> bool:
+        """Whether the shapes of all tensors follow from that of the input alone, as a CUDA graph needs."""
+        return len(self.bounds) == 1
+
     def forward(self, tokens: Int[Tensor, "*rows"]) -> Float[Tensor, "*rows dim"]:
         if len(self.bounds) == 1:
             return self._vectors(0, tokens)
@@ -51,14 +56,14 @@ class AdaptiveVocabulary(nn.Module):
         """-log p of the expected tokens, 0 where that is negative. Of the rare clusters only those that occur are computed."""
         head, size = self._head(x), self.bounds[0][1]
         total = -head.gather(1, expected.clamp(0, size - 1)[:, None])[:, 0] * ((expected >= 0) & (expected < size))
-        for i, where in enumerate(self._members(expected)[1:], 1):
+        for i, where in enumerate(self._members(expected, first=1), 1):
             tail = self._tail(i, x[where]).gather(1, expected[where, None] - self.bounds[i][0])[:, 0]
             total = total.index_add(0, where, -(head[where, size + i - 1] + tail))
         return total
 
-    def _members(self, tokens: Int[Tensor, " n"]) -> list[Int[Tensor, " m"]]:
-        """The places of the tokens of each cluster."""
-        return [((tokens >= start) & (tokens < end)).nonzero()[:, 0] for start, end in self.bounds]
+    def _members(self, tokens: Int[Tensor, " n"], first: int = 0) -> list[Int[Tensor, " m"]]:
+        """The places of the tokens of each cluster, from the `first` on. This waits for the device."""
+        return [((tokens >= start) & (tokens < end)).nonzero()[:, 0] for start, end in self.bounds[first:]]
 
     def _head(self, x: Float[Tensor, "*rows dim"]) -> Float[Tensor, "*rows first"]:
         """The log-probabilities of the tokens of the first cluster, and of the other clusters."""

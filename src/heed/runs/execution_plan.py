@@ -16,6 +16,7 @@ from heed.data.packing import pack
 from heed.kernels import fused_model
 from heed.nn.attention import Attention
 from heed.nn.packing import SHORT
+from heed.nn.transformer import SharedStack, Stack
 from heed.tasks.base import Objective, Task
 from heed.training.config import TrainingConfig
 from heed.training.distributed import Sharded, SingleProcess
@@ -23,7 +24,7 @@ from heed.training.distributed import Sharded, SingleProcess
 
 class ExecutionPlan(NamedTuple):
     """`grouping` and `collate` make batches for a model with `longest` positions. `accelerated`: by CUDA graphs and fused
-    kernels; `missing` is what they would have needed.
+    kernels; `missing` is what they would have needed. `captured`: by CUDA graphs of the plain kernels.
     """
 
     precision: str
@@ -33,6 +34,7 @@ class ExecutionPlan(NamedTuple):
     accelerated: bool = False
     missing: str = ""
     slots: int = 1  # the tokens of an accelerated batch are a multiple of this
+    captured: bool = False
 
     def order(self, t: TrainingConfig) -> list[Any]:
         """What decides which texts share a batch, and in which order: a position is meaningless in another order."""
@@ -40,7 +42,7 @@ class ExecutionPlan(NamedTuple):
 
     def notes(self, device: torch.device) -> list[str]:
         """What the user should know about it."""
-        if self.missing:
+        if self.missing and not self.captured:
             return [f"This run uses the plain training step, which is slower: {self.missing}."]
         if self.precision != "bfloat16" or device.type != "cpu" or _cpu_multiplies_bfloat16():
             return []
@@ -58,6 +60,11 @@ class ExecutionPlan(NamedTuple):
 
     def passes(self, model: nn.Module, objective: Objective) -> Callable[[Any], Any] | None:
         """What computes the forward and backward pass instead of the objective; None if nothing does."""
+        if self.captured:
+            from heed.training.accelerated.captured_passes import CapturedPasses
+
+            device = next(model.parameters()).device
+            return CapturedPasses(model, objective, lambda: self.context(device))
         if not self.accelerated:
             return None
         from heed.training.accelerated.cuda_graph_step import CudaGraphStep
@@ -101,11 +108,25 @@ def plan_execution(
     missing = _missing(model, most) if accelerated else ""
     prefers = t.packed is None and packable and getattr(objective, "prefers_packing", False)
     accelerated = accelerated and not missing
+    captured = cuda and not accelerated and type(workers) is SingleProcess and not t.compile and _captures(model, task)
     if not packable or not (t.packed or prefers or accelerated):
-        return ExecutionPlan(precision, plan, getattr(task, "collate", collate), longest, accelerated, missing)
+        collated = getattr(task, "collate", collate)
+        return ExecutionPlan(precision, plan, collated, longest, accelerated, missing, captured=captured)
     slots = _slots(-(-t.batch_tokens // workers.world))  # of one process's share
     return ExecutionPlan(
-        precision, plan_packed, partial(pack, slots=slots), longest, accelerated, missing, slots if accelerated else 1
+        precision, plan_packed, partial(pack, slots=slots), longest, accelerated, missing,
+        slots if accelerated else 1, captured,
+    )  # fmt: skip
+
+
+def _captures(model: nn.Module, task: Task) -> bool:
+    """Whether all batches have one shape, and the model is a Transformer whose tensors then have fixed shapes."""
+    parts = list(model.modules())
+    fixed = all(getattr(part, "fixed_shapes", True) for part in parts)
+    return (
+        getattr(task, "equal_batches", False)
+        and fixed
+        and any(isinstance(part, (Stack, SharedStack)) for part in parts)
     )
 
 

@@ -56,6 +56,11 @@ class LanguageModelling(StreamTask):
         """Whether windows and documents do not see each other."""
         return self.settings.reading != "stream"
 
+    @property
+    def equal_batches(self) -> bool:
+        """Whether all batches have the same shape, but for the last of an epoch."""
+        return self.settings.reading != "documents"
+
     def corpus_summaries(self, recipe: Any, prepared: Prepared) -> list[str]:
         """A sentence on each of several corpora, if they are told apart."""
         if not (self.independent and recipe.data.corpora):

@@ -33,6 +33,9 @@ class MaskedLoss:
     def parts(self) -> tuple[str, ...]:
         return ("masked_words", "pairs") if self.pair_weight else ()
 
+    def part_counts(self, batch: MaskedBatch) -> dict[str, int]:
+        return {"masked_words": batch.count, "pairs": batch.rows}
+
     def __call__(self, model: PredictsMaskedWords, batch: MaskedBatch) -> Loss:
         states = model.encode_text(batch.tokens, batch.valid, batch.segments)
         hidden = model.word_states(states.flatten(0, 1).index_select(0, batch.positions))
@@ -42,7 +45,8 @@ class MaskedLoss:
         logits = model.classify_pair(states)
         logits = logits.float() if logits.dtype.itemsize < 4 else logits
         pairs = F.cross_entropy(logits, batch.labels, ignore_index=IGNORED, reduction="sum")
-        parts = {"masked_words": Part(nll, batch.count), "pairs": Part(pairs.detach(), batch.rows)}
+        counts = self.part_counts(batch)
+        parts = {"masked_words": Part(nll, counts["masked_words"]), "pairs": Part(pairs.detach(), counts["pairs"])}
         return Loss(total + self.pair_weight * pairs, nll, batch.count, parts)
 
 

@@ -32,6 +32,7 @@ class Pretraining(StreamTask):
     sections: ClassVar[Mapping[str, type]] = {"data": DataConfig, "subwords": SubwordsConfig}
     special_tokens, example = ("mask",), "heed fill {} TEXT"
     products = (MaskFiller,)
+    equal_batches = True  # all have the same shape, but for the last of an epoch
 
     @property
     def head(self) -> str:

@@ -43,6 +43,9 @@ class ReplacedTokensLoss:
     pad: int
     parts: ClassVar = ("generator", "discriminator")
 
+    def part_counts(self, batch: MaskedBatch) -> dict[str, int]:
+        return {"generator": batch.count, "discriminator": batch.size}
+
     def __call__(self, model: DetectsReplacedWords, batch: MaskedBatch) -> Loss:
         states = model.generator_states(batch.tokens, batch.valid, batch.segments)
         states, weights = states.flatten(0, 1).index_select(0, batch.positions), model.generator_weights()
@@ -57,7 +60,11 @@ class ReplacedTokensLoss:
         logits = logits.float() if logits.dtype.itemsize < 4 else logits
         each = F.binary_cross_entropy_with_logits(logits, (before != after).to(logits.dtype), reduction="none")
         found = torch.where(before != self.pad, each, 0.0).sum()
-        parts = {"generator": Part(nll, batch.count), "discriminator": Part(found.detach(), batch.size)}
+        counts = self.part_counts(batch)
+        parts = {
+            "generator": Part(nll, counts["generator"]),
+            "discriminator": Part(found.detach(), counts["discriminator"]),
+        }
         both = (nll + self.weight * found).detach()  # as the validation has it
         return Loss(total + self.weight * found, both, batch.count, parts)
 
