@@ -16,7 +16,7 @@ from torch.nn.attention import flex_attention as flex
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from heed.nn.attention import Kernel, attend
-from heed.nn.blocks import BlockMask
+from heed.nn.blocks import BlockMask, valid_keys
 from heed.nn.packing import PackedMask
 
 
@@ -57,7 +57,8 @@ def attend_flex(
     length, size = query.shape[2], mask.size
     rest = (mask.table.shape[1] + 2) * size - length
     q, k, v = (F.pad(part, (0, 0, 0, rest)) if rest else part for part in (query, key, value))
-    blocks, valid = _flex_blocks(mask), _valid(mask, query, rest)
+    blocks, valid = _flex_blocks(mask), valid_keys(mask, query, rest)
+    valid = None if valid is None else valid.expand(len(query), -1).contiguous()
     seen, counts = blocks.seen, blocks.log_counts
 
     # lambdas, since the type checks of tests wrap functions, and those cannot be compiled; indices: text, head, query, key
@@ -71,14 +72,6 @@ def attend_flex(
     y = run(q, k, v, score_mod=again, block_mask=own)
     y = y if valid is None else y * valid[:, None, :, None]
     return y[:, :, :length]
-
-
-def _valid(mask: BlockMask, query: Tensor, rest: int) -> Bool[Tensor, "b k"] | None:
-    """The keys that are not padding, in each text; None where all are."""
-    if mask.valid is None and not rest:
-        return None
-    valid = query.new_ones(1, query.shape[2], dtype=torch.bool) if mask.valid is None else mask.valid[:, 0, 0]
-    return F.pad(valid, (0, rest)).expand(len(query), -1).contiguous()
 
 
 def _flex_blocks(mask: BlockMask) -> FlexBlocks:

@@ -21,7 +21,8 @@ NONE = -1  # in a table of blocks: none
 class BlockMask(NamedTuple):
     """A mask: the queries of block i see the keys of `table[head, i - 1]`, those of the first and the last block see all.
 
-    A block that a row names twice counts twice. `valid` are the keys that are not padding.
+    A block that a row names twice counts twice. Only the first and the last row of `table` may have a place without a block.
+    `valid` are the keys that are not padding.
     """
 
     table: Int[Tensor, "h middle seen"]
@@ -126,28 +127,54 @@ def attend_blocks(
     dropout: float = 0.0,
 ) -> Float[Tensor, "b h t d"]:
     """softmax(query . key / sqrt(d)) . value over the blocks that each block sees, which are gathered; 0 at padding."""
-    length, (heads, middle, seen) = query.shape[2], mask.table.shape
-    blocks = middle + 2
-    rest = blocks * mask.size - length
-    q, k, v = (F.pad(part, (0, 0, 0, rest)) for part in (query, key, value))
-    valid = query.new_ones(1, length, dtype=torch.bool) if mask.valid is None else mask.valid[:, 0, 0]
-    valid = F.pad(valid, (0, rest))
+    length, middle = query.shape[2], mask.table.shape[1]
+    rest, table = (middle + 2) * mask.size - length, mask.table.to(query.device)
+    q, k, v = (F.pad(part, (0, 0, 0, rest)) if rest else part for part in (query, key, value))
+    valid = valid_keys(mask, query, rest)
     ends = torch.cat([q[:, :, : mask.size], q[:, :, -mask.size :]], dim=2)
-    ends = F.scaled_dot_product_attention(ends, k, v, attn_mask=valid[:, None, None], dropout_p=dropout)
-    table = mask.table.to(query.device)
-    at, head = table.clamp(min=0), torch.arange(heads, device=query.device)[:, None, None]
-    keys, values = (
-        part.unflatten(2, (blocks, mask.size))[:, head, at].reshape(len(q), heads * middle, seen * mask.size, -1)
-        for part in (k, v)
-    )
-    allowed = valid.unflatten(1, (blocks, mask.size))[:, at] & (table != NONE)[..., None]
-    y = F.scaled_dot_product_attention(
-        q[:, :, mask.size : -mask.size].reshape(len(q), heads * middle, mask.size, -1),
-        keys,
-        values,
-        attn_mask=allowed.reshape(len(allowed), heads * middle, 1, seen * mask.size),
-        dropout_p=dropout,
-    )
-    inner = y.reshape(len(q), heads, middle * mask.size, -1)
-    y = torch.cat([ends[:, :, : mask.size], inner, ends[:, :, mask.size :]], dim=2)
-    return (y * valid[:, None, :, None])[:, :, :length]
+    seen = None if valid is None else valid[:, None, None]
+    ends = F.scaled_dot_product_attention(ends, k, v, attn_mask=seen, dropout_p=dropout)
+    q, k, v = (part.unflatten(2, (-1, mask.size)) for part in (q, k, v))
+    # Without padding the rows between the first and the last need no mask, and without one kernels are faster.
+    rows = [slice(0, middle)] if valid is not None else [slice(0, 1), slice(1, middle - 1), slice(middle - 1, middle)]
+    inner = []
+    for own in rows:
+        part, queries = table[:, own], q[:, :, 1:-1][:, :, own]
+        allowed = _allowed(part, valid, mask.size) if len(rows) == 1 or part.shape[1] == 1 else None
+        inner.append(_attend_gathered(queries, k, v, part, allowed, dropout))
+    y = torch.cat([ends[:, :, : mask.size], *inner, ends[:, :, mask.size :]], dim=2)
+    return y if valid is None else (y * valid[:, None, :, None])[:, :, :length]
+
+
+def _attend_gathered(
+    query: Float[Tensor, "b h rows size d"],
+    key: Float[Tensor, "b h blocks size d"],
+    value: Float[Tensor, "b h blocks size d"],
+    table: Int[Tensor, "h rows seen"],
+    allowed: Bool[Tensor, "#b h rows keys"] | None,
+    dropout: float,
+) -> Float[Tensor, "b h positions d"]:
+    """Attention of the queries of each row to the blocks that it names."""
+    head = torch.arange(len(table), device=table.device)[:, None, None]
+    keys, values = (part[:, head, table.clamp(min=0)].flatten(3, 4).flatten(1, 2) for part in (key, value))
+    allowed = None if allowed is None else allowed.flatten(1, 2)[:, :, None]
+    y = F.scaled_dot_product_attention(query.flatten(1, 2), keys, values, attn_mask=allowed, dropout_p=dropout)
+    return y.unflatten(1, query.shape[1:3]).flatten(2, 3)
+
+
+def _allowed(
+    table: Int[Tensor, "h rows seen"], valid: Bool[Tensor, "b k"] | None, size: int
+) -> Bool[Tensor, "b h rows keys"]:
+    """Which of the gathered keys count."""
+    named = (table != NONE)[None, ..., None]
+    if valid is None:
+        return named.expand(-1, -1, -1, -1, size).flatten(3, 4)
+    return (valid.unflatten(1, (-1, size))[:, table.clamp(min=0)] & named).flatten(3, 4)
+
+
+def valid_keys(mask: BlockMask, query: Tensor, rest: int) -> Bool[Tensor, "b k"] | None:
+    """The keys that are not padding, with `rest` more to the end of the last block; None where all are."""
+    if mask.valid is None and not rest:
+        return None
+    valid = query.new_ones(1, query.shape[2], dtype=torch.bool) if mask.valid is None else mask.valid[:, 0, 0]
+    return F.pad(valid, (0, rest))
