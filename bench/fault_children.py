@@ -47,8 +47,9 @@ def warm() -> None:
         package = importlib.import_module(f"heed.{layer}")
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             importlib.import_module(module.name)
-    import heed.cli.main
     import torch.optim.adamw
+
+    import heed.cli.main
 
     torch.set_num_threads(1)
     assert heed
@@ -111,8 +112,9 @@ class Shim:
         self.open = io.open
 
     def __enter__(self) -> None:
-        from heed.models import folder
         from safetensors import torch as safetensors
+
+        from heed.models import folder
 
         for name, original in self.originals.items():
             setattr(os, name, self._counted(name, original))
@@ -158,7 +160,7 @@ class Shim:
         return buffered if "b" in mode else io.TextIOWrapper(buffered, *args, **options)
 
     def _weights(self, save: Callable) -> Callable:
-        """safetensors writes without Python's files: half of a file, or an error of its own kind."""
+        """Safetensors writes without Python's files: half of a file, or an error of its own kind."""
         from safetensors import SafetensorError
 
         def saved(tensors: Any, path: Any, metadata: Any = None) -> None:
