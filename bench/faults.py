@@ -8,6 +8,7 @@ import argparse
 import hashlib
 import json
 import os
+import resource
 import shutil
 import sys
 import tempfile
@@ -236,7 +237,9 @@ def main() -> int:
         found, whole = run(given, Path(root))
     show(found, given.shown)
     wrong = sum(not one.good for one in found)
-    print(f"\n{len(found):,} cases in {(time.monotonic() - began) / 60:.1f} minutes; {wrong:,} are wrong.")
+    minutes, work = (time.monotonic() - began) / 60, resource.getrusage(resource.RUSAGE_CHILDREN)
+    spent = (work.ru_utime + work.ru_stime) / 60
+    print(f"\n{len(found):,} cases in {minutes:.1f} minutes ({spent:.1f} of a core); {wrong:,} are wrong.")
     return int(bool(wrong) or not whole or not found)
 
 
