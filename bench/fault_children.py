@@ -12,6 +12,7 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,6 +20,7 @@ SECONDS = 120  # of one command; more is a hang
 KILLED = 77  # the exit code of a child that the shim ends
 BLOCK = 10  # sentences that a teacher translates and writes together, instead of 2,000
 ERRORS = {"write": errno.ENOSPC, "fsync": errno.EIO}
+TRIED: set[str] = set()  # names of modules that commands have imported
 IMPORTED = ("cli", "tasks", "runs", "products", "models", "vocabularies")
 
 
@@ -58,13 +60,23 @@ def warm() -> None:
 def call(words: Sequence[str], folder: Path, stop: Stop | None = None) -> tuple[Answer, int]:
     """Run a command in a folder, with a cache of its own there; its answer, and how many writes it made."""
     with tempfile.TemporaryDirectory(dir=folder.parent) as outside:
-        files = [Path(outside) / name for name in ("out", "err", "count")]
+        files = [Path(outside) / name for name in ("out", "err", "count", "modules")]
         child = os.fork()
         if not child:
             _run(list(words), folder, files, stop)
         _, status = os.waitpid(child, 0)
-        out, err, count = (path.read_text("utf-8", "replace") if path.is_file() else "" for path in files)
+        out, err, count, modules = (path.read_text("utf-8", "replace") if path.is_file() else "" for path in files)
+        _import_too(modules.split())
         return Answer(os.waitstatus_to_exitcode(status), out, err), int(count or 0)
+
+
+def _import_too(names: Sequence[str]) -> None:
+    """Import what a command has imported: the next child has it."""
+    for name in names:
+        if name not in TRIED:
+            TRIED.add(name)
+            with suppress(Exception):
+                importlib.import_module(name)
 
 
 def _run(words: list[str], folder: Path, files: list[Path], stop: Stop | None) -> None:
@@ -83,8 +95,11 @@ def _run(words: list[str], folder: Path, files: list[Path], stop: Stop | None) -
         shim = Shim(stop, files[2])
         from heed.cli.main import main
 
+        known = {*sys.modules}
         with shim:
             code = main(words)
+        with shim.open(files[3], "w") as file:
+            file.write("\n".join(sys.modules.keys() - known))
     except SystemExit as error:
         code = error.code if isinstance(error.code, int) else 1
     except BaseException:
