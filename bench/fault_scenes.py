@@ -68,7 +68,7 @@ def _translation() -> Scene:
         _resumed(4, CHECKPOINTS + MODEL),
         Probe("translate", ("translate run --input data/test.ko",), (), (*MODEL, *CACHE, "run/recipe.toml")),
         Probe("translate in torch", ("translate run --engine torch --input data/test.ko",), (), MODEL),
-        Probe("evaluate", (f"evaluate run {TEST} --json found.json",), ("found.json",), (*MODEL, "run/*")),
+        Probe("evaluate", (f"evaluate run {TEST}",), (), (*MODEL, "run/*")),
         Probe("average", ("average run --out mean",), ("mean/model.safetensors", "mean/config.json"), (*CHECKPOINTS, *MODEL)),
         Probe("train --from", (_train(again, FILES + " --from run", run="new"),), ("new/model/model.safetensors",), MODEL),
         Probe("report", ("report run --out page.html",), ("page.html",), (*MODEL, "run/*")),
@@ -118,7 +118,7 @@ def _language() -> Scene:
     probes = (
         _resumed(6),
         Probe("generate", ("generate run --prompt I --length 8 --seed 3",), (), MODEL),
-        Probe("evaluate", ("evaluate run --source data/test.en --json found.json",), ("found.json",), (*MODEL, "run/*")),
+        Probe("evaluate", ("evaluate run --source data/test.en",), (), (*MODEL, "run/*")),
     )  # fmt: skip
     return Scene("language model", (_train(made, text),), probes, (_train(made, text, 2),))
 
@@ -154,7 +154,7 @@ def _classifier() -> Scene:
     probes = (
         _resumed(6),
         Probe("classify", ("classify run --input data/test.en",), (), (*MODEL, *CACHE)),
-        Probe("evaluate", ("evaluate run --source data/test.en --reference data/test.label --json found.json",), ("found.json",), (*MODEL, "run/*")),
+        Probe("evaluate", ("evaluate run --source data/test.en --reference data/test.label",), (), (*MODEL, "run/*")),
         Probe("search", ("embed run --search data/train.en --top 3 dog",), (), ("cache/embeddings-*", *MODEL)),
     )  # fmt: skip
     search = "embed run --search data/train.en --top 3 dog"
