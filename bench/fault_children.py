@@ -37,6 +37,7 @@ class Stop(NamedTuple):
 
     number: int
     kind: str
+    file: str = ""  # only writes to a file of this name count
 
 
 def warm() -> None:
@@ -144,8 +145,10 @@ class Shim:
         with self.open(self.count, "w") as file:
             file.write(str(self.done))
 
-    def tick(self, what: str, half: Callable[[], Any] = lambda: None) -> None:
+    def tick(self, what: str, half: Callable[[], Any] = lambda: None, file: str = "") -> None:
         """One more; `half` is what a process that ends in the middle of it has done."""
+        if self.stop is not None and self.stop.file not in ("", file):
+            return
         self.done += 1
         if self.stop is None or self.done < self.stop.number:
             return
@@ -203,7 +206,7 @@ class _Raw(io.FileIO):
 
     def write(self, data: Any) -> int:
         data = bytes(data)
-        self.shim.tick("write", lambda: super(_Raw, self).write(data[: len(data) // 2]))
+        self.shim.tick("write", lambda: super(_Raw, self).write(data[: len(data) // 2]), Path(self.name).name)
         return super().write(data)
 
 

@@ -48,12 +48,12 @@ class Work:
     def __init__(self, root: Path):
         self.root, self.folder = root, root / "work"
 
-    def begin(self, scene: str, make: Sequence[str], name: str, kill: int | None = None) -> Path:
+    def begin(self, scene: str, make: Sequence[str], name: str, kill: str = "") -> Path:
         """Make a scene once; it is kept under `name`."""
         shutil.rmtree(self.folder, ignore_errors=True)
         write_data(self.folder / "data")
         for number, command in enumerate(make, 1):
-            stop = Stop(kill, "kill") if kill and number == len(make) else None
+            stop = Stop(3, "kill", kill) if kill and number == len(make) else None
             answer, _ = call(command.split(), self.folder, stop)
             if answer.code != (KILLED if stop else 0):
                 raise SystemExit(f"{scene}: `heed {command}` ended with {answer.code}: {answer.err or answer.out}")

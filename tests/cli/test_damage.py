@@ -96,7 +96,7 @@ def test_a_recipe_of_another_run_is_refused(heed, run):
     write_recipe(path, text, "0" * 16)
     code, _, says = heed("train", "--out", run, "--resume", "--no-report", *sets(["training.steps=6"]))
     assert code != 0
-    assert f"{path} is of another run than {run / 'checkpoints'}: put the right one back" in says
+    assert f"{path} is of another run than the files beside it: put the right one back" in says
 
 
 def test_a_resumed_run_keeps_its_name_through_changes_of_its_settings(heed, run):

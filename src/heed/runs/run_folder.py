@@ -40,12 +40,8 @@ class RunFolder:
         saved_recipe.write(self.folder / RECIPE, recipe.to_toml(), self.run)
 
     def check_run(self, run: str | None) -> None:
-        """Refuse a checkpoint of another run than the recipe; an earlier version states none."""
-        if self.named and run and run != self.named:
-            raise ValueError(
-                f"{self.folder / RECIPE} is of another run than {self.checkpoints}: put the right one back, or start a new run with "
-                "another --out"
-            )
+        """Refuse a checkpoint of another run than the recipe; without a recipe, the run is that of the checkpoint."""
+        saved_recipe.check_run(self.folder / RECIPE, run)
         self.run = self.named or run or self.run
 
     def write_samples(self, step: int, found: ValidationResult) -> None:
@@ -74,14 +70,20 @@ class RunFolder:
                 **{f"valid_{name}": value for name, value in found.scores.items()},
             },
         }
-        texts = self._final_texts(model) if final else {}
-        facts = model_folder.save(folder, model, facts, texts, self._keep_files())
-        for name in {*task.final_names} - {*texts}:  # those of another model, which config.json no longer names
-            (folder / name).unlink(missing_ok=True)
+        facts = self._save(folder, model, facts, self._final_texts(model) if final else {})
         write_text(folder / "README.md", model_card.write(self.recipe, facts, self.prepared, self.validation.size))
         data = task.card_rows(self.recipe, self.prepared, facts)
         kept = FinalValidation(dict(found.scores), list(found.outputs), data, dict(found.directions))
         final_validation.write(self.folder, kept)
+
+    def _save(
+        self, folder: Path, model: nn.Module, facts: Mapping[str, Any], texts: Mapping[str, str]
+    ) -> dict[str, Any]:
+        """Write the model and the texts of a finished one; those that another model had there go. What config.json says."""
+        saved = model_folder.save(folder, model, facts, texts, self._keep_files())
+        for name in {*self.recipe.task.final_names} - {*texts}:
+            (folder / name).unlink(missing_ok=True)
+        return saved
 
     def _keep_files(self) -> dict[str, str]:
         """Copy what is kept of the prepared data, whose cache may be cleared; the hashes of the copies, by name."""

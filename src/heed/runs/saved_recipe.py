@@ -30,6 +30,15 @@ def check(path: Path) -> str | None:
     return head[1]
 
 
+def check_run(path: Path, run: str | None) -> None:
+    """Refuse a recipe of another run than the files beside it; an earlier version states none."""
+    own = check(path)
+    if own and run and own != run:
+        raise ValueError(
+            f"{path} is of another run than the files beside it: put the right one back, or start a new run with another --out"
+        )
+
+
 def identifier(text: str) -> str:
     """What tells a run from others: a hash of its first recipe. Runs of one recipe have the same, and the same weights."""
     return hashlib.sha256(text.encode("utf-8")).hexdigest()[:16]

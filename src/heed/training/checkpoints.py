@@ -86,7 +86,7 @@ def read_newest(
 
 def read(path: Path, check: Check = lambda state: None) -> Checkpoint:
     """A whole checkpoint, verified; `check` raises an error if its state is not one that the run can continue from."""
-    state = _read_state(path)
+    state = read_state(path)
     weights, rest = (_read_tensors(path, name, state) for name in (MODEL, TRAINING))
     try:
         check(state)
@@ -97,10 +97,10 @@ def read(path: Path, check: Check = lambda state: None) -> Checkpoint:
 
 def read_weights(path: Path) -> dict[str, Tensor]:
     """The weights of a checkpoint, verified."""
-    return _read_tensors(path, MODEL, _read_state(path))
+    return _read_tensors(path, MODEL, read_state(path))
 
 
-def _read_state(path: Path) -> dict[str, Any]:
+def read_state(path: Path) -> dict[str, Any]:
     """What state.json says, if its hash is right, it is of this step, and it has the hashes of the other files."""
     try:
         state = json.loads((path / STATE).read_text("utf-8"))
