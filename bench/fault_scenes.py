@@ -203,7 +203,7 @@ def scenes() -> list[Scene]:
 
 def trainings() -> dict[str, tuple[str, Sequence[str]]]:
     """What is stopped at every write, with the files to compare at the end."""
-    steps = {**TRANSFORMER, **AVERAGED, "training.cooldown": 0.5, "subwords.kind": "characters"}
+    steps = {**TRANSFORMER, **AVERAGED, "training.cooldown": 0.5, "subwords.kind": "words"}
     del steps["subwords.size"]
     return {"training": (_train(steps), RESULT)}
 
