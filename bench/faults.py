@@ -182,12 +182,12 @@ def work_on(share: tuple[int, int], given: argparse.Namespace, out: Path, root: 
     work = Work(root)
     with open(out, "w", encoding="utf-8") as file:
         for scene in scenes():
-            if given.scene in scene.name and "damage" in given.what:
+            if any(own in scene.name for own in given.scene) and "damage" in given.what:
                 for found in damaged(scene, work, share, given.only, given.every):
                     file.write(json.dumps(found) + "\n")
                     file.flush()
         for name in trainings():
-            if given.scene in name and "stop" in given.what:
+            if any(own in name for own in given.scene) and "stop" in given.what:
                 for found in stopped(name, work, share, given.kinds, given.every):
                     file.write(json.dumps(found) + "\n")
                     file.flush()
@@ -221,7 +221,7 @@ def run(given: argparse.Namespace, root: Path) -> tuple[list[Found], bool]:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.faults", description=__doc__.splitlines()[0])
     parser.add_argument("--workers", type=int, default=2, help="processes at once")
-    parser.add_argument("--scene", default="", help="only scenes whose name has this in it")
+    parser.add_argument("--scene", nargs="+", default=[""], help="only scenes whose name has one of these in it")
     parser.add_argument("--only", default="", help="only damages whose `scene: next command: file` has this in it")
     parser.add_argument("--every", type=int, default=1, help="only each n-th case")
     parser.add_argument("--what", nargs="+", default=["damage", "stop"], choices=["damage", "stop"])
