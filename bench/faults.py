@@ -22,8 +22,6 @@ from bench.fault_children import KILLED, Answer, Stop, call, copy, warm
 from bench.fault_damage import Damage, damages
 from bench.fault_scenes import Probe, Scene, scenes, trainings, write_data
 
-KINDS = ("kill", "fail", "full")
-
 
 class Found(NamedTuple):
     """What came of one case: an outcome that is allowed, or what is wrong."""
@@ -142,8 +140,8 @@ def damaged(scene: Scene, work: Work, share: tuple[int, int], only: str, every: 
         yield Found(scene.name, f"{probe.name}: {name} {damage.name}", outcome, found.answer.err.strip()[-900:], good)
 
 
-def stopped(name: str, work: Work, share: tuple[int, int], kinds: Sequence[str], every: int) -> Iterator[Found]:
-    """A training that is stopped at each of its writes, and resumed."""
+def stopped(name: str, work: Work, share: tuple[int, int], every: int) -> Iterator[Found]:
+    """A training that is killed at each of its writes, or fails there, and is resumed; by turns the disk stays full."""
     command, results = trainings()[name]
     shutil.rmtree(work.folder, ignore_errors=True)
     write_data(work.folder / "data")
@@ -155,7 +153,7 @@ def stopped(name: str, work: Work, share: tuple[int, int], kinds: Sequence[str],
     if answer.code or not writes:
         raise SystemExit(f"{name} fails without a fault: {answer}")
     for number in range(1 + share[0], writes + 1, share[1] * every):
-        for kind in kinds:
+        for kind in ("kill", "full" if number // 2 % 2 else "fail"):
             copy(fresh, work.folder)
             first, _ = call(command.split(), work.folder, Stop(number, kind))
             said = judge(State(first, right.results), right) if first.code != KILLED else ("killed", True)
@@ -188,7 +186,7 @@ def work_on(share: tuple[int, int], given: argparse.Namespace, out: Path, root: 
                     file.flush()
         for name in trainings():
             if any(own in name for own in given.scene) and "stop" in given.what:
-                for found in stopped(name, work, share, given.kinds, given.every):
+                for found in stopped(name, work, share, given.every):
                     file.write(json.dumps(found) + "\n")
                     file.flush()
 
@@ -225,7 +223,6 @@ def main() -> int:
     parser.add_argument("--only", default="", help="only damages whose `scene: next command: file` has this in it")
     parser.add_argument("--every", type=int, default=1, help="only each n-th case")
     parser.add_argument("--what", nargs="+", default=["damage", "stop"], choices=["damage", "stop"])
-    parser.add_argument("--kinds", nargs="+", default=KINDS, choices=KINDS, help="how writes are stopped")
     parser.add_argument("--shown", type=int, default=40, help="how many of the wrong ones are shown in full")
     given = parser.parse_args()
     if not hasattr(os, "fork"):
