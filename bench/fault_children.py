@@ -6,6 +6,7 @@ import importlib
 import io
 import os
 import pkgutil
+import resource
 import shutil
 import signal
 import sys
@@ -16,7 +17,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-SECONDS = 120  # of one command; more is a hang
+CPU_SECONDS, WALL_SECONDS = 60, 900  # of one command; more is a hang
+HANGS = (-signal.SIGALRM, -signal.SIGXCPU)  # how such a command ends
 KILLED = 77  # the exit code of a child that the shim ends
 BLOCK = 10  # sentences that a teacher translates and writes together, instead of 2,000
 ERRORS = {"write": errno.ENOSPC, "fsync": errno.EIO}
@@ -84,7 +86,8 @@ def _run(words: list[str], folder: Path, files: list[Path], stop: Stop | None) -
     """The child: it does not return."""
     code = 99
     try:
-        signal.alarm(SECONDS)
+        signal.alarm(WALL_SECONDS)
+        resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 5))
         for number, path in zip((1, 2), files, strict=False):
             os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)

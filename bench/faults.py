@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.fault_children import KILLED, Answer, Stop, call, copy, warm
+from bench.fault_children import HANGS, KILLED, Answer, Stop, call, copy, warm
 from bench.fault_damage import Damage, damages
 from bench.fault_scenes import Probe, Scene, scenes, trainings, write_data
 
@@ -107,7 +107,7 @@ def judge(found: State, right: State) -> tuple[str, bool]:
         return ("the same, with a sentence" if says != right.answer.err.strip() else "the same"), True
     lines = [line for line in says.splitlines() if not line.startswith("heed: ")]
     if answer.code < 0:
-        return ("A HANG" if answer.code == -14 else f"A SIGNAL, {-answer.code}"), False
+        return ("A HANG" if answer.code in HANGS else f"A SIGNAL, {-answer.code}"), False
     if "Traceback" in says or answer.code == 99:
         return "A TRACEBACK", False
     refusal = [line for line in says.splitlines() if line.startswith("heed: ")]
