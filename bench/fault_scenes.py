@@ -119,7 +119,7 @@ def _language() -> Scene:
     probes = (
         _resumed(6),
         Probe("generate", ("generate run --prompt I --length 8 --seed 3",), (), MODEL),
-        Probe("evaluate", ("evaluate run --source data/test.en",), (), (*MODEL, "run/*")),
+        Probe("evaluate", ("evaluate run --text data/test.en",), (), (*MODEL, "run/*")),
     )  # fmt: skip
     return Scene("language model", (_train(made, text),), probes, (_train(made, text, 2),))
 
@@ -135,7 +135,7 @@ def _recurrent() -> Scene:
         "task.window": 8,
     }
     text = "--source data/train.en --valid-source data/valid.en"
-    probes = (_resumed(6), Probe("score", ("score run --source data/test.en",), (), MODEL))
+    probes = (_resumed(6), Probe("score", ("score run --text data/test.en",), (), MODEL))
     return Scene("recurrent language model", (_train(made, text),), probes, (_train(made, text, 2),))
 
 
