@@ -69,9 +69,9 @@ def test_a_translation_that_is_damaged_is_made_again(heed, trained, mono, tmp_pa
     assert heed(*words, "--out", out)[0] == 130
     restore()
     part = tmp_path / "out.tsv.part"
-    lines = part.read_text("utf-8").split("\n")
-    lines[9] = "x" + lines[9]  # in the second block of eight
-    part.write_text("\n".join(lines), "utf-8")
+    lines = part.read_bytes().split(b"\n")
+    lines[9] = b"x" + lines[9]  # in the second block of eight
+    part.write_bytes(b"\n".join(lines))
     code, _, err = heed(*words, "--out", out)
     assert (code, err) == (0, f"{part} is damaged from line 9 on: it is translated again from there.")
     assert out.read_bytes() == (tmp_path / "whole.tsv").read_bytes()
