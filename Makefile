@@ -7,7 +7,7 @@ DEMO := runs/demo
 ROAD := runs/road
 WORKERS ?= 2
 
-.PHONY: demo road notes test check-all check-mutants lint setup setup-tests browser clean
+.PHONY: demo road notes test check-all check-mutants check-faults lint setup setup-tests browser clean
 
 demo: setup
 	@echo; echo "── training a Korean-English translator on the built-in phrasebook ──"
@@ -58,6 +58,10 @@ check-all: setup-tests browser lint
 # would the tests notice? 200 faults put into the code, one at a time; fails if fewer than 95 % are noticed
 check-mutants: setup-tests
 	$(VENV)/bin/python -m bench.mutants $(MUTANTS)
+
+# is damage noticed? files are flipped, cut, zeroed, removed and exchanged, and a training is stopped at each of its writes
+check-faults: setup-tests
+	OMP_NUM_THREADS=1 $(VENV)/bin/python -m bench.faults $(FAULTS)
 
 lint: setup-tests
 	$(VENV)/bin/ruff check src tests bench

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from heed import files
-from heed.files import atomic_file, atomic_folder, check_file, check_sums, write_sums
+from heed.files import atomic_file, atomic_folder, check_file, check_sums, open_checked, write_sums
 
 
 def held(folder):
@@ -93,6 +93,17 @@ def test_sums_tell_which_file_is_not_what_was_written(tmp_path):
         (tmp_path / "sums.json").write_text(damage)
         with pytest.raises(ValueError, match="its checksums cannot be compared: "):
             check_sums(tmp_path)
+
+
+def test_what_another_process_opens_is_verified(tmp_path):
+    (tmp_path / "a").write_text("a")
+    write_sums(tmp_path)
+    assert open_checked(lambda folder: (folder / "a").read_text(), tmp_path) == "a"
+    (tmp_path / "a").write_text("b")
+    with pytest.raises(
+        ValueError, match=r"is damaged \(a is not what was written\): remove it, and it is prepared again"
+    ):
+        open_checked(lambda folder: pytest.fail("it is opened"), tmp_path)
 
 
 def test_what_is_no_file_is_called_what_it_is(tmp_path):

@@ -7,12 +7,13 @@ import os
 import platform
 import re
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
+T = TypeVar("T")
 SUMS = "sums.json"  # in a folder of the cache: the hashes of its other files
 
 
@@ -127,6 +128,11 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def json_digest(values: Any) -> str:
+    """A hash of plain values, which a file of them can state of itself."""
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
+
+
 def write_sums(folder: Path) -> None:
     """Write the hashes of a folder's files beside them."""
     write_json(folder / SUMS, _sums(folder, [path.name for path in folder.iterdir() if path.name != SUMS]))
@@ -144,6 +150,15 @@ def check_sums(folder: Path) -> bool:
     if wrong := [name for name in stated if stated[name] != found[name]]:
         raise ValueError(f"{wrong[0]} is not what was written")
     return True
+
+
+def open_checked(opened: Callable[[Path], T], folder: Path) -> T:
+    """What another process has opened from the cache, verified as this process reads it: it may be on another machine."""
+    try:
+        check_sums(folder)
+    except ValueError as error:
+        raise ValueError(f"{folder} is damaged ({error}): remove it, and it is prepared again") from error
+    return opened(folder)
 
 
 def move_away(folder: Path) -> None:

@@ -7,8 +7,7 @@ from typing import Any
 from heed.convert import ctranslate2, hub, huggingface, sentence_transformers
 from heed.data import shortlist
 from heed.device import choose_device
-from heed.files import write_text
-from heed.models import MODELS
+from heed.models import MODELS, signature
 from heed.models import folder as model_folder
 from heed.models.package import Package
 from heed.products.embedder import Embedder
@@ -91,7 +90,7 @@ def open_package(name: str | Path, revision: str | None = None) -> Package:
     task, own = _task(path, facts), _processors(path, facts)
     rest = {name: value for name, value in facts.items() if name not in ("model", "task", "processors", "sha256")}
     package = Package(model_folder.load(path), task, own, rest)
-    if "target" in own:
+    if "target" in own and signature.check_beside(path / shortlist.FILE, facts):
         return package._replace(shortlist=shortlist.read(path, ctranslate2.names(own["target"])))
     return package
 
@@ -100,9 +99,8 @@ def write_package(package: Package, folder: Path) -> None:
     """A model folder of heed's own."""
     folder.mkdir(parents=True, exist_ok=True)
     own = {"task": {"name": package.task}, "processors": processors.write(folder, package.processors)}
-    model_folder.save(folder, package.model, {**own, **package.facts, "heed": __version__})
-    if package.shortlist is not None:
-        write_text(folder / shortlist.FILE, package.shortlist)
+    texts = {} if package.shortlist is None else {shortlist.FILE: package.shortlist}
+    model_folder.save(folder, package.model, {**own, **package.facts, "heed": __version__}, texts)
 
 
 def find_model(path: Path) -> Path:

@@ -7,7 +7,7 @@ import pytest
 from heed.data.synthetic import phrasebook
 from heed.files import exclusive
 from heed.loading import load
-from heed.runs import backtranslate
+from heed.runs import backtranslate, distilled_files
 
 SEARCHES = {"beam": ["--beam", "2"], "sampling": ["--sample", "--top-k", "5", "--temperature", "0.8", "--seed", "3"]}
 
@@ -30,18 +30,18 @@ def mono(tmp_path):
 
 def killed_after(blocks, monkeypatch):
     """As if the process were killed while it writes a block: half of it is on the disk."""
-    written, append = [], backtranslate.append
+    written, append = [], distilled_files.append
 
-    def stop(path, texts):
+    def stop(path, data):
         if len(written) == blocks:
             with open(path, "ab") as file:
-                file.write("\n".join(texts[:3]).encode()[:-2])
+                file.write(data[: len(data) // 2])
             raise KeyboardInterrupt
         written.append(path)
-        append(path, texts)
+        append(path, data)
 
-    monkeypatch.setattr(backtranslate, "append", stop)
-    return lambda: monkeypatch.setattr(backtranslate, "append", append)
+    monkeypatch.setattr(distilled_files, "append", stop)
+    return lambda: monkeypatch.setattr(distilled_files, "append", append)
 
 
 @pytest.mark.parametrize("search", SEARCHES.values(), ids=SEARCHES)
@@ -60,6 +60,21 @@ def test_interrupted_and_continued_it_is_the_same_file(heed, trained, mono, tmp_
     assert code == 0 and "26 pairs of 29 lines; skipped: 2 empty, 1 too long for the model." in err
     assert out.read_bytes() == (tmp_path / "whole.tsv").read_bytes()
     assert [path.name for path in tmp_path.iterdir() if "broken" in path.name] == ["broken.tsv"], "nothing else stays"
+
+
+def test_a_translation_that_is_damaged_is_made_again(heed, trained, mono, tmp_path, monkeypatch):
+    out, words = tmp_path / "out.tsv", ["backtranslate", trained, mono, "--beam", "1", "--quiet"]
+    assert heed(*words, "--out", tmp_path / "whole.tsv")[0] == 0
+    restore = killed_after(2, monkeypatch)
+    assert heed(*words, "--out", out)[0] == 130
+    restore()
+    part = tmp_path / "out.tsv.part"
+    lines = part.read_bytes().split(b"\n")
+    lines[9] = b"x" + lines[9]  # in the second block of eight
+    part.write_bytes(b"\n".join(lines))
+    code, _, err = heed(*words, "--out", out)
+    assert (code, err) == (0, f"{part} is damaged from line 9 on: it is translated again from there.")
+    assert out.read_bytes() == (tmp_path / "whole.tsv").read_bytes()
 
 
 def test_the_pairs_are_the_translations_and_their_texts(heed, trained, mono, tmp_path):

@@ -78,6 +78,23 @@ def test_a_student_that_is_gone_on_with_still_knows_its_languages(heed, command,
     assert facts["languages"] == {"source": "ko", "target": "en"}
 
 
+def test_what_is_damaged_of_the_corpus_is_written_again(heed, command, tmp_path):
+    run, own = tmp_path / "run", tmp_path / "run" / "distilled"
+    assert heed(*command(run, "--quiet", settings=["training.steps=2"])) == (0, "", "")
+    before = {path: path.read_bytes() for path in (own / "target.txt", own / "subwords.spm")}
+    for path, content in before.items():
+        path.write_bytes(content[:-2] + b"!" + content[-1:])
+        code, _, err = heed(*command(run, "--quiet", "--resume", settings=["training.steps=2"]))
+        assert code == 0 and f"{path} is damaged: what is damaged is written again." in err
+        assert path.read_bytes() == content
+    plan = own / "plan.toml"
+    plan.write_text(plan.read_text("utf-8").replace("beam = 2", "beam = 3"), "utf-8")
+    code, _, err = heed("distill", "--out", run, "--resume")
+    assert (
+        code == 1 and "plan.toml is damaged, or was changed by hand: its hash is not the one in its first line" in err
+    )
+
+
 def test_the_same_corpus_teaches_a_second_student(heed, command, tmp_path):
     assert heed(*command(tmp_path / "run", "--quiet")) == (0, "", "")
     again = ["--out", tmp_path / "second", "--set", "model.encoder_layers=1", "--quiet"]

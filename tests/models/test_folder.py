@@ -2,6 +2,7 @@
 
 import json
 import os
+from contextlib import suppress
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ from heed.data.synthetic import phrasebook
 from heed.files import write_json, write_text
 from heed.loading import open_package, write_package
 from heed.models import folder as model_folder
+from heed.models import signature
 from heed.models.bart import Bart, BartConfig
 from heed.models.folder import CONFIG, WEIGHTS, read_weights, upgraded, write_weights
 from heed.models.package import Package
@@ -100,6 +102,45 @@ def test_a_model_that_is_replaced_is_whole_at_any_moment(tmp_path, monkeypatch, 
         model_folder.save(tmp_path, tiny(2), {})
     assert names == [CONFIG, WEIGHTS][:fails]
     assert same_model(model_folder.load(tmp_path), tiny(2 if WEIGHTS in names else 1))
+
+
+@pytest.mark.parametrize("fails", range(5))
+@pytest.mark.parametrize("there", [True, False])
+def test_a_text_beside_a_model_is_its_own_at_any_moment(tmp_path, monkeypatch, fails, there):
+    """The old text, none, or the new one: never one that config.json does not know, and never a refusal."""
+    model_folder.save(tmp_path, tiny(1), {}, {"list.txt": "old"} if there else {})
+    writes, replace = 0, os.replace
+
+    def replaced(part, path):
+        nonlocal writes
+        if writes == fails:
+            raise KeyboardInterrupt
+        writes += 1
+        replace(part, path)
+
+    monkeypatch.setattr(os, "replace", replaced)
+    with suppress(KeyboardInterrupt):
+        model_folder.save(tmp_path, tiny(2), {}, {"list.txt": "new"})
+    model_folder.load(tmp_path)
+    facts = model_folder.read_config(tmp_path)
+    own = (tmp_path / "list.txt").read_text() if signature.check_beside(tmp_path / "list.txt", facts) else None
+    assert own in ({"old", "new"} if there else {None, "new"})
+    assert fails < 4 or own == "new"
+
+
+def test_a_text_that_is_not_the_models_is_refused_or_not_taken(tmp_path):
+    path = tmp_path / "list.txt"
+    facts = model_folder.save(tmp_path, tiny(1), {}, {"list.txt": "words"})
+    assert signature.check_beside(path, facts)
+    path.write_text("worms")
+    with pytest.raises(ValueError, match=r"list.txt is damaged or of another model: config.json states its hash"):
+        signature.check_beside(path, facts)
+    path.unlink()
+    with pytest.raises(ValueError, match=r"list.txt is missing: config.json states its hash"):
+        signature.check_beside(path, facts)
+    path.write_text("words")
+    assert not signature.check_beside(path, model_folder.save(tmp_path, tiny(1), {}))
+    assert signature.check_beside(path, {}), "an earlier version stated nothing"
 
 
 def test_a_model_that_another_process_replaces_just_now_is_read_again(tmp_path, monkeypatch):

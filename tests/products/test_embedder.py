@@ -149,6 +149,23 @@ def test_the_vectors_of_a_file_are_kept_and_found_again(folders, monkeypatch):
     assert np.array_equal(vector_cache.cached_vectors(own, TEXTS), other) and not np.array_equal(first, other)
 
 
+@pytest.mark.parametrize("place", [-1, -40, 100])
+def test_vectors_that_are_damaged_are_computed_again(folders, place, monkeypatch, tmp_path):
+    monkeypatch.setenv("HEED_CACHE", str(tmp_path))
+    own = load(folders("bert"), "cpu")
+    right = vector_cache.cached_vectors(own, TEXTS)
+    (path,) = tmp_path.glob("embeddings-*.npy")
+    assert np.array_equal(np.load(path), right), "numpy reads it"
+    content = bytearray(path.read_bytes())
+    content[place] ^= 1
+    path.write_bytes(content)
+    assert np.array_equal(vector_cache.cached_vectors(own, TEXTS), right)
+    other = path.with_name(f"embeddings-{'0' * 24}.npy")
+    path.rename(other)
+    with pytest.raises(ValueError, match="is damaged"):
+        vector_cache._read(other)  # of other texts
+
+
 def test_nearest_rows_are_those_of_a_full_comparison_whatever_the_block():
     random = np.random.default_rng(0)
     vectors, queries = random.normal(size=(50, 6)), random.normal(size=(4, 6))

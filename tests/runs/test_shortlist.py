@@ -61,7 +61,8 @@ def said(model, vocabularies, texts):
 def finished(folder, prepared, validation, model, base=None, values=PHRASEBOOK):
     """A model folder after the files of a finished run are written into it."""
     folder.mkdir(exist_ok=True)
-    RunFolder(folder, parse(values), prepared, validation, base)._write_final_files(folder, model)
+    run = RunFolder(folder, parse(values), prepared, validation, base)
+    run._save(folder, model, {}, run._final_texts(model))
     return folder
 
 

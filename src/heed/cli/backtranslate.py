@@ -50,7 +50,7 @@ DECODING = ("beam", "length_penalty", "sample", "temperature", "top_k", "top_p",
 
 
 def run(args: argparse.Namespace) -> int:
-    from heed.cli.common import errors, open_product
+    from heed.cli.common import errors, open_product, warn_on
     from heed.cli.progress import progress
     from heed.runs import backtranslate
 
@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
     console.quiet, console.soft_wrap = args.quiet, True
     try:
         with progress(console) as tell:
-            counts = backtranslate.run(job, translator, tell)
+            counts = backtranslate.run(job, translator, tell, warn_on(console))
     except KeyboardInterrupt:
         console.print(f"Interrupted; what is translated is kept in {job.part}. The same command continues it.")
         return 130

@@ -201,6 +201,17 @@ def _write(chunks: Iterable[Iterable[str]], file: io.TextIOBase) -> None:
         file.flush()
 
 
+def warn_on(console):
+    """A function that prints a sentence about damage on a console, also on a quiet one."""
+
+    def warn(sentence: str) -> None:
+        quiet, console.quiet = console.quiet, False
+        console.print(sentence, highlight=False, markup=False, soft_wrap=True)
+        console.quiet = quiet
+
+    return warn
+
+
 def errors():
     """A console on standard error, for everything that is not the result."""
     from rich.console import Console

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+from functools import partial
 from pathlib import Path
 
 from heed.cli.progress import progress
@@ -37,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     import torch
 
     from heed.cli import train
-    from heed.cli.common import errors
+    from heed.cli.common import errors, warn_on
     from heed.runs import distill
 
     _refuse_torchrun(args)
@@ -51,7 +52,8 @@ def run(args: argparse.Namespace) -> int:
         console.print("There are no references: the student is validated on translations of its teacher.")
     try:
         with progress(console) as tell:
-            recipe = distill.make(plan, args.out, tell, lambda sentence: console.print(sentence, highlight=False))
+            say = partial(console.print, highlight=False)
+            recipe = distill.make(plan, args.out, tell, say, warn_on(console))
     except KeyboardInterrupt:
         console.print(f"Interrupted; what is translated is kept. Continue with: heed distill --out {args.out} --resume")
         return 130

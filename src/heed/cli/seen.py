@@ -31,6 +31,15 @@ def show_seen_texts(systems: Iterable[str], texts: list[str]) -> dict[str, dict 
     return _show(systems, "source", lambda trained: contamination.count_seen_texts(trained, texts))
 
 
+def _is_own(path: Path, folder: Path) -> bool:
+    """Whether the hashes of training texts are those of a model; damaged ones are refused."""
+    from heed.loading import find_model
+    from heed.models.folder import read_config
+    from heed.models.signature import check_beside
+
+    return check_beside(path, read_config(find_model(folder)))
+
+
 def _show(names: Iterable[str], side: str, count: Callable) -> dict[str, dict | None]:
     """Count by the hashes of each model's run. Where these are of another task, they say nothing."""
     from heed.cli.common import errors
@@ -39,7 +48,7 @@ def _show(names: Iterable[str], side: str, count: Callable) -> dict[str, dict | 
     facts, sentences = {}, []
     for name in names:
         path = contamination.find(Path(name))
-        trained = contamination.read(path) if path else None
+        trained = contamination.read(path) if path and _is_own(path, Path(name)) else None
         found = count(trained) if trained and side in trained.sides else None
         facts[name] = found and found._asdict()
         if found is None:

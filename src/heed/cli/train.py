@@ -81,6 +81,10 @@ def run(args: argparse.Namespace) -> int:
         if not quiet:
             console.print(sentence, highlight=False, soft_wrap=True)
 
+    def warn(sentence: str) -> None:
+        """Of damage: it is said also where nothing else is."""
+        console.print(sentence, highlight=False, markup=False, soft_wrap=True)
+
     with console.status("reading") as status:
 
         def tell(what: str, done: int) -> None:
@@ -90,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
             status.stop()
             return Report(console, steps, start, quiet)
 
-        outcome = train(recipe, args.out, resume=args.resume, report=report, say=say, tell=tell)
+        outcome = train(recipe, args.out, resume=args.resume, report=report, say=say, tell=tell, warn=warn)
     if outcome.how == "interrupted":
         say(f"Interrupted at step {outcome.step:,} and saved. Continue with: heed train --out {args.out} --resume")
         return 130

@@ -19,7 +19,7 @@ from heed.data.contamination import HashCollector
 from heed.data.duplicates import SKIP_REASONS
 from heed.data.filters import FilterReport, FiltersConfig, RejectedWriter
 from heed.data.readers import Line
-from heed.files import atomic_folder, write_sums
+from heed.files import atomic_folder, open_checked, write_sums
 from heed.vocabularies.ragged import RaggedRows, slice_indices
 from heed.vocabularies.vocabulary import Pair
 
@@ -103,7 +103,7 @@ class Corpus:
         return [self.prefixes[number] for number in corpora.tolist()]
 
     def __reduce__(self):
-        return Corpus, (self.folder,)  # another process opens the same files
+        return open_checked, (Corpus, self.folder)  # another process opens the same files
 
 
 def build(  # noqa: PLR0913 (the parts of a corpus, each by its name)

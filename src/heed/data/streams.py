@@ -19,7 +19,7 @@ from heed.data import contamination
 from heed.data.batching import DataPosition
 from heed.data.filters import FilterReport
 from heed.data.packing import map_tensors, to_device
-from heed.files import atomic_folder, write_sums
+from heed.files import atomic_folder, open_checked, write_sums
 from heed.vocabularies.vocabulary import Vocabulary
 
 CHUNK = 10_000
@@ -72,7 +72,7 @@ class Stream:
         return len(self.ids)
 
     def __reduce__(self):
-        return Stream, (self.folder,)  # another process opens the same file
+        return open_checked, (Stream, self.folder)  # another process opens the same file
 
     def summary(self) -> str:
         share = 100 * self.unknown / len(self)

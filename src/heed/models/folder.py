@@ -1,8 +1,10 @@
 """A model folder: config.json and model.safetensors. Plain data, nothing that runs."""
 
+import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -12,30 +14,45 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from heed.config import WORDS, parse_json, read
-from heed.files import atomic_file, sha256, write_json
-from heed.models import MODELS, name_of
+from heed.files import atomic_file, sha256, write_json, write_text
+from heed.models import MODELS, name_of, signature
+from heed.models.signature import CONFIG
 
-WEIGHTS, CONFIG = "model.safetensors", "config.json"
+WEIGHTS = "model.safetensors"
 MAX_TABLES = 1 << 27  # numbers of a model that its file does not hold: sinusoids of positions
 Shapes = dict[str, tuple[int, ...]]
 SECTIONS = ("model", "task", "processors", "decoding", "alignment", "languages", "trained", "origin", "sha256")
 RENAMED = {"bart-classifier": "bart"}  # names of earlier versions
 
 
-def save(folder: Path, model: nn.Module, facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Write weights and config.json, of which `facts` are further plain entries; what the file says.
+def save(
+    folder: Path,
+    model: nn.Module,
+    facts: Mapping[str, Any],
+    texts: Mapping[str, str] = MappingProxyType({}),
+    beside: Mapping[str, str] = MappingProxyType({}),
+) -> dict[str, Any]:
+    """Write weights, `texts` by the names of their files, and config.json, of which `facts` are plain entries; what it says.
 
-    Where there is a model already, config.json knows the hashes of both until its weights are replaced: so whoever is
-    killed, or reads, in between has a whole model.
+    `beside` are hashes of files elsewhere that belong to the model. Where there is a model already, config.json knows the hashes
+    of both until its files are replaced: so whoever is killed, or reads, in between has a whole model.
     """
     folder.mkdir(parents=True, exist_ok=True)
     check_finite(model.state_dict(), folder / WEIGHTS)
     every = {"model": {"name": name_of(model), **asdict(model.config)}, **facts}
     with atomic_file(folder / WEIGHTS) as part:
         _save_on_cpu(model.state_dict(), part)
-        every["sha256"] = {WEIGHTS: sha256(part)}
-        if (folder / WEIGHTS).is_file():
-            write_json(folder / CONFIG, {**every, "sha256": {**every["sha256"], "before": sha256(folder / WEIGHTS)}})
+        own = {name: hashlib.sha256(text.encode("utf-8")).hexdigest() for name, text in texts.items()}
+        every["sha256"] = {WEIGHTS: sha256(part), **own, **beside}
+        there = [name for name in (WEIGHTS, *texts) if (folder / name).is_file()]
+        for name in texts.keys() - {*there}:  # until config.json states one, it does not count
+            write_text(folder / name, texts[name])
+        if there:
+            old = {f"{name} before": sha256(folder / name) for name in there}
+            write_json(folder / CONFIG, signature.signed({**every, "sha256": every["sha256"] | old}))
+        for name in texts.keys() & {*there}:
+            write_text(folder / name, texts[name])
+    every = signature.signed(every)
     write_json(folder / CONFIG, every)
     return every
 
@@ -214,8 +231,8 @@ def read_verified(
     `use` gets them before their hash is compared: what it says of a weight that does not fit tells more.
     """
     use(weights := read_weights(folder / WEIGHTS))
-    own = sha256(folder / WEIGHTS)
-    stated = read_config(folder).get("sha256", {})
+    own, facts = sha256(folder / WEIGHTS), read_config(folder)
+    stated = facts.get("sha256", {})
     if stated and own not in stated.values():
         if again:  # another process may have replaced the model just now
             return read_verified(folder, use, again=False)
@@ -223,6 +240,7 @@ def read_verified(
             f"{folder / WEIGHTS} is damaged or of another model: its hash is not the one in {CONFIG}; copy both again, or "
             f"remove sha256 from {CONFIG} if you have changed the weights yourself"
         )
+    signature.check(folder / CONFIG, facts)
     check_finite(weights, folder / WEIGHTS)
     return weights
 

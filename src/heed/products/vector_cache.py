@@ -17,6 +17,7 @@ from heed.files import atomic_file, cache_folder
 from heed.products.embedder import Embedder
 
 FORMAT = 1  # to be raised whenever vectors change
+DIGEST = 32  # bytes of a hash at the end of a file
 MAX_KEPT = 16  # files; then the least recently used one goes
 
 
@@ -24,16 +25,45 @@ def cached_vectors(embedder: Embedder, texts: Sequence[str], **options: Any) -> 
     """The vectors of texts: found in the cache, or computed and kept, where the disk allows it."""
     path = cache_folder() / f"embeddings-{_key(embedder, texts, options.get('too_long'))}.npy"
     with suppress(OSError, ValueError):  # none there, or a damaged one
-        vectors = np.load(path)
+        vectors = _read(path)
         if vectors.shape == (len(texts), embedder.dim):
             os.utime(path)  # marks it as used now
             return vectors
     vectors = embedder.embed(texts, **options)
     with suppress(OSError):  # the disk is full or read-only
-        with atomic_file(path) as part, open(part, "wb") as file:
-            np.save(file, vectors)
+        _write(path, vectors)
         _prune(path)
     return vectors
+
+
+def _write(path: Path, vectors: np.ndarray) -> None:
+    """Write numpy's format, and after it a hash, which numpy does not read."""
+    with atomic_file(path) as part:
+        with open(part, "wb") as file:
+            np.save(file, vectors)
+        digest = _digest(part, part.stat().st_size, path.name)
+        with open(part, "ab") as file:
+            file.write(digest)
+
+
+def _read(path: Path) -> np.ndarray:
+    """The vectors of a file; ValueError if they are not those that were written."""
+    with open(path, "rb") as file:
+        size = max(0, path.stat().st_size - DIGEST)
+        file.seek(size)
+        if file.read() != _digest(path, size, path.name):
+            raise ValueError(f"{path} is damaged")
+    return np.load(path)
+
+
+def _digest(path: Path, size: int, name: str) -> bytes:
+    """A hash of the name of a file and of its first bytes."""
+    digest = hashlib.sha256(name.encode())
+    with open(path, "rb") as file:
+        while size and (block := file.read(min(size, 1 << 20))):
+            digest.update(block)
+            size -= len(block)
+    return digest.digest()
 
 
 def _key(embedder: Embedder, texts: Sequence[str], too_long: str | None) -> str:

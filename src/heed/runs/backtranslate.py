@@ -12,10 +12,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from heed.config import parse_json
 from heed.data import readers
 from heed.files import exclusive, write_json
 from heed.products.translator.translator import Translator
-from heed.runs.distilled_files import append, count_lines
+from heed.runs.distilled_files import Blocks, count_lines
 from heed.runs.teacher import hash_weights
 
 BLOCK = 2000  # sentences that are translated and written together, as many as heed translate takes
@@ -55,6 +56,11 @@ class BackTranslation:
         """What the file is being made with, so that nothing else continues it."""
         return self.out.with_name(f"{self.out.name}.part.json")
 
+    @property
+    def hashes(self) -> Path:
+        """Those of what is written so far."""
+        return self.out.with_name(f"{self.out.name}.part.blocks.json")
+
 
 @dataclass
 class LineCounts:
@@ -74,22 +80,27 @@ class LineCounts:
         return f"{self.translated:,} pairs of {self.read:,} lines; skipped: {skipped or 'none'}."
 
 
-def run(job: BackTranslation, translator: Translator, tell: Tell = lambda what, done, total: None) -> LineCounts:
+def run(
+    job: BackTranslation,
+    translator: Translator,
+    tell: Tell = lambda what, done, total: None,
+    warn: Callable[[str], None] = lambda sentence: None,
+) -> LineCounts:
     """Translate the text, or what an interrupted call has left of it. The file appears when it is complete.
 
-    It is continued after its last whole block, so that it does not depend on where it was interrupted.
+    It is continued after its last whole block, so that it does not depend on where it was interrupted. `warn` tells of damage.
     """
     tell("reading", 0, 0)
     total = sum(1 for _ in readers.lines(job.text))  # errors in the text are reported before anything is written
     job.out.parent.mkdir(parents=True, exist_ok=True)
     with exclusive(job.lock, f"{job.part} is being written by another process: wait for it, or choose another --out"):
         _check_settings(job, translator)
-        counts = LineCounts()
+        counts, written = LineCounts(), Blocks(job.hashes, BLOCK, warn)
         blocks = _blocks(job.text, translator, counts)
-        done = _cut_back(job, blocks)
+        done = _cut_back(job, blocks, written)
         tell("translating", counts.read, total)
         for number, block in enumerate(blocks, done):
-            append(job.part, _pairs(job, translator, block, number))
+            written.append({job.part: _pairs(job, translator, block, number)})
             tell("translating", counts.read, total)
         if not counts.translated:
             _remove(job)
@@ -144,7 +155,7 @@ def _check_settings(job: BackTranslation, translator: Translator) -> None:
         "batch_tokens": job.batch_tokens,
         "block": BLOCK,
     }
-    before = json.loads(job.settings.read_text("utf-8")) if job.settings.is_file() and count_lines(job.part) else found
+    before = _read_settings(job) if job.settings.is_file() and count_lines(job.part) else found
     for name, value in json.loads(json.dumps(found)).items():
         if before.get(name) != value:
             was = "other weights" if name == "weights" else f"{name} {before.get(name)!r}, which is now {value!r}"
@@ -154,22 +165,30 @@ def _check_settings(job: BackTranslation, translator: Translator) -> None:
     write_json(job.settings, found)
 
 
-def _cut_back(job: BackTranslation, blocks: Iterator[list[str]]) -> int:
-    """How many whole blocks the file has; the rest is cut off. Their text is compared with the file's."""
-    done = count_lines(job.part) // BLOCK
+def _read_settings(job: BackTranslation) -> dict[str, Any]:
+    try:
+        return dict(parse_json(job.settings.read_text("utf-8")))
+    except (ValueError, TypeError):
+        raise ValueError(
+            f"{job.settings} is damaged: put it back, or remove it and {job.part} to start again"
+        ) from None
+
+
+def _cut_back(job: BackTranslation, blocks: Iterator[list[str]], written: Blocks) -> int:
+    """How many whole blocks of the file are intact; the rest is cut off. Their text is compared with the file's."""
+    done = written.intact([job.part], total=-1) // BLOCK
     job.part.touch()
     with open(job.part, "rb") as file:
-        written = [file.readline().rstrip(b"\n").rpartition(b"\t")[2] for _ in range(done * BLOCK)]
-        size = file.tell()
-    if written != [line.encode() for block in islice(blocks, done) for line in block]:
+        texts = [file.readline().rstrip(b"\n").rpartition(b"\t")[2] for _ in range(done * BLOCK)]
+    if texts != [line.encode() for block in islice(blocks, done) for line in block]:
         raise ValueError(
             f"{job.text} has changed since {job.part} was begun: put it back, choose another --out, or remove the file"
         )
-    os.truncate(job.part, size)
+    written.cut([job.part], done * BLOCK)
     return done
 
 
 def _remove(job: BackTranslation) -> None:
-    for path in (job.part, job.settings, job.lock):
+    for path in (job.part, job.settings, job.hashes, job.lock):
         with suppress(FileNotFoundError):
             path.unlink()

@@ -14,10 +14,11 @@ from heed.evaluation.translation import metrics
 from heed.files import write_text
 from heed.loading import load
 from heed.products.translator.translator import Translator
+from heed.runs import saved_recipe
 from heed.runs.distill_config import DistillConfig
 from heed.runs.distill_corpus import TaughtText, has_references, with_targets
 from heed.runs.distill_corpus import read as read_text
-from heed.runs.distilled_files import append, check_same, count_lines, whole_blocks
+from heed.runs.distilled_files import Blocks, check_count, check_same, count_lines
 from heed.runs.earlier import upgraded
 from heed.runs.recipe import Recipe, parse
 from heed.runs.teacher import WEIGHTS, check_weights
@@ -25,7 +26,7 @@ from heed.runs.teacher import check as check_teacher
 from heed.vocabularies import folder as vocabularies
 from heed.vocabularies.sentencepiece import Subwords
 
-FOLDER, PLAN, STUDENT = "distilled", "plan.toml", "student.toml"
+FOLDER, PLAN, STUDENT, BLOCKS = "distilled", "plan.toml", "student.toml", "blocks.json"
 SOURCE, TARGET, REFERENCE = "source.txt", "target.txt", "reference.txt"
 VALID = ("valid.source.txt", "valid.target.txt")
 BLOCK = 2000  # sentences that are translated and written together
@@ -100,6 +101,7 @@ def read(path: Path | None, changes: list[tuple[str, Any]], *, saved: bool = Fal
     """A plan from a file, or from the changes alone."""
     values = config.load_toml(path) if path is not None else {}
     if saved:
+        saved_recipe.check(path)
         values = upgraded(values)
     for name, value in changes:
         config.override(values, name, value)
@@ -137,10 +139,15 @@ def make(
     folder: Path,
     tell: Tell = lambda what, done, total: None,
     say: Callable[[str], None] = lambda sentence: None,
+    warn: Callable[[str], None] = lambda sentence: None,
 ) -> Path:
-    """Let the teacher translate the corpora, or what is left of them; returns the path of the student's recipe."""
+    """Let the teacher translate the corpora, or what is left of them; returns the path of the student's recipe. `warn` tells of damage."""
     own = (folder / FOLDER).resolve()  # absolute, because the student may be trained from another working directory
-    if not (own / STUDENT).is_file():
+    written = Blocks(own / BLOCKS, BLOCK, warn)
+    damaged = written.damaged(own)
+    if damaged and (own / STUDENT).is_file():
+        warn(f"{own / damaged[0]} is damaged: what is damaged is written again.")
+    if damaged or not (own / STUDENT).is_file():
         teacher = load(plan.distill.teacher, plan.recipe.training.device, verb="translate")
         if len(teacher.directions) > 1:
             teacher = teacher.toward(*plan.data.languages({}).values())
@@ -155,16 +162,18 @@ def make(
         text = read_text(plan.data, plan.recipe.filters, pair)
         say(text.describe())
         own.mkdir(parents=True, exist_ok=True)
-        write_text(own / PLAN, plan.to_toml())
+        _write_plan(plan, own)
         if plan.distill.vocabulary == "teacher" and not plan.recipe.model.folder:
             vocabularies.write(own, (teacher.source, teacher.target))
         for name, texts in zip(VALID, zip(*text.held, strict=True), strict=False):
             write_text(own / name, "".join(f"{text}\n" for text in texts))
-        _translate(plan, teacher, text, own, tell)
+        for path in (*sorted(own.glob("*.spm")), *(own / name for name in VALID if text.held)):
+            written.add_whole(path)
+        _translate(plan, teacher, text, own, written, tell)
     else:
         before = read(own / PLAN, [], saved=True).data
         plan = _of_languages(plan, {"source": before.source_language, "target": before.target_language})
-    write_text(own / PLAN, plan.to_toml())
+    _write_plan(plan, own)
     write_text(own / STUDENT, student(plan, own).to_toml())
     return own / STUDENT
 
@@ -208,19 +217,25 @@ def _check_vocabulary(plan: Plan, teacher: Translator) -> None:
         )
 
 
-def _translate(plan: Plan, teacher: Translator, text: TaughtText, own: Path, tell: Tell) -> None:
+def _write_plan(plan: Plan, own: Path) -> None:
+    text = plan.to_toml()
+    saved_recipe.write(own / PLAN, text, saved_recipe.identifier(text))
+
+
+def _translate(plan: Plan, teacher: Translator, text: TaughtText, own: Path, written: Blocks, tell: Tell) -> None:
     """Continue the files of each corpus where they end."""
     before, total = 0, sum(corpus.total for corpus in text.corpora)
     for names, corpus in zip(_names(plan), text.corpora, strict=True):
-        done = whole_blocks([own / name for name in names], corpus.total, BLOCK)
+        paths = [own / name for name in names]
+        check_count(paths, corpus.total)
+        written.cut(paths, done := written.intact(paths, corpus.total))
         check_same(corpus.lines, own / names[0], done)
         check_weights(teacher.models, own / WEIGHTS, begun=before + done > 0)
         tell("translating", before + done, total)
         while block := list(islice(corpus.lines, BLOCK)):
             sources = [line.source for line in block]
             columns = (sources, *_targets(teacher, block, plan.distill), [line.target for line in block])
-            for name, texts in zip(names, columns, strict=False):
-                append(own / name, texts)
+            written.append(dict(zip(paths, columns, strict=False)))
             done += len(block)
             tell("translating", before + done, total)
         before += done

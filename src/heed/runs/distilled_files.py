@@ -1,31 +1,108 @@
-"""The text files that a teacher writes, line by line, and continues where it stopped."""
+"""The text files that a teacher writes, block by block, and continues where it stopped; with the hashes of its blocks."""
 
+import hashlib
+import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 
+from heed.config import parse_json
 from heed.data.readers import Line
+from heed.files import sha256, write_text
+
+Hashes = dict[str, list[str]]  # of the blocks of each file
 
 
-def whole_blocks(paths: Sequence[Path], total: int, block: int) -> int:
-    """The number of lines that all of these files have, in whole blocks; the rest is cut off."""
-    counts = {path: count_lines(path) for path in paths}
-    for path, count in counts.items():
-        if count > total:
+class Blocks:
+    """The hashes of what is written, kept in a file beside it. An earlier version kept none: then all that is there counts."""
+
+    def __init__(self, path: Path, size: int, warn: Callable[[str], None] = lambda sentence: None):
+        self.path, self.size, self.warn = path, size, warn
+        self.known = path.is_file()
+        self.hashes: Hashes = read_hashes(path) if self.known else {}
+
+    def intact(self, paths: Sequence[Path], total: int) -> int:
+        """How many lines all files have, in whole blocks that are what was written; of damaged ones a sentence is said."""
+        done = min(count_lines(path) for path in paths)
+        done = done if done == total else done - done % self.size
+        for path in paths:
+            own = block_hashes(path, done, self.size)
+            stated = self.hashes.get(path.name, []) if self.known else own
+            right = next((n for n, pair in enumerate(zip(own, stated, strict=False)) if pair[0] != pair[1]), None)
+            if right is not None:
+                self.warn(
+                    f"{path} is damaged from line {right * self.size + 1:,} on: it is translated again from there."
+                )
+            whole = min(len(own), len(stated)) if right is None else right
+            done = min(done, whole * self.size)
+        return done
+
+    def cut(self, paths: Sequence[Path], done: int) -> None:
+        """Cut the files to so many lines, and forget the hashes of the rest."""
+        for path in paths:
+            path.touch()
+            with open(path, "rb") as file:
+                size = sum(len(line) for line in islice(file, done))
+            os.truncate(path, size)
+            self.hashes[path.name] = block_hashes(path, done, self.size)
+        self.write()
+
+    def append(self, columns: Mapping[Path, Iterable[str]]) -> None:
+        """Append a block to each file, and its hashes once all of them are on the disk."""
+        for path, texts in columns.items():
+            data = "".join(f"{text}\n" for text in texts).encode()
+            append(path, data)
+            self.hashes.setdefault(path.name, []).append(hashlib.sha256(data).hexdigest())
+        self.write()
+
+    def add_whole(self, path: Path) -> None:
+        """Also keep the hash of a file that is not written in blocks."""
+        self.hashes[path.name] = [sha256(path)]
+
+    def write(self) -> None:
+        self.known = True
+        write_text(self.path, json.dumps(self.hashes, indent=0) + "\n")
+
+    def damaged(self, folder: Path) -> list[str]:
+        """The names of the files that are not what was written."""
+        return [name for name, stated in self.hashes.items() if not self._is_right(folder / name, stated)]
+
+    def _is_right(self, path: Path, stated: list[str]) -> bool:
+        if not path.is_file():
+            return False
+        return stated in ([sha256(path)], block_hashes(path, sys.maxsize, self.size))
+
+
+def read_hashes(path: Path) -> Hashes:
+    try:
+        found = parse_json(path.read_text("utf-8"))
+        return {str(name): [str(one) for one in own] for name, own in found.items()}
+    except (ValueError, TypeError, AttributeError):
+        raise ValueError(
+            f"{path} is damaged: put it back, or remove it if the files beside it are as they were written"
+        ) from None
+
+
+def block_hashes(path: Path, lines: int, size: int) -> list[str]:
+    """The hashes of the blocks that the first lines of a file make; the last one may be shorter."""
+    if not lines:
+        return []
+    with open(path, "rb") as file:
+        rows = islice(file, lines)
+        blocks = iter(lambda: b"".join(islice(rows, size)), b"")
+        return [hashlib.sha256(block).hexdigest() for block in blocks]
+
+
+def check_count(paths: Sequence[Path], total: int) -> None:
+    """Refuse files with more lines than there are to translate."""
+    for path in paths:
+        if (count := count_lines(path)) > total:
             raise ValueError(
                 f"{path} has {count:,} lines, but there are {total:,} to translate: the text has changed since; put it "
                 "back, or start again with another --out"
             )
-    done = min(counts.values())
-    if done < total:
-        done -= done % block
-    for path in paths:
-        path.touch()
-        with open(path, "rb") as file:
-            size = sum(len(line) for line in islice(file, done))
-        os.truncate(path, size)
-    return done
 
 
 def count_lines(path: Path) -> int:
@@ -47,9 +124,9 @@ def check_same(lines: Iterator[Line], path: Path, done: int) -> None:
                 )
 
 
-def append(path: Path, texts: Iterable[str]) -> None:
-    """Append texts, and wait until they are on the disk."""
+def append(path: Path, data: bytes) -> None:
+    """Append to a file, and wait until it is on the disk."""
     with open(path, "ab") as file:
-        file.write("".join(f"{text}\n" for text in texts).encode())
+        file.write(data)
         file.flush()
         os.fsync(file.fileno())

@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 
 from heed.config import parse_json
-from heed.files import sha256, write_text
+from heed.files import json_digest, sha256, write_text
 from heed.models.folder import WEIGHTS
 
 FILE = "validation.json"
@@ -40,6 +40,7 @@ def write(folder: Path, found: FinalValidation) -> None:
         "directions": dict(found.directions),
         "outputs": [list(row) for row in found.outputs],
     }
+    values["sha256"] = json_digest(values)
     write_text(folder / FILE, json.dumps(values, ensure_ascii=False, indent=0) + "\n")
 
 
@@ -50,9 +51,11 @@ def read(folder: Path) -> FinalValidation | None:
         return None
     try:
         values = parse_json(path.read_text("utf-8"))
+        if values.pop("sha256", None) not in (None, json_digest(values)):  # an earlier version wrote none
+            raise ValueError
         if values["model"] != sha256(weights):
             return None
         outputs = [tuple(row) for row in values["outputs"]]
         return FinalValidation(values["scores"], outputs, values["data"], values.get("directions", {}))
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         raise ValueError(f"{path} is damaged: remove it, and heed report translates the validation set again") from None

@@ -10,6 +10,7 @@ from typing import Any, get_args, get_type_hints
 
 from heed import config
 from heed.models import MODELS, System
+from heed.runs import saved_recipe
 from heed.runs.earlier import MOVED, upgraded
 from heed.tasks import TASKS
 from heed.tasks.base import Task
@@ -100,6 +101,7 @@ def read(path: Path | None, changes: Sequence[tuple[str, Any]], *, saved: bool =
     """A recipe from a file, or from changes alone. One that heed `saved` in a run folder may be of an earlier version."""
     values = config.load_toml(path) if path is not None else {}
     if saved:
+        saved_recipe.check(path)
         values = upgraded(values)
     for name, value in changes:
         config.override(values, name, value)

@@ -1,5 +1,6 @@
 """Whether a run may start, or be resumed, in a folder."""
 
+import dataclasses
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -8,10 +9,14 @@ from typing import Any
 
 from heed.data.batching import DataPosition
 from heed.files import exclusive, write_text
+from heed.runs.ending import can_extend, reopened
 from heed.runs.recipe import Recipe, differences, read
+from heed.runs.run_folder import RunFolder
 from heed.runs.teacher import WEIGHTS
 from heed.runs.validation_history import ValidationHistory
-from heed.training import torchrun
+from heed.training import checkpoints, torchrun
+from heed.training.checkpoints import Checkpoint
+from heed.training.config import TrainingConfig
 
 LOCK = ".lock"
 JOB = ".torchrun"  # the identifier of the torchrun call that started or resumed the run last
@@ -58,6 +63,27 @@ def check_state(state: Mapping[str, Any]) -> None:
     whole = all(type(number) is int and number >= 0 for number in (epoch, index))
     if not (whole and isinstance(state["key"], str) and all(isinstance(number, int | float) for number in numbers)):
         raise ValueError("it is not what a run writes")
+
+
+def checkpoint_to_resume(
+    files: RunFolder, training: TrainingConfig, say: Callable[[str], None], warn: Callable[[str], None]
+) -> Checkpoint | None:
+    """The newest intact checkpoint; to extend a run that had come to its end, the newest from before its cool-down."""
+    newest = checkpoints.read_newest(files.checkpoints, warn, check_state)
+    if newest is None:
+        return None
+    files.check_run(newest.state.get("run"))
+    history = ValidationHistory(**newest.state["record"])
+    if not can_extend(training, history):
+        return newest
+    before = checkpoints.read_newest(files.checkpoints, warn, check_state, history.cooldown_from)
+    if before is None:
+        raise ValueError(
+            f"{files.checkpoints}: no checkpoint from before the learning rate fell is intact, so the run cannot be extended; put "
+            f"step-{history.cooldown_from:06d} back, or start a new run from its model with --from"
+        )
+    say("The run is extended: it goes on from before its learning rate fell.")
+    return dataclasses.replace(before, state={**before.state, "record": reopened(before.state["record"])})
 
 
 def position_of(state: Mapping[str, Any], order: Sequence[Any]) -> tuple[DataPosition, list[str]]:

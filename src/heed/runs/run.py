@@ -14,16 +14,16 @@ from heed.data.prefetch import in_thread
 from heed.device import choose_device
 from heed.models.package import Package
 from heed.runs import models, vectors
-from heed.runs.ending import WHY, Ending, Outcome, can_extend, cooled, reopened
+from heed.runs.ending import WHY, Ending, Outcome, cooled
 from heed.runs.execution_plan import plan_execution
 from heed.runs.recipe import Recipe
-from heed.runs.resume import check_state, position_of
+from heed.runs.resume import checkpoint_to_resume, position_of
 from heed.runs.run_folder import RunFolder
 from heed.runs.stopping import GivenUp, Stopping
 from heed.runs.teacher import check_vocab_size, teacher_model
 from heed.runs.validation_history import ValidationHistory
 from heed.tasks.base import Prepared, ValidationResult
-from heed.training import checkpoints, loop
+from heed.training import loop
 from heed.training.average import EMA, Weights, temporary_weights
 from heed.training.checkpoints import TrainingState
 from heed.training.config import make_optimizer, make_schedule
@@ -77,9 +77,12 @@ class Run:
         self.stopping, self.unvalidated = Stopping(self.workers.request_stop), False
         self.files = RunFolder(folder, recipe, prepared, self.validation, base)
         notes = [*vectors.summaries(begun), *task.notes(recipe, prepared, self.validation, max_length)]
-        notes += [*self.plan.notes(self.workers.device), *self._restore()]
+        damage: list[str] = []
+        notes += [*self.plan.notes(self.workers.device), *self._restore(damage.append)]
         steps = self.ending.expected_last_step(self.step, self.history)
         self.report = report(self.step, steps)
+        for sentence in damage:
+            self.report.warn(sentence)
         for sentence in notes:
             self.report.say(sentence)
         self.log = Log(folder, self.step) if self.workers.first else None
@@ -230,10 +233,11 @@ class Run:
         state["unvalidated"] = self.unvalidated  # then a resumed run begins with the validation
         self.workers.broadcast(lambda: self.files.write_checkpoint(self.step, *parts, state))
 
-    def _restore(self) -> list[str]:
-        """Load the newest intact checkpoint; returns messages for the user."""
+    def _restore(self, warn: Callable[[str], None]) -> list[str]:
+        """Load the newest intact checkpoint; returns messages for the user. `warn` gets those about damage."""
         messages: list[str] = []
-        kept = self._checkpoint(messages) if self.workers.first else None
+        chosen = self.recipe.training
+        kept = checkpoint_to_resume(self.files, chosen, messages.append, warn) if self.workers.first else None
         found = self.workers.broadcast(lambda: kept and (kept.step, kept.state))
         if found is None:
             return messages
@@ -254,16 +258,6 @@ class Run:
             self.recipe = dataclasses.replace(self.recipe, training=total)
         self.position, changed = position_of(state, self.plan.order(self.recipe.training))
         return [*messages, f"Continuing from step {self.step:,}.", *changed]
-
-    def _checkpoint(self, messages: list[str]) -> checkpoints.Checkpoint | None:
-        """The newest checkpoint; to extend a run that had come to its end, the one from before its cool-down."""
-        newest = checkpoints.read_newest(self.files.checkpoints, messages.append, check_state)
-        history = ValidationHistory(**newest.state["record"]) if newest is not None else ValidationHistory()
-        if not can_extend(self.recipe.training, history):
-            return newest
-        before = checkpoints.read(self.files.checkpoints / f"step-{history.cooldown_from:06d}", check_state)
-        messages.append("The run is extended: it goes on from before its learning rate fell.")
-        return dataclasses.replace(before, state={**before.state, "record": reopened(before.state["record"])})
 
     def _finish(self, model: nn.Module) -> bool:
         """Make the final model from the weights that the recipe asks for, and validate it; False if a signal came before."""

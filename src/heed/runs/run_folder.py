@@ -1,16 +1,17 @@
 """What a run writes: the model folder with its card, checkpoints, and samples."""
 
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor, nn
 
-from heed.files import write_bytes, write_text
+from heed.files import sha256, write_bytes, write_text
 from heed.models import folder as model_folder
 from heed.models.package import Package
-from heed.runs import final_validation, model_card
+from heed.runs import final_validation, model_card, saved_recipe
 from heed.runs.final_validation import FinalValidation
 from heed.runs.recipe import Recipe
 from heed.runs.validation_history import ValidationHistory
@@ -19,6 +20,8 @@ from heed.training import average, checkpoints
 from heed.training.average import Weights
 from heed.version import __version__
 from heed.vocabularies import processors
+
+RECIPE = "recipe.toml"
 
 
 class RunFolder:
@@ -30,6 +33,16 @@ class RunFolder:
         self.folder, self.recipe, self.prepared, self.validation = folder, recipe, prepared, validation
         self.base = base.facts if base is not None else {}
         self.checkpoints = folder / "checkpoints"
+        self.named = saved_recipe.check(folder / RECIPE)  # the identifier of the run, if its recipe states it
+        self.run = self.named or saved_recipe.identifier(recipe.to_toml())
+
+    def write_recipe(self, recipe: Recipe) -> None:
+        saved_recipe.write(self.folder / RECIPE, recipe.to_toml(), self.run)
+
+    def check_run(self, run: str | None) -> None:
+        """Refuse a checkpoint of another run than the recipe; without a recipe, the run is that of the checkpoint."""
+        saved_recipe.check_run(self.folder / RECIPE, run)
+        self.run = self.named or run or self.run
 
     def write_samples(self, step: int, found: ValidationResult) -> None:
         text = "".join(f"{source}\n= {reference}\n> {output}\n\n" for source, reference, output in found.samples)
@@ -57,50 +70,53 @@ class RunFolder:
                 **{f"valid_{name}": value for name, value in found.scores.items()},
             },
         }
-        facts = model_folder.save(folder, model, facts)
+        facts = self._save(folder, model, facts, self._final_texts(model) if final else {})
         write_text(folder / "README.md", model_card.write(self.recipe, facts, self.prepared, self.validation.size))
-        self._keep_files()
         data = task.card_rows(self.recipe, self.prepared, facts)
         kept = FinalValidation(dict(found.scores), list(found.outputs), data, dict(found.directions))
         final_validation.write(self.folder, kept)
-        if final:
-            self._write_final_files(folder, model)
 
-    def _keep_files(self) -> None:
-        """Copy what is kept of the prepared data: their cache may be cleared."""
-        for path in self.recipe.task.kept_files(self.prepared):
-            if not (self.folder / path.name).is_file():
-                write_bytes(self.folder / path.name, path.read_bytes())
-
-    def _write_final_files(self, folder: Path, model: nn.Module) -> None:
-        """What the task adds to a finished model. A pre-trained one has learned more than this corpus can tell: nothing."""
-        found = {} if self.base else self.recipe.task.final_files(model, self.prepared, self.validation)
-        for name in self.recipe.task.final_names:
+    def _save(
+        self, folder: Path, model: nn.Module, facts: Mapping[str, Any], texts: Mapping[str, str]
+    ) -> dict[str, Any]:
+        """Write the model and the texts of a finished one; those that another model had there go. What config.json says."""
+        saved = model_folder.save(folder, model, facts, texts, self._keep_files())
+        for name in {*self.recipe.task.final_names} - {*texts}:
             (folder / name).unlink(missing_ok=True)
-        for name, text in found.items():
-            write_text(folder / name, text)
+        return saved
+
+    def _keep_files(self) -> dict[str, str]:
+        """Copy what is kept of the prepared data, whose cache may be cleared; the hashes of the copies, by name."""
+        kept = {path.name: path.read_bytes() for path in self.recipe.task.kept_files(self.prepared)}
+        for name, content in kept.items():
+            if not (self.folder / name).is_file() or (self.folder / name).read_bytes() != content:
+                write_bytes(self.folder / name, content)
+        return {name: sha256(self.folder / name) for name in kept}
+
+    def _final_texts(self, model: nn.Module) -> dict[str, str]:
+        """What the task adds to a finished model. A pre-trained one has learned more than this corpus can tell: nothing."""
+        return {} if self.base else self.recipe.task.final_files(model, self.prepared, self.validation)
 
     def write_checkpoint(
         self, step: int, weights: Mapping[str, Tensor], training: Mapping[str, Tensor], state: Mapping[str, Any]
     ) -> None:
         """Everything that is needed to resume; of older checkpoints, what is still needed."""
-        checkpoints.write(self.checkpoints, step, weights, training, {**state, "key": self.prepared.key})
+        checkpoints.write(
+            self.checkpoints, step, weights, training, {**state, "key": self.prepared.key, "run": self.run}
+        )
         history = ValidationHistory(**state["record"])
         before_end = [history.cooldown_from] if history.ends_at else []  # from where a finished run can be extended
         checkpoints.prune(self.checkpoints, self.recipe.training.keep, self.needed(history), before_end)
 
-    def read_best(self, history: ValidationHistory) -> tuple[dict[str, Tensor], ValidationResult, str]:
-        """The weights of the model folder, which are those of the best validation, its scores, and what they are."""
-        folder = self.folder / "model"
-        trained = model_folder.read_config(folder)["trained"]
+    def read_best(self, history: ValidationHistory) -> tuple[dict[str, Tensor], ValidationResult | None, str]:
+        """The weights of the model folder, which are those of the best validation, its results if they are kept, and what they are."""
+        folder, found = self.folder / "model", None
+        weights, trained = model_folder.read_verified(folder), model_folder.read_config(folder)["trained"]
         scores = {name.removeprefix("valid_"): value for name, value in trained.items() if name.startswith("valid_")}
-        kept = final_validation.read(self.folder)
-        found = ValidationResult(scores, [], *((list(kept.outputs), kept.directions) if kept else ()))
-        return (
-            model_folder.read_verified(folder),
-            found,
-            f"moving average at step {history.best[0][1]:,}",
-        )
+        with suppress(ValueError):  # a damaged one is made again
+            kept = final_validation.read(self.folder)
+            found = kept and ValidationResult(scores, [], list(kept.outputs), kept.directions)
+        return weights, found, f"moving average at step {history.best[0][1]:,}"
 
     def needed(self, history: ValidationHistory) -> list[int]:
         """The steps whose weights the final model may be made of."""

@@ -8,7 +8,6 @@ from pathlib import Path
 import torch
 
 from heed.device import choose_device
-from heed.files import write_text
 from heed.runs.choosing import complete
 from heed.runs.ending import Outcome
 from heed.runs.pretrained import open_base, with_base_search
@@ -28,10 +27,11 @@ def run(
     report: Callable[[int, int | None], Report],
     say: Callable[[str], None] = lambda sentence: None,
     tell: Callable[[str, int], None] = lambda what, done: None,
+    warn: Callable[[str], None] | None = None,
 ) -> Outcome:
-    """Train a recipe in a folder; together with other processes if torchrun has started this one."""
+    """Train a recipe in a folder; together with other processes if torchrun has started this one. `warn` tells of damage."""
     began = time.monotonic()
-    showing, tell = tell, lambda what, done: say(what) if done is None else showing(what, done)
+    showing, tell = tell, lambda what, done: (warn or say)(what) if done is None else showing(what, done)
     if recipe.training.threads:
         torch.set_num_threads(recipe.training.threads)
     device = choose_device(torchrun.local_device(recipe.training.device))
@@ -58,7 +58,7 @@ def run(
             at_work = Run(recipe, folder, prepared, report, base, workers, teachers, began)
         if again and not at_work.step:
             at_work.report.say("There is no checkpoint to continue from: the run starts at step 1.")
-        workers.broadcast(lambda: write_text(folder / "recipe.toml", at_work.recipe.to_toml()))
+        workers.broadcast(lambda: at_work.files.write_recipe(at_work.recipe))
         outcome = _to_the_end(at_work)
     except RuntimeError as error:
         workers.raise_if_peer_died(error)

@@ -5,7 +5,6 @@ written last and has the hashes of the other two and of itself. The folder is wr
 folder of that name is complete. Older checkpoints keep only their weights, for averaging.
 """
 
-import hashlib
 import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +17,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from heed.files import atomic_folder, sha256, write_json
+from heed.files import atomic_folder, json_digest, sha256, write_json
 from heed.models import folder as model_folder
 from heed.models.folder import check_finite, write_weights
 from heed.training.average import EMA
@@ -53,7 +52,7 @@ def write(
         write_weights(part / TRAINING, training)
         hashes = {name: sha256(part / name) for name in (MODEL, TRAINING)}
         whole = {"step": step, **state, "sha256": hashes}
-        write_json(part / STATE, {**whole, "sha256": {**hashes, STATE: _digest(whole)}})
+        write_json(part / STATE, {**whole, "sha256": {**hashes, STATE: json_digest(whole)}})
     return path
 
 
@@ -67,9 +66,13 @@ def step_of(path: Path) -> int:
     return int(path.name.removeprefix("step-"))
 
 
-def read_newest(folder: Path, warn: Callable[[str], None], check: Check = lambda state: None) -> Checkpoint | None:
-    """The newest intact checkpoint; `warn` gets one sentence for each damaged one that is skipped."""
+def read_newest(
+    folder: Path, warn: Callable[[str], None], check: Check = lambda state: None, last: int | None = None
+) -> Checkpoint | None:
+    """The newest intact checkpoint, of no later step than `last`; `warn` gets one sentence for each damaged one that is skipped."""
     for path in reversed(list_checkpoints(folder)):
+        if last is not None and step_of(path) > last:
+            continue
         try:
             kept = read(path, check)
         except ValueError as error:
@@ -83,7 +86,7 @@ def read_newest(folder: Path, warn: Callable[[str], None], check: Check = lambda
 
 def read(path: Path, check: Check = lambda state: None) -> Checkpoint:
     """A whole checkpoint, verified; `check` raises an error if its state is not one that the run can continue from."""
-    state = _read_state(path)
+    state = read_state(path)
     weights, rest = (_read_tensors(path, name, state) for name in (MODEL, TRAINING))
     try:
         check(state)
@@ -94,16 +97,16 @@ def read(path: Path, check: Check = lambda state: None) -> Checkpoint:
 
 def read_weights(path: Path) -> dict[str, Tensor]:
     """The weights of a checkpoint, verified."""
-    return _read_tensors(path, MODEL, _read_state(path))
+    return _read_tensors(path, MODEL, read_state(path))
 
 
-def _read_state(path: Path) -> dict[str, Any]:
+def read_state(path: Path) -> dict[str, Any]:
     """What state.json says, if its hash is right, it is of this step, and it has the hashes of the other files."""
     try:
         state = json.loads((path / STATE).read_text("utf-8"))
         hashes = dict(state["sha256"])
         own = hashes.pop(STATE, None)  # an earlier version wrote none
-        if own not in (None, _digest({**state, "sha256": hashes})):
+        if own not in (None, json_digest({**state, "sha256": hashes})):
             raise ValueError("its hash is not the one that it states")
         if {MODEL, TRAINING} - hashes.keys():
             raise ValueError("it lacks hashes of the other files")
@@ -130,11 +133,6 @@ def _read_tensors(path: Path, name: str, state: Mapping[str, Any]) -> dict[str, 
 
 def _said(error: Exception) -> str:
     return f"it lacks {error}" if isinstance(error, KeyError) else str(error)
-
-
-def _digest(state: Mapping[str, Any]) -> str:
-    """A hash of what state.json says, apart from this hash."""
-    return hashlib.sha256(json.dumps(state, sort_keys=True).encode()).hexdigest()
 
 
 def prune(folder: Path, keep: int, weights_of: Sequence[int], whole: Sequence[int] = ()) -> None:

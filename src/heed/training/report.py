@@ -83,6 +83,10 @@ class Report:
         if not self.quiet:
             self.console.print(sentence, highlight=False, soft_wrap=True)
 
+    def warn(self, sentence: str) -> None:
+        """Of damage: it is said also where nothing else is."""
+        self.console.print(sentence, highlight=False, markup=False, soft_wrap=True)
+
     def step(self, facts: dict[str, Any]) -> None:
         words = f" · perplexity {facts['perplexity']:,.1f}" if "perplexity" in facts else ""
         text = (

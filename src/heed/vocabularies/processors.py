@@ -1,20 +1,22 @@
 """The processors of a model folder: what turns a user's input into ids and back, each named in config.json."""
 
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from heed.files import sha256, write_bytes
 from heed.vocabularies import folder as vocabularies
 from heed.vocabularies.labels import Labels, Numbers
 from heed.vocabularies.text_parts import InputTokens, TextParts, plain
-from heed.vocabularies.vocabulary import Vocabulary
+from heed.vocabularies.vocabulary import Pair, Vocabulary
 
 
 def write(folder: Path, processors: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Write the files of processors into a folder; what its config.json says of them."""
     texts = [plain(own) for own in processors.values() if not isinstance(own, Labels | Numbers)]
-    names = vocabularies.write(folder, (texts[0], texts[-1])) if texts else {}
-    found = {}
+    names, hashes = _write_files(folder, (texts[0], texts[-1])) if texts else ({}, {})
+    found: dict[str, dict[str, Any]] = {}
     for name, own in processors.items():
         if isinstance(own, Labels):
             found[name] = {"kind": "labels", "names": own.names}
@@ -26,7 +28,31 @@ def write(folder: Path, processors: Mapping[str, Any]) -> dict[str, dict[str, An
             found[name] = {"kind": "sentencepiece", "file": names["target" if name == "target" else "source"]}
         if isinstance(own, TextParts) and own.tokens is not None:
             found[name] |= {"tokens": own.tokens._asdict()}
+        if not isinstance(own, Labels | Numbers):
+            found[name] |= {"sha256": hashes}
     return found
+
+
+def _write_files(folder: Path, pair: Pair) -> tuple[dict[str, str], dict[str, str]]:
+    """Write vocabularies, each file at once; their names as `vocabularies.write` returns them, and their hashes by file."""
+    with tempfile.TemporaryDirectory() as aside:
+        names = vocabularies.write(Path(aside), pair)
+        for path in sorted(Path(aside).iterdir()):
+            write_bytes(folder / path.name, path.read_bytes())
+        return names, {path.name: sha256(path) for path in sorted(Path(aside).iterdir())}
+
+
+def _check_files(folder: Path, facts: Mapping[str, Mapping[str, Any]], where: str) -> None:
+    """Refuse files of vocabularies that are not those that were written; an earlier version stated no hashes."""
+    for name, own in facts.items():
+        stated = own.get("sha256", {})
+        if not isinstance(stated, Mapping):
+            raise ValueError(f"{where}.{name}.sha256 is {stated!r}; it must be a section of names and values")
+        for file, right in stated.items():
+            path = folder / Path(file).name
+            if not path.is_file() or sha256(path) != right:
+                what = "is damaged or of another model" if path.is_file() else "is missing"
+                raise ValueError(f"{path} {what}: config.json states its hash; copy it again")
 
 
 def read(folder: Path, facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -37,6 +63,7 @@ def read(folder: Path, facts: Mapping[str, Any]) -> dict[str, Any]:
             raise ValueError(f"{where}.{name} is {own!r}; it must be a section with a kind")
     texts = {name: own for name, own in facts.items() if own["kind"] not in ("labels", "numbers")}
     pair = vocabularies.read(folder, _pair(texts, where)) if texts else ()
+    _check_files(folder, texts, where)  # last: what a vocabulary says of itself tells more
     found = {
         name: _with_tokens(pair[name == "target"], own.get("tokens"), f"{where}.{name}") for name, own in texts.items()
     }

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -17,13 +18,14 @@ from heed.evaluation.sentence_scores import score_sentences
 from heed.evaluation.translation import score
 from heed.loading import load, open_package
 from heed.models import folder as model_folder
-from heed.runs import final_validation, model_card
+from heed.runs import final_validation, model_card, saved_recipe
 from heed.runs.final_validation import FinalValidation
 from heed.runs.recipe import Recipe, read
 from heed.runs.report.findings import Against, Findings, Outputs, SetScores, TrainingText
 from heed.runs.report.log import read_training
 from heed.tasks.base import Prepared
 from heed.tasks.validation import validation_search
+from heed.training import checkpoints
 
 MOST_PAIRS = 500_000  # of the training text that are read to count words: seconds, not minutes
 
@@ -82,6 +84,11 @@ def _recorded(facts: Mapping[str, Any]) -> dict[str, float]:
 def _recipe(folder: Path) -> Recipe:
     if not (folder / "recipe.toml").is_file():
         raise ValueError(f"{folder} is not a run: it has no recipe.toml; name the folder that heed train wrote")
+    run = None
+    for path in checkpoints.list_checkpoints(folder / "checkpoints"):
+        with suppress(ValueError):  # resuming tells of a damaged one
+            run = checkpoints.read_state(path).get("run")
+    saved_recipe.check_run(folder / "recipe.toml", run)
     return read(folder / "recipe.toml", [], saved=True)
 
 
@@ -96,8 +103,9 @@ def _prepared(recipe: Recipe, folder: Path, notes: list[str]) -> Prepared | None
     """The data of the run, from the cache if they are there. The trained model's own vocabulary is used."""
     if recipe.filters is not None:
         recipe = dataclasses.replace(recipe, filters=dataclasses.replace(recipe.filters, rejected=None))
+    base = open_package(folder / "model")
     try:
-        return recipe.task.prepare(recipe, open_package(folder / "model"), lambda what, done: None)
+        return recipe.task.prepare(recipe, base, lambda what, done: None)
     except (ValueError, OSError) as error:
         notes.append(f"The training text could not be read again ({error}): nothing is said of it here.")
         return None

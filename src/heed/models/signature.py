@@ -1,0 +1,40 @@
+"""What config.json of a model folder states of itself and of the files beside it: their hashes. An earlier version stated none."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from heed.files import json_digest, sha256
+
+CONFIG = "config.json"
+
+
+def signed(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """The facts, with a hash of all of them among the hashes that they state."""
+    plain = json.loads(json.dumps(facts))  # as they are read again
+    return {**facts, "sha256": {**facts["sha256"], CONFIG: json_digest(plain)}}
+
+
+def check(path: Path, facts: Mapping[str, Any]) -> None:
+    """Refuse a config.json that is not what was written."""
+    stated = facts.get("sha256", {})
+    rest = {name: value for name, value in stated.items() if name != CONFIG}
+    if stated.get(CONFIG) not in (None, json_digest({**facts, "sha256": rest})):
+        raise ValueError(
+            f"{path} is damaged: its hash is not the one that it states; copy it again, or remove its sha256 if you have changed it "
+            "yourself"
+        )
+
+
+def check_beside(path: Path, facts: Mapping[str, Any]) -> bool:
+    """Whether a file belongs to the model of these facts; a damaged one is refused. Of an earlier version, any that is there does."""
+    stated = facts.get("sha256", {})
+    if CONFIG not in stated:
+        return path.is_file()
+    if path.name not in stated:
+        return False
+    if not path.is_file() or sha256(path) not in stated.values():
+        what = "is damaged or of another model" if path.is_file() else "is missing"
+        raise ValueError(f"{path} {what}: {CONFIG} states its hash; copy it again, or remove sha256 from {CONFIG}")
+    return True

@@ -1,0 +1,48 @@
+"""recipe.toml and plan.toml as a run keeps them: with a hash of what they say, and an identifier of the run."""
+
+import hashlib
+import re
+from pathlib import Path
+
+from heed.files import write_text
+
+HEAD = re.compile(r"# of run ([0-9a-f]{16}), sha256 ([0-9a-f]{64}): .*\n")
+
+
+def write(path: Path, text: str, run: str) -> None:
+    """Write a recipe under a line with its hash."""
+    write_text(path, f"# of run {run}, sha256 {_digest(run, text)}: settings are changed with --set\n{text}")
+
+
+def check(path: Path) -> str | None:
+    """The identifier of the run that a file is of; ValueError if it is not what was written. None: an earlier version's."""
+    if not path.is_file():
+        return None
+    text = path.read_bytes().decode("utf-8", "replace").replace("\r\n", "\n")
+    head = HEAD.match(text)
+    if head is None:
+        return None
+    if head[2] != _digest(head[1], text[head.end() :]):
+        raise ValueError(
+            f"{path} is damaged, or was changed by hand: its hash is not the one in its first line; put it back, or remove that line "
+            "if you have changed the file yourself"
+        )
+    return head[1]
+
+
+def check_run(path: Path, run: str | None) -> None:
+    """Refuse a recipe of another run than the files beside it; an earlier version states none."""
+    own = check(path)
+    if own and run and own != run:
+        raise ValueError(
+            f"{path} is of another run than the files beside it: put the right one back, or start a new run with another --out"
+        )
+
+
+def identifier(text: str) -> str:
+    """What tells a run from others: a hash of its first recipe. Runs of one recipe have the same, and the same weights."""
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()[:16]
+
+
+def _digest(run: str, text: str) -> str:
+    return hashlib.sha256(f"{run}\n{text}".encode()).hexdigest()
