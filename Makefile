@@ -2,12 +2,13 @@
 
 PYTHON ?= python3
 VENV := .venv
+TOOLS := $(VENV)/tools
 HEED := $(VENV)/bin/heed
 DEMO := runs/demo
 ROAD := runs/road
 WORKERS ?= 2
 
-.PHONY: demo road notes test check-all check-mutants lint setup setup-tests browser clean
+.PHONY: demo road notes test check-all check-mutants lint lock setup setup-tests browser clean
 
 demo: setup
 	@echo; echo "── training a Korean-English translator on the built-in phrasebook ──"
@@ -62,6 +63,14 @@ check-mutants: setup-tests
 lint: setup-tests
 	$(VENV)/bin/ruff check src tests bench
 	$(VENV)/bin/ruff format --check src tests bench
+
+# exact versions of every package, into constraints.txt; LOCK=--upgrade takes the newest ones
+lock: $(TOOLS)/bin/uv
+	$(TOOLS)/bin/python -m bench.lock $(LOCK)
+
+$(TOOLS)/bin/uv:
+	$(PYTHON) -m venv $(TOOLS)
+	$(TOOLS)/bin/pip install -q --disable-pip-version-check uv
 
 setup: $(VENV)/.heed
 
