@@ -16,7 +16,9 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 PROJECT, LOCK = ROOT / "pyproject.toml", ROOT / "constraints.txt"
 FIXED = ("torch==2.13.0",)  # it has builds for the CPU and for CUDA, and every result was measured with it
-OF_CUDA = re.compile(r"(cuda|nvidia)-")  # torch's build for CUDA names their exact versions itself; that for the CPU has none
+OF_CUDA = re.compile(
+    r"(cuda|nvidia)-"
+)  # torch's build for CUDA names their exact versions itself; that for the CPU has none
 HEADER = "# Written by `make lock`: exact versions of everything that Heed and its tests need.\n"
 
 

@@ -3,15 +3,13 @@
 import tomllib
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, distribution
-from pathlib import Path
 
 import pytest
+from bench.lock import FIXED, LOCK, OF_CUDA, PROJECT, locked
 from packaging.markers import Marker
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
-
-from bench.lock import FIXED, LOCK, OF_CUDA, PROJECT, locked
 
 EXTRAS = tomllib.loads(PROJECT.read_text("utf-8"))["project"]["optional-dependencies"]
 DIRECT = [Requirement(line) for line in tomllib.loads(PROJECT.read_text("utf-8"))["project"]["dependencies"]]
@@ -59,7 +57,9 @@ def test_every_needed_package_is_locked_and_installed_in_that_version():
             assert name in NOT_INSTALLED, f"{name} is not installed: run make setup-tests"
         else:  # a build for the CPU has a version like 2.13.0+cpu
             public = Version(version).public
-            assert known[name].specifier.contains(public), f"{name} is {public}, not {known[name]}: run make setup-tests"
+            assert known[name].specifier.contains(public), (
+                f"{name} is {public}, not {known[name]}: run make setup-tests"
+            )
 
 
 @pytest.mark.parametrize("one", DIRECT, ids=str)
