@@ -8,7 +8,7 @@ DEMO := runs/demo
 ROAD := runs/road
 WORKERS ?= 2
 
-.PHONY: demo road notes test check-all check-mutants lint lock setup setup-tests browser clean
+.PHONY: demo road notes test check-all check-mutants check-lowest lint lock wheel setup setup-tests browser clean
 
 demo: setup
 	@echo; echo "── training a Korean-English translator on the built-in phrasebook ──"
@@ -67,6 +67,16 @@ lint: setup-tests
 # exact versions of every package, into constraints.txt; LOCK=--upgrade takes the newest ones
 lock: $(TOOLS)/bin/uv
 	$(TOOLS)/bin/python -m bench.lock $(LOCK)
+
+# do the lowest versions that pyproject.toml allows work? in an environment of its own
+check-lowest: $(TOOLS)/bin/uv
+	$(TOOLS)/bin/python -m bench.lowest $(LOWEST)
+
+# a wheel in dist/, tried in an empty environment without the repository
+wheel: $(TOOLS)/bin/uv
+	rm -rf dist
+	$(TOOLS)/bin/uv build -q --wheel --out-dir dist .
+	$(TOOLS)/bin/python -m bench.wheel $(WHEEL) dist/*.whl
 
 $(TOOLS)/bin/uv:
 	$(PYTHON) -m venv $(TOOLS)
