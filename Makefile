@@ -100,12 +100,14 @@ $(VENV)/.heed-tests: $(VENV)/.heed
 	$(VENV)/bin/pip install -q --disable-pip-version-check -c constraints.txt -e ".[test]"
 	@touch $@
 
-# the pages are tested in a browser
+# the pages are tested in a browser; tests/chromium.py looks for the same ones
 browser:
-	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \
-	  { echo "── installing Chromium for the tests of pages ──"; \
-	    SUDO=$$( [ "$$(id -u)" = 0 ] || echo sudo ); \
-	    $$SUDO apt-get update -qq && $$SUDO apt-get install -y -qq chromium >/dev/null; }
+	@{ command -v chromium || command -v chromium-browser || command -v google-chrome || test -d /Applications/Chromium.app || \
+	  test -d "/Applications/Google Chrome.app" || \
+	  if command -v apt-get; then echo "── installing Chromium for the tests of pages ──" >&2; \
+	    SUDO=$$( [ "$$(id -u)" = 0 ] || echo sudo ); $$SUDO apt-get update -qq && $$SUDO apt-get install -y -qq chromium; \
+	  else echo "The pages are tested in a browser: install Chromium or Chrome and put it on PATH" \
+	    "(macOS: brew install --cask chromium; Fedora: dnf install chromium)." >&2; exit 1; fi; } >/dev/null
 
 clean:
 	rm -rf $(VENV) $(DEMO) $(DEMO)-data $(ROAD)

@@ -51,7 +51,20 @@ def main(arguments: list[str] | None = None) -> int:
         environment.install("--requirement", str(versions))
         environment.install("--no-deps", "--editable", str(ROOT))
         tests = options.tests or [str(ROOT / "tests" / name) for name in TESTS]
-        command = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not long", "--rootdir", str(ROOT)]
+        # older packages may warn of newer ones that they use, which is no fault of ours
+        command = [
+            "-m",
+            "pytest",
+            "-q",
+            "-W",
+            "default",
+            "-p",
+            "no:cacheprovider",
+            "-m",
+            "not long",
+            "--rootdir",
+            str(ROOT),
+        ]
         pytest = environment.command("python", *command, *tests)
         return subprocess.run(pytest, cwd=ROOT, env=environment.environment()).returncode
     finally:
