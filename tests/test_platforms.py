@@ -20,10 +20,10 @@ IMPORT_WITHOUT = """
 import builtins, importlib, os, pkgutil, signal
 import ctranslate2, fastapi, huggingface_hub, matplotlib.pyplot, py3langid, sacrebleu, torch, transformers, uvicorn
 ordinary = builtins.__import__
-def as_on_windows(name, globals=None, *rest):
+def as_on_windows(name, globals=None, *rest, **more):
     if name in ("fcntl", "resource", "pwd", "termios", "uvloop", "triton") and (globals or {}).get("__name__", "").startswith("heed"):
         raise ImportError(f"Windows has no {name}", name=name)
-    return ordinary(name, globals, *rest)
+    return ordinary(name, globals, *rest, **more)
 builtins.__import__ = as_on_windows
 for module, names in ((os, "fork register_at_fork getuid nice O_DIRECTORY O_NOFOLLOW"), (signal, "SIGHUP SIGKILL SIGUSR1")):
     for name in names.split():
