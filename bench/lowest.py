@@ -41,7 +41,7 @@ def main(arguments: list[str] | None = None) -> int:
             "--resolution",
             "lowest-direct",
         ]
-        uv("pip", "compile", str(PROJECT), "--extra", "test", "--quiet", "--no-header", "--no-annotate", *compiled)
+        uv("pip", "compile", str(PROJECT), "--all-extras", "--quiet", "--no-header", "--no-annotate", *compiled)
         if wrong := not_lowest(versions.read_text("utf-8")):
             print(
                 f"other requirements need higher versions than pyproject.toml says: {', '.join(wrong)}", file=sys.stderr
@@ -83,9 +83,9 @@ def not_lowest(resolved: str) -> list[str]:
 
 
 def bounds() -> list[tuple[str, str]]:
-    """The name and the lower bound of every requirement, those of the tests included."""
+    """The name and the lower bound of every requirement, those of the extras included."""
     project = tomllib.loads(PROJECT.read_text("utf-8"))["project"]
-    lines = project["dependencies"] + project["optional-dependencies"]["test"]
+    lines = sum(project["optional-dependencies"].values(), project["dependencies"])
     found = [re.match(r"([\w.-]+)>=([\w.]+)", line) for line in lines]
     return [(re.sub(r"[-_.]+", "-", match[1]).lower(), match[2]) for match in found]
 
