@@ -2,12 +2,13 @@
 
 PYTHON ?= python3
 VENV := .venv
+TOOLS := $(VENV)/tools
 HEED := $(VENV)/bin/heed
 DEMO := runs/demo
 ROAD := runs/road
 WORKERS ?= 2
 
-.PHONY: demo road notes test check-all check-mutants check-faults lint setup setup-tests browser clean
+.PHONY: demo road notes test check-all check-mutants check-faults check-lowest lint lock wheel setup setup-tests browser clean
 
 demo: setup
 	@echo; echo "── training a Korean-English translator on the built-in phrasebook ──"
@@ -67,6 +68,24 @@ lint: setup-tests
 	$(VENV)/bin/ruff check src tests bench
 	$(VENV)/bin/ruff format --check src tests bench
 
+# exact versions of every package, into constraints.txt; LOCK=--upgrade takes the newest ones
+lock: $(TOOLS)/bin/uv
+	$(TOOLS)/bin/python -m bench.lock $(LOCK)
+
+# do the lowest versions that pyproject.toml allows work? in an environment of its own
+check-lowest: $(TOOLS)/bin/uv
+	$(TOOLS)/bin/python -m bench.lowest $(LOWEST)
+
+# a wheel in dist/, tried in an empty environment without the repository
+wheel: $(TOOLS)/bin/uv
+	rm -rf dist
+	$(TOOLS)/bin/uv build -q --wheel --out-dir dist .
+	$(TOOLS)/bin/python -m bench.wheel $(WHEEL) dist/*.whl
+
+$(TOOLS)/bin/uv:
+	$(PYTHON) -m venv $(TOOLS)
+	$(TOOLS)/bin/pip install -q --disable-pip-version-check uv
+
 setup: $(VENV)/.heed
 
 setup-tests: $(VENV)/.heed-tests
@@ -85,12 +104,14 @@ $(VENV)/.heed-tests: $(VENV)/.heed
 	$(VENV)/bin/pip install -q --disable-pip-version-check -c constraints.txt -e ".[test]"
 	@touch $@
 
-# the pages are tested in a browser
+# the pages are tested in a browser; tests/chromium.py looks for the same ones
 browser:
-	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \
-	  { echo "── installing Chromium for the tests of pages ──"; \
-	    SUDO=$$( [ "$$(id -u)" = 0 ] || echo sudo ); \
-	    $$SUDO apt-get update -qq && $$SUDO apt-get install -y -qq chromium >/dev/null; }
+	@{ command -v chromium || command -v chromium-browser || command -v google-chrome || test -d /Applications/Chromium.app || \
+	  test -d "/Applications/Google Chrome.app" || \
+	  if command -v apt-get; then echo "── installing Chromium for the tests of pages ──" >&2; \
+	    SUDO=$$( [ "$$(id -u)" = 0 ] || echo sudo ); $$SUDO apt-get update -qq && $$SUDO apt-get install -y -qq chromium; \
+	  else echo "The pages are tested in a browser: install Chromium or Chrome and put it on PATH" \
+	    "(macOS: brew install --cask chromium; Fedora: dnf install chromium)." >&2; exit 1; fi; } >/dev/null
 
 clean:
 	rm -rf $(VENV) $(DEMO) $(DEMO)-data $(ROAD)

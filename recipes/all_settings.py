@@ -95,4 +95,4 @@ def comments_of(kind: type) -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    Path(__file__).with_name("all-settings.toml").write_text(text(), "utf-8")
+    Path(__file__).with_name("all-settings.toml").write_text(text(), "utf-8", newline="\n")

@@ -7,13 +7,17 @@ import os
 import platform
 import re
 import shutil
+import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, BinaryIO, Literal, TypeVar
 
 T = TypeVar("T")
+WINDOWS = os.name == "nt"
+TRIES = 20  # of a rename on Windows, a tenth of a second apart
+LOCKED_BYTE = 1 << 30
 SUMS = "sums.json"  # in a folder of the cache: the hashes of its other files
 
 
@@ -31,7 +35,7 @@ def atomic_file(path: Path) -> Iterator[Path]:
     try:
         yield part
         _sync(part)
-        os.replace(part, path)
+        _when_free(lambda: os.replace(part, path))
         _sync_folder(path.parent)
     except OSError as error:
         raise _with_path(error, path) from error
@@ -42,14 +46,9 @@ def atomic_file(path: Path) -> Iterator[Path]:
 @contextmanager
 def exclusive(path: Path, refusal: str) -> Iterator[None]:
     """Lock a file, which is made if it is not there; the system releases the lock if the process is killed."""
-    try:
-        import fcntl
-    except ImportError:  # Windows
-        yield
-        return
     with open(path, "ab") as file:
         try:
-            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(file)
         except (BlockingIOError, PermissionError):
             raise ValueError(refusal) from None
         except OSError:
@@ -177,6 +176,30 @@ def _sums(folder: Path, names: Iterable[str]) -> dict[str, str]:
         return dict(zip(names, threads.map(lambda name: sha256(folder / name), names), strict=True))
 
 
+def _lock(file: BinaryIO) -> None:
+    """Lock an open file for this process, or raise PermissionError or BlockingIOError if another has it."""
+    if not WINDOWS:
+        import fcntl
+
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return
+    import msvcrt
+
+    file.seek(
+        LOCKED_BYTE
+    )  # Windows lets no other process read what is locked, so it is a byte that the file does not have
+    msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+
+
+def _when_free(rename: Callable[[], None]) -> None:
+    """Rename. Windows refuses that while somebody, such as a virus scanner, has the file open: then it is tried for a while."""
+    for _ in range(TRIES if WINDOWS else 0):
+        with suppress(PermissionError):
+            return rename()
+        time.sleep(0.1)
+    rename()
+
+
 def _sync(path: Path) -> None:
     """Wait until the bytes of a file are on the disk."""
     with open(path, "rb+") as file:  # Windows refuses this of a file that is open for reading only
@@ -195,7 +218,7 @@ def _sync_folder(folder: Path) -> None:
 
 def _rename(part: Path, folder: Path, keep: bool) -> None:
     try:
-        os.rename(part, folder)
+        _when_free(lambda: os.rename(part, folder))
     except OSError:
         if not (keep and folder.is_dir() and any(folder.iterdir())):
             raise
@@ -221,7 +244,7 @@ def _machine() -> str:
 
 def _remove_abandoned(path: Path) -> None:
     """Remove the unfinished ones of the same file or folder that processes of this machine left when they were killed."""
-    if os.name != "posix":  # Windows would end the process that is asked for
+    if WINDOWS:  # it would end the process that is asked for
         return
     before = f".{path.name}.{_machine()}."
     for part in path.parent.glob(f"{glob.escape(before)}*.part"):

@@ -10,6 +10,7 @@ from safetensors.torch import load_file
 
 from heed.convert import huggingface
 from heed.loading import write_package
+from heed.version import __version__
 from tests.convert.small import SIZES, classifier, package, vocabularies
 
 COMMIT = "a1b2c3d4" * 5
@@ -123,6 +124,7 @@ def test_of_a_run_the_scores_that_there_are(info, tmp_path, scores):
     assert found["run"]["last validation"] == {"step": 9, **scores}
     assert found["model"]["folder"] == str(tmp_path / "run" / "model")
     assert found["trained"]["weights"] == "step 9"
+    assert found["model"]["heed"] == __version__
 
 
 def test_a_run_without_a_model_yet(info, tmp_path):

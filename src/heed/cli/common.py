@@ -177,7 +177,7 @@ def write_chunks(chunks: Iterable[Iterable[str]], out: str | None) -> None:
     """The same, and each chunk is flushed before the next one is computed."""
     if out is None:
         if hasattr(sys.stdout, "reconfigure"):
-            sys.stdout.reconfigure(encoding="utf-8")
+            sys.stdout.reconfigure(encoding="utf-8", newline="\n")
         _write(chunks, sys.stdout)
         return
     from heed.files import atomic_file
@@ -186,12 +186,12 @@ def write_chunks(chunks: Iterable[Iterable[str]], out: str | None) -> None:
     if path.is_dir():
         raise ValueError(f"--out {out} is a folder: give the name of a file")
     if path.exists() and not path.is_file():  # a pipe or a device cannot be replaced by a file
-        with open(path, "w", encoding="utf-8") as file:
+        with open(path, "w", encoding="utf-8", newline="\n") as file:
             _write(chunks, file)
         return
     chunks = iter(chunks)
     first = [list(chunk) for chunk in islice(chunks, 1)]  # errors of the first chunk come before there is a file
-    with atomic_file(path) as part, open(part, "w", encoding="utf-8") as file:
+    with atomic_file(path) as part, open(part, "w", encoding="utf-8", newline="\n") as file:
         _write(chain(first, chunks), file)
 
 

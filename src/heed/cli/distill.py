@@ -30,7 +30,12 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "teacher", nargs="?", help="a run, a model folder, or a name on the hub; several with commas are an ensemble"
     )
-    parser.add_argument("recipe", nargs="?", type=Path, help="a TOML file with the settings of the student")
+    parser.add_argument(
+        "recipe",
+        nargs="?",
+        type=Path,
+        help="a TOML file with the settings of the student, or one of heed recipes by name",
+    )
     add_run_options(parser, "distill.beam=4")
 
 
@@ -73,7 +78,7 @@ def _refuse_torchrun(args: argparse.Namespace) -> None:
 
 
 def _plan(args: argparse.Namespace):
-    from heed.runs import distill
+    from heed.runs import built_in, distill
 
     if args.teacher and args.teacher.endswith(".toml"):
         raise ValueError(
@@ -82,7 +87,7 @@ def _plan(args: argparse.Namespace):
     changes = [("distill.teacher", args.teacher.split(","))] if args.teacher else []
     changes += settings(args)
     if not resumes_alone(args):
-        return distill.read(args.recipe, changes)
+        return distill.read(args.recipe and built_in.find(args.recipe), changes)
     path = args.out / distill.FOLDER / distill.PLAN
     if not path.is_file():
         raise ValueError(f"{args.out} is not a student that can be resumed: it has no {path}")

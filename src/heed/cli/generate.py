@@ -145,7 +145,7 @@ def _texts(generator, prompts: list[str], args: argparse.Namespace, options: dic
 def _stream(generator, prompt: str, options: dict) -> int:
     """Print each part of the text as soon as it is known."""
     if hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(encoding="utf-8")
+        sys.stdout.reconfigure(encoding="utf-8", newline="\n")
     sys.stdout.write(prompt)
     for number, part in enumerate(generator.stream(prompt, **options)):
         sys.stdout.write(part.lstrip(" ") if not prompt and not number else part)

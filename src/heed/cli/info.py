@@ -67,6 +67,7 @@ def _package(name: str, package) -> dict[str, dict]:
         **asdict(package.model.config),
         "weights": f"{sum(weight.numel() for weight in weights):,}",
         "megabytes": round(sum(weight.numel() * weight.element_size() for weight in weights) / 1e6, 1),
+        **({"heed": config["heed"]} if "heed" in config else {}),  # the version that wrote it
         "hash": "that of config.json" if stated else "not stated: the weights cannot be verified",
     }
     facts["text"] = {

@@ -31,6 +31,7 @@ VERBS = {
     "average": "average the weights of checkpoints, or of models",
     "info": "show what is in a run or a model folder",
     "vectors": "find the words near a word, in a file of word vectors or in a model; train word vectors on a text",
+    "recipes": "list the built-in recipes, show one, or copy it to change it",
     "plot": "draw the curves of one or more runs",
     "phrasebook": "write the built-in corpora to files: Korean-English phrases, articles with summaries",
 }

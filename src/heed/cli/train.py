@@ -8,16 +8,16 @@ EXAMPLES = """\
 examples:
   heed train --source train.en --target train.de --valid-source val.en --valid-target val.de --out runs/en-de
   heed train --tsv corpus.tsv.gz --set data.columns=[2,3] --out runs/ko-en
-  heed train recipes/multi30k-en-de.toml --out runs/en-de --set training.steps=4000
-  heed train recipes/phrasebook.toml --out runs/ko-en
+  heed train my-recipe.toml --out runs/en-de --set training.steps=4000
+  heed train phrasebook --out runs/ko-en          # a built-in recipe; heed recipes lists them
   heed train --from Helsinki-NLP/opus-mt-ko-en --source my.ko --target my.en --out runs/tuned     # fine-tuning
   heed train --source text.ko --set task.name=denoising --set model.name=bart --out runs/bart    # pre-training
   heed train --source train.en --target train.de --rejected rejected.tsv --out runs/en-de    # see what was filtered
   heed train --out runs/en-de --resume            # continue after Ctrl-C, a crash, kill -9
-  torchrun --nproc-per-node=8 --max-restarts=3 -m heed train recipes/paper-base.toml --out runs/base    # on eight GPUs
+  torchrun --nproc-per-node=8 --max-restarts=3 -m heed train paper-base --out runs/base    # on eight GPUs
 
 Files may be plain, .gz or .xz; several of a kind are read one after the other. Every setting has a name
-(section.name); recipes/all-settings.toml has them all. Prepared corpora are kept in $HEED_CACHE (~/.cache/heed).
+(section.name); heed recipes all-settings has them all. Prepared corpora are kept in $HEED_CACHE (~/.cache/heed).
 """
 
 FILES = {
@@ -31,7 +31,9 @@ FILES = {
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("recipe", nargs="?", type=Path, help="a TOML file with settings")
+    parser.add_argument(
+        "recipe", nargs="?", type=Path, help="a TOML file with settings, or one of heed recipes by name"
+    )
     parser.add_argument(
         "--from", dest="start", metavar="FOLDER", help="start from this model: a run, a folder, or a name on the hub"
     )
@@ -139,9 +141,10 @@ def resumes_alone(args: argparse.Namespace) -> bool:
 
 
 def _recipe(args: argparse.Namespace):
-    from heed.runs import recipe
+    from heed.runs import built_in, recipe
     from heed.runs.pretrained import check_folder
 
+    args.recipe = args.recipe and built_in.find(args.recipe)
     changes = settings(args)
     if args.recipe is None and not resumes_alone(args):
         changes.insert(0, ("training.auto", True))  # a recipe file says what it wants

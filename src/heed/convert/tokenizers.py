@@ -67,7 +67,7 @@ def _unigram(pair: Pair, folder: Path, max_length: int) -> None:
     shared = _shared(*pair)
     files.write(folder, shared.files)
     if TOKENIZER not in shared.files:
-        (folder / TOKENIZER).write_text(shared.tokenizer.to_str(pretty=True), "utf-8")
+        (folder / TOKENIZER).write_text(shared.tokenizer.to_str(pretty=True), "utf-8", newline="\n")
     _write_settings(folder, shared.files.get(CONFIG), shared.tokenizer_class, model_max_length=max_length)
 
 
@@ -75,7 +75,7 @@ def _mbart50(pair: Pair, folder: Path, max_length: int) -> None:
     """With a tokenizer.json, as a Pegasus."""
     mbart50.write(folder, pair)
     if TOKENIZER not in pair[0].files:
-        (folder / TOKENIZER).write_text(pair[0].tokenizer.to_str(pretty=True), "utf-8")
+        (folder / TOKENIZER).write_text(pair[0].tokenizer.to_str(pretty=True), "utf-8", newline="\n")
     _write_settings(folder, pair[0].files.get(CONFIG), "MBart50Tokenizer", model_max_length=max_length, **_chosen(pair))
 
 
@@ -126,7 +126,7 @@ def _write_settings(folder: Path, config: File | None, name: str, **settings: An
 
 
 def _write_json(path: Path, table: dict[str, Any]) -> None:
-    path.write_text(json.dumps(table, ensure_ascii=False, indent=2), "utf-8")
+    path.write_text(json.dumps(table, ensure_ascii=False, indent=2), "utf-8", newline="\n")
 
 
 def _with_cleaning(model: bytes) -> bytes:

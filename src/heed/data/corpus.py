@@ -126,7 +126,7 @@ def build(  # noqa: PLR0913 (the parts of a corpus, each by its name)
     dtype = np.uint16 if max(map(len, vocabularies)) <= 2**16 else np.uint32
     reports, read = [FilterReport() for _ in prefixes], 0
     with atomic_folder(folder, "keep") as unfinished:
-        with ExitStack() as files, open(unfinished / HELD_OUT, "w", encoding="utf-8") as held:
+        with ExitStack() as files, open(unfinished / HELD_OUT, "w", encoding="utf-8", newline="\n") as held:
             rejected = files.enter_context(RejectedWriter(unfinished / "rejected.tsv"))
             ids = [_Writer(unfinished / f"{side}.ids", unfinished / f"{side}.offsets", files) for side in sides]
             texts = [unfinished / f"{side}.text" for side in sides if with_text]
@@ -269,9 +269,9 @@ def _check_offsets(path: Path, offsets: np.ndarray, items: np.ndarray) -> None:
 
 def _finish(folder: Path, metadata: Mapping[str, Any]) -> None:
     """Write what is known of a corpus, and the checksums of its files."""
-    (folder / "corpus.json").write_text(json.dumps(metadata, indent=2))
+    (folder / "corpus.json").write_text(json.dumps(metadata, indent=2), "utf-8", newline="\n")
     write_sums(folder)
 
 
 def _metadata(folder: Path) -> dict:
-    return json.loads((folder / "corpus.json").read_text())
+    return json.loads((folder / "corpus.json").read_text("utf-8"))

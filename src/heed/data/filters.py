@@ -112,7 +112,7 @@ class RejectedWriter:
         self.file = None
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self.file = open(path, "w", encoding="utf-8")  # noqa: SIM115 (closed in __exit__)
+            self.file = open(path, "w", encoding="utf-8", newline="\n")  # noqa: SIM115 (closed in __exit__)
             self.file.write("rule\tplace\tsource\ttarget\n")
 
     def __enter__(self) -> "RejectedWriter":

@@ -193,11 +193,11 @@ class Learning:
         def learn(folder: Path) -> None:
             pair = self._learn(lines, tell)
             with atomic_folder(folder, "keep") as part:
-                (part / "subwords.json").write_text(json.dumps(vocabularies.write(part, pair)))
+                (part / "subwords.json").write_text(json.dumps(vocabularies.write(part, pair)), "utf-8", newline="\n")
                 write_sums(part)
 
         def read(folder: Path) -> Pair:
-            return vocabularies.read(folder, json.loads((folder / "subwords.json").read_text()))
+            return vocabularies.read(folder, json.loads((folder / "subwords.json").read_text("utf-8")))
 
         return cached(f"subwords-{key}", read, learn, tell)
 

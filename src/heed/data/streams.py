@@ -60,7 +60,7 @@ class Stream:
 
     def __init__(self, folder: Path):
         self.folder = folder
-        metadata = json.loads((folder / "stream.json").read_text())
+        metadata = json.loads((folder / "stream.json").read_text("utf-8"))
         self.ids = np.memmap(folder / "stream.ids", dtype=metadata["dtype"], mode="r").view(np.ndarray)
         self.last, self.unknown, self.longest = metadata["last"], metadata["unknown"], metadata["longest"]
         self.report = FilterReport(**metadata["report"])
@@ -119,7 +119,9 @@ def build(
             raise ValueError(f"data.source has {read:,} lines and not one word: there is nothing to learn")
         report = {"read": read + held_out, "kept": read, "taken": {}}
         metadata = {"dtype": np.dtype(dtype).name, "last": special.last, "unknown": unknown, "longest": longest}
-        (unfinished / "stream.json").write_text(json.dumps({**metadata, "report": report}, indent=2))
+        (unfinished / "stream.json").write_text(
+            json.dumps({**metadata, "report": report}, indent=2), "utf-8", newline="\n"
+        )
         if documents is not None:
             np.save(unfinished / DOCUMENTS, np.stack([documents.starts(lengths), np.array(documents.corpora)]))
         contamination.write(unfinished / contamination.FILE, {"text": trained})

@@ -19,13 +19,13 @@ def draw(look: Look, path: Path, *, part: str = "cross", layer: int | None = Non
         raise ValueError(f"The file {path.name!r} should end in one of {', '.join(SUFFIXES)}: that says what to draw.")
     attention_map.check(look, part, layer, head)
     if suffix == ".json":
-        path.write_text(to_json(look) + "\n", encoding="utf-8")
+        path.write_text(to_json(look) + "\n", encoding="utf-8", newline="\n")
         return ""
     if suffix == ".html":
         from heed.lab.viewer import build_page
 
         text, missing = build_page(look, part, layer, head)
-        path.write_text(text, encoding="utf-8")
+        path.write_text(text, encoding="utf-8", newline="\n")
         return missing
     from heed.lab.picture import save
 

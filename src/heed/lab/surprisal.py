@@ -55,10 +55,10 @@ def draw(look: Surprisal, path: Path) -> str:
     if suffix not in SUFFIXES:
         raise ValueError(f"The file {path.name!r} should end in one of {', '.join(SUFFIXES)}: that says what to draw.")
     if suffix == ".json":
-        path.write_text(json.dumps(asdict(look), indent=2, ensure_ascii=False) + "\n", "utf-8")
+        path.write_text(json.dumps(asdict(look), indent=2, ensure_ascii=False) + "\n", "utf-8", newline="\n")
         return ""
     if suffix == ".html":
-        path.write_text(page(look), "utf-8")
+        path.write_text(page(look), "utf-8", newline="\n")
         return ""
     return picture(look, path)
 

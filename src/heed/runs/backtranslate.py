@@ -189,6 +189,7 @@ def _cut_back(job: BackTranslation, blocks: Iterator[list[str]], written: Blocks
 
 
 def _remove(job: BackTranslation) -> None:
-    for path in (job.part, job.settings, job.hashes, job.lock):
-        with suppress(FileNotFoundError):
-            path.unlink()
+    for path in (job.part, job.settings, job.hashes):
+        path.unlink(missing_ok=True)
+    with suppress(OSError):  # Windows keeps a file that is open
+        job.lock.unlink()

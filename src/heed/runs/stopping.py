@@ -52,4 +52,6 @@ def _signals() -> list[int]:
     signals = [signal.SIGINT, signal.SIGTERM]
     if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup ignores SIGHUP
         signals.append(signal.SIGHUP)
+    if hasattr(signal, "SIGBREAK"):  # Ctrl-Break, and a closed console, on Windows
+        signals.append(signal.SIGBREAK)
     return signals

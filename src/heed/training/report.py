@@ -23,7 +23,7 @@ class Log:
     def __init__(self, folder: Path, after: int):
         self.path = folder / "log.jsonl"
         self._forget(after)
-        self.file = open(self.path, "a", encoding="utf-8")  # noqa: SIM115 (closed in close)
+        self.file = open(self.path, "a", encoding="utf-8", newline="\n")  # noqa: SIM115 (closed in close)
         self.board = None
         if importlib.util.find_spec("tensorboard") is not None:
             from torch.utils.tensorboard import SummaryWriter

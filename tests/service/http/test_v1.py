@@ -5,6 +5,7 @@ import json
 import pytest
 
 from heed.lab.attention import from_json, to_json
+from heed.version import __version__
 
 HELLO = "한국어는 쉬웠어요."
 
@@ -134,6 +135,7 @@ def test_facts_of_models(client):
     ]
     assert said["models"][0]["languages"] == ["ko", "en"] and said["models"][0]["directions"] == 1
     assert said["models"][0]["trained"] == {"valid_bleu": 1.5}
+    assert said["version"] == __version__
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ def write_split(folder: Path, split: str, endings: Sequence[str], rows: Iterable
     paths = {f"{split}.{ending}": folder / f"{split}.{ending}" for ending in endings}
     with ExitStack() as stack:
         parts = [stack.enter_context(atomic_file(path)) for path in paths.values()]
-        files = [stack.enter_context(part.open("w", encoding="utf-8")) for part in parts]
+        files = [stack.enter_context(part.open("w", encoding="utf-8", newline="\n")) for part in parts]
         for row in rows:
             for file, line in zip(files, row, strict=False):
                 file.write(line + "\n")

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, BinaryIO, NamedTuple
 
+from heed.service.http.memory_limit import limit_memory
 from heed.text import documents, layout, markup, protect
 from heed.text.inline import Translated
 
@@ -208,11 +209,9 @@ def _answer_step(stream: BinaryIO, task: TextTask, answers: Answers) -> None:
 
 def main() -> None:
     """Run steps until the input ends."""
-    with suppress(AttributeError, ImportError, ValueError, OSError):
-        import resource
-
+    with suppress(AttributeError, OSError):  # Windows has no such priority
         os.nice(10)  # the service itself comes first
-        resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
+    limit_memory(MAX_MEMORY)
     while True:
         try:
             (fields, answers), data = receive(sys.stdin.buffer)

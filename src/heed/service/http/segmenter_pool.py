@@ -15,6 +15,8 @@ from heed.service.http.queue import Cancelled, Ticket
 from heed.service.http.segmenter import Answers, StepResult, TextTask
 
 COMMAND = [sys.executable, "-P", "-m", "heed.service.http.segmenter"]
+# Ctrl-C must not reach the processes
+OWN_GROUP = {"start_new_session": True, "creationflags": getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)}
 STEP_SECONDS = 20.0
 MAX_PROCESSES = 2
 
@@ -24,7 +26,7 @@ class SegmenterProcess:
 
     def __init__(self):
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-        self.process = subprocess.Popen(COMMAND, **pipes, start_new_session=True)  # Ctrl-C must not reach it
+        self.process = subprocess.Popen(COMMAND, **pipes, **OWN_GROUP)
         self.ticket: Ticket | None = None
         self.killed, self.lock = False, threading.Lock()
 
