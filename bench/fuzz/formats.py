@@ -7,10 +7,11 @@ import lzma
 import random
 import struct
 import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
+from bench.fuzz.cases import Case
 from bench.fuzz.mutation import NUMBERS, Words, damaged
 
 VALUES = (
@@ -18,7 +19,6 @@ VALUES = (
     "a", "0", "-1", "\0", "\ud800", "é", "../x", "/", "a/b", "a\nb", "x" * 300, "x" * 5000, [], [[]], [None], [0], [""], ["a", "a"], {}, {"": 0},
     {"a": {}}, [1, 2, 3], {"name": "x"}, {"kind": "x"},
 )  # fmt: skip
-Case = Mapping[str, bytes]
 
 
 def mutate(case: Case, rng: random.Random, words: Words, pool: Sequence[Case]) -> dict[str, bytes]:

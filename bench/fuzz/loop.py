@@ -17,54 +17,21 @@ import tempfile
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from bench.fuzz import branches, formats
+from bench.fuzz.cases import Case, Place, Reader, load, load_all, save
 from bench.fuzz.judging import Failure, OutOfTime, judge
-from bench.fuzz.readers import Reader
 
 BATCH = 2_000
 SECONDS = 5.0  # of CPU time a case: on a busy machine the clock says little
 SILENCE = 120.0  # seconds on the clock without a new case, after which a child is killed
 MEMORY = 1 << 30  # bytes that a case may allocate
-POOL, POOL_BYTES, SLOW = 2_000, 1 << 17, 0.25  # cases that are mutated further: how many, how large, and how slow
+POOL = 2_000  # cases that are mutated further
 BOARD = 1 << 22  # bytes for the case that a child is at
-Case = Mapping[str, bytes]
-
-
-def save(case: Case, folder: Path) -> None:
-    for name, data in case.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(data)
-
-
-def load(folder: Path) -> Case:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
-
-
-def load_all(folder: Path) -> list[Case]:
-    return [load(path) for path in sorted(folder.iterdir())] if folder.is_dir() else []
-
-
-class Place:
-    """A folder that holds the files of one case after another; what stays the same is not written again."""
-
-    def __init__(self, folder: Path):
-        self.folder, self.files = folder, {}
-        folder.mkdir(parents=True, exist_ok=True)
-
-    def put(self, case: Case) -> None:
-        for name in self.files.keys() - case.keys():
-            (self.folder / name).unlink(missing_ok=True)
-        for name, data in case.items():
-            if self.files.get(name) is not data:
-                path = self.folder / name
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(data)
-        self.files = dict(case)
 
 
 def attempt(read: Callable[[Path], Any], folder: Path) -> Failure | None:
@@ -95,6 +62,7 @@ class Fuzz:
         if not self.state["cases"]:
             shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True, exist_ok=True)
+        self.slow, self.large = 0.0, 0  # seconds and bytes of cases that are mutated further
         self.counts: Counter[str] | None = None  # of failures, in a child
         self.board = mmap.mmap(-1, BOARD)
         self.seen = mmap.mmap(-1, branches.MOST)
@@ -186,14 +154,15 @@ class Fuzz:
 
     def _batch(self, first: int, size: int) -> None:
         self._quiet()
-        pool = [*load_all(self.folder / "seeds"), *load_all(self.folder / "pool")[-POOL:]]
+        seeds = load_all(self.folder / "seeds")
+        pool = [*seeds, *load_all(self.folder / "pool")[-POOL:]]
         rng = random.Random(f"{self.name} {self.seed} {first}")
         words = [word.encode("utf-8", "replace") for word in (*self.reader.words, *sorted(branches.words))]
         words = [*rng.sample(words, min(200, len(words))), *map(str.encode, self.reader.words)] or words
         shared = Path("/dev/shm")
         with tempfile.TemporaryDirectory(dir=shared if shared.is_dir() else None) as folder:
             place = Place(Path(folder) / "case")
-            self._warm_up(pool[0], place)
+            self._warm_up(max(seeds, key=lambda own: sum(map(len, own.values()))), place)
             for number in range(first, first + size):
                 recent = rng.random() < 0.5
                 chosen = rng.choice(pool[-max(1, len(pool) // 5) :] if recent else pool)
@@ -221,7 +190,7 @@ class Fuzz:
         if new:
             together = branches.as_number(self.seen[:]) | new
             self.seen[:] = together.to_bytes(branches.MOST, "little")
-            if time.process_time() - began < SLOW and sum(map(len, case.values())) < POOL_BYTES:
+            if time.process_time() - began < self.slow and sum(map(len, case.values())) < self.large:
                 pool.append(case)
                 save(case, self.folder / "pool" / f"{number:09d}")
 
@@ -234,9 +203,15 @@ class Fuzz:
         signal.signal(signal.SIGPROF, _out_of_time)
 
     def _warm_up(self, case: Case, place: Place) -> None:
-        """Import and build what the first reading needs, and only then limit the memory."""
-        place.put(case)
-        attempt(self.reader.read, place.folder)
+        """Import and build what the first reading needs, and only then limit the memory; see how slow and large cases are.
+
+        What is much slower or larger is not mutated further: otherwise all cases would soon be so.
+        """
+        for _ in range(2):
+            place.put(case)
+            began = time.process_time()
+            attempt(self.reader.read, place.folder)
+        self.slow, self.large = 0.005 + 3 * (time.process_time() - began), 1024 + 2 * sum(map(len, case.values()))
         with suppress(OSError, ValueError):
             used = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
             resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))

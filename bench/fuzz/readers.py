@@ -6,13 +6,15 @@ import json
 import lzma
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from bench.fuzz import folders
+from bench.fuzz.cases import Case, Reader
 from heed.data import conll, readers, squad, tables
 from heed.data.documents import Boundaries
 from heed.data.entities import entities
@@ -23,17 +25,6 @@ from heed.runs.report.log import read_training
 from heed.service.http import limits, runs
 from heed.text import documents, glossary
 from heed.text.inline import Translated
-
-Case = Mapping[str, bytes]
-
-
-class Reader(NamedTuple):
-    """`seeds` makes valid cases; `read` reads the folder of a case, of which every file has the name that it has in the case."""
-
-    seeds: Callable[[], Sequence[Case]]
-    read: Callable[[Path], Any]
-    words: Sequence[str] = ()  # of the format, beside those in Heed's code
-
 
 SOURCE = "나는 책을 읽어요.\n투빅아, 나는 너를 많이 사랑해.\n\n그는 \u3000학생이다 .\n".encode()
 TARGET = "I read a book.\nTobig, I love you very much.\n\nHe's a “student”, isn't he?\n".encode()
@@ -269,4 +260,5 @@ READERS: dict[str, Reader] = {
        for kind in DOCUMENTS},
     "document-docx": Reader(_docx_seeds, _read_document, ("word/document.xml", "word/header1.xml", "<w:p>", "</w:p>", "<w:r>", "</w:r>", "<w:t>", "</w:t>",
                                                          "<w:br/>", "<!DOCTYPE a>", "<w:ins>", "</w:ins>", "<w:drawing>", "<w:moveTo>")),
+    **folders.READERS,
 }  # fmt: skip
