@@ -1,4 +1,7 @@
-"""What reading a damaged file may end with: a result, or one sentence of Heed's own."""
+"""What reading a damaged file may end with: a result, or one sentence of Heed's own.
+
+The command line makes one line of it, and not a long one, whatever of the file it quotes (`heed.cli.main.one_line`).
+"""
 
 import dis
 import traceback
@@ -10,7 +13,6 @@ import heed
 
 HEED = str(Path(heed.__file__).parent)
 RAISE = dis.opmap["RAISE_VARARGS"]
-LONGEST = 4_000  # characters of an error: a file's whole content is no sentence
 
 
 class Failure(NamedTuple):
@@ -39,12 +41,10 @@ def _why_not(error: BaseException) -> str | None:
         return "too much memory"
     name, text = type(error).__name__, str(error)
     if isinstance(error, OSError):
-        return None if error.filename is not None and "\n" not in text else f"{name} without a file"
+        return None if error.filename is not None else f"{name} without a file"
     if type(error) is not ValueError or not _is_raised_by_heed(error.__traceback__):
         return name
-    if len(text.splitlines()) != 1 or not text.strip():
-        return "ValueError of several lines, or none"
-    return f"ValueError of {LONGEST:,} characters or more" if len(text) > LONGEST else None
+    return None if text.strip() else "ValueError without words"
 
 
 def _last(trace: TracebackType | None) -> TracebackType | None:

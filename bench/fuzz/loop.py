@@ -31,6 +31,7 @@ SECONDS = 5.0  # of CPU time a case: on a busy machine the clock says little
 SILENCE = 120.0  # seconds on the clock without a new case, after which a child is killed
 MEMORY = 1 << 30  # bytes that a case may allocate
 POOL = 2_000  # cases that are mutated further
+SHARED = "/dev/shm" if Path("/dev/shm").is_dir() else None  # cases are written there
 BOARD = 1 << 22  # bytes for the case that a child is at
 
 
@@ -66,14 +67,14 @@ class Fuzz:
         self.counts: Counter[str] | None = None  # of failures, in a child
         self.board = mmap.mmap(-1, BOARD)
         self.seen = mmap.mmap(-1, branches.MOST)
-        with suppress(OSError):
-            self.seen[:] = (folder / "branches").read_bytes()
 
     def run(self, cases: int, seconds: float = float("inf")) -> None:
         """Go on until there are so many cases, or the time is up."""
         start, before = time.monotonic(), self.state["seconds"]
         if not (self.folder / "seeds").is_dir():
             self._wait(self._fork(self._make_seeds))
+        if 0 < self.state["cases"] < cases:
+            self._wait(self._fork(self._recall))
         while self.state["cases"] < cases and time.monotonic() - start < seconds:
             first, size = self.state["cases"], min(BATCH, cases - self.state["cases"])
             self.board[:8] = struct.pack("<Q", first)
@@ -83,7 +84,6 @@ class Fuzz:
                 self.state["cases"] = self._lost(ending)
             self.state["seconds"] = round(before + time.monotonic() - start, 1)
             self.state["branches"] = branches.count(branches.as_number(self.seen[:]))
-            (self.folder / "branches").write_bytes(self.seen[:])
             (self.folder / "state.json").write_text(json.dumps(self.state))
 
     def failures(self) -> Counter[str]:
@@ -152,6 +152,16 @@ class Fuzz:
             save(case, unfinished / f"{number:03d}")
         unfinished.rename(self.folder / "seeds")
 
+    def _recall(self) -> None:
+        """Find the branches again that the kept cases reach: their numbers change with the code."""
+        self._quiet()
+        with tempfile.TemporaryDirectory(dir=SHARED) as folder:
+            place = Place(Path(folder) / "case")
+            for case in (*load_all(self.folder / "seeds"), *load_all(self.folder / "pool")):
+                place.put(case)
+                attempt(self.reader.read, place.folder)
+        self.seen[:] = bytes(branches.reached)
+
     def _batch(self, first: int, size: int) -> None:
         self._quiet()
         seeds = load_all(self.folder / "seeds")
@@ -159,8 +169,7 @@ class Fuzz:
         rng = random.Random(f"{self.name} {self.seed} {first}")
         words = [word.encode("utf-8", "replace") for word in (*self.reader.words, *sorted(branches.words))]
         words = [*rng.sample(words, min(200, len(words))), *map(str.encode, self.reader.words)] or words
-        shared = Path("/dev/shm")
-        with tempfile.TemporaryDirectory(dir=shared if shared.is_dir() else None) as folder:
+        with tempfile.TemporaryDirectory(dir=SHARED) as folder:
             place = Place(Path(folder) / "case")
             self._warm_up(max(seeds, key=lambda own: sum(map(len, own.values()))), place)
             for number in range(first, first + size):
@@ -211,7 +220,7 @@ class Fuzz:
             place.put(case)
             began = time.process_time()
             attempt(self.reader.read, place.folder)
-        self.slow, self.large = 0.005 + 3 * (time.process_time() - began), 1024 + 2 * sum(map(len, case.values()))
+        self.slow, self.large = 0.001 + 2 * (time.process_time() - began), 512 + 2 * sum(map(len, case.values()))
         with suppress(OSError, ValueError):
             used = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
             resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))

@@ -4,7 +4,7 @@ import random
 import re
 from collections.abc import Callable, Sequence
 
-LARGE, HUGE = 1 << 13, 1 << 16  # bytes that a file may grow to: cases must be quick, but a few may be slow
+LARGE, HUGE = 1 << 12, 1 << 16  # bytes that a file may grow to: cases must be quick, but a few may be slow
 NUMBERS = (
     b"0", b"-1", b"1", b"2", b"255", b"256", b"65536", b"2147483648", b"4294967296", b"9223372036854775807", b"18446744073709551616",
     b"-9223372036854775809", b"1e308", b"1e999", b"-1e999", b"1e-999", b"NaN", b"Infinity", b"nan", b"inf", b"0.5", b"1_0", b"0x10",
@@ -150,7 +150,7 @@ def damaged(data: bytes, rng: random.Random, words: Words, others: Sequence[byte
     if others and rng.random() < 0.1:
         other = rng.choice(others)
         data = data[: rng.randrange(len(data) + 1)] + other[rng.randrange(len(other) + 1) :]
-    most = max(len(data), HUGE if rng.random() < 0.02 else LARGE)
+    most = max(len(data), HUGE if rng.random() < 0.005 else LARGE)
     for _ in range(rng.choice((1, 1, 1, 2, 3, 6))):
         data = rng.choice(DAMAGES)(data, rng, words)[:most]
     return data

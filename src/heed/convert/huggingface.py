@@ -31,7 +31,7 @@ from heed.convert import (
     weights,
 )
 from heed.convert.architecture import Architecture
-from heed.files import atomic_folder, write_json, write_text
+from heed.files import atomic_folder, damage_reported, write_json, write_text
 from heed.models.folder import check_finite, compare, outline, put, read_json, save_weights, shapes
 from heed.models.package import Package
 from heed.vocabularies import folder as vocabulary_folder
@@ -210,7 +210,8 @@ def _write_languages(path: Path, languages: dict[str, str | None]) -> None:
 def _about(path: Path, work: Callable[[], Any]) -> Any:
     """The result of `work`; its errors name this file."""
     try:
-        return work()
+        with damage_reported("it"):
+            return work()
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
 

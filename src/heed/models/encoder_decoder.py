@@ -3,6 +3,7 @@
 A model file sets the parts, and so shows what the model is made of.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -150,6 +151,8 @@ def check(config: Any) -> None:
             raise ValueError(f"{name} is {value}; it must be at least 1")
         if name in config.__dataclass_fields__ and value > most:  # not where it is computed, as "no limit"
             raise ValueError(f"{name} is {value}; it must be at most {most:,}")
+    if not 0 <= (std := getattr(config, "init_std", 0.0)) < math.inf:
+        raise ValueError(f"init_std is {std}; it must be a number of at least 0")
     for name in dropout_fields(config):
         if not 0 <= (getattr(config, name) or 0) < 1:
             raise ValueError(f"{name} is {getattr(config, name)}; it must be at least 0 and below 1")

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 CONFIG, TOKENIZER = "tokenizer_config.json", "tokenizer.json"
 INPUTS = {"model_input_names": ["input_ids", "token_type_ids", "attention_mask"]}  # what tokenizers with segments give
+MOST_IDS = 1 << 24  # of a vocabulary, which has a row of weights for each: a hundred times those of large ones
 FLAGS = ("lstrip", "rstrip", "single_word", "normalized", "special")
 
 
@@ -53,8 +54,8 @@ def check_ids(pieces: object, path: str) -> dict[str, int]:
     if not isinstance(pieces, dict):
         raise ValueError(f"{path} is not a table of pieces and their ids")
     for piece, number in pieces.items():
-        if type(number) is not int or number < 0:
-            raise ValueError(f"{path}: the id of {piece!r} is {number!r}; an id is a number from 0")
+        if type(number) is not int or not 0 <= number < MOST_IDS:
+            raise ValueError(f"{path}: the id of {piece!r} is {number!r}; an id is a number from 0 to {MOST_IDS - 1:,}")
     if len(set(pieces.values())) < len(pieces):
         raise ValueError(f"{path}: two pieces have the same id")
     return pieces

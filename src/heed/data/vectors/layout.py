@@ -122,6 +122,8 @@ def _is_binary(sample: bytes, count: int, dim: int) -> bool:
         return True
     if _CONTROL.search(sample):
         return True
+    if b"\n" not in sample:
+        return False
     position = sample.index(b"\n") + 1
     for _ in range(count):
         space = sample.find(b" ", position)

@@ -134,7 +134,7 @@ def _sample_files(folder: Path) -> dict[int, Path]:
 
 def _parse_samples(path: Path) -> list[dict[str, str]]:
     samples = []
-    for block in path.read_text("utf-8").split("\n\n"):
+    for block in path.read_text("utf-8", "replace").split("\n\n"):
         parts = block.split("\n= ", 1)
         if len(parts) == 2 and "\n> " in parts[1]:
             reference, translation = parts[1].split("\n> ", 1)
