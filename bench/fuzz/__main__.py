@@ -17,7 +17,7 @@ from bench.fuzz import branches  # noqa: E402 (libraries read the variables when
 
 branches.install()
 
-from bench.fuzz.loop import Fuzz, names  # noqa: E402 (what is imported from here on is marked)
+from bench.fuzz.loop import Fuzz, names, replay  # noqa: E402 (what is imported from here on is marked)
 from bench.fuzz.readers import READERS  # noqa: E402
 
 
@@ -28,7 +28,10 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--minutes", type=float, default=float("inf"), help="at most, shared by the readers")
     parser.add_argument("--out", type=Path, default=Path("runs/fuzz"), help="where failures and the state are kept")
+    parser.add_argument("--replay", action="store_true", help="only read the kept cases of failures once more")
     args = parser.parse_args()
+    if args.replay:
+        return again(names(args.readers, list(READERS)), args.out)
     chosen, ends, failed = names(args.readers, list(READERS)), time.monotonic() + 60 * args.minutes, 0
     print(f"{'reader':24}{'cases':>9}{'seconds':>9}{'branches':>9}  failures", flush=True)
     for number, name in enumerate(chosen):
@@ -44,6 +47,15 @@ def main() -> int:
         failed += bool(failures)
     if failed:
         print(f"The cases are in {args.out}/READER/failures, three of each kind.")
+    return 1 if failed else 0
+
+
+def again(chosen: list[str], out: Path) -> int:
+    """Read the cases that failed once more, and list those that still do."""
+    failed = [own for name in chosen for own in replay(READERS[name], out / name / "failures")]
+    for folder, failure in failed:
+        print(f"{folder}: {failure.kind}")
+    print(f"{len(failed)} of {len([*out.glob('*/failures/*')])} kept cases still fail.")
     return 1 if failed else 0
 
 

@@ -37,7 +37,7 @@ def judge(error: BaseException) -> Failure | None:
 def _why_not(error: BaseException) -> str | None:
     if isinstance(error, OutOfTime):
         return "too slow"
-    if isinstance(error, MemoryError):
+    if _is_of_memory(error):
         return "too much memory"
     name, text = type(error).__name__, str(error)
     if isinstance(error, OSError):
@@ -45,6 +45,15 @@ def _why_not(error: BaseException) -> str | None:
     if type(error) is not ValueError or not _is_raised_by_heed(error.__traceback__):
         return name
     return None if text.strip() else "ValueError without words"
+
+
+def _is_of_memory(error: BaseException | None) -> bool:
+    """Whether an error, or what led to it, is that there was not enough memory; torch has no class for that."""
+    while error is not None:
+        if isinstance(error, MemoryError) or "allocate memory" in str(error):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _last(trace: TracebackType | None) -> TracebackType | None:

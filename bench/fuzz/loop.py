@@ -73,8 +73,9 @@ class Fuzz:
         start, before = time.monotonic(), self.state["seconds"]
         if not (self.folder / "seeds").is_dir():
             self._wait(self._fork(self._make_seeds))
-        if 0 < self.state["cases"] < cases:
+        if self.state["cases"]:
             self._wait(self._fork(self._recall))
+            self.state["branches"] = branches.count(branches.as_number(self.seen[:]))
         while self.state["cases"] < cases and time.monotonic() - start < seconds:
             first, size = self.state["cases"], min(BATCH, cases - self.state["cases"])
             self.board[:8] = struct.pack("<Q", first)
@@ -92,7 +93,12 @@ class Fuzz:
         return Counter(map(json.loads, path.read_text("utf-8").splitlines())) if path.is_file() else Counter()
 
     def _fork(self, work: Callable[[], None]) -> int:
-        if (child := os.fork()) != 0:
+        with warnings.catch_warnings():
+            warnings.simplefilter(
+                "ignore", DeprecationWarning
+            )  # threads that a library has started do not matter to a child
+            child = os.fork()
+        if child != 0:
             return child
         code = 1
         try:
@@ -155,6 +161,7 @@ class Fuzz:
     def _recall(self) -> None:
         """Find the branches again that the kept cases reach: their numbers change with the code."""
         self._quiet()
+        branches.clear()
         with tempfile.TemporaryDirectory(dir=SHARED) as folder:
             place = Place(Path(folder) / "case")
             for case in (*load_all(self.folder / "seeds"), *load_all(self.folder / "pool")):
@@ -226,10 +233,27 @@ class Fuzz:
             resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
 
 
-def replay(folder: Path, reader: Reader, place: Path) -> Failure | None:
-    """Read a kept case once more."""
-    Place(place).put(load(folder))
-    return attempt(reader.read, place)
+def quick(reader: Reader, cases: int, seed: int, folder: Path) -> list[tuple[Case, Failure]]:
+    """Some cases in this process, without limits and without a look at branches: what went wrong with which."""
+    pool, rng, place, found = list(reader.seeds()), random.Random(seed), Place(folder), []
+    words = [word.encode() for word in reader.words]
+    for number in range(cases):
+        case = pool[number] if number < len(pool) else formats.mutate(rng.choice(pool), rng, words, pool)
+        place.put(case)
+        if (failure := attempt(reader.read, folder)) is not None:
+            found.append((case, failure))
+    return found
+
+
+def replay(reader: Reader, failures: Path) -> list[tuple[Path, Failure]]:
+    """Read the kept cases of failures once more; those that still fail."""
+    found = []
+    for folder in sorted(failures.iterdir()) if failures.is_dir() else ():
+        with tempfile.TemporaryDirectory() as place:
+            Place(Path(place) / "case").put(load(folder / "case"))
+            if (failure := attempt(reader.read, Path(place) / "case")) is not None:
+                found.append((folder, failure))
+    return found
 
 
 def names(chosen: Sequence[str], known: Sequence[str]) -> list[str]:

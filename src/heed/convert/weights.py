@@ -82,7 +82,9 @@ def _read_pickle(path: Path) -> dict[str, Tensor]:
             f"{path} is a pickle that holds more than weights ({what}). Opening it could run code, so heed does not: "
             f"ask for the model as {SAFE}"
         ) from error
-    except (RuntimeError, EOFError) as error:
+    except MemoryError:
+        raise
+    except Exception as error:  # a damaged pickle may say anything, and torch does not check it
         raise ValueError(f"{path} is damaged or cut short ({_line(error)}): copy it again") from error
     if not isinstance(held, dict) or not all(isinstance(weight, Tensor) for weight in held.values()):
         raise ValueError(f"{path} does not hold weights by their names; heed reads what save_pretrained writes")

@@ -69,7 +69,16 @@ def load_sentencepiece(file: File) -> "SentencePieceProcessor":
         processor.LoadFromSerializedProto(file.content)
     except RuntimeError as error:
         raise ValueError(f"{file.path} is damaged: it is not a SentencePiece model ({error})") from error
+    all_pieces(processor, file.path)
     return processor
+
+
+def all_pieces(processor: "SentencePieceProcessor", name: str) -> list[str]:
+    """The pieces of a SentencePiece model by id, which reads any bytes as such; those of a damaged one are refused."""
+    try:
+        return processor.id_to_piece(list(range(processor.vocab_size())))
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{name} is damaged: it has pieces that are not UTF-8 ({error}); copy it again") from error
 
 
 def charsmap(model: bytes) -> bytes:
