@@ -7,7 +7,7 @@ DEMO := runs/demo
 ROAD := runs/road
 WORKERS ?= 2
 
-.PHONY: demo road notes test check-all check-mutants lint setup setup-tests browser clean
+.PHONY: demo road notes test check-all check-mutants check-fuzz lint setup setup-tests browser clean
 
 demo: setup
 	@echo; echo "── training a Korean-English translator on the built-in phrasebook ──"
@@ -58,6 +58,10 @@ check-all: setup-tests browser lint
 # would the tests notice? 200 faults put into the code, one at a time; fails if fewer than 95 % are noticed
 check-mutants: setup-tests
 	$(VENV)/bin/python -m bench.mutants $(MUTANTS)
+
+# does a damaged file ever lead to a traceback? 100,000 damages to what each reader reads, an hour at most; goes on where it was
+check-fuzz: setup-tests
+	$(VENV)/bin/python -m bench.fuzz --minutes 60 $(FUZZ)
 
 lint: setup-tests
 	$(VENV)/bin/ruff check src tests bench
