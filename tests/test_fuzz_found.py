@@ -8,12 +8,15 @@ import pytest
 import torch
 from safetensors.numpy import save
 
+from heed import loading
 from heed.cli.main import MOST, main, one_line
 from heed.convert import generation, sentence_transformers, weights
 from heed.data import conll, contamination
 from heed.data.vectors import reading, store
 from heed.evaluation import alignment
+from heed.models import MODELS
 from heed.models.gpt2 import GPT2Config
+from heed.models.package import Package
 from heed.runs import final_validation, recipe
 from heed.runs.final_validation import FinalValidation
 from heed.runs.report.log import read_training
@@ -22,6 +25,7 @@ from heed.text import glossary
 from heed.vocabularies import folder as vocabularies
 from heed.vocabularies import sentencepiece
 from heed.vocabularies.files import File, check_ids, load_sentencepiece
+from heed.vocabularies.labels import Labels
 from heed.vocabularies.sentencepiece import SubwordsConfig
 
 FILES = {
@@ -139,6 +143,9 @@ def test_ids_and_settings_of_others_are_checked(tmp_path):
     ):  # fmt: skip
         with pytest.raises(ValueError, match=re.escape(f"{name} is {value!r}; it should be {what}")):
             generation.to_ours({name: value}, special)
+    for values in ({"labels": 10**30}, {"labels": -1}):
+        with pytest.raises(ValueError, match=r"labels is .*; it must be from 0 to"):
+            GPT2Config(vocab_size=9, **values)
     with pytest.raises(ValueError, match="init_std is -1"):
         GPT2Config(vocab_size=9, init_std=-1)
 
@@ -187,3 +194,29 @@ def test_samples_that_are_no_text_are_shown_as_far_as_they_are(tmp_path):
     (tmp_path / "run" / "log.jsonl").write_text(json.dumps({"kind": "start"}), "utf-8")
     (tmp_path / "run" / "samples" / "step-000001.txt").write_bytes(b"a\xff\n= b\n> c\n\n")
     assert runs.read_samples(tmp_path, "run")[0]["of"] == [{"source": "a�", "reference": "b", "translation": "c"}]
+
+
+def test_a_model_folder_put_together_from_two_is_refused(tmp_path):
+    own = vocabularies.learn("wordpiece", ["a cat and a dog"], 60)[0]
+    config = MODELS["bert"].config(
+        vocab_size=len(own), dim=8, heads=2, hidden=8, layers=1, max_length=16, head="classification", labels=2
+    )
+    package = Package(MODELS["bert"].model(config), "classification", {"text": own, "labels": Labels(["a", "b"])}, {})
+    loading.write_package(package, tmp_path)
+    loading.load(tmp_path, "cpu", "torch")
+    path = tmp_path / "config.json"
+    facts = json.loads(path.read_text("utf-8"))
+    sides = {side: {"kind": "wordpiece"} for side in ("source", "target")}
+    for values, says in (
+        ({"task": {"name": "translation"}, "processors": sides}, "its task is 'translation', which a Bert cannot do"),
+        (
+            {"processors": sides},
+            "a classifier needs text, and its config.json names no text in processors: it is damaged",
+        ),
+        ({"languages": {"source": []}}, "config.json: languages.source is []; it must be the code of a language"),
+        ({"directions": ["ko-en"]}, "config.json: directions is ['ko-en']; it must be a list of pairs of languages"),
+        ({"processors": {"labels": {"kind": "labels", "names": ["a", "b"]}}}, "names no text in processors"),
+    ):
+        path.write_text(json.dumps({**facts, **values}), "utf-8")
+        with pytest.raises(ValueError, match=re.escape(says)):
+            loading.load(tmp_path, "cpu", "torch")

@@ -94,7 +94,7 @@ def upgraded(facts: dict[str, Any], where: str) -> dict[str, Any]:
 def _check_earlier(old: Any, labels: Any, where: str) -> None:
     if not isinstance(old, dict):
         raise ValueError(f"{where}subwords is {old!r}; it must be a section of names and values")
-    if labels is not None and not (isinstance(labels, list) and all(isinstance(label, str) for label in labels)):
+    if labels is not None and not _are_texts(labels):
         raise ValueError(f"{where}labels is {labels!r}; it must be a list of texts")
     for name in ("kind",) if "kind" in old else ("source", "target"):
         if name not in old:
@@ -124,6 +124,11 @@ def check(facts: Mapping[str, Any], where: str) -> None:
         must(f"{section}.name", own, isinstance(own, str), WORDS[str])
     most, rows = facts.get("max_source"), facts.get("alignment")
     must("max_source", most, most is None or _whole(most, 1), "a whole number of at least 1")
+    for side, own in (facts.get("languages") or {}).items():
+        must(f"languages.{side}", own, own is None or isinstance(own, str), "the code of a language")
+    pairs = facts.get("directions") or []
+    right = isinstance(pairs, list) and all(_are_texts(own) and len(own) == 2 for own in pairs)
+    must("directions", pairs, right, "a list of pairs of languages")
     if rows is not None:
         if sorted(rows) != ["after", "layer"]:
             raise ValueError(
@@ -131,6 +136,10 @@ def check(facts: Mapping[str, Any], where: str) -> None:
             )
         must("alignment.layer", rows["layer"], _whole(rows["layer"], 0), "a whole number of at least 0")
         must("alignment.after", rows["after"], isinstance(rows["after"], bool), WORDS[bool])
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(one, str) for one in value)
 
 
 def _whole(value: Any, least: int) -> bool:

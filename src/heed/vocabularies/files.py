@@ -67,7 +67,7 @@ def load_sentencepiece(file: File) -> "SentencePieceProcessor":
     processor = sentencepiece.SentencePieceProcessor()
     try:
         processor.LoadFromSerializedProto(file.content)
-    except RuntimeError as error:
+    except (RuntimeError, UnicodeDecodeError) as error:  # the second: its own error quotes bytes of the file
         raise ValueError(f"{file.path} is damaged: it is not a SentencePiece model ({error})") from error
     all_pieces(processor, file.path)
     return processor

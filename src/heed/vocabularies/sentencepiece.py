@@ -76,7 +76,7 @@ class Subwords(Vocabulary):
         self.processor = sentencepiece.SentencePieceProcessor()
         try:
             self.processor.LoadFromSerializedProto(model)
-        except RuntimeError as error:
+        except (RuntimeError, UnicodeDecodeError) as error:  # the second: its own error quotes bytes of the file
             raise ValueError(f"{name} is not a SentencePiece model: {error}") from error
         special = [self.processor.pad_id(), self.processor.unk_id(), self.processor.bos_id(), self.processor.eos_id()]
         if special != [PAD, UNKNOWN, FIRST, LAST]:
