@@ -56,6 +56,10 @@ FILES = {
         ("keys", b"abc " + b"9" * 5000, "keys, line 1: a line is a key"),
         ("a.toml", b"[task]\nname = [1]\n", "task.name: [1] is none of 'translation'"),
         ("a.toml", b"[model]\nname = {}\n", "model.name: {} is"),
+        ("a.toml", b"[training]\nsteps = " + b"9" * 5000, "a.toml is not valid TOML: Exceeds the limit"),
+        ("a.toml", b"[model]\ndropout = " + b"9" * 400, "model.dropout: the number is too large"),
+        ("a.vec", b"4 999999999999\ncat 1.0", "a.vec promises vectors of 999999999999 numbers"),
+        ("a.vec", b"4 " + b"9" * 5000, "a.vec"),
         ("recipe.toml", b"task = 1\n", "task: 1 is a value; this is a section, [task]"),
         ("recipe.toml", b'[task]\nname = "x"\n[filters]\n', "task.name: 'x' is none of"),
         ("recipe.toml", b"[task]\nname = [1]\nbptt = 3\n", "task.name: [1] is none of"),
@@ -95,7 +99,7 @@ def test_a_log_with_values_of_other_types_is_read(tmp_path):
 
 @pytest.mark.parametrize(
     "values",
-    [{"outputs": [["a", "b"]]}, {"outputs": [["a", "b", 3]]}, {"directions": {"ko-en": "2"}}, {"scores": []}, {"data": {"a": 1}}],
+    [{"outputs": [["a", "b"]]}, {"outputs": [["a", "b", 3]]}, {"directions": {"ko-en": "2"}}, {"directions": {"ko-en": -1}}, {"directions": {"ko-en": 2}}, {"scores": []}, {"data": {"a": 1}}],
 )  # fmt: skip
 def test_a_damaged_validation_is_said_to_be(tmp_path, values):
     (tmp_path / "model").mkdir()
@@ -213,6 +217,7 @@ def test_a_model_folder_put_together_from_two_is_refused(tmp_path):
             {"processors": sides},
             "a classifier needs text, and its config.json names no text in processors: it is damaged",
         ),
+        ({"model": {**facts["model"], "layers": 1000}}, "layers is 1000, but there are only"),
         ({"languages": {"source": []}}, "config.json: languages.source is []; it must be the code of a language"),
         ({"directions": ["ko-en"]}, "config.json: directions is ['ko-en']; it must be a list of pairs of languages"),
         ({"processors": {"labels": {"kind": "labels", "names": ["a", "b"]}}}, "names no text in processors"),

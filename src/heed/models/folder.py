@@ -53,7 +53,9 @@ def load(folder: Path) -> nn.Module:
         config = read(system.config, values, where)
     except ValueError as error:
         raise ValueError(where + str(error).removeprefix(where)) from error
-    compare(outline(system.model, config, where), weight_shapes(folder / WEIGHTS), folder / WEIGHTS)
+    held = weight_shapes(folder / WEIGHTS)
+    check_layers(config, len(held), where)
+    compare(outline(system.model, config, where), held, folder / WEIGHTS)
     model = system.model(config)
     read_verified(folder, lambda weights: put(model, weights, folder / WEIGHTS))
     return model.eval()
@@ -181,6 +183,14 @@ def outline(model: Callable[[Any], nn.Module], config: Any, where: str = "") -> 
             f"{where}max_length is {config.max_length}: the table of positions would have {tables:,} numbers, and {MAX_TABLES:,} are allowed"
         )
     return shapes(own)
+
+
+def check_layers(config: Any, weights: int, where: str = "") -> None:
+    """Refuse more layers than there are weights: even an outline of a thousand takes seconds."""
+    names = [name for name in ("layers", "encoder_layers", "decoder_layers") if not hasattr(config, "groups")]
+    for name in names:  # those of a group share their weights
+        if (layers := getattr(config, name, 0)) > weights:
+            raise ValueError(f"{where}{name} is {layers}, but there are only {weights} weights: it is of another model")
 
 
 def compare(own: Shapes, held: Shapes, path: Path) -> None:

@@ -47,7 +47,12 @@ def _check(found: FinalValidation) -> None:
     """Raise if something is of another type than it should be."""
     kinds = ((found.scores, (int, float)), (found.data, str), (found.directions, int))
     right = all(isinstance(own, dict) and all(isinstance(one, kind) for one in own.values()) for own, kind in kinds)
-    if not right or not all(len(row) == 3 and all(isinstance(text, str) for text in row) for row in found.outputs):
+    if (
+        not right
+        or min(found.directions.values(), default=0) < 0
+        or max(found.directions.values(), default=0) > len(found.outputs)
+        or not all(len(row) == 3 and all(isinstance(text, str) for text in row) for row in found.outputs)
+    ):
         raise TypeError
 
 
