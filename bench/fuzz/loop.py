@@ -15,6 +15,7 @@ import struct
 import sys
 import tempfile
 import time
+import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -71,8 +72,8 @@ class Fuzz:
     def run(self, cases: int, seconds: float = float("inf")) -> None:
         """Go on until there are so many cases, or the time is up."""
         start, before = time.monotonic(), self.state["seconds"]
-        if not (self.folder / "seeds").is_dir():
-            self._wait(self._fork(self._make_seeds))
+        if not (self.folder / "seeds").is_dir() and self._wait(self._fork(self._make_seeds)):
+            raise SystemExit(f"the valid files for {self.name} could not be made: the error is above")
         if self.state["cases"]:
             self._wait(self._fork(self._recall))
             self.state["branches"] = branches.count(branches.as_number(self.seen[:]))
@@ -94,9 +95,7 @@ class Fuzz:
 
     def _fork(self, work: Callable[[], None]) -> int:
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore", DeprecationWarning
-            )  # threads that a library has started do not matter to a child
+            warnings.simplefilter("ignore", DeprecationWarning)  # threads of libraries do not matter to a child
             child = os.fork()
         if child != 0:
             return child
@@ -105,8 +104,6 @@ class Fuzz:
             work()
             code = 0
         except BaseException:
-            import traceback
-
             traceback.print_exc()
         finally:
             sys.stdout.flush()
@@ -120,9 +117,8 @@ class Fuzz:
             ended, status = os.waitpid(child, os.WNOHANG)
             if ended:
                 code = os.waitstatus_to_exitcode(status)
-                return (
-                    "" if code == 0 else f"killed by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
-                )
+                killed = f"killed by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
+                return killed if code else ""
             if self.board[:8] != at:
                 at, since = self.board[:8], time.monotonic()
             if time.monotonic() - since > SILENCE:
