@@ -193,6 +193,15 @@ def test_settings_of_sentence_transformers_are_checked(tmp_path, file, values, s
         sentence_transformers.read(tmp_path, 30)
 
 
+def test_a_log_is_served_whatever_is_in_it(tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "log.jsonl").write_text(
+        '{"kind": "step", "step": 1, "loss": NaN, "a": [[NaN]], "b": [1]}', "utf-8"
+    )
+    (line,) = runs.read_run(tmp_path, "run", 0)["lines"]
+    assert line == {"kind": "step", "step": 1, "loss": None, "a": None, "b": [1]}
+
+
 def test_samples_that_are_no_text_are_shown_as_far_as_they_are(tmp_path):
     (tmp_path / "run" / "samples").mkdir(parents=True)
     (tmp_path / "run" / "log.jsonl").write_text(json.dumps({"kind": "start"}), "utf-8")

@@ -1,5 +1,6 @@
 """Training runs as the page follows them: summaries, log lines and samples."""
 
+import json
 import math
 import re
 import tomllib
@@ -76,6 +77,11 @@ def _read_log(path: Path) -> list[dict[str, Any]]:
 
 def _finite(value: Any) -> Any:
     """JSON has no infinity, but a loss can be infinite."""
+    if isinstance(value, dict | list):
+        try:
+            json.dumps(value, allow_nan=False)
+        except (ValueError, RecursionError):  # somewhere in it
+            return None
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
