@@ -2,6 +2,7 @@
 
 import json
 import re
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -135,6 +136,20 @@ def test_a_pickle_with_odd_names_is_said_to_be_damaged(tmp_path):
     (tmp_path / "pytorch_model.bin").write_bytes(data.replace(b"data.pkl", b"data.\x80kl"))
     with pytest.raises(ValueError, match=r"pytorch_model\.bin is damaged or cut short \("):
         weights.read(tmp_path)
+
+
+def test_a_pickle_that_states_gigabytes_takes_no_memory(tmp_path):
+    path = tmp_path / "pytorch_model.bin"
+    torch.save({"weight": torch.ones(2)}, path, _use_new_zipfile_serialization=False)
+    assert weights.read(tmp_path)["weight"].tolist() == [1, 1]
+    data = path.read_bytes()
+    path.write_bytes(data.replace(b"X\x06\0\0\0weight", b"X\xff\xff\xff\x7fweight"))
+    tracemalloc.start()
+    with pytest.raises(ValueError, match=r"pytorch_model\.bin is damaged or cut short"):
+        weights.read(tmp_path)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 100 << 20
 
 
 def test_ids_and_settings_of_others_are_checked(tmp_path):

@@ -1,5 +1,7 @@
 """The weights of a Hugging Face folder: safetensors or pickles, in one file or in shards. No code in them is run."""
 
+import io
+import os
 import pickle
 import re
 import warnings
@@ -69,12 +71,25 @@ def _read_index(index: Path) -> dict[str, str]:
     return shard_of
 
 
+class _Bounded(io.BufferedReader):
+    """A file of which no more is read at once than it has: a damaged pickle states lengths of gigabytes."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        if size is None or size < 0:
+            return super().read(size)
+        return super().read(min(size, os.fstat(self.fileno()).st_size))
+
+
 def _read_pickle(path: Path) -> dict[str, Tensor]:
     """A file of torch.save, of which only tensors are read: anything else in it is refused."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # about the protocol of the pickle
-            held = torch.load(path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path))
+            if zipfile.is_zipfile(path):
+                held = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+            else:
+                with _Bounded(io.FileIO(path)) as file:
+                    held = torch.load(file, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         asked = re.search(r"GLOBAL ([\w.]+)", str(error))
         what = f"it asks for {asked[1]}" if asked else "it is no plain file of tensors"
