@@ -73,7 +73,7 @@ def _product(task: str, name: str, verb: str | Sequence[str] | None, model: type
 def _check_fit(package: Package, product: type[Product], name: str) -> None:
     """Refuse a model that is not of its task, or lacks what its product reads: a config.json that was damaged, or mixed."""
     task, own = TASKS.get(package.task), package.processors
-    if task is not None and product in task.products and not isinstance(package.model, task.needs):
+    if task is not None and "target" in product.reads and not isinstance(package.model, task.needs):
         raise ValueError(
             f"{name}: its task is {package.task!r}, which a {type(package.model).__name__} cannot do: its config.json is damaged"
         )
