@@ -8,7 +8,7 @@ DEMO := runs/demo
 ROAD := runs/road
 WORKERS ?= 2
 
-.PHONY: demo road notes test check-all check-mutants check-faults check-lowest lint lock wheel setup setup-tests browser clean
+.PHONY: demo road notes test check-all check-mutants check-faults check-lowest lint lock wheel setup setup-tests browser clean check-fuzz
 
 demo: setup
 	@echo; echo "── training a Korean-English translator on the built-in phrasebook ──"
@@ -63,6 +63,10 @@ check-mutants: setup-tests
 # is damage noticed? files are flipped, cut, zeroed, removed and exchanged, and a training is stopped at each of its writes
 check-faults: setup-tests
 	OMP_NUM_THREADS=1 $(VENV)/bin/python -m bench.faults $(FAULTS)
+
+# does a damaged file ever lead to a traceback? 100,000 damages to what each reader reads, an hour at most; goes on where it was
+check-fuzz: setup-tests
+	$(VENV)/bin/python -m bench.fuzz --minutes 60 $(FUZZ)
 
 lint: setup-tests
 	$(VENV)/bin/ruff check src tests bench

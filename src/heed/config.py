@@ -112,7 +112,7 @@ def load_toml(path: Path) -> dict[str, Any]:
         raise ValueError(f"{path}: no such file") from None
     except IsADirectoryError:
         raise ValueError(f"{path} is a folder: name a TOML file") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:  # tomllib's, and Python's of numbers with thousands of digits
         raise ValueError(f"{path} is not valid TOML: {error}") from error
     except RecursionError:
         raise ValueError(f"{path} is not valid TOML: it is nested too deeply") from None
@@ -162,6 +162,8 @@ def typed_value(kind: Any, value: Any, where: str) -> Any:
     if get_origin(kind) is list:
         return _typed_list(get_args(kind)[0], value, where)
     if kind is float and type(value) is int:
+        if abs(value) >= 1 << 1023:  # what Python cannot make a float of
+            raise ValueError(f"{where}: the number is too large")
         return float(value)
     if type(value) is not kind:
         raise ValueError(f"{where}: {value!r} is not {WORDS[kind]}")

@@ -20,6 +20,15 @@ TRIES = 20  # of a rename on Windows, a tenth of a second apart
 LOCKED_BYTE = 1 << 30
 SUMS = "sums.json"  # in a folder of the cache: the hashes of its other files
 
+DAMAGES = (
+    TypeError,
+    AttributeError,
+    LookupError,
+    ArithmeticError,
+    UnicodeError,
+    RecursionError,
+)  # what wrong values lead to
+
 
 def cache_folder() -> Path:
     """$HEED_CACHE, or ~/.cache/heed: what can be made again."""
@@ -67,6 +76,21 @@ def check_file(path: Path, where: str = "") -> None:
             f"{where}{path} is a pipe or a device, and heed reads its files more than once: save the text in a file first"
         )
     raise ValueError(f"{where}{path}: no such file")
+
+
+@contextmanager
+def damage_reported(what: str) -> Iterator[None]:
+    """Report what goes wrong with files that others have written as damage of `what`.
+
+    They may hold any value in any place, and each library that reads them raises errors of its own.
+    """
+    try:
+        yield
+    except Exception as error:
+        if type(error) is not Exception and not isinstance(error, DAMAGES):  # a ValueError says what is wrong
+            raise
+        why = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        raise ValueError(f"{what} is damaged, or not what it should be ({why}): copy it again") from error
 
 
 def write_bytes(path: Path, data: bytes) -> None:

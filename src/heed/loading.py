@@ -15,6 +15,7 @@ from heed.products.product import Product
 from heed.tasks import TASKS
 from heed.version import __version__
 from heed.vocabularies import processors
+from heed.vocabularies.labels import Labels, Numbers
 
 BODIES = (Embedder,)  # products that need no head: any model with what they need is one, if their verb is asked for
 
@@ -34,6 +35,8 @@ def load(
     known = [product_of(name, verb) for name in names if Path(name).is_dir()]
     packages = [open_package(name) for name in names]
     product = (known or [_product(packages[0].task, names[0], verb, type(packages[0].model))])[0]
+    for package, name in zip(packages, names, strict=True):
+        _check_fit(package, product, name)
     packages = [package._replace(model=package.model.to(chosen)) for package in packages]
     return product.open(packages, names, engine=engine)
 
@@ -64,6 +67,21 @@ def _product(task: str, name: str, verb: str | Sequence[str] | None, model: type
     if not able:
         raise ValueError(products[0].refusal(name, verbs[0]))
     return able[0]
+
+
+def _check_fit(package: Package, product: type[Product], name: str) -> None:
+    """Refuse a model that is not of its task, or lacks what its product reads: a config.json that was damaged, or mixed."""
+    task, own = TASKS.get(package.task), package.processors
+    if task is not None and "target" in product.reads and not isinstance(package.model, task.needs):
+        raise ValueError(
+            f"{name}: its task is {package.task!r}, which a {type(package.model).__name__} cannot do: its config.json is damaged"
+        )
+    right = [part for part, one in own.items() if isinstance(one, Labels | Numbers) == (part == "labels")]
+    lacking = [part for part in product.reads if part not in right]
+    if lacking and not (lacking == ["source", "target"] and "text" in right):
+        raise ValueError(
+            f"{name}: {product.noun} needs {' and '.join(product.reads)}, and its config.json names no {lacking[0]} in processors: it is damaged"
+        )
 
 
 def open_package(name: str | Path, revision: str | None = None) -> Package:

@@ -45,6 +45,7 @@ from two text files to a translator:
 
 heed VERB --help lists the options, with examples.
 """
+MOST = 2_000  # characters of an error
 
 
 def parser() -> argparse.ArgumentParser:
@@ -93,5 +94,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("heed: interrupted", file=sys.stderr)
         return 130
     except (ValueError, OSError) as error:
-        print(f"heed: {error}", file=sys.stderr)
+        print(f"heed: {one_line(str(error))}", file=sys.stderr)
         return 1
+
+
+def one_line(text: str) -> str:
+    """An error as a terminal can show it: what a damaged file put into it cannot fill the screen, or control it."""
+    if len(text) > MOST:
+        text = f"{text[: MOST // 2]} … {text[-MOST // 2 :]}"
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)

@@ -7,6 +7,7 @@ text begins with, ours does not.
 from collections.abc import Mapping
 from typing import Any
 
+from heed.config import WORDS
 from heed.vocabularies.vocabulary import SpecialTokens
 
 OUR_DEFAULTS = {
@@ -42,6 +43,11 @@ NO_EFFECT = {
 }  # fmt: skip
 # Off, so that a model says what it said there.
 GUARDS = {"avoid_loops": False, "avoid_overlong": False, "avoid_copies": False}
+TYPES = {
+    int: ("num_beams", "min_length", "min_new_tokens", "max_length", "max_new_tokens", "no_repeat_ngram_size", "top_k"),
+    float: ("length_penalty", "temperature", "top_p", "min_p", "typical_p", "repetition_penalty"),
+    bool: ("do_sample", "renormalize_logits"),
+}
 SAMPLING = ("temperature", "top_k", "top_p", "min_p", "typical_p")
 BEAMS = ("length_penalty", "early_stopping")
 IDS = ("pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id")
@@ -51,6 +57,7 @@ STOPPING = {"first": True, "heuristic": False, "exact": "never"}
 def to_ours(given: Mapping[str, Any], special: SpecialTokens) -> tuple[dict[str, Any], list[str]]:
     """Settings of a DecodingConfig, and the names of those that are ignored. What changes the output is refused."""
     given = {name: value for name, value in given.items() if value is not None}
+    _check_types(given)
     theirs = {**THEIR_DEFAULTS, **given}
     _refuse_unsupported(given, theirs["do_sample"])
     min_length = theirs["min_length"] - 1 if theirs["min_new_tokens"] is None else theirs["min_new_tokens"]
@@ -80,6 +87,19 @@ def to_ours(given: Mapping[str, Any], special: SpecialTokens) -> tuple[dict[str,
     if theirs["do_sample"]:
         ours |= {"sample": True, **{name: theirs[name] for name in SAMPLING}}
     return ours, _ignored(given, special)
+
+
+def _check_types(given: Mapping[str, Any]) -> None:
+    for kind, names in TYPES.items():
+        for name in names:
+            value = given.get(name, kind())
+            if type(value) is not kind and not (kind is float and type(value) is int):
+                raise ValueError(f"{name} is {value!r}; it should be {WORDS[kind]}")
+    banned = given.get("bad_words_ids", [])
+    if not isinstance(banned, list) or not all(
+        isinstance(own, list) and all(type(i) is int for i in own) for own in banned
+    ):
+        raise ValueError(f"bad_words_ids is {banned!r}; it should be a list of lists of ids")
 
 
 def of_model(task: str, facts: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -31,8 +31,8 @@ from heed.convert import (
     weights,
 )
 from heed.convert.architecture import Architecture
-from heed.files import atomic_folder, write_json, write_text
-from heed.models.folder import check_finite, compare, outline, put, read_json, save_weights, shapes
+from heed.files import atomic_folder, damage_reported, write_json, write_text
+from heed.models.folder import check_finite, check_layers, compare, outline, put, read_json, save_weights, shapes
 from heed.models.package import Package
 from heed.vocabularies import folder as vocabulary_folder
 from heed.vocabularies.multilingual import languages_of
@@ -51,11 +51,12 @@ def read(folder: Path) -> Package:
     architecture = _architecture(folder, settings)
     vocabularies = vocabulary_folder.read(folder, {"kind": architecture.vocabulary})
     config = _about(folder / CONFIG, lambda: architecture.config_table.to_ours(settings))
-    own = _about(folder / CONFIG, lambda: outline(architecture.model, config))
     _refuse_other_vocabulary(folder, config, vocabularies)
     stated = {name: settings[name] for name in architecture.token_ids if name in settings}
     _about(folder / CONFIG, lambda: generation.check_ids(stated, vocabularies[1].special))
     theirs = weights.read(folder)
+    _about(folder / CONFIG, lambda: check_layers(config, len(theirs)))
+    own = _about(folder / CONFIG, lambda: outline(architecture.model, config))
     ours = _about(folder, lambda: architecture.weight_table(config).to_ours(theirs, own.keys()))
     compare(own, shapes(ours), folder)
     check_finite(ours, folder)
@@ -210,7 +211,8 @@ def _write_languages(path: Path, languages: dict[str, str | None]) -> None:
 def _about(path: Path, work: Callable[[], Any]) -> Any:
     """The result of `work`; its errors name this file."""
     try:
-        return work()
+        with damage_reported("it"):
+            return work()
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
 

@@ -47,6 +47,8 @@ def read(folder: Path, max_length: int) -> dict[str, Any]:
     most = (
         settings.get("max_seq_length") or tokenizer.get("model_max_length") or max_length
     )  # newer versions have the second
+    if type(most) not in (int, float) or not most >= 1:
+        raise ValueError(f"{folder}: its longest text (max_seq_length) is {most!r}; it must be a number of at least 1")
     pooling = _pooling(root / modules[1][1] / CONFIG)
     return {"pooling": pooling, "normalize": len(modules) > 2, "max_source": int(min(most, max_length))}
 
@@ -108,8 +110,9 @@ def _pooling(path: Path) -> str:
     if modes is None:
         modes = [name for name, theirs in POOLING.items() if settings.get(f"pooling_mode_{theirs}")]
         modes += [theirs for theirs in OTHERS if settings.get(f"pooling_mode_{theirs}")]
-    if len(modes) != 1 or modes[0] not in POOLING:
-        raise ValueError(f"{path} pools by {' and '.join(map(str, modes)) or 'nothing'}; heed has {', '.join(POOLING)}")
+    if not isinstance(modes, list) or len(modes) != 1 or modes[0] not in [*POOLING]:
+        shown = " and ".join(map(str, modes)) if isinstance(modes, list) else repr(modes)
+        raise ValueError(f"{path} pools by {shown or 'nothing'}; heed has {', '.join(POOLING)}")
     return modes[0]
 
 

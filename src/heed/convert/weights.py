@@ -1,5 +1,7 @@
 """The weights of a Hugging Face folder: safetensors or pickles, in one file or in shards. No code in them is run."""
 
+import io
+import os
 import pickle
 import re
 import warnings
@@ -69,12 +71,25 @@ def _read_index(index: Path) -> dict[str, str]:
     return shard_of
 
 
+class _Bounded(io.BufferedReader):
+    """A file of which no more is read at once than it has: a damaged pickle states lengths of gigabytes."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        if size is None or size < 0:
+            return super().read(size)
+        return super().read(min(size, os.fstat(self.fileno()).st_size))
+
+
 def _read_pickle(path: Path) -> dict[str, Tensor]:
     """A file of torch.save, of which only tensors are read: anything else in it is refused."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # about the protocol of the pickle
-            held = torch.load(path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path))
+            if zipfile.is_zipfile(path):
+                held = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+            else:
+                with _Bounded(io.FileIO(path)) as file:
+                    held = torch.load(file, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         asked = re.search(r"GLOBAL ([\w.]+)", str(error))
         what = f"it asks for {asked[1]}" if asked else "it is no plain file of tensors"
@@ -82,7 +97,9 @@ def _read_pickle(path: Path) -> dict[str, Tensor]:
             f"{path} is a pickle that holds more than weights ({what}). Opening it could run code, so heed does not: "
             f"ask for the model as {SAFE}"
         ) from error
-    except (RuntimeError, EOFError) as error:
+    except MemoryError:
+        raise
+    except Exception as error:  # a damaged pickle may say anything, and torch does not check it
         raise ValueError(f"{path} is damaged or cut short ({_line(error)}): copy it again") from error
     if not isinstance(held, dict) or not all(isinstance(weight, Tensor) for weight in held.values()):
         raise ValueError(f"{path} does not hold weights by their names; heed reads what save_pretrained writes")

@@ -111,7 +111,12 @@ def read(path: Path) -> TrainedTexts:
     try:
         with safe_open(path, "numpy") as file:
             sides = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (it is no dict)
-            return TrainedTexts(sides, {side: int(end) for side, end in (file.metadata() or {}).items()})
+            ends = {side: int(end) for side, end in (file.metadata() or {}).items()}
+        if not all(own.dtype == np.uint64 and own.ndim == 1 for own in sides.values()) or not all(
+            0 <= end <= 2**64 for end in ends.values()
+        ):
+            raise ValueError("it has other values than hashes of texts")
+        return TrainedTexts(sides, ends)
     except Exception as error:
         raise ValueError(f"{path} is damaged ({error}): remove it, or copy it again") from error
 

@@ -68,7 +68,7 @@ def violation(labels: Sequence[str], scheme: str) -> tuple[int, str] | None:
         why = f"{label} has no prefix" if own == ("I", label) else check(before, own)
         if why:
             earlier = labels[place - 1] if place else "the beginning of the sentence"
-            return place, why.format(label=label, before=earlier)
+            return place, why.replace("{before}", earlier).replace("{label}", label)  # which may have brackets itself
         before = own
     if scheme == "bioes" and before[0] in ("B", "I"):
         return len(labels) - 1, f"{labels[-1]} ends the sentence, but its entity has no E-"

@@ -4,10 +4,12 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from heed.data import readers
+
 Link = tuple[int, int]
 Alignments = Sequence[set[Link]]  # one set of links per sentence
 
-_LINK = re.compile(r"([0-9]+)([-?p])([0-9]+)")
+_LINK = re.compile(r"([0-9]{1,9})([-?p])([0-9]{1,9})")
 
 
 def parse(line: str, number: int = 1) -> set[Link]:
@@ -32,7 +34,7 @@ def read(path: Path | str) -> list[set[Link]]:
 
 def read_gold(path: Path | str) -> tuple[Alignments, Alignments]:
     """Read a file of gold alignments: the sure links, and all possible links, which include the sure ones."""
-    lines = list(enumerate(Path(path).read_text(encoding="utf-8").splitlines(), 1))
+    lines = list(enumerate(readers.lines(Path(path)), 1))
     try:
         return [parse_sure(line, number) for number, line in lines], [parse(line, number) for number, line in lines]
     except ValueError as error:

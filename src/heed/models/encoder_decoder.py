@@ -3,6 +3,7 @@
 A model file sets the parts, and so shows what the model is made of.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -22,9 +23,10 @@ Activation = Callable[[Tensor], Tensor]
 ACTIVATIONS: dict[str, Activation] = {"relu": F.relu, "gelu": F.gelu, "swish": F.silu}
 
 # sizes beyond which a config is taken for a mistake, or for an attack on memory
+MOST = 1 << 24  # of any other whole number in a config
 LARGEST = {
     "vocab_size": 1 << 24, "dim": 1 << 16, "heads": 1 << 12, "hidden": 1 << 18,
-    "layers": 1000, "encoder_layers": 1000, "decoder_layers": 1000, "max_length": 1 << 20,
+    "layers": 1000, "encoder_layers": 1000, "decoder_layers": 1000, "max_length": 1 << 20, "group_layers": 1000,
 }  # fmt: skip
 
 
@@ -150,6 +152,11 @@ def check(config: Any) -> None:
             raise ValueError(f"{name} is {value}; it must be at least 1")
         if name in config.__dataclass_fields__ and value > most:  # not where it is computed, as "no limit"
             raise ValueError(f"{name} is {value}; it must be at most {most:,}")
+    for name in (name for name in config.__dataclass_fields__ if name not in LARGEST):
+        if type(value := getattr(config, name)) is int and not 0 <= value <= MOST:
+            raise ValueError(f"{name} is {value}; it must be from 0 to {MOST:,}")
+    if not 0 <= (std := getattr(config, "init_std", 0.0)) < math.inf:
+        raise ValueError(f"init_std is {std}; it must be a number of at least 0")
     for name in dropout_fields(config):
         if not 0 <= (getattr(config, name) or 0) < 1:
             raise ValueError(f"{name} is {getattr(config, name)}; it must be at least 0 and below 1")

@@ -70,7 +70,9 @@ def load(folder: Path) -> nn.Module:
         config = read(system.config, values, where)
     except ValueError as error:
         raise ValueError(where + str(error).removeprefix(where)) from error
-    compare(outline(system.model, config, where), weight_shapes(folder / WEIGHTS), folder / WEIGHTS)
+    held = weight_shapes(folder / WEIGHTS)
+    check_layers(config, len(held), where)
+    compare(outline(system.model, config, where), held, folder / WEIGHTS)
     model = system.model(config)
     read_verified(folder, lambda weights: put(model, weights, folder / WEIGHTS))
     return model.eval()
@@ -111,7 +113,7 @@ def upgraded(facts: dict[str, Any], where: str) -> dict[str, Any]:
 def _check_earlier(old: Any, labels: Any, where: str) -> None:
     if not isinstance(old, dict):
         raise ValueError(f"{where}subwords is {old!r}; it must be a section of names and values")
-    if labels is not None and not (isinstance(labels, list) and all(isinstance(label, str) for label in labels)):
+    if labels is not None and not _are_texts(labels):
         raise ValueError(f"{where}labels is {labels!r}; it must be a list of texts")
     for name in ("kind",) if "kind" in old else ("source", "target"):
         if name not in old:
@@ -141,6 +143,11 @@ def check(facts: Mapping[str, Any], where: str) -> None:
         must(f"{section}.name", own, isinstance(own, str), WORDS[str])
     most, rows = facts.get("max_source"), facts.get("alignment")
     must("max_source", most, most is None or _whole(most, 1), "a whole number of at least 1")
+    for side, own in (facts.get("languages") or {}).items():
+        must(f"languages.{side}", own, own is None or isinstance(own, str), "the code of a language")
+    pairs = facts.get("directions") or []
+    right = isinstance(pairs, list) and all(_are_texts(own) and len(own) == 2 for own in pairs)
+    must("directions", pairs, right, "a list of pairs of languages")
     if rows is not None:
         if sorted(rows) != ["after", "layer"]:
             raise ValueError(
@@ -148,6 +155,10 @@ def check(facts: Mapping[str, Any], where: str) -> None:
             )
         must("alignment.layer", rows["layer"], _whole(rows["layer"], 0), "a whole number of at least 0")
         must("alignment.after", rows["after"], isinstance(rows["after"], bool), WORDS[bool])
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(one, str) for one in value)
 
 
 def _whole(value: Any, least: int) -> bool:
@@ -189,6 +200,14 @@ def outline(model: Callable[[Any], nn.Module], config: Any, where: str = "") -> 
             f"{where}max_length is {config.max_length}: the table of positions would have {tables:,} numbers, and {MAX_TABLES:,} are allowed"
         )
     return shapes(own)
+
+
+def check_layers(config: Any, weights: int, where: str = "") -> None:
+    """Refuse more layers than there are weights: even an outline of a thousand takes seconds."""
+    names = [name for name in ("layers", "encoder_layers", "decoder_layers") if not hasattr(config, "groups")]
+    for name in names:  # those of a group share their weights
+        if (layers := getattr(config, name, 0)) > weights:
+            raise ValueError(f"{where}{name} is {layers}, but there are only {weights} weights: it is of another model")
 
 
 def compare(own: Shapes, held: Shapes, path: Path) -> None:

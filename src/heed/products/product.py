@@ -18,6 +18,7 @@ class Product:
 
     noun: ClassVar[str]
     verbs: ClassVar[tuple[str, ...]]
+    reads: ClassVar[tuple[str, ...]] = ("text",)  # the processors that it needs
 
     @classmethod
     def open(cls, packages: Sequence[Package], names: Sequence[str], **options: Any) -> Any:

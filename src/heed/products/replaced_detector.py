@@ -21,7 +21,7 @@ REPLACED = "S-REPLACED"  # each word by itself, not a run of them as one
 class ReplacedDetector(Tagger):
     """A discriminator as a tagger of replaced words. A word is replaced if one of its subwords is."""
 
-    noun, verbs = "a discriminator", ("tag",)
+    noun, verbs, reads = "a discriminator", ("tag",), ("text",)
 
     @classmethod
     def open(cls, packages: Sequence[Package], names: Sequence[str], **options: Any) -> "ReplacedDetector":

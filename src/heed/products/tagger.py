@@ -66,7 +66,7 @@ class TaggedText:
 class Tagger(Product):
     """A model that labels words. A text longer than `max_length` subwords, special tokens included, is read in windows."""
 
-    noun, verbs = "a tagger", ("tag", "evaluate")
+    noun, verbs, reads = "a tagger", ("tag", "evaluate"), ("text", "labels")
 
     def __init__(
         self,

@@ -23,13 +23,19 @@ def upgraded(values: Mapping[str, Any]) -> dict[str, Any]:
 
     An earlier version wrote the settings of every task into each recipe; those of other tasks had no effect.
     """
-    sections = {name: dict(own) if isinstance(own, Mapping) else own for name, own in values.items()}
+    if not all(isinstance(own, Mapping) for own in values.values()):
+        return dict(values)  # which is reported when it is parsed
+    sections = {name: dict(own) for name, own in values.items()}
     if any(old.split(".")[1] in sections.get(old.split(".")[0], {}) for old in MOVED):
         _move(sections)
-    name = sections.get("task", {}).get("name", "translation")
-    if "filters" in sections and TASKS[name].filtered:
+    task = _known(TASKS, sections.get("task", {}).get("name", "translation"))
+    if "filters" in sections and task is not None and task.filtered:
         sections["filters"] = dict.fromkeys(NEW_FILTERS, False) | sections["filters"]
     return sections
+
+
+def _known(choices: Mapping[str, Any], name: Any) -> Any:
+    return choices.get(name) if isinstance(name, str) else None
 
 
 def _move(sections: dict[str, Any]) -> None:
@@ -39,7 +45,9 @@ def _move(sections: dict[str, Any]) -> None:
         (section, name), (_, renamed) = old.split("."), new.split(".")
         if name in sections.get(section, {}):
             sections["task"][renamed] = sections[section].pop(name)
-    system = MODELS.get(sections.get("model", {}).get("name"))
-    task = sections["task"].setdefault("name", system.task if system else "translation")
-    known = {"name", *(field.name for field in fields(TASKS[task].Settings))}
+    system = _known(MODELS, sections.get("model", {}).get("name"))
+    task = _known(TASKS, sections["task"].setdefault("name", system.task if system else "translation"))
+    if task is None:
+        return
+    known = {"name", *(field.name for field in fields(task.Settings))}
     sections["task"] = {name: value for name, value in sections["task"].items() if name in known}

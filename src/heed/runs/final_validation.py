@@ -44,6 +44,19 @@ def write(folder: Path, found: FinalValidation) -> None:
     write_text(folder / FILE, json.dumps(values, ensure_ascii=False, indent=0) + "\n")
 
 
+def _check(found: FinalValidation) -> None:
+    """Raise if something is of another type than it should be."""
+    kinds = ((found.scores, (int, float)), (found.data, str), (found.directions, int))
+    right = all(isinstance(own, dict) and all(isinstance(one, kind) for one in own.values()) for own, kind in kinds)
+    if (
+        not right
+        or min(found.directions.values(), default=0) < 0
+        or max(found.directions.values(), default=0) > len(found.outputs)
+        or not all(len(row) == 3 and all(isinstance(text, str) for text in row) for row in found.outputs)
+    ):
+        raise TypeError
+
+
 def read(folder: Path) -> FinalValidation | None:
     """The results; None if there are none, or if the model has other weights by now."""
     path, weights = folder / FILE, folder / "model" / WEIGHTS
@@ -56,6 +69,8 @@ def read(folder: Path) -> FinalValidation | None:
         if values["model"] != sha256(weights):
             return None
         outputs = [tuple(row) for row in values["outputs"]]
-        return FinalValidation(values["scores"], outputs, values["data"], values.get("directions", {}))
+        found = FinalValidation(values["scores"], outputs, values["data"], values.get("directions", {}))
+        _check(found)
+        return found
     except (ValueError, KeyError, TypeError, AttributeError):
         raise ValueError(f"{path} is damaged: remove it, and heed report translates the validation set again") from None

@@ -186,7 +186,7 @@ def _task(values: dict[str, Any], model: ModelChoice) -> Task:
 
 
 def choose(where: str, name: Any, choices: Mapping[str, Any]) -> Any:
-    if name not in choices:
+    if not isinstance(name, str) or name not in choices:
         raise ValueError(f"{where}: {name!r} is none of {', '.join(map(repr, choices))}")
     return choices[name]
 

@@ -156,7 +156,7 @@ def _from_json(text: str, name: str) -> dict[str, str]:
         return found
 
     try:
-        terms = json.loads(text, object_pairs_hook=collect)
+        terms = json.loads(text, object_pairs_hook=collect, parse_int=_number)
     except json.JSONDecodeError as error:
         raise ValueError(f"{name}, line {error.lineno}: not JSON ({error.msg}, column {error.colno})") from None
     except RecursionError:
@@ -164,6 +164,11 @@ def _from_json(text: str, name: str) -> dict[str, str]:
     if not isinstance(terms, dict):
         raise ValueError(f'{name} is JSON, but no object: it must be {{"term": "its translation", ...}}')
     return {source: _checked(target, f"{name}, {source!r}") for source, target in terms.items()}
+
+
+def _number(digits: str) -> float:
+    """A number, which no term may be; Python refuses to read one of thousands of digits."""
+    return int(digits) if len(digits) < 20 else float(digits)
 
 
 def _from_lines(text: str, name: str) -> dict[str, str]:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 CONFIG, TOKENIZER = "tokenizer_config.json", "tokenizer.json"
 INPUTS = {"model_input_names": ["input_ids", "token_type_ids", "attention_mask"]}  # what tokenizers with segments give
+MOST_IDS = 1 << 24  # of a vocabulary, which has a row of weights for each: a hundred times those of large ones
 FLAGS = ("lstrip", "rstrip", "single_word", "normalized", "special")
 
 
@@ -53,8 +54,8 @@ def check_ids(pieces: object, path: str) -> dict[str, int]:
     if not isinstance(pieces, dict):
         raise ValueError(f"{path} is not a table of pieces and their ids")
     for piece, number in pieces.items():
-        if type(number) is not int or number < 0:
-            raise ValueError(f"{path}: the id of {piece!r} is {number!r}; an id is a number from 0")
+        if type(number) is not int or not 0 <= number < MOST_IDS:
+            raise ValueError(f"{path}: the id of {piece!r} is {number!r}; an id is a number from 0 to {MOST_IDS - 1:,}")
     if len(set(pieces.values())) < len(pieces):
         raise ValueError(f"{path}: two pieces have the same id")
     return pieces
@@ -66,9 +67,18 @@ def load_sentencepiece(file: File) -> "SentencePieceProcessor":
     processor = sentencepiece.SentencePieceProcessor()
     try:
         processor.LoadFromSerializedProto(file.content)
-    except RuntimeError as error:
+    except (RuntimeError, UnicodeDecodeError) as error:  # the second: its own error quotes bytes of the file
         raise ValueError(f"{file.path} is damaged: it is not a SentencePiece model ({error})") from error
+    all_pieces(processor, file.path)
     return processor
+
+
+def all_pieces(processor: "SentencePieceProcessor", name: str) -> list[str]:
+    """The pieces of a SentencePiece model by id, which reads any bytes as such; those of a damaged one are refused."""
+    try:
+        return processor.id_to_piece(list(range(processor.vocab_size())))
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{name} is damaged: it has pieces that are not UTF-8 ({error}); copy it again") from error
 
 
 def charsmap(model: bytes) -> bytes:

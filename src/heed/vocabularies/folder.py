@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from heed.files import damage_reported
 from heed.vocabularies import (
     albert,
     bigbird,
@@ -37,7 +38,8 @@ def read(folder: Path, names: Mapping[str, str]) -> Pair:
     if "kind" in names:
         if names["kind"] not in KINDS:
             raise ValueError(f"{folder}: subwords.kind is {names['kind']!r}; heed knows {', '.join(KINDS)}")
-        return KINDS[names["kind"]].read(folder)
+        with damage_reported(f"the vocabulary in {folder} ({names['kind']})"):
+            return KINDS[names["kind"]].read(folder)
     for side in ("source", "target"):
         if side not in names:
             raise ValueError(f"{folder}/config.json: subwords names no {side}")

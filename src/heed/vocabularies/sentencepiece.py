@@ -8,11 +8,11 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
 from heed.files import check_file
+from heed.vocabularies.files import all_pieces
 from heed.vocabularies.sampling import Sampler, sentencepiece_sampler
 from heed.vocabularies.vocabulary import SpecialTokens, Vocabulary
 
@@ -76,7 +76,7 @@ class Subwords(Vocabulary):
         self.processor = sentencepiece.SentencePieceProcessor()
         try:
             self.processor.LoadFromSerializedProto(model)
-        except RuntimeError as error:
+        except (RuntimeError, UnicodeDecodeError) as error:  # the second: its own error quotes bytes of the file
             raise ValueError(f"{name} is not a SentencePiece model: {error}") from error
         special = [self.processor.pad_id(), self.processor.unk_id(), self.processor.bos_id(), self.processor.eos_id()]
         if special != [PAD, UNKNOWN, FIRST, LAST]:
@@ -84,8 +84,9 @@ class Subwords(Vocabulary):
                 f"{name} has pad, unk, bos and eos at {special}; heed needs {[PAD, UNKNOWN, FIRST, LAST]}: train it with "
                 "--pad_id=0 --unk_id=1 --bos_id=2 --eos_id=3"
             )
-        ids = range(LAST + 1, self.processor.vocab_size())
-        self.tags = {self.processor.id_to_piece(i): i for i in ids if self.processor.is_control(i)}
+        self._pieces = all_pieces(self.processor, name)
+        ids = range(LAST + 1, len(self._pieces))
+        self.tags = {self._pieces[i]: i for i in ids if self.processor.is_control(i)}
         self.special = SPECIAL_TOKENS._replace(never=(*SPECIAL_TOKENS.never, *self.tags.values()))
 
     def __len__(self) -> int:
@@ -130,10 +131,6 @@ class Subwords(Vocabulary):
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         return [self._pieces[i] for i in ids]
-
-    @cached_property
-    def _pieces(self) -> list[str]:
-        return self.processor.id_to_piece(list(range(len(self))))
 
     def save(self, path: Path) -> None:
         path.write_bytes(self.model)

@@ -16,6 +16,7 @@ from heed.files import check_file
 
 SAMPLE = 1 << 16  # bytes
 SAMPLE_LINES = 10
+MOST = 1 << 20  # numbers of a vector: a thousand times those of any
 SUPPORTED = "heed reads word2vec (text or binary), GloVe and fastText .vec, plain, gzipped or xz"
 COMPRESSED = {b"\x1f\x8b": gzip.open, b"\xfd7zXZ\x00": lzma.open}  # by magic number
 UNSUPPORTED = {
@@ -25,7 +26,7 @@ UNSUPPORTED = {
     b"\x28\xb5\x2f\xfd": "packed by zstandard: unpack it first",
 }
 BOM = b"\xef\xbb\xbf"
-_HEADER = re.compile(rb"\s*(\d+)[ \t]+(\d+)\s*")
+_HEADER = re.compile(rb"\s*(\d{1,18})[ \t]+(\d{1,18})\s*")
 FRACTION = re.compile(rb"[+-]?\d*\.\d{3,}(?:[eE][+-]?\d+)?")  # a number of a vector, hardly a word
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f\x7f]")
 
@@ -61,8 +62,8 @@ def detect_layout(path: Path) -> Layout:
             raise ValueError(f"{path} does not begin with a word and numbers after it: {SUPPORTED}")
         return Layout(False, common, None)
     count, dim = int(header[1]), int(header[2])
-    if not dim:
-        raise ValueError(f"{path} promises vectors of 0 numbers in its first line: {SUPPORTED}")
+    if not 0 < dim <= MOST:
+        raise ValueError(f"{path} promises vectors of {dim} numbers in its first line: {SUPPORTED}")
     if common != dim and _is_binary(sample, count, dim):
         return Layout(True, dim, count)
     if common not in (dim, None) and 2 * sum(split_line(line, dim)[1] is None for line in lines) > len(lines):
@@ -122,6 +123,8 @@ def _is_binary(sample: bytes, count: int, dim: int) -> bool:
         return True
     if _CONTROL.search(sample):
         return True
+    if b"\n" not in sample:
+        return False
     position = sample.index(b"\n") + 1
     for _ in range(count):
         space = sample.find(b" ", position)

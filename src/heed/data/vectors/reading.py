@@ -84,7 +84,9 @@ def blocks(
     parse = _binary_row if layout.binary else _text_row
     entries = _wanted(_entries(path, layout, tally), wanted, tally)
     while some := list(islice(entries, rows)):
-        yield Vectors([entry.word for entry in some], np.stack([parse(path, entry, layout.dim) for entry in some]))
+        with np.errstate(over="ignore"):  # a number that is too large is found to be infinite
+            matrix = np.stack([parse(path, entry, layout.dim) for entry in some])
+        yield Vectors([entry.word for entry in some], matrix)
     if not tally.read:
         raise ValueError(f"{path} holds no words: {SUPPORTED}")
 

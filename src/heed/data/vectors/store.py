@@ -66,6 +66,11 @@ def _from_ngrams(store: Store, word: str) -> tuple[Float32[np.ndarray, " dim"], 
     """The mean vector of those n-grams of a word that are known, and a sentence about it; None where there are none."""
     if store.ngrams is None or not store.ngrams.is_file():
         return None
+    sizes = [reading.detect_layout(path).dim for path in (Path(store.name), store.ngrams)]
+    if sizes[0] != sizes[1]:
+        raise ValueError(
+            f"{store.ngrams} has vectors of {sizes[1]} numbers, but {store.name} of {sizes[0]}: it is of other word vectors; remove it"
+        )
     known = reading.read(store.ngrams, set(ngrams(word, 1, len(word) + 1)))
     if not known.words:
         return None

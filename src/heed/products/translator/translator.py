@@ -37,7 +37,7 @@ from heed.vocabularies.vocabulary import Pair
 class Translator(Product):
     """Translates text with one model, or with several as an ensemble."""
 
-    noun, verbs = "a translator", ("translate", "evaluate", "score", "look")
+    noun, verbs, reads = "a translator", ("translate", "evaluate", "score", "look"), ("source", "target")
 
     def __init__(
         self,

@@ -3,10 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TypeVar
 
 from heed.training.curves import RunCurve, read_log
 
 Points = Sequence[tuple[float, float]]  # (step, value)
+Value = TypeVar("Value")
 LAST = 10  # log lines whose mean is the training loss at the end
 
 
@@ -61,12 +63,18 @@ def read_training(folder: Path, metrics: Sequence[str]) -> TrainingLog:
         points("step", "rate"),
         points("step", "tokens_per_second"),
         _seconds(lines),
-        max((line.get("epoch", 0) for line in steps), default=-1) + 1,
+        max((_get(line, "epoch", 0) for line in steps), default=-1) + 1,
         bool(ends),
-        end.get("weights", ""),
-        end.get("ended_by", ""),
-        end.get("cooldown_from", 0),
+        _get(end, "weights", ""),
+        _get(end, "ended_by", ""),
+        _get(end, "cooldown_from", 0),
     )
+
+
+def _get(line: Mapping[str, Any], name: str, default: Value) -> Value:
+    """What a line says, if it is of the type that it should be."""
+    value = line.get(name)
+    return value if type(value) is type(default) else default
 
 
 def _seconds(lines: Sequence[Mapping]) -> float:

@@ -199,7 +199,9 @@ def read_keys(path: Path) -> ApiKeys:
         words = line.split("#")[0].split()
         if not words:
             continue
-        quotas = [None if word == "-" else int(word) if word.isdecimal() else -1 for word in words[1:]]
+        quotas = [
+            None if word == "-" else int(word) if word.isdecimal() and len(word) < 19 else -1 for word in words[1:]
+        ]
         if len(words) > 3 or any(value is not None and value < 1 for value in quotas):
             raise ValueError(
                 f"{path}, line {number}: a line is a key and, if wanted, requests and characters a minute, as in 'KEY 60 10000'"

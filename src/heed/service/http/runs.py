@@ -1,5 +1,6 @@
 """Training runs as the page follows them: summaries, log lines and samples."""
 
+import json
 import math
 import re
 import tomllib
@@ -76,6 +77,11 @@ def _read_log(path: Path) -> list[dict[str, Any]]:
 
 def _finite(value: Any) -> Any:
     """JSON has no infinity, but a loss can be infinite."""
+    if isinstance(value, dict | list):
+        try:
+            json.dumps(value, allow_nan=False)
+        except (ValueError, RecursionError):  # somewhere in it
+            return None
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -134,7 +140,7 @@ def _sample_files(folder: Path) -> dict[int, Path]:
 
 def _parse_samples(path: Path) -> list[dict[str, str]]:
     samples = []
-    for block in path.read_text("utf-8").split("\n\n"):
+    for block in path.read_text("utf-8", "replace").split("\n\n"):
         parts = block.split("\n= ", 1)
         if len(parts) == 2 and "\n> " in parts[1]:
             reference, translation = parts[1].split("\n> ", 1)
