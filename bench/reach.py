@@ -9,13 +9,14 @@ import json
 import os
 import sys
 import threading
-from collections import defaultdict
+from collections import Counter, defaultdict
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 STREAM, SOURCE = "HEED_REACH_STREAM", "HEED_REACH_SOURCE"  # the variables that tell other processes
+CALLS = 30  # of a function in one test whose lines are looked at: more would take much longer and rarely find another
 HOOK = f"""import os
 if {STREAM!r} in os.environ:
     import sys
@@ -31,7 +32,7 @@ class Tracer:
 
     def __init__(self, stream: str, source: str):
         self.file = os.open(stream, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-        self.source, self.seen = source, set()
+        self.source, self.seen, self.calls = source, set(), Counter()
 
     def start(self) -> None:
         threading.settrace(self._called)
@@ -41,8 +42,10 @@ class Tracer:
         os.write(self.file, (json.dumps(mark) + "\n").encode())
 
     def _called(self, frame, event, arg):
-        if frame.f_code.co_filename.startswith(self.source):
-            return self._ran(frame, event, arg)
+        code = frame.f_code
+        if code.co_filename.startswith(self.source) and self.calls[code] < CALLS:
+            self.calls[code] += 1
+            return self._ran
 
     def _ran(self, frame, event, arg):
         if event == "line" and (place := (frame.f_code.co_filename, frame.f_lineno)) not in self.seen:
@@ -56,7 +59,7 @@ class Recorder(Tracer):
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item):
-        self.seen = set()
+        self.seen, self.calls = set(), Counter()
         self.write("test", item.nodeid, item.fixturenames)
         self.start()  # not before: what runs at an import is of no test
         return (yield)
@@ -65,7 +68,7 @@ class Recorder(Tracer):
     def pytest_fixture_setup(self, fixturedef, request):
         if fixturedef.scope == "function":
             return (yield)
-        before, self.seen = self.seen, set()
+        before, self.seen, self.calls = self.seen, set(), Counter()
         self.write("fixture", fixturedef.argname, fixturedef.scope)
         try:
             return (yield)
