@@ -31,6 +31,7 @@ ON_A_GPU = ("kernels", "cuda", "accelerated", "cuda_text.py")  # Triton and CUDA
 BAR = 0.95
 EQUIVALENT = Path(__file__).parent / "equivalent.toml"
 RESULTS = ROOT / "runs" / "mutants"
+AS_THEY_ARE, SOON = 2, 8.0  # the nearest test files that are tried without a record, and for how many seconds
 LOOKED_AT = 2  # times as many test files are looked at as may be run: some do not reach the fault
 
 
@@ -95,34 +96,48 @@ class Judge:
         self.copy, self.kept, self.known = copy, kept, {}
 
     def reached(self, test: Path) -> Reached:
-        if test not in self.known:
-            found = self.kept.read(test)
-            if found is None:
-                print(f"… recording what {test.relative_to(ROOT)} runs", flush=True)
-                found = self.copy.record(test)
-                self.kept.write(test, found)
-            self.known[test] = found
+        if self.recorded(test) is None:
+            print(f"… recording what {test.relative_to(ROOT)} runs", flush=True)
+            self.known[test] = self.copy.record(test)
+            self.kept.write(test, self.known[test])
         return self.known[test]
 
     def verdict(self, fault: Fault, tests: Sequence[Path], files: int, seconds: float) -> Verdict:
         """Tries the nearest test files that run the place, and of these the quickest tests."""
         own, tried, left = fault.mutant(), 0, seconds
+        if killer := self._killed_soon(fault, tests):
+            return Verdict(fault.key(), fault.told(), killer, 1)
+        if not files:
+            return Verdict(fault.key(), fault.told(), None, 0)
         file = fault.path.relative_to(SOURCE).as_posix()
         for test in tests:
             names, left = self._within(self.reached(test), file, own.reach, left)
             if not names:
                 continue
             tried += 1
-            self.copy.write(fault.path, own.source)
-            try:
+            with self.copy.faulty(fault.path, own):
                 killer = self.copy.failed(test, names, self._limit(test, names))
-            finally:
-                self.copy.write(fault.path, fault.path.read_text("utf-8"))
             if killer and self._is_sound(test, killer, names):
                 return Verdict(fault.key(), fault.told(), killer, tried)
             if tried == files or left <= 0:
                 break
         return Verdict(fault.key(), fault.told(), None, tried)
+
+    def _killed_soon(self, fault: Fault, tests: Sequence[Path]) -> str | None:
+        """The nearest test files are tried first as they are: what they run may take longer to record."""
+        own = fault.mutant()
+        about = [own.inside[-1], fault.path.stem] if own.inside else [fault.path.stem]
+        for test in [test for test in tests[:AS_THEY_ARE] if self.recorded(test) is None]:
+            with self.copy.faulty(fault.path, own):
+                killer = self.copy.failed_soon(test, about, SOON)
+            if killer and self.copy.failed(test, [killer] if "::" in killer else [], SOON) is None:
+                return killer
+        return None
+
+    def recorded(self, test: Path) -> Reached | None:
+        if test not in self.known and (found := self.kept.read(test)) is not None:
+            self.known[test] = found
+        return self.known.get(test)
 
     @staticmethod
     def _within(reached: Reached, file: str, lines: range | None, left: float) -> tuple[list[str], float]:
@@ -170,7 +185,9 @@ def run(faults: Sequence[Fault], files: int, seconds: float, minutes: float) -> 
         for fault in faults:
             if time.monotonic() > ends:
                 break
-            verdict = judge.verdict(fault, nearest(fault.path, tests, LOOKED_AT * files), files, seconds)
+            verdict = judge.verdict(
+                fault, nearest(fault.path, tests, max(AS_THEY_ARE, LOOKED_AT * files)), files, seconds
+            )
             results.add(verdict)
             seen = f"noticed by {verdict.killer}" if verdict.killer else f"NOT NOTICED ({verdict.files} files)"
             print(f"{seen}: {verdict.told}", flush=True)
@@ -196,7 +213,12 @@ def main() -> int:
     parser.add_argument("--size", type=int, default=200, help="how many faults are drawn")
     parser.add_argument("--seed", type=int, default=0, help="which ones")
     parser.add_argument("--minutes", type=float, default=60, help="no fault is begun after this time")
-    parser.add_argument("--files", type=int, default=4, help="test files that are run for each, the nearest first")
+    parser.add_argument(
+        "--files",
+        type=int,
+        default=4,
+        help="test files of which the tests that run the place are run, the nearest first; 0: a first look",
+    )
     parser.add_argument("--seconds", type=float, default=40, help="tests that are run for each take this long at most")
     parser.add_argument("--workers", type=int, default=2, help="processes at once; each needs about a gigabyte")
     parser.add_argument("--only", default="", help="only files whose path has this in it, as in training/")

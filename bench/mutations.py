@@ -32,6 +32,9 @@ KEYWORDS = {
 ELSEWHERE = re.compile(r"^(?!.*\bnot\b|.*!=).*cuda|os\.name != 'posix'|== 'nt'", re.IGNORECASE)  # tests of a branch
 
 
+FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
+
+
 class Mutant(NamedTuple):
     """One fault: where it is, the code there before and after, the whole source with it, and which lines run it."""
 
@@ -40,6 +43,8 @@ class Mutant(NamedTuple):
     after: str
     source: str
     reach: range | None  # a test must run one of these lines to notice; None if they run when the module is imported
+    inside: tuple[str, ...]  # the functions and classes around it, from without
+    function: str | None  # the outermost function whose code has it
 
 
 def count(source: str) -> int:
@@ -52,17 +57,34 @@ def mutant(source: str, number: int) -> Mutant:
     tree = ast.parse(source)
     node, change = _places(tree)[number]
     now = change(deepcopy(node))
-    reach = _reach(tree, node)
-    return Mutant(node.lineno, _shown(node), _shown(now), _with(tree, node, now), reach)
+    above = _above(tree, node)
+    inside = tuple(one.name for one in reversed(above) if isinstance(one, FUNCTIONS | ast.ClassDef))
+    place = _reach(above), inside, _function(above)
+    return Mutant(node.lineno, _shown(node), _shown(now), _with(tree, node, now), *place)
 
 
-def _reach(tree: ast.Module, node: ast.AST) -> range | None:
-    """The lines of the statement around a node; for a default of a parameter, those of the function."""
+def _above(tree: ast.Module, node: ast.AST) -> list[ast.AST]:
+    """A node and all that it is in, from within."""
     parents = {child: parent for parent in ast.walk(tree) for child in ast.iter_child_nodes(parent)}
     above = [node]
     while above[-1] in parents:
         above.append(parents[above[-1]])
-    functions = [one for one in above if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return above
+
+
+def _function(above: list[ast.AST]) -> str | None:
+    """The qualified name of the outermost function around a node; a default of its parameter is not in its code."""
+    names = []
+    for one, within in zip(reversed(above), above[-2::-1], strict=False):
+        names += [one.name] if isinstance(one, FUNCTIONS | ast.ClassDef) else []
+        if isinstance(one, FUNCTIONS):
+            return None if isinstance(within, ast.arguments) else ".".join(names)
+    return None
+
+
+def _reach(above: list[ast.AST]) -> range | None:
+    """The lines of the statement around a node; for a default of a parameter, those of the function."""
+    functions = [one for one in above if isinstance(one, FUNCTIONS)]
     if not functions:
         return None
     statement = next(one for one in above if isinstance(one, ast.stmt))
