@@ -235,9 +235,13 @@ def main() -> int:
     known = Results(RESULTS).known
     done = {key for key, verdict in known.items() if verdict.killer or not given.again}
     waiting = [fault for fault in faults if fault not in excused and fault.key() not in done]
-    with ProcessPoolExecutor(given.workers, mp_context=get_context("fork")) as pool:
-        shares = [waiting[number :: given.workers] for number in range(given.workers)]
-        list(pool.map(run, shares, repeat(given.files), repeat(given.seconds), repeat(given.minutes)))
+    shares = [waiting[number :: given.workers] for number in range(given.workers)]
+    most = given.files, given.seconds, given.minutes
+    if given.workers == 1:
+        run(waiting, *most)
+    else:
+        with ProcessPoolExecutor(given.workers, mp_context=get_context("fork")) as pool:
+            list(pool.map(run, shares, *map(repeat, most)))
     share = report(faults, excused)
     if share is None:
         raise SystemExit(f"no faults were tried: no file has {given.only!r} in its path, or the time was too short")
