@@ -3,6 +3,7 @@
 Two runs that agree (resumed, killed, of several processes, of one seed) may share a fault. This one shares only the forward pass.
 """
 
+import io
 import json
 import shutil
 from dataclasses import replace
@@ -10,12 +11,15 @@ from dataclasses import replace
 import pytest
 import torch
 import torch.nn.functional as F
+from rich.console import Console
 from safetensors.torch import load_file
 
 from heed.data.batching import plan
 from heed.data.synthetic import phrasebook
 from heed.runs import models
 from heed.runs import recipe as recipes
+from heed.runs.train import run
+from heed.training.report import Report
 from tests.contract.contract import train
 
 STEPS, ACCUMULATE, CLIP, RATE, WARMUP, BETAS, EPSILON, DECAY, SMOOTHING = (
@@ -132,7 +136,9 @@ def test_a_resumed_run_is_it_too(recipe, whole, written, tmp_path):
 def test_the_mean_of_the_last_checkpoints_is_the_mean_by_hand(recipe, whole, tmp_path):
     """What a killed run ends with is compared with a whole one's; this is what both should end with."""
     last = replace(recipe, training=replace(recipe.training, final="average-last", average=2, ema=0.0))
-    train(last, tmp_path / "run")
+    said = io.StringIO()
+    run(last, tmp_path / "run", report=lambda start, steps: Report(Console(file=said, width=200), steps, start))
+    assert "The model has the weights of" in said.getvalue() and "missing" not in said.getvalue()
     kept = [load_file(tmp_path / "run" / "checkpoints" / f"step-{i:06d}" / "model.safetensors") for i in (2, 3)]
     for name, weight in load_file(tmp_path / "run" / "model" / "model.safetensors").items():
         torch.testing.assert_close(weight, (kept[0][name] + kept[1][name]) / 2, rtol=0, atol=1e-7)
