@@ -31,7 +31,7 @@ ON_A_GPU = ("kernels", "cuda", "accelerated", "cuda_text.py")  # Triton and CUDA
 BAR = 0.95
 EQUIVALENT = Path(__file__).parent / "equivalent.toml"
 RESULTS = ROOT / "runs" / "mutants"
-AS_THEY_ARE, SOON = 2, 8.0  # the nearest test files that are tried without a record, and for how many seconds
+AS_THEY_ARE, SOON = 2, 4.0  # the nearest test files that are tried without a record, and for how many seconds
 LOOKED_AT = 2  # times as many test files are looked at as may be run: some do not reach the fault
 
 
