@@ -111,9 +111,7 @@ def put(path: Path, fault: Mutant) -> None:
     for code in _codes(compile(fault.source, str(path), "exec")):
         new[code.co_qualname].append(code)
     gc.unfreeze()
-    loaded = [
-        one for one in gc.get_objects() if isinstance(one, FunctionType) and one.__code__.co_filename == str(path)
-    ]
+    loaded = [one for one in gc.get_objects() if type(one) is FunctionType and one.__code__.co_filename == str(path)]
     by_name = defaultdict(dict)
     for one in sorted(loaded, key=lambda one: one.__code__.co_firstlineno):
         by_name[one.__code__.co_qualname].setdefault(one.__code__, []).append(one)

@@ -45,8 +45,9 @@ class Fault(NamedTuple):
         return _mutant(self.path, self.number)
 
     def key(self) -> str:
-        """The same for as long as the file does not change, whatever else is drawn."""
-        return hashlib.sha256(f"{self.path.relative_to(ROOT)}\n{self.mutant().source}".encode()).hexdigest()[:16]
+        """The same for as long as the file and the rules do not change, whatever else is drawn."""
+        name, text = self.path.relative_to(ROOT).as_posix(), self.path.read_text("utf-8")
+        return hashlib.sha256(f"{name}\n{self.number}\n{text}".encode()).hexdigest()[:16]
 
     def told(self) -> str:
         own = self.mutant()
@@ -80,6 +81,8 @@ def sources(gpu: bool) -> list[Path]:
 
 def equivalent(fault: Fault, listed: Iterable[dict]) -> str | None:
     """Why a fault changes nothing, if that is in the list."""
+    if all(fault.path != ROOT / one["path"] for one in listed):
+        return None
     own, text = fault.mutant(), fault.path.read_text("utf-8").splitlines()
     described = {
         "path": fault.path.relative_to(ROOT).as_posix(),

@@ -1,6 +1,7 @@
 """Faults by a tool: each is one change, each is another, and the tests that are tried for it are near."""
 
 import ast
+import gc
 import sys
 import tomllib
 
@@ -111,32 +112,45 @@ def test_what_was_recorded_counts_until_a_file_changes(tmp_path):
     assert kept.read(test) is None
 
 
-def test_a_test_is_recorded_run_and_seen_to_fail(tmp_path, monkeypatch):
-    """The whole way, with a package of one function."""
+@pytest.fixture
+def small(tmp_path, monkeypatch):
+    """A package of one module instead of Heed, and the file of its tests."""
     for name in ("SOURCE", "ROOT"):
         monkeypatch.setattr(f"bench.faulty_copy.{name}", tmp_path / ("src" if name == "SOURCE" else ""))
+    monkeypatch.setattr("bench.faulty_copy.LIBRARIES", ())
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    for name in [name for name in sys.modules if name.split(".")[0] == "heed"]:
+        monkeypatch.delitem(sys.modules, name)
     own, test = tmp_path / "src/heed/own.py", tmp_path / "tests/test_own.py"
     for path, text in (
-        (own, "def f(x):\n    if x:\n        return 1\n    return 2\n"),
-        (test, "from heed.own import f\ndef test_one(): assert f(1) == 1\ndef test_two(): assert f(0) == 2\n"),
+        (own, "LEAST = 1\ndef f(x):\n    if x >= LEAST:\n        return 5\n    return 7\n"),
+        (test, "from heed.own import f\ndef test_one(): assert f(1) == 5\ndef test_two(): assert f(0) == 7\n"),
     ):
         path.parent.mkdir(parents=True)
         path.write_text(text)
     (own.parent / "__init__.py").write_text("")
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = long\n")
     (tmp_path / "copy").mkdir()
-    monkeypatch.setattr("bench.faulty_copy.LIBRARIES", ())
-    for name in [name for name in sys.modules if name.split(".")[0] == "heed"]:
-        monkeypatch.delitem(sys.modules, name)  # the new process has its own
-    copy = Copy(tmp_path / "copy")
-    found = copy.record(test)
+    yield own, test
+    sys.modules.pop("heed.own", None)
+    gc.unfreeze()
+
+
+def test_a_test_is_recorded_run_and_seen_to_fail(small, tmp_path):
+    (own, test), copy = small, Copy(tmp_path / "copy")
     one, two = "tests/test_own.py::test_one", "tests/test_own.py::test_two"
-    assert found.lines == {one: {"heed/own.py": {2, 3}}, two: {"heed/own.py": {2, 4}}}
+    found = copy.record(test)
+    assert found.lines == {one: {"heed/own.py": {3, 4}}, two: {"heed/own.py": {3, 5}}}
     assert copy.failed(test, [two, one], 1) is None
-    copy.write(own, own.read_text().replace("2", "3"))
-    assert copy.failed(test, [one], 1) is None and copy.failed(test, [one, two], 1) == two
-    copy.write(own, "nonsense(")
-    assert copy.failed(test, [one], 1) == "tests/test_own.py (as a whole)"
+    faults = {made.after: made for made in (mutant(own.read_text(), i) for i in range(count(own.read_text())))}
+    with copy.faulty(own, faults["8"]):  # in a function that is loaded
+        assert copy.failed(test, [one], 1) is None and copy.failed(test, [one, two], 1) == two
+        assert copy.failed_soon(test, ["two"], 30) == two
+    with copy.faulty(own, faults["2"]):  # in the module itself
+        assert copy.failed(test, [two, one], 1) == one
+    with copy.faulty(own, faults["8"]._replace(source="nonsense(")):
+        assert copy.failed(test, [one], 1) == "tests/test_own.py (as a whole)"
+    assert copy.failed(test, [one, two], 1) is None
 
 
 def test_a_fault_is_noticed_by_a_test_that_passes_without_it(tmp_path, monkeypatch):
@@ -155,7 +169,7 @@ def test_a_fault_is_noticed_by_a_test_that_passes_without_it(tmp_path, monkeypat
     }
 
     def failed(test, names, seconds):
-        faulty = own.read_text("utf-8") != clean
+        faulty = own.is_file() and own.read_text("utf-8") != clean
         ran.append((test, names, faulty))
         return {"always fails": "as a whole", "notices": "e" if faulty else None}.get(test)
 
@@ -165,6 +179,19 @@ def test_a_fault_is_noticed_by_a_test_that_passes_without_it(tmp_path, monkeypat
     assert ran == [*tried, ("notices", ["e"], True)] and own.read_text("utf-8") == clean
     assert judge.verdict(fault, list(judge.known), 1, 9.0).killer is None  # one file
     assert judge.verdict(fault, list(judge.known), 9, 3.0).killer is None  # three seconds
+
+
+def test_the_nearest_files_are_tried_before_anything_is_recorded(tmp_path, monkeypatch):
+    copy, [fault] = Copy.__new__(Copy), draw([ROOT / "src/heed/training/duration.py"], 1, seed=0)
+    copy.source, copy.times = tmp_path, 0
+    (tmp_path / "heed/training").mkdir(parents=True)
+    judge = Judge(copy, Kept(tmp_path, tmp_path))
+    monkeypatch.setattr(judge, "recorded", lambda test: None)
+    soon = {"chance": "chance::a", "near": "near::b"}
+    monkeypatch.setattr(copy, "failed_soon", lambda test, about, seconds: soon.get(test) and copy.fault and soon[test])
+    monkeypatch.setattr(copy, "failed", lambda test, names, seconds: names[0] if test == "chance" else None)
+    assert judge.verdict(fault, ["chance", "near"], 0, 9.0).killer == "near::b"  # the other fails without the fault too
+    assert judge.verdict(fault, ["chance", "far", "near"], 0, 9.0) == Verdict(fault.key(), fault.told(), None, 0)
 
 
 def test_results_are_kept_and_the_last_counts(tmp_path):
