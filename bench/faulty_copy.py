@@ -105,8 +105,8 @@ class Selection:
         os._exit(int(exitstatus))  # what pytest would do now takes longer than many tests
 
 
-def put(path: Path, fault: Mutant) -> None:
-    """Puts a fault into the functions that are loaded already; where it is in none of them, all of Heed is loaded anew."""
+def put(path: Path, fault: Mutant) -> bool:
+    """Puts a fault into the function that is loaded already; whether there is one that has it."""
     new = defaultdict(list)
     for code in _codes(compile(fault.source, str(path), "exec")):
         new[code.co_qualname].append(code)
@@ -119,9 +119,8 @@ def put(path: Path, fault: Mutant) -> None:
         for old, code in zip(by_name[name].values(), new[name], strict=True):
             for one in old:
                 one.__code__ = code
-        return
-    for name in [name for name in sys.modules if name.split(".")[0] == "heed"]:
-        del sys.modules[name]
+        return True
+    return False
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
@@ -199,9 +198,24 @@ class Copy:
 
     def _run(self, test: Path, plugin: Callable[[], object], cpu: float, wall: float) -> int:
         """The exit code of pytest, in a process that has the copy for Heed."""
+
+        def work() -> int:
+            os.chdir(ROOT)
+            sys.path.insert(0, str(ROOT))
+            jaxtyping.install_import_hook = lambda *_: None  # that would take longer than most tests
+            if self.fault is not None and not put(*self.fault):  # then all of Heed is loaded anew
+                for name in [name for name in sys.modules if name.split(".")[0] == "heed"]:
+                    del sys.modules[name]
+            arguments = ["-q", "-x", "-m", "not long", "-p", "no:cacheprovider", *LOADED, str(test)]
+            return int(pytest.main(arguments, plugins=[plugin()]))
+
+        return self.in_a_fork(work, cpu, wall)
+
+    def in_a_fork(self, work: Callable[[], int], cpu: float, wall: float) -> int:
+        """The exit code of a new process with a folder for its files and limits of time."""
         scratch = tempfile.mkdtemp(dir=self.folder)
         if (child := os.fork()) == 0:
-            self._test(test, plugin, int(cpu), scratch)
+            self._child(work, max(1, int(cpu)), scratch)
         ends = time.monotonic() + wall
         while not (ended := os.waitpid(child, os.WNOHANG))[0] and time.monotonic() < ends:
             time.sleep(0.05)
@@ -212,23 +226,16 @@ class Copy:
         shutil.rmtree(scratch, ignore_errors=True)
         return os.waitstatus_to_exitcode(ended[1])
 
-    def _test(self, test: Path, plugin: Callable[[], object], cpu: int, scratch: str) -> None:
-        """In the new process: run the tests and end."""
+    def _child(self, work: Callable[[], int], cpu: int, scratch: str) -> None:
         try:
             os.setsid()
-            resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu))
+            resource.setrlimit(resource.RLIMIT_CPU, (used := int(time.process_time()) + cpu, used))
             nothing = os.open(os.devnull, os.O_RDWR)
             for number in range(3):
                 os.dup2(nothing, number)
-            os.chdir(ROOT)
             os.environ |= {"PYTHONPATH": str(self.source), "TMPDIR": scratch, "HYPOTHESIS_STORAGE_DIRECTORY": scratch}
             tempfile.tempdir = scratch
-            sys.path.insert(0, str(ROOT))
-            jaxtyping.install_import_hook = lambda *_: None  # that would take longer than most tests
-            if self.fault is not None:
-                put(*self.fault)
-            arguments = ["-q", "-x", "-m", "not long", "-p", "no:cacheprovider", *LOADED, str(test)]
-            os._exit(int(pytest.main(arguments, plugins=[plugin()])))
+            os._exit(work())
         except BaseException:
             traceback.print_exc()
         finally:

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bench.faulty_copy import ROOT, SOURCE, TESTS, Copy, nearest
+from bench.first_look import Look, look_at
 from bench.mutations import Mutant, count, mutant
 from bench.reach import Kept, Reached
 
@@ -110,8 +111,6 @@ class Judge:
         own, tried, left = fault.mutant(), 0, seconds
         if killer := self._killed_soon(fault, tests):
             return Verdict(fault.key(), fault.told(), killer, 1)
-        if not files:
-            return Verdict(fault.key(), fault.told(), None, 0)
         file = fault.path.relative_to(SOURCE).as_posix()
         for test in tests:
             names, left = self._within(self.reached(test), file, own.reach, left)
@@ -180,17 +179,33 @@ class Results:
             file.write(json.dumps(verdict._asdict(), ensure_ascii=False) + "\n")
 
 
+def glance(faults: Sequence[Fault], minutes: float) -> None:
+    """Looks at faults in functions with the nearest tests, all in one process; keeps what was noticed."""
+    tests, results = sorted(TESTS.rglob("test_*.py")), Results(RESULTS)
+    some = [fault for fault in faults if fault.mutant().function]
+    looks = [Look(fault.path, fault.mutant(), nearest(fault.path, tests, AS_THEY_ARE)) for fault in some]
+
+    def tell(number: int, killer: str | None) -> None:
+        fault = some[number]
+        if killer:
+            results.add(Verdict(fault.key(), fault.told(), killer, 1))
+        print(f"{f'noticed by {killer}' if killer else 'another look'}: {fault.told()}", flush=True)
+
+    with tempfile.TemporaryDirectory(prefix="heed-mutants-") as folder:
+        look_at(Copy(Path(folder)), looks, SOON, minutes, tell)
+
+
 def run(faults: Sequence[Fault], files: int, seconds: float, minutes: float) -> None:
     """Tries faults for so many minutes."""
     tests, ends, results = sorted(TESTS.rglob("test_*.py")), time.monotonic() + 60 * minutes, Results(RESULTS)
+    if not files:
+        return glance(faults, minutes)
     with tempfile.TemporaryDirectory(prefix="heed-mutants-") as folder:
         judge = Judge(Copy(Path(folder)), Kept(RESULTS / "reach", SOURCE))
         for fault in faults:
             if time.monotonic() > ends:
                 break
-            verdict = judge.verdict(
-                fault, nearest(fault.path, tests, max(AS_THEY_ARE, LOOKED_AT * files)), files, seconds
-            )
+            verdict = judge.verdict(fault, nearest(fault.path, tests, LOOKED_AT * files), files, seconds)
             results.add(verdict)
             seen = f"noticed by {verdict.killer}" if verdict.killer else f"NOT NOTICED ({verdict.files} files)"
             print(f"{seen}: {verdict.told}", flush=True)

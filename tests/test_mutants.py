@@ -7,6 +7,7 @@ import tomllib
 
 import pytest
 from bench.faulty_copy import ROOT, SOURCE, TESTS, Copy, nearest
+from bench.first_look import Look, look_at
 from bench.mutants import EQUIVALENT, Fault, Judge, Results, Verdict, draw, equivalent, sources
 from bench.mutations import count, mutant
 from bench.reach import Kept, Reached, Recorder, read
@@ -153,6 +154,27 @@ def test_a_test_is_recorded_run_and_seen_to_fail(small, tmp_path):
     assert copy.failed(test, [one, two], 1) is None
 
 
+def test_a_first_look_tries_faults_in_functions_with_tests_that_were_collected_once(small, tmp_path, monkeypatch):
+    monkeypatch.setattr("bench.first_look.ROOT", tmp_path)
+    (own, test), copy, told = small, Copy(tmp_path / "copy"), tmp_path / "told"
+    faults = {made.after: made for made in (mutant(own.read_text(), i) for i in range(count(own.read_text())))}
+    looks = [Look(own, faults[after], [test]) for after in ("8", "2", "x > LEAST", "6")]
+
+    def work() -> int:
+        with told.open("a") as file:
+            look_at(copy, looks, 30, 9, lambda number, killer: print(number, killer, file=file, flush=True))
+        return 0
+
+    assert copy.in_a_fork(work, 60, 600) == 0
+    one, two = "tests/test_own.py::test_one", "tests/test_own.py::test_two"
+    assert told.read_text().splitlines() == [
+        f"0 {two}",
+        "1 None",
+        f"2 {one}",
+        f"3 {one}",
+    ]  # the second is in no function
+
+
 def test_a_fault_is_noticed_by_a_test_that_passes_without_it(tmp_path, monkeypatch):
     copy = Copy.__new__(Copy)
     copy.source, copy.times = tmp_path, 0
@@ -187,11 +209,12 @@ def test_the_nearest_files_are_tried_before_anything_is_recorded(tmp_path, monke
     (tmp_path / "heed/training").mkdir(parents=True)
     judge = Judge(copy, Kept(tmp_path, tmp_path))
     monkeypatch.setattr(judge, "recorded", lambda test: None)
+    monkeypatch.setattr(judge, "reached", lambda test: Reached({}, {}))
     soon = {"chance": "chance::a", "near": "near::b"}
     monkeypatch.setattr(copy, "failed_soon", lambda test, about, seconds: soon.get(test) and copy.fault and soon[test])
     monkeypatch.setattr(copy, "failed", lambda test, names, seconds: names[0] if test == "chance" else None)
-    assert judge.verdict(fault, ["chance", "near"], 0, 9.0).killer == "near::b"  # the other fails without the fault too
-    assert judge.verdict(fault, ["chance", "far", "near"], 0, 9.0) == Verdict(fault.key(), fault.told(), None, 0)
+    assert judge.verdict(fault, ["chance", "near"], 1, 9.0).killer == "near::b"  # the other fails without the fault too
+    assert judge.verdict(fault, ["chance", "far", "near"], 1, 9.0) == Verdict(fault.key(), fault.told(), None, 0)
 
 
 def test_results_are_kept_and_the_last_counts(tmp_path):
