@@ -1,38 +1,39 @@
-"""Would the tests notice? Faults are put into src/heed one at a time, and the tests nearest to each are run: `make check-mutants`.
+"""Would the tests notice? Faults are put into src/heed one at a time, and the tests that run the place are run: `make check-mutants`.
 
 The faults are drawn by a seed, outside of lab/ and page/, and of what only a GPU can run where there is none. They are written
 into a copy of the source. A fault counts as killed when a test fails, or uses far too much time, that passes without the fault.
+Results are kept in runs/mutants: a fault that was tried is not tried again, so that a sample can be done in pieces.
 """
 
 import argparse
-import ast
+import hashlib
+import json
 import os
 import random
-import resource
-import shutil
-import signal
 import sys
 import tempfile
 import time
-from collections import deque
+import tomllib
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import suppress
-from functools import cache
+from functools import cache, cached_property
 from itertools import repeat
 from multiprocessing import get_context
 from pathlib import Path
 from typing import NamedTuple
 
+from bench.faulty_copy import ROOT, SOURCE, TESTS, Copy, nearest
+from bench.first_look import Look, look_at
 from bench.mutations import Mutant, count, mutant
+from bench.reach import Kept, Reached
 
-ROOT = Path(__file__).parent.parent
-SOURCE, TESTS = ROOT / "src", ROOT / "tests"
 LEFT_OUT = ("lab", "page")
 ON_A_GPU = ("kernels", "cuda", "accelerated", "cuda_text.py")  # Triton and CUDA graphs
 BAR = 0.95
-CPU_SECONDS, WALL_SECONDS = 150, 900  # of one test file: a fault may make it endless
-SAME_FOLDER = 3  # how near a test file is that is in the folder of the module, but imports nothing of it
+EQUIVALENT = Path(__file__).parent / "equivalent.toml"
+RESULTS = ROOT / "runs" / "mutants"
+AS_THEY_ARE, SOON = 2, 4.0  # the nearest test files that are tried without a record, and for how many seconds
+LOOKED_AT = 2  # times as many test files are looked at as may be run: some do not reach the fault
 
 
 class Fault(NamedTuple):
@@ -42,7 +43,30 @@ class Fault(NamedTuple):
     number: int
 
     def mutant(self) -> Mutant:
-        return mutant(self.path.read_text("utf-8"), self.number)
+        return _mutant(self.path, self.number)
+
+    def key(self) -> str:
+        """The same for as long as the file and the rules do not change, whatever else is drawn."""
+        name, text = self.path.relative_to(ROOT).as_posix(), self.path.read_text("utf-8")
+        return hashlib.sha256(f"{name}\n{self.number}\n{text}".encode()).hexdigest()[:16]
+
+    def told(self) -> str:
+        own = self.mutant()
+        return f"{self.path.relative_to(ROOT)}:{own.line}: {own.before}  ->  {own.after}"
+
+
+@cache
+def _mutant(path: Path, number: int) -> Mutant:
+    return mutant(path.read_text("utf-8"), number)
+
+
+class Verdict(NamedTuple):
+    """What became of a fault: the test that noticed, if one did, and how many test files run the place."""
+
+    key: str
+    told: str
+    killer: str | None
+    files: int
 
 
 def draw(paths: Iterable[Path], size: int, seed: int) -> list[Fault]:
@@ -56,159 +80,169 @@ def sources(gpu: bool) -> list[Path]:
     return [path for path in (SOURCE / "heed").rglob("*.py") if not set(left_out) & set(path.relative_to(SOURCE).parts)]
 
 
-@cache
-def imported(path: Path) -> frozenset[Path]:
-    """The files of Heed and of its tests that a file imports, wherever in it."""
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-        if isinstance(node, ast.ImportFrom) and node.module:
-            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-        for name in names:
-            own = (SOURCE if name.split(".")[0] == "heed" else ROOT).joinpath(*name.split("."))
-            found |= {file for file in (own.with_suffix(".py"), own / "__init__.py") if file.is_file()}
-    return frozenset(found - {path})
-
-
-def nearest(path: Path, tests: Sequence[Path], most: int) -> list[Path]:
-    """The test files to try: of the module's name first, then those that reach it by the fewest imports."""
-    folder = TESTS / path.relative_to(SOURCE / "heed").parent
-
-    def rank(test: Path) -> tuple:
-        named = test.parent == folder and path.stem in test.stem
-        steps = _steps(test).get(path, 99)
-        return not named, min(steps, SAME_FOLDER) if test.parent == folder else steps, test.parent != folder, test
-
-    ranked = sorted(tests, key=rank)
-    return [test for test in ranked if rank(test)[1] < 99][:most]
-
-
-@cache
-def _steps(test: Path) -> dict[Path, int]:
-    """How many imports away each file is from a test file."""
-    found, waiting = {test: 0}, deque([test])
-    while waiting:
-        path = waiting.popleft()
-        for one in imported(path) - found.keys():
-            found[one] = found[path] + 1
-            waiting.append(one)
-    return found
-
-
-class Copy:
-    """A copy of the source in which faults are put, one at a time."""
-
-    def __init__(self, folder: Path):
-        self.source, self.times = folder / "src", 0
-        shutil.copytree(SOURCE, self.source, ignore=shutil.ignore_patterns("__pycache__"))
-
-    def write(self, path: Path, text: str) -> None:
-        own = self.source / path.relative_to(SOURCE)
-        own.write_text(text, "utf-8")
-        self.times += (
-            1  # no two versions have one time: a compiled file is known by the size and the second of its source
-        )
-        os.utime(own, (1_000_000_000 + self.times,) * 2)
-
-    def passes(self, test: Path, folder: Path) -> bool:
-        """Whether a test file passes, in a process that has the copy for Heed."""
-        if (child := os.fork()) == 0:
-            self._test(test, folder)
-        ends = time.monotonic() + WALL_SECONDS
-        while not (ended := os.waitpid(child, os.WNOHANG))[0] and time.monotonic() < ends:
-            time.sleep(0.05)
-        with suppress(ProcessLookupError):
-            os.killpg(child, signal.SIGKILL)  # with whatever it has started
-        if not ended[0]:
-            ended = os.waitpid(child, 0)
-        return os.waitstatus_to_exitcode(ended[1]) == 0
-
-    def _test(self, test: Path, folder: Path) -> None:
-        """In the new process: run the tests and end."""
-        try:
-            os.setsid()
-            resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
-            nothing = os.open(os.devnull, os.O_RDWR)
-            for number in range(3):
-                os.dup2(nothing, number)
-            os.chdir(ROOT)
-            os.environ |= {"PYTHONPATH": str(self.source), "TMPDIR": str(folder)}
-            tempfile.tempdir = str(folder)
-            sys.path[:0] = [str(self.source), str(ROOT)]
-            import pytest
-
-            os._exit(int(pytest.main(["-q", "-x", "-m", "not long", "-p", "no:cacheprovider", str(test)])))
-        finally:
-            os._exit(99)
+def equivalent(fault: Fault, listed: Iterable[dict]) -> str | None:
+    """Why a fault changes nothing, if that is in the list."""
+    if all(fault.path != ROOT / one["path"] for one in listed):
+        return None
+    own, text = fault.mutant(), fault.path.read_text("utf-8").splitlines()
+    described = {
+        "path": fault.path.relative_to(ROOT).as_posix(),
+        "line": text[own.line - 1].strip(),
+        "change": f"{own.before} -> {own.after}",
+    }
+    return next((one["reason"] for one in listed if described.items() <= one.items()), None)
 
 
 class Judge:
     """Runs the tests for one fault after another."""
 
-    def __init__(self, copy: Copy, folder: Path):
-        self.copy, self.folder, self.sound = copy, folder, {}
+    def __init__(self, copy: Copy, kept: Kept):
+        self.copy, self.kept, self.known = copy, kept, {}
 
-    def killer(self, fault: Fault, tests: Sequence[Path]) -> Path | None:
-        """The first test file that fails with the fault and passes without it."""
+    def reached(self, test: Path) -> Reached:
+        if self.recorded(test) is None:
+            print(f"… recording what {test.relative_to(ROOT)} runs", flush=True)
+            self.known[test] = self.copy.record(test)
+            self.kept.write(test, self.known[test])
+        return self.known[test]
+
+    def verdict(self, fault: Fault, tests: Sequence[Path], files: int, seconds: float) -> Verdict:
+        """Tries the nearest test files that run the place, and of these the quickest tests."""
+        own, tried, left = fault.mutant(), 0, seconds
+        if killer := self._killed_soon(fault, tests):
+            return Verdict(fault.key(), fault.told(), killer, 1)
+        file = fault.path.relative_to(SOURCE).as_posix()
         for test in tests:
-            if self.sound.get(test) is False:
+            names, left = self._within(self.reached(test), file, own.reach, left)
+            if not names:
                 continue
-            self.copy.write(fault.path, fault.mutant().source)
-            try:
-                failed = not self.copy.passes(test, self.folder)
-            finally:
-                self.copy.write(fault.path, fault.path.read_text("utf-8"))
-            if not failed:
-                self.sound[test] = True
-            elif self._is_sound(test):
-                return test
+            tried += 1
+            with self.copy.faulty(fault.path, own):
+                killer = self.copy.failed(test, names, self._limit(test, names))
+            if killer and self._is_sound(test, killer, names):
+                return Verdict(fault.key(), fault.told(), killer, tried)
+            if tried == files or left <= 0:
+                break
+        return Verdict(fault.key(), fault.told(), None, tried)
+
+    def _killed_soon(self, fault: Fault, tests: Sequence[Path]) -> str | None:
+        """The nearest test files are tried first as they are: what they run may take longer to record."""
+        own = fault.mutant()
+        about = [own.inside[-1], fault.path.stem] if own.inside else [fault.path.stem]
+        for test in [test for test in tests[:AS_THEY_ARE] if self.recorded(test) is None]:
+            with self.copy.faulty(fault.path, own):
+                killer = self.copy.failed_soon(test, about, SOON)
+            if killer and self.copy.failed(test, [killer] if "::" in killer else [], SOON) is None:
+                return killer
         return None
 
-    def _is_sound(self, test: Path) -> bool:
-        if test not in self.sound:
-            self.sound[test] = self.copy.passes(test, self.folder)
-            if not self.sound[test]:
-                print(f"{test.relative_to(ROOT)} fails without a fault, and is left out.", flush=True)
-        return self.sound[test]
+    def recorded(self, test: Path) -> Reached | None:
+        if test not in self.known and (found := self.kept.read(test)) is not None:
+            self.known[test] = found
+        return self.known.get(test)
+
+    @staticmethod
+    def _within(reached: Reached, file: str, lines: range | None, left: float) -> tuple[list[str], float]:
+        """The tests of a file to run, and how many seconds of tests are left for other files."""
+        names = []
+        for name in reached.tests(file, lines):
+            if left <= 0:
+                break
+            names.append(name)
+            left -= reached.seconds[name]
+        return names, left
+
+    def _limit(self, test: Path, names: Sequence[str]) -> float:
+        return sum(self.known[test].seconds[name] for name in names)
+
+    def _is_sound(self, test: Path, killer: str, names: Sequence[str]) -> bool:
+        """Whether the test passes without the fault: it did when it was recorded, or else all that ran do now."""
+        if killer in self.known[test].seconds:
+            return True
+        return self.copy.failed(test, names, self._limit(test, names)) is None
 
 
-def told(fault: Fault) -> str:
-    own = fault.mutant()
-    return f"{fault.path.relative_to(ROOT)}:{own.line}: {own.before}  ->  {own.after}"
+class Results:
+    """What is known of faults: one line each; a later line counts."""
+
+    def __init__(self, folder: Path):
+        self.path = folder / "results.jsonl"
+
+    @cached_property
+    def known(self) -> dict[str, Verdict]:
+        lines = self.path.read_text("utf-8").splitlines() if self.path.is_file() else []
+        return {verdict.key: verdict for verdict in (Verdict(**json.loads(line)) for line in lines)}
+
+    def add(self, verdict: Verdict) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(verdict._asdict(), ensure_ascii=False) + "\n")
 
 
-def run(faults: Sequence[Fault], files: int, minutes: float) -> tuple[int, list[str]]:
-    """How many faults were tried in that time, and those that no test noticed."""
-    tests, ends, survivors, tried = sorted(TESTS.rglob("test_*.py")), time.monotonic() + 60 * minutes, [], 0
+def glance(faults: Sequence[Fault], minutes: float) -> None:
+    """Looks at faults in functions with the nearest tests, all in one process; keeps what was noticed."""
+    tests, results = sorted(TESTS.rglob("test_*.py")), Results(RESULTS)
+    some = [fault for fault in faults if fault.mutant().function]
+    looks = [Look(fault.path, fault.mutant(), nearest(fault.path, tests, AS_THEY_ARE)) for fault in some]
+
+    def tell(number: int, killer: str | None) -> None:
+        fault = some[number]
+        if killer:
+            results.add(Verdict(fault.key(), fault.told(), killer, 1))
+        print(f"{f'noticed by {killer}' if killer else 'another look'}: {fault.told()}", flush=True)
+
     with tempfile.TemporaryDirectory(prefix="heed-mutants-") as folder:
-        judge = Judge(Copy(Path(folder)), Path(folder))
+        look_at(Copy(Path(folder)), looks, SOON, minutes, tell)
+
+
+def run(faults: Sequence[Fault], files: int, seconds: float, minutes: float) -> None:
+    """Tries faults for so many minutes."""
+    tests, ends, results = sorted(TESTS.rglob("test_*.py")), time.monotonic() + 60 * minutes, Results(RESULTS)
+    if not files:
+        return glance(faults, minutes)
+    with tempfile.TemporaryDirectory(prefix="heed-mutants-") as folder:
+        judge = Judge(Copy(Path(folder)), Kept(RESULTS / "reach", SOURCE))
         for fault in faults:
             if time.monotonic() > ends:
                 break
-            killer = judge.killer(fault, nearest(fault.path, tests, files))
-            tried += 1
-            print(f"{'noticed by ' + killer.name if killer else 'NOT NOTICED'}: {told(fault)}", flush=True)
-            if killer is None:
-                survivors.append(told(fault))
-    return tried, survivors
+            verdict = judge.verdict(fault, nearest(fault.path, tests, LOOKED_AT * files), files, seconds)
+            results.add(verdict)
+            seen = f"noticed by {verdict.killer}" if verdict.killer else f"NOT NOTICED ({verdict.files} files)"
+            print(f"{seen}: {verdict.told}", flush=True)
 
 
-def run_at_once(faults: Sequence[Fault], files: int, minutes: float, workers: int) -> tuple[int, list[str]]:
-    """The same, shared among processes, each with its own copy."""
-    shares = [faults[number::workers] for number in range(workers)]
-    with ProcessPoolExecutor(workers, mp_context=get_context("fork")) as pool:
-        found = list(pool.map(run, shares, repeat(files), repeat(minutes)))
-    return sum(tried for tried, _ in found), sorted(one for _, survivors in found for one in survivors)
+def report(faults: Sequence[Fault], excused: dict[Fault, str]) -> float | None:
+    """Says how many faults were noticed; the share, of those tried that can be."""
+    known = Results(RESULTS).known
+    tried = [known[fault.key()] for fault in faults if fault not in excused and fault.key() in known]
+    survivors = sorted(verdict.told for verdict in tried if verdict.killer is None)
+    print(f"\n{len(faults)} faults drawn, {len(excused)} of them listed as changing nothing:")
+    print("\n".join(sorted(f"  {fault.told()}: {why}" for fault, why in excused.items())) or "  none")
+    if not tried:
+        return None
+    share = 1 - len(survivors) / len(tried)
+    print(f"{len(tried) - len(survivors)} of {len(tried)} tried were noticed, {share:.1%}; the bar is {BAR:.0%}.")
+    if left := len(faults) - len(excused) - len(tried):
+        print(f"{left} have not been tried to the end, and the share does not count them: run the same command again.")
+    print("Not noticed:\n" + ("\n".join(f"  {one}" for one in survivors) or "  none"))
+    return share
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.mutants", description=__doc__.splitlines()[0])
     parser.add_argument("--size", type=int, default=200, help="how many faults are drawn")
-    parser.add_argument("--seed", type=int, default=1, help="which ones")
+    parser.add_argument("--seed", type=int, default=0, help="which ones")
     parser.add_argument("--minutes", type=float, default=60, help="no fault is begun after this time")
-    parser.add_argument("--files", type=int, default=6, help="test files that are tried for each, the nearest first")
+    parser.add_argument(
+        "--files",
+        type=int,
+        default=4,
+        help="test files of which the tests that run the place are run, the nearest first; 0: a first look",
+    )
+    parser.add_argument("--seconds", type=float, default=40, help="tests that are run for each take this long at most")
     parser.add_argument("--workers", type=int, default=2, help="processes at once; each needs about a gigabyte")
     parser.add_argument("--only", default="", help="only files whose path has this in it, as in training/")
+    parser.add_argument("--again", action="store_true", help="try those again that were not noticed")
     given = parser.parse_args()
     if not hasattr(os, "fork"):
         raise SystemExit("check-mutants needs fork, which this system does not have: run it on Linux or macOS")
@@ -216,15 +250,22 @@ def main() -> int:
 
     torch.set_num_threads(1)
     paths = [path for path in sources(torch.cuda.is_available()) if given.only in path.as_posix()]
-    tried, survivors = run_at_once(draw(paths, given.size, given.seed), given.files, given.minutes, given.workers)
-    if not tried:
-        raise SystemExit(
-            f"no faults were tried: no file of src/heed has {given.only!r} in its path, or the time was too short"
-        )
-    share = 1 - len(survivors) / tried
-    print(f"\n{tried - len(survivors)} of {tried} faults were noticed, {share:.1%}; the bar is {BAR:.0%}. Not noticed:")
-    print("\n".join(survivors) or "none")
-    return int(share < BAR)
+    faults, listed = draw(paths, given.size, given.seed), tomllib.loads(EQUIVALENT.read_text("utf-8"))["fault"]
+    excused = {fault: reason for fault in faults if (reason := equivalent(fault, listed))}
+    known = Results(RESULTS).known
+    done = {key for key, verdict in known.items() if verdict.killer or not given.again}
+    waiting = [fault for fault in faults if fault not in excused and fault.key() not in done]
+    shares = [waiting[number :: given.workers] for number in range(given.workers)]
+    most = given.files, given.seconds, given.minutes
+    if given.workers == 1:
+        run(waiting, *most)
+    else:
+        with ProcessPoolExecutor(given.workers, mp_context=get_context("fork")) as pool:
+            list(pool.map(run, shares, *map(repeat, most)))
+    share = report(faults, excused)
+    if share is None:
+        raise SystemExit(f"no faults were tried: no file has {given.only!r} in its path, or the time was too short")
+    return int(share < BAR or not given.files)  # a first look keeps only what was noticed
 
 
 if __name__ == "__main__":

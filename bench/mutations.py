@@ -1,6 +1,14 @@
-"""Small faults put into Python source: each is one change of one node of its syntax tree."""
+"""Small faults put into Python source: each is one change of one node of its syntax tree.
+
+Faults that no test could or should notice are not drawn at all (`_is_left_out`). These are the rules, and there are no others:
+docstrings, annotations, decorators, `if TYPE_CHECKING`, `if __name__`; what is logged or warned of, and the help texts of commands;
+how a picture is drawn (line widths, font sizes); numbers that only decide how fast something is or how much memory it takes
+(constants and keywords named after chunks, blocks, buffers, caches and time-outs); `raise NotImplementedError`; branches for
+another platform and for CUDA. Whatever else changes nothing is listed by hand in equivalent.toml.
+"""
 
 import ast
+import re
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from typing import NamedTuple
@@ -13,16 +21,30 @@ ARITHMETIC = {
     ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult,
     ast.Mod: ast.FloorDiv, ast.Pow: ast.Mult, ast.MatMult: ast.Add,
 }  # fmt: skip
-KEPT = ("log", "logging", "warnings")  # what a program tells, and not what it does
+TOLD = ("log", "logging", "warnings")  # what a program tells, and not what it does
+SPEED_CALLS = ("gc.collect", "gc.freeze", "os.nice", "torch.set_num_threads", "torch.cuda.empty_cache")
+SPEED_NAMES = re.compile(r"(^|_)(CHUNK|BLOCK|BUFFER|BUFSIZE|CACHE|CACHED|TIMEOUT|BACKLOG)(_|$)")  # of constants
+KEYWORDS = {
+    "help", "description", "epilog", "metavar", "stacklevel",
+    "timeout", "maxsize", "chunksize", "chunk_size", "buffering", "bufsize", "n_jobs", "non_blocking",
+    "fontsize", "labelsize", "linewidth", "markersize", "zorder", "wspace", "hspace", "w_pad", "h_pad",
+}  # fmt: skip
+ELSEWHERE = re.compile(r"^(?!.*\bnot\b|.*!=).*cuda|os\.name != 'posix'|== 'nt'", re.IGNORECASE)  # tests of a branch
+
+
+FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class Mutant(NamedTuple):
-    """One fault: where it is, the code there before and after, and the whole source with it."""
+    """One fault: where it is, the code there before and after, the whole source with it, and which lines run it."""
 
     line: int
     before: str
     after: str
     source: str
+    reach: range | None  # a test must run one of these lines to notice; None if they run when the module is imported
+    inside: tuple[str, ...]  # the functions and classes around it, from without
+    function: str | None  # the outermost function whose code has it
 
 
 def count(source: str) -> int:
@@ -35,7 +57,44 @@ def mutant(source: str, number: int) -> Mutant:
     tree = ast.parse(source)
     node, change = _places(tree)[number]
     now = change(deepcopy(node))
-    return Mutant(node.lineno, _shown(node), _shown(now), _with(tree, node, now))
+    above = _above(tree, node)
+    inside = tuple(one.name for one in reversed(above) if isinstance(one, FUNCTIONS | ast.ClassDef))
+    place = _reach(above), inside, _function(above)
+    return Mutant(node.lineno, _shown(node), _shown(now), _with(tree, node, now), *place)
+
+
+def _above(tree: ast.Module, node: ast.AST) -> list[ast.AST]:
+    """A node and all that it is in, from within."""
+    parents = {child: parent for parent in ast.walk(tree) for child in ast.iter_child_nodes(parent)}
+    above = [node]
+    while above[-1] in parents:
+        above.append(parents[above[-1]])
+    return above
+
+
+def _function(above: list[ast.AST]) -> str | None:
+    """The qualified name of the outermost function around a node; a default of its parameter is not in its code."""
+    names = []
+    for one, within in zip(reversed(above), above[-2::-1], strict=False):
+        names += [one.name] if isinstance(one, FUNCTIONS | ast.ClassDef) else []
+        if isinstance(one, FUNCTIONS):
+            return None if isinstance(within, ast.arguments) else ".".join(names)
+    return None
+
+
+def _reach(above: list[ast.AST]) -> range | None:
+    """The lines of the statement around a node; for a default of a parameter, those of the function."""
+    functions = [one for one in above if isinstance(one, FUNCTIONS)]
+    if not functions:
+        return None
+    statement = next(one for one in above if isinstance(one, ast.stmt))
+    if statement is functions[0] or isinstance(statement, ast.Try | ast.ClassDef):
+        return range(functions[0].body[0].lineno, functions[0].end_lineno + 1)
+    body = getattr(statement, "body", None) or getattr(statement, "cases", None)
+    if not body:
+        return range(statement.lineno, statement.end_lineno + 1)
+    first = body[0] if isinstance(body[0], ast.stmt) else body[0].pattern
+    return range(statement.lineno, max(first.lineno, statement.lineno + 1))
 
 
 def _places(tree: ast.Module) -> list[tuple[ast.AST, "Change"]]:
@@ -55,17 +114,35 @@ def _with(tree: ast.Module, node: ast.AST, now: ast.AST) -> str:
 
 
 def _mutable(tree: ast.Module) -> Iterator[ast.AST]:
-    """The nodes of code that runs: no annotations, docstrings, imports for types or tests of the module's name."""
+    """The nodes of code that runs and whose result matters."""
     waiting: list[ast.AST] = [tree]
     while waiting:
         node = waiting.pop()
-        if isinstance(node, ast.If) and any(name in ast.unparse(node.test) for name in ("TYPE_CHECKING", "__name__")):
+        if _is_left_out(node):
             continue
+        elsewhere = isinstance(node, ast.If | ast.IfExp) and ELSEWHERE.search(ast.unparse(node.test))
         for field, value in ast.iter_fields(node):
-            if field not in ("annotation", "returns", "type_params", "decorator_list", "format_spec"):
+            if field in ("annotation", "returns", "type_params", "decorator_list", "format_spec"):
+                continue
+            if not (elsewhere and field == "body"):
                 waiting += [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, ast.AST)]
         if hasattr(node, "lineno"):
             yield node
+
+
+def _is_left_out(node: ast.AST) -> bool:
+    match node:
+        case ast.If(test=test):
+            return any(name in ast.unparse(test) for name in ("TYPE_CHECKING", "__name__"))
+        case ast.Expr(value=ast.Call(func=called)):
+            return (name := ast.unparse(called)).split(".")[0] in TOLD or name in SPEED_CALLS
+        case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
+            return name == "__all__" or (name.isupper() and SPEED_NAMES.search(name) is not None)
+        case ast.keyword(arg=str(name)):
+            return name in KEYWORDS
+        case ast.Raise(exc=ast.AST() as raised):
+            return "NotImplementedError" in ast.unparse(raised)
+    return False
 
 
 Change = Callable[[ast.AST], ast.AST]  # gets a copy of a node, which it may change
@@ -89,7 +166,7 @@ def _changes(node: ast.AST) -> list[Change]:  # noqa: C901 (a table of kinds)
             return [_other_constant]
         case ast.Return(value=ast.AST() as value) if not (isinstance(value, ast.Constant) and value.value is None):
             return [_return_nothing]
-        case ast.Expr(value=ast.Call(func=called)) if ast.unparse(called).split(".")[0] not in KEPT:
+        case ast.Expr(value=ast.Call()):
             return [_removed]
         case ast.Assign(targets=[ast.Attribute() | ast.Subscript()]) | ast.Raise() | ast.Delete():
             return [_removed]

@@ -1,10 +1,16 @@
 """Faults by a tool: each is one change, each is another, and the tests that are tried for it are near."""
 
 import ast
+import gc
+import sys
+import tomllib
 
 import pytest
-from bench.mutants import ROOT, SOURCE, TESTS, Copy, Judge, draw, nearest, sources
+from bench.faulty_copy import ROOT, SOURCE, TESTS, Copy, nearest
+from bench.first_look import Look, look_at
+from bench.mutants import EQUIVALENT, Fault, Judge, Results, Verdict, draw, equivalent, sources
 from bench.mutations import count, mutant
+from bench.reach import Kept, Reached, Recorder, read
 
 
 @pytest.mark.parametrize(
@@ -25,8 +31,14 @@ from bench.mutations import count, mutant
         ("raise a", ["pass"]),
         ("x = f'{a}' + b", []),
         ("def f(x: 3 = y) -> 3: 'text'", []),
-        ("log.info(x)", []),
+        ("log.info(x + 1)", []),
         ("if TYPE_CHECKING: f(3)", []),
+        ("x = option(help=3, most=4)", ["5"]),
+        ("CHUNK_SIZE = 3", []),
+        ("CHUNKED = 3", ["4"]),
+        ("raise NotImplementedError", []),
+        ("if x.is_cuda: y = 3", ["if not x.is_cuda: …"]),
+        ("if not x.is_cuda: y = 3", ["if not not x.is_cuda: …", "x.is_cuda", "4"]),
     ],
 )
 def test_the_faults_of_a_line(line, faults):
@@ -50,22 +62,177 @@ def test_the_tests_of_a_module_are_those_of_its_name_and_those_that_import_it():
     assert tests[4] not in nearest(SOURCE / "heed/training/meter.py", tests, 9)
 
 
+@pytest.mark.parametrize(
+    ("source", "reach"),
+    [
+        ("x = 3", None),
+        ("class C:\n    x = 3", None),
+        ("def f():\n    y = [\n        a,\n        3,\n    ]", range(2, 6)),
+        ("def f():\n    for x in g(3):\n        h = x", range(2, 3)),
+        ("def f(x=3):\n    y = x\n    z = y", range(2, 4)),
+    ],
+)
+def test_the_lines_that_a_test_must_run(source, reach):
+    assert mutant(source, 0).reach == reach
+
+
+NOTICES, PASSES = "tests/test_x.py::test_notices", "tests/test_x.py::test_passes"
+
+
+def test_what_tests_run_is_read_from_the_marks_of_all_processes(tmp_path):
+    recorder = Recorder(str(tmp_path / "stream"), "/copy/")
+    marks = [
+        ("test", PASSES, ["shared"]),
+        ("fixture", "shared", "module"), ("heed/a.py", 1), ("end of", "fixture", "shared"), ("heed/a.py", 2),
+        *(("report", PASSES, [when, "passed", 0.5]) for when in ("setup", "call", "teardown")),
+        ("test", NOTICES, ["shared", "own"]), ("heed/b.py", 3),
+        *(("report", NOTICES, [when, "passed", 0.25]) for when in ("setup", "call", "teardown")),
+        ("test", "fails", []), ("heed/b.py", 3), ("report", "fails", ["setup", "failed", 0.5]),
+        ("test", "killed", []), ("heed/b.py", 3),
+    ]  # fmt: skip
+    for mark in marks:
+        recorder.write(*mark)
+    found = read(tmp_path / "stream")
+    assert found.seconds == {PASSES: 1.5, NOTICES: 0.75}
+    assert found.lines[PASSES] == {"heed/a.py": {1, 2}} and found.lines[NOTICES] == {"heed/a.py": {1}, "heed/b.py": {3}}
+    assert found.tests("heed/a.py", range(1, 3)) == [NOTICES, PASSES] and found.tests("heed/a.py", range(2, 3)) == [
+        PASSES
+    ]
+    assert found.tests("heed/b.py", None) == [NOTICES] and found.tests("heed/c.py", range(9)) == []
+
+
+def test_what_was_recorded_counts_until_a_file_changes(tmp_path):
+    (tmp_path / "heed").mkdir()
+    own, test = tmp_path / "heed/a.py", tmp_path / "test_a.py"
+    own.write_text("x = 1"), test.write_text("")
+    kept, reached = Kept(tmp_path / "kept", tmp_path), Reached({"t": 1.0}, {"t": {"heed/a.py": frozenset({1})}})
+    assert kept.read(test) is None
+    kept.write(test, reached)
+    assert kept.read(test) == reached
+    own.write_text("x = 2")
+    assert kept.read(test) is None
+
+
+@pytest.fixture
+def small(tmp_path, monkeypatch):
+    """A package of one module instead of Heed, and the file of its tests."""
+    for name in ("SOURCE", "ROOT"):
+        monkeypatch.setattr(f"bench.faulty_copy.{name}", tmp_path / ("src" if name == "SOURCE" else ""))
+    monkeypatch.setattr("bench.faulty_copy.LIBRARIES", ())
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    for name in [name for name in sys.modules if name.split(".")[0] == "heed"]:
+        monkeypatch.delitem(sys.modules, name)
+    own, test = tmp_path / "src/heed/own.py", tmp_path / "tests/test_own.py"
+    for path, text in (
+        (own, "LEAST = 1\ndef f(x):\n    if x >= LEAST:\n        return 5\n    return 7\n"),
+        (test, "from heed.own import f\ndef test_one(): assert f(1) == 5\ndef test_two(): assert f(0) == 7\n"),
+    ):
+        path.parent.mkdir(parents=True)
+        path.write_text(text)
+    (own.parent / "__init__.py").write_text("")
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = long\n")
+    (tmp_path / "copy").mkdir()
+    yield own, test
+    sys.modules.pop("heed.own", None)
+    gc.unfreeze()
+
+
+def test_a_test_is_recorded_run_and_seen_to_fail(small, tmp_path):
+    (own, test), copy = small, Copy(tmp_path / "copy")
+    one, two = "tests/test_own.py::test_one", "tests/test_own.py::test_two"
+    found = copy.record(test)
+    assert found.lines == {one: {"heed/own.py": {3, 4}}, two: {"heed/own.py": {3, 5}}}
+    assert copy.failed(test, [two, one], 1) is None
+    faults = {made.after: made for made in (mutant(own.read_text(), i) for i in range(count(own.read_text())))}
+    with copy.faulty(own, faults["8"]):  # in a function that is loaded
+        assert copy.failed(test, [one], 1) is None and copy.failed(test, [one, two], 1) == two
+        assert copy.failed_soon(test, ["two"], 30) == two
+    with copy.faulty(own, faults["2"]):  # in the module itself
+        assert copy.failed(test, [two, one], 1) == one
+    with copy.faulty(own, faults["8"]._replace(source="nonsense(")):
+        assert copy.failed(test, [one], 1) == "tests/test_own.py (as a whole)"
+    assert copy.failed(test, [one, two], 1) is None
+
+
+def test_a_first_look_tries_faults_in_functions_with_tests_that_were_collected_once(small, tmp_path, monkeypatch):
+    monkeypatch.setattr("bench.first_look.ROOT", tmp_path)
+    (own, test), copy, told = small, Copy(tmp_path / "copy"), tmp_path / "told"
+    faults = {made.after: made for made in (mutant(own.read_text(), i) for i in range(count(own.read_text())))}
+    looks = [Look(own, faults[after], [test]) for after in ("8", "2", "x > LEAST", "6")]
+
+    def work() -> int:
+        with told.open("a") as file:
+            look_at(copy, looks, 30, 9, lambda number, killer: print(number, killer, file=file, flush=True))
+        return 0
+
+    assert copy.in_a_fork(work, 60, 600) == 0
+    one, two = "tests/test_own.py::test_one", "tests/test_own.py::test_two"
+    assert told.read_text().splitlines() == [
+        f"0 {two}",
+        "1 None",
+        f"2 {one}",
+        f"3 {one}",
+    ]  # the second is in no function
+
+
 def test_a_fault_is_noticed_by_a_test_that_passes_without_it(tmp_path, monkeypatch):
     copy = Copy.__new__(Copy)
     copy.source, copy.times = tmp_path, 0
-    judge, [fault] = Judge(copy, tmp_path), draw([ROOT / "src/heed/training/duration.py"], 1, seed=0)
+    [fault] = draw([ROOT / "src/heed/training/duration.py"], 1, seed=0)
     (tmp_path / "heed/training").mkdir(parents=True)
     own, clean = tmp_path / "heed/training/duration.py", fault.path.read_text("utf-8")
-    ran = []
+    lines = {"heed/training/duration.py": frozenset(range(1, 300))}
+    judge, ran = Judge(copy, Kept(tmp_path, tmp_path)), []
+    judge.known = {
+        "elsewhere": Reached({"a": 1.0}, {"a": {}}),
+        "passes": Reached({"b": 3.0, "c": 1.0}, {"b": lines, "c": lines}),
+        "always fails": Reached({"d": 1.0}, {"d": lines}),
+        "notices": Reached({"e": 1.0}, {"e": lines}),
+    }
 
-    def passes(test, folder):
+    def failed(test, names, seconds):
         faulty = own.is_file() and own.read_text("utf-8") != clean
-        ran.append((test, faulty))
-        return test == "passes" or (test == "notices" and not faulty)
+        ran.append((test, names, faulty))
+        return {"always fails": "as a whole", "notices": "e" if faulty else None}.get(test)
 
-    monkeypatch.setattr(copy, "passes", passes)
-    monkeypatch.setattr("bench.mutants.ROOT", tmp_path)
-    judge.sound["broken"] = False
-    assert judge.killer(fault, ["passes", "broken", "notices", "later"]) == "notices"
-    assert ran == [("passes", True), ("notices", True), ("notices", False)]
-    assert judge.killer(fault, ["passes"]) is None and own.read_text("utf-8") == clean
+    monkeypatch.setattr(copy, "failed", failed)
+    assert judge.verdict(fault, list(judge.known), 9, 9.0) == Verdict(fault.key(), fault.told(), "e", 3)
+    tried = [("passes", ["c", "b"], True), ("always fails", ["d"], True), ("always fails", ["d"], False)]
+    assert ran == [*tried, ("notices", ["e"], True)] and own.read_text("utf-8") == clean
+    assert judge.verdict(fault, list(judge.known), 1, 9.0).killer is None  # one file
+    assert judge.verdict(fault, list(judge.known), 9, 3.0).killer is None  # three seconds
+
+
+def test_the_nearest_files_are_tried_before_anything_is_recorded(tmp_path, monkeypatch):
+    copy, [fault] = Copy.__new__(Copy), draw([ROOT / "src/heed/training/duration.py"], 1, seed=0)
+    copy.source, copy.times = tmp_path, 0
+    (tmp_path / "heed/training").mkdir(parents=True)
+    judge = Judge(copy, Kept(tmp_path, tmp_path))
+    monkeypatch.setattr(judge, "recorded", lambda test: None)
+    monkeypatch.setattr(judge, "reached", lambda test: Reached({}, {}))
+    soon = {"chance": "chance::a", "near": "near::b"}
+    monkeypatch.setattr(copy, "failed_soon", lambda test, about, seconds: soon.get(test) and copy.fault and soon[test])
+    monkeypatch.setattr(copy, "failed", lambda test, names, seconds: names[0] if test == "chance" else None)
+    assert judge.verdict(fault, ["chance", "near"], 1, 9.0).killer == "near::b"  # the other fails without the fault too
+    assert judge.verdict(fault, ["chance", "far", "near"], 1, 9.0) == Verdict(fault.key(), fault.told(), None, 0)
+
+
+def test_results_are_kept_and_the_last_counts(tmp_path):
+    results = Results(tmp_path)
+    results.add(Verdict("a", "told", None, 1)), results.add(Verdict("b", "told", "x", 1))
+    results.add(Verdict("a", "told", "y", 2))
+    assert {key: one.killer for key, one in Results(tmp_path).known.items()} == {"a": "y", "b": "x"}
+
+
+def test_a_listed_fault_is_known_by_its_line_and_change():
+    fault = Fault(ROOT / "src/heed/training/duration.py", 0)
+    own, line = fault.mutant(), fault.path.read_text("utf-8").splitlines()[fault.mutant().line - 1].strip()
+    listed = {"path": "src/heed/training/duration.py", "line": line, "change": f"{own.before} -> {own.after}"}
+    assert equivalent(fault, [{**listed, "reason": "because"}]) == "because"
+    assert equivalent(fault, [{**listed, "line": line + " ", "reason": "because"}]) is None
+
+
+def test_all_listed_faults_are_of_lines_in_the_source():
+    for one in tomllib.loads(EQUIVALENT.read_text("utf-8"))["fault"]:
+        lines = [line.strip() for line in (ROOT / one["path"]).read_text("utf-8").splitlines()]
+        assert one["line"] in lines and one["reason"] and " -> " in one["change"], one

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import signal
 import subprocess
 import sys
 
@@ -293,3 +294,8 @@ def test_a_model_to_start_from_that_is_not_there_yet(heed, tmp_path, monkeypatch
     (tmp_path / "first.toml").unlink()
     _, _, err = heed("train", "second.toml", "--source", "a", "--target", "b", "--out", "run")
     assert err.endswith("there is no such folder: name an existing run or model, or start from another with --from")
+
+
+def test_an_interrupted_command_says_so_and_has_the_code_of_a_signal(heed, monkeypatch):
+    monkeypatch.setattr("heed.cli.info.run", lambda args: signal.raise_signal(signal.SIGINT))
+    assert heed("info", "x") == (130, "", "heed: interrupted")

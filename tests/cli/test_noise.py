@@ -63,3 +63,10 @@ def test_the_subwords_of_a_model(heed, trained):
 def test_what_is_wrong_is_said(heed, words, said):
     code, _, err = heed("noise", *words)
     assert code == 1 and said in err
+
+
+def test_words_in_brackets_are_words_and_no_colours(heed):
+    _, out, _ = heed("noise", "[red] a [/] b.", "--kind", "rotate", "--seed", 2)
+    assert out.splitlines()[:5] == [
+        "[red] a [/] b.", "", "Document rotation (BART)", "  b. [red] a [/]", "  b. [~[red] a [/]~]",
+    ]  # fmt: skip

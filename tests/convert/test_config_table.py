@@ -49,6 +49,18 @@ def test_their_library_understands_every_setting_we_write(table, config):
     assert table.to_ours(known) == config
 
 
+def test_a_bart_without_sizes_is_the_published_base_and_what_a_folder_leaves_out_is_what_their_library_takes():
+    own = BartConfig(vocab_size=9)
+    sizes = own.dim, own.heads, own.hidden, own.encoder_layers, own.decoder_layers, own.max_length
+    assert sizes == (768, 12, 3072, 6, 6, 1024)
+    left_out, theirs = {"architectures": ["BartForSequenceClassification"], "num_labels": 3}, hf.BartConfig()
+    found = bart.CLASSIFIER_CONFIG_TABLE.to_ours({**theirs.to_dict(), **left_out})
+    known = {**theirs.to_dict(), **left_out}
+    for name in ("decoder_start_token_id", "eos_token_id", "classifier_dropout"):
+        known.pop(name)
+    assert bart.CLASSIFIER_CONFIG_TABLE.to_ours(known) == found
+
+
 @EACH
 def test_every_setting_of_ours_is_in_the_table(table):
     """A setting of ours that no row reads would silently keep its default, as those of a classifier do in what writes."""

@@ -7,7 +7,7 @@ import torch
 import transformers
 
 from heed.cli.main import main
-from heed.convert import huggingface
+from heed.convert import huggingface, labels
 from heed.loading import load, open_package, write_package
 from heed.vocabularies.labels import Labels, Numbers
 from tests.convert.encoders import OWN, package
@@ -112,3 +112,21 @@ def test_one_label_is_a_number_also_where_config_json_names_no_problem(problem, 
     path.write_text(json.dumps({**settings, "problem_type": "single_label_classification"}))
     assert main(["classify", str(tmp_path / "theirs"), "a\tb"]) == 1
     assert "so there must be at least two" in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize(
+    ("settings", "task"),
+    [
+        ({"num_labels": 1}, "regression"),
+        ({"num_labels": 1, "problem_type": "regression"}, "regression"),
+        ({"num_labels": 2, "problem_type": "single_label_classification"}, "classification"),
+        ({"num_labels": 1, "problem_type": "single_label_classification"}, "num_labels is 1; heed's classifiers tell"),
+        ({"num_labels": 2, "problem_type": "regression"}, "heed's regression predicts one number"),
+    ],
+)
+def test_one_label_is_a_number_unless_the_folder_says_otherwise(settings, task):
+    if task in ("regression", "classification"):
+        assert labels.task(settings) == task
+        return
+    with pytest.raises(ValueError, match=task):
+        labels.task(settings)

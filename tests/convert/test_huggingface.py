@@ -557,6 +557,7 @@ def test_drawing_there_and_back():
         ({"min_length": 1}, {"min_length": 0}),
         ({"early_stopping": True}, {"stopping": "first"}),
         ({"early_stopping": "never"}, {"stopping": "exact"}),
+        ({"early_stopping": False}, {"stopping": "heuristic"}),
         ({"num_beams": None, "length_penalty": None}, {"beam": 1, "length_penalty": 1.0}),
         ({"length_penalty": 2}, {"length_penalty": 2.0}),
         ({"forced_eos_token_id": [0]}, {"force_end": True}),

@@ -10,7 +10,7 @@ import pytest
 from heed.data import cleaning as module
 from heed.data import misaligned
 from heed.data.cleaning import Cleaning
-from heed.data.duplicates import SKIP_REASONS, find_skipped
+from heed.data.duplicates import SKIP_REASONS, Origin, find_skipped
 from heed.data.filters import FiltersConfig
 from heed.data.readers import Line
 from heed.data.swapped import SideModel
@@ -226,3 +226,10 @@ def test_every_setting_has_its_own_place_in_the_cache():
     keys += [str(Cleaning(replace(ALL_OFF, overlap=True), valid=VALID[:n]).key()) for n in (1, 2)]
     assert len(set(keys)) == len(keys)
     assert Cleaning(ALL_OFF, valid=VALID).key() == Cleaning(ALL_OFF).key()
+
+
+def test_only_genuine_pairs_that_no_filter_takes_are_held_out():
+    pairs = [Line(f"a word {i}", f"ein Wort {i}", f"here:{i}") for i in range(4)]
+    pairs += [Line("empty", "", "here:4"), Line("of another corpus", "aus einem anderen", "here:5", 1)]
+    found = find_skipped(pairs, FiltersConfig(), holdout=9, origins=[Origin(), Origin(genuine=False)])
+    assert [SKIP_REASONS[number] for number in found] == [*["held out"] * 4, *[SKIP_REASONS[0]] * 2]

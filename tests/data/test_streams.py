@@ -46,6 +46,13 @@ def test_each_epoch_starts_elsewhere_and_the_same_seed_at_the_same_offset():
     assert first[0] != first[2] != first[3] != first[0]
 
 
+def test_the_offset_of_an_epoch_is_drawn_from_its_seed_and_number():
+    for seed, number in ((1, 1), (1, 2), (2, 1)):
+        first = Windows(np.arange(50), 3, rows=2, length=5, seed=seed).make(DataPosition(number, 0)).expected[0, 0]
+        assert first == np.random.default_rng([seed, number]).integers(50)
+    assert Windows(np.arange(50), 3, rows=2, length=5, seed=1).make(DataPosition(0, 0)).expected[0, 0] == 0
+
+
 def test_starting_at_a_position_continues_there():
     windows = Windows(np.arange(50), 3, rows=2, length=5, seed=1)
     whole = list(islice(windows.start(DataPosition()), 12))

@@ -141,6 +141,8 @@ def test_the_scheme_of_a_file_is_found_or_stated(tmp_path):
     assert conll.find_scheme(read(tmp_path, "a NN\nb VB\n").sentences) == "plain"
     broken = read(tmp_path, "a B-X\nb I-Y\n\nc O\n").sentences
     assert conll.find_scheme(broken, repair=True) == "bio" and conll.check_scheme(broken, "bio", repair=True) == 1
+    with pytest.raises(ValueError, match=r"mend the label, or name the file's scheme as task\.scheme"):
+        conll.check_scheme(broken, "bio")
     assert conll.relabelled(broken[0], "bio", ["O", "B-X", "I-X", "B-Y", "I-Y"]) == ["B-X", "B-Y"]
     with pytest.raises(ValueError, match=r"line 2: 'I-Y' is no label of this model, which has O, B-X, I-X"):
         conll.relabelled(broken[0], "bio", ["O", "B-X", "I-X"])

@@ -99,6 +99,18 @@ def test_the_same_seeds_draw_the_same_and_others_do_not(model, texts):
     assert one == same != other
 
 
+def test_what_the_seeds_draw_is_the_definition(model, texts):
+    """Gumbel's trick with a generator for each sentence: no cache, no batch, the whole past read again for each token."""
+    found = tokens_of(search(model, texts, LONGEST, random_sampling([1, 2, 3])))
+    for row, seed in enumerate((1, 2, 3)):
+        chance, words = torch.Generator().manual_seed(seed), [FIRST]
+        while len(words) <= LONGEST[row] and words[-1] != LAST:
+            logp = model(texts[0][row : row + 1], torch.tensor([words]), texts[1][row : row + 1])[0, -1].log_softmax(-1)
+            uniform = torch.rand(len(logp), generator=chance, dtype=torch.double)
+            words.append(int((logp - (-uniform.log()).log()).argmax()))
+        assert found[row] == [words[1:]]
+
+
 def test_what_a_sentence_draws_does_not_depend_on_its_batch(model, texts):
     together = tokens_of(search(model, texts, LONGEST, random_sampling([11, 12, 13], temperature=1.5, top_p=0.9)))
     for row in range(3):

@@ -108,4 +108,8 @@ def test_the_threshold_is_the_best_of_all():
 
         chosen = answering.best_threshold(differences_, f1, answerable, written)
         assert total(chosen) == max(total(limit) for limit in np.arange(-3, 4, 0.25))
+    edges = (np.array([True]), 0.5), (np.array([False]), -1.0)  # answer always, or never
+    for answerable, limit in edges:
+        found = answering.best_threshold(np.array([0.5]), np.array([1.0]) * answerable, answerable, np.array([True]))
+        assert found == limit + (1 if limit > 0 else 0.5)
     assert answering.best_threshold(np.zeros(0), np.zeros(0), np.zeros(0, bool), np.zeros(0, bool)) == 0

@@ -1,10 +1,13 @@
 """Decoder-only language models: what one computes does not depend on how a text is cut into steps, and it sees no future."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from torch import nn
 
 from heed.models import MODELS
+from heed.models.decoder import Decoder
 from heed.models.gpt2 import GPT2, GPT2Config
 
 TOKENS = torch.randint(0, 50, (2, 9), generator=torch.Generator().manual_seed(0))
@@ -76,3 +79,10 @@ def test_what_is_added_to_the_residual_stream_is_scaled_by_depth():
         for out in (layer.attention.body.out, layer.mlp.body.down):
             assert out.weight.std().item() == pytest.approx(0.02 / 4, rel=0.1)
         assert layer.mlp.body.up.weight.std().item() == pytest.approx(0.02, rel=0.1)
+
+
+def test_a_text_is_classified_by_the_state_at_its_last_token():
+    own, states = SimpleNamespace(head=lambda x: x), torch.arange(12.0).view(2, 3, 2)
+    assert torch.equal(Decoder.classify_states(own, states), states[:, 2])
+    valid = torch.tensor([[True, True, False], [True, False, False]])
+    assert torch.equal(Decoder.classify_states(own, states, valid), torch.stack([states[0, 1], states[1, 0]]))

@@ -18,7 +18,7 @@ from heed.loading import write_package
 from heed.models.package import Package
 from heed.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from heed.products.translator.engines import cache, ctranslate2
-from heed.products.translator.engines.ctranslate2 import CTranslate2
+from heed.products.translator.engines.ctranslate2 import CTranslate2, beam_options
 from heed.products.translator.engines.engine import TorchEngine
 from heed.products.translator.model_bundle import ModelBundle
 from heed.products.translator.translator import Translator
@@ -445,3 +445,21 @@ def test_the_verbs_take_an_engine(folder, tmp_path, capsys):
         assert json.loads((tmp_path / "j").read_text())["engine"] == engine
     said("evaluate", files[0], "--reference", files[1], "--json", tmp_path / "j")
     assert "engine" not in json.loads((tmp_path / "j").read_text())
+
+
+@pytest.mark.parametrize(
+    ("settings", "options"),
+    [
+        ({"beam": 1}, (0.0, 1, 1.0)),
+        ({"beam": 5, "stopping": "first", "length_penalty": 0.8}, (0.8, 5, 1.0)),
+        ({"beam": 5, "stopping": "first", "length_penalty": 0.0}, (1e-9, 5, 1.0)),
+        ({"beam": 5, "length_penalty": 0.6}, (0.0, 5, 1.0)),
+        ({"beam": 5, "nbest": 2, "length_penalty": 0.0}, (0.0, 2, 1.0)),
+        ({"beam": 5, "length_penalty": 1.0}, (0.0, 10, 2.0)),
+        ({"beam": 5, "length_penalty": 1.1}, None),
+    ],
+    ids=str,
+)
+def test_what_ctranslate2_is_asked_for(settings, options):
+    found = beam_options(DecodingConfig(**settings))
+    assert (found and tuple(found)) == options

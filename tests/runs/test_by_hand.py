@@ -3,17 +3,23 @@
 Two runs that agree (resumed, killed, of several processes, of one seed) may share a fault. This one shares only the forward pass.
 """
 
+import io
 import json
+import shutil
+from dataclasses import replace
 
 import pytest
 import torch
 import torch.nn.functional as F
+from rich.console import Console
 from safetensors.torch import load_file
 
 from heed.data.batching import plan
 from heed.data.synthetic import phrasebook
 from heed.runs import models
 from heed.runs import recipe as recipes
+from heed.runs.train import run
+from heed.training.report import Report
 from tests.contract.contract import train
 
 STEPS, ACCUMULATE, CLIP, RATE, WARMUP, BETAS, EPSILON, DECAY, SMOOTHING = (
@@ -89,14 +95,52 @@ def by_hand(recipe):
     return dict(zip(names, weights, strict=True)), dict(zip(names, average, strict=True)), losses
 
 
-def test_a_run_is_the_training_written_out_by_hand(recipe, tmp_path):
-    weights, average, losses = by_hand(recipe)
-    train(recipe, tmp_path / "run")
-    kept = load_file(tmp_path / "run" / "checkpoints" / f"step-{STEPS:06d}" / "model.safetensors")
-    final = load_file(tmp_path / "run" / "model" / "model.safetensors")
+@pytest.fixture(scope="module")
+def written(recipe):
+    return by_hand(recipe)
+
+
+@pytest.fixture(scope="module")
+def whole(recipe, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run") / "whole"
+    train(recipe, folder)
+    return folder
+
+
+def check(run, written):
+    weights, average, losses = written
+    kept = load_file(run / "checkpoints" / f"step-{STEPS:06d}" / "model.safetensors")
+    final = load_file(run / "model" / "model.safetensors")
     for name, weight in weights.items():
         torch.testing.assert_close(kept[name], weight.detach(), rtol=0, atol=2e-5)
         torch.testing.assert_close(final[name], average[name], rtol=0, atol=2e-5)
-    lines = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text("utf-8").splitlines()]
+    lines = [json.loads(line) for line in (run / "log.jsonl").read_text("utf-8").splitlines()]
     logged = [line["loss"] for line in lines if line["kind"] == "step"]
     assert logged == pytest.approx(losses, abs=1e-4)
+
+
+def test_a_run_is_the_training_written_out_by_hand(whole, written):
+    check(whole, written)
+
+
+def test_a_resumed_run_is_it_too(recipe, whole, written, tmp_path):
+    """From the first step on, of which only the checkpoint is left."""
+    again = shutil.copytree(whole, tmp_path / "again")
+    for step in range(2, STEPS + 1):
+        shutil.rmtree(again / "checkpoints" / f"step-{step:06d}")
+    shutil.rmtree(again / "model")
+    train(recipe, again, resume=True)
+    check(again, written)
+
+
+def test_the_mean_of_the_last_checkpoints_is_the_mean_by_hand(recipe, whole, tmp_path):
+    """What a killed run ends with is compared with a whole one's; this is what both should end with."""
+    last = replace(recipe, training=replace(recipe.training, final="average-last", average=2, ema=0.0))
+    said = io.StringIO()
+    run(last, tmp_path / "run", report=lambda start, steps: Report(Console(file=said, width=200), steps, start))
+    assert "The model has the weights of" in said.getvalue() and "missing" not in said.getvalue()
+    kept = [load_file(tmp_path / "run" / "checkpoints" / f"step-{i:06d}" / "model.safetensors") for i in (2, 3)]
+    for name, weight in load_file(tmp_path / "run" / "model" / "model.safetensors").items():
+        torch.testing.assert_close(weight, (kept[0][name] + kept[1][name]) / 2, rtol=0, atol=1e-7)
+    of_whole = load_file(whole / "checkpoints" / "step-000003" / "model.safetensors")
+    assert all(torch.equal(weight, of_whole[name]) for name, weight in kept[1].items())

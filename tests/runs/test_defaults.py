@@ -170,3 +170,10 @@ def test_what_was_chosen_for_fine_tuning_is_told():
     first, *lines, _ = summary(facts, choose(facts, NOTHING))
     assert first == "Chosen for fine-tuning on 500 pairs (0.0 million characters) on a CPU:"
     assert len(lines) == len(TUNING_RULES) and not any("GPU" in line for line in lines)
+
+
+def test_a_schedule_has_its_least_and_its_most():
+    least, most = chosen(Facts(20, 2_000, gpu=True, steps=100)), chosen(Facts(10**8, 10**11, gpu=True))
+    assert (least["training.warmup"], least["training.valid_every"]) == (50, 20)
+    assert (most["training.warmup"], most["training.steps"], most["training.valid_every"]) == (1000, 100_000, 500)
+    assert chosen(Facts(20, 2_000, gpu=True))["training.steps"] == 8000

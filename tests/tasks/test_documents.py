@@ -87,6 +87,7 @@ def test_joined_documents_would_see_each_other():
     other = tokens.clone()
     other[:, :3] = LAST
     assert torch.equal(model.packed_hidden_states(other, two)[:, 3:], apart[:, 3:])
+    assert model.packed_hidden_states(torch.zeros(1, 8, dtype=torch.long), offsets_of(np.array([8]))).shape[1] == 8
     with pytest.raises(ValueError, match="a text has 9 tokens, but the model has 8 positions"):
         model.packed_hidden_states(torch.zeros(1, 9, dtype=torch.long), offsets_of(np.array([9])))
 

@@ -74,9 +74,12 @@ def test_no_gradient_goes_back_into_the_window_before():
     assert all(not part.requires_grad for part in objective.recurrent_state().values())
 
 
-def trained(steps: int, from_tensors=None, place=DataPosition(), first: int = 1):  # noqa: B008
+DROPPED = {"dropout": 0.3, "weight_dropout": 0.2, "word_dropout": 0.1}
+
+
+def trained(steps: int, from_tensors=None, place=DataPosition(), first: int = 1, dropped=DROPPED):  # noqa: B008
     """A model after so many steps, with what a checkpoint keeps of it."""
-    model = build(dropout=0.3, weight_dropout=0.2, word_dropout=0.1)
+    model = build(**dropped)
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
     objective = LanguageLoss()
     learner = TrainingState(model, optimizer, None, RecurrentState(objective, SingleProcess()))
@@ -101,6 +104,36 @@ def test_a_resumed_run_is_the_uninterrupted_one_to_the_bit(stop):
     assert {name for name in whole[1] if name.startswith("carried")} == {
         f"carried.{i}.{j}" for i in (0, 1) for j in (0, 1)
     }
+
+
+def test_it_is_the_training_written_out_by_hand_whole_or_resumed():
+    """Two runs that agree may share a fault: here rows, windows, carried states, clipping and AdamW are formulas."""
+    model = build(dropout=0.0).eval()
+    weights = dict(model.named_parameters())
+    first, second = ({name: torch.zeros_like(own) for name, own in weights.items()} for _ in range(2))
+    rows = [IDS[start : start + 26].tolist() for start in range(0, 101, 26)]
+    read = [[3, *IDS[:25]], *([IDS[start - 1], *row] for start, row in zip((26, 52, 78), rows[1:], strict=True))]
+    states = [model.start(1) for _ in rows]
+    for step in (1, 2, 3):
+        total = 0.0
+        for row, tokens, state in zip(rows, read, states, strict=True):
+            for place in range(5 * (step - 1), 5 * step):
+                total = total - model.step(torch.tensor([int(tokens[place])]), state).log_softmax(-1)[0, row[place]]
+        gradients = dict(zip(weights, torch.autograd.grad(total / 20, weights.values()), strict=True))
+        norm = sum(float((own**2).sum()) for own in gradients.values()) ** 0.5
+        assert norm > 0.25  # it is clipped
+        states = [state.detach() for state in states]
+        for name, own in gradients.items():
+            first[name] = 0.9 * first[name] + 0.1 * own * 0.25 / norm
+            second[name] = 0.999 * second[name] + 0.001 * (own * 0.25 / norm) ** 2
+            change = first[name] / (1 - 0.9**step) / ((second[name] / (1 - 0.999**step)).sqrt() + 1e-8)
+            with torch.no_grad():
+                weights[name] -= 0.01 * (0.01 * weights[name] + change)
+    half, place = trained(2, dropped={"dropout": 0.0})
+    for found in (trained(3, dropped={"dropout": 0.0})[0][0], trained(3, half, place, 3, {"dropout": 0.0})[0][0]):
+        assert found.keys() == weights.keys()
+        for name, weight in weights.items():
+            torch.testing.assert_close(found[name], weight.detach(), rtol=0, atol=1e-7)
 
 
 def test_without_what_was_carried_it_would_not_be():

@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 from itertools import islice
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -15,6 +16,7 @@ from heed.data.pretraining import PairSettings, masked_batches
 from heed.data.readers import Line
 from heed.data.segments import read_text
 from heed.evaluation.masked_words import measure_masked, measure_replaced, replaced_scores, sample_words
+from heed.tasks import TASKS
 from heed.tasks.masked import MaskedLoss
 from heed.tasks.replaced_tokens import ReplacedTokensLoss
 from tests.convert.encoders import package
@@ -196,3 +198,18 @@ def test_what_is_measured_of_a_discriminator_is_of_the_words_that_were_replaced_
     assert found["discriminator"] == pytest.approx(share * right + (1 - share) * wrong)
     assert found["loss"] == pytest.approx(found["generator"] + 50 * found["discriminator"])
     assert replaced_scores(own.model, made, pad, 50.0) == found  # the same words each time
+
+
+@pytest.mark.parametrize(("settings", "refused"), [({}, True), ({"infill": 0.0, "mask": 0.0, "delete": 0.1}, False)])
+def test_a_model_without_a_mask_learns_no_denoising_that_needs_one(settings, refused):
+    task = TASKS["denoising"](TASKS["denoising"].Settings(**settings))
+    vocabulary = SimpleNamespace(special=SimpleNamespace(mask=None), key=lambda: "the same")
+    base = SimpleNamespace(vocabularies=[vocabulary] * 2)
+    recipe = SimpleNamespace(model=SimpleNamespace(folder="runs/x"), subwords=SimpleNamespace(sampling=0.0))
+    if not refused:
+        task.check_base(recipe, base)
+        return
+    with pytest.raises(
+        ValueError, match=r"runs/x has a vocabulary without a mask, which denoising needs: start from a"
+    ):
+        task.check_base(recipe, base)

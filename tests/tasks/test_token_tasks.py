@@ -15,6 +15,7 @@ from heed.data.corpus import write_rows
 from heed.data.tagged import collate_tagged
 from heed.loading import load, open_package
 from heed.runs import recipe as recipes
+from heed.tasks import TASKS
 from heed.tasks.question_answering import answer_loss
 from heed.tasks.tagging import TagLoss
 from heed.vocabularies.labels import Labels
@@ -272,3 +273,13 @@ def test_the_forms_of_heed_tag_say_the_same(tmp_path, capsys):
         (["answer", run, "x"], "is a tagger: it cannot answer; use heed tag or evaluate"),
     ):
         assert main(words) == 1 and says in capsys.readouterr().err
+
+
+def test_a_window_has_at_most_the_positions_of_the_model():
+    task = TASKS["tagging"](TASKS["tagging"].Settings(max_length=64))
+    assert task.window(64) == task.window(65) == 64
+    with pytest.raises(
+        ValueError, match=r"task\.max_length is 64, but the model has 63 positions: set it no higher, or"
+    ):
+        task.window(63)
+    assert TASKS["tagging"](TASKS["tagging"].Settings()).window(63) == 63

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heed.text.layout import Break, Segment, Skeleton, fill, take_apart, translate
+from heed.text.layout import Break, Line, Segment, Skeleton, _continues, fill, take_apart, translate
 
 LINES = st.sampled_from(
     ["", " ", "\t", "- one. Two.", "1) Ein Satz", "word", "> quoted", "a\tb\t 3", "가. 첫째. 둘째", "-----", "12:30", "# Head", "\ufeffx",
@@ -166,3 +166,18 @@ def test_two_line_breaks_do_not_meet_in_one_gap():
 )
 def test_a_line_break_between_sentences_is_written_once(text):
     assert translate(text, lambda texts: texts) == text
+
+
+@pytest.mark.parametrize(
+    ("before", "lead", "content", "goes_on"),
+    [
+        ("", "", "and on", True),
+        ("> ", "> ", "and on", True),
+        ("", "> ", "and on", False),
+        ("> ", ">> ", "and on", False),
+        ("- ", "- ", "and on", False),
+        ("", "", "and\ton", False),
+    ],
+)
+def test_a_line_with_a_mark_of_its_own_begins_anew(before, lead, content, goes_on):
+    assert _continues(Line(before, "a line of words " * 4 + "x", "\n"), Line(lead, content, "\n"), 65) is goes_on

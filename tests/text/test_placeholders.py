@@ -1,9 +1,11 @@
 """Opaque spans are found again in a translation, whatever is attached to them."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from heed.text import markdown, markup, placeholders
-from heed.text.inline import Translated
+from heed.text.inline import Translated, opaque_spans
 
 
 def says(answers):
@@ -84,3 +86,11 @@ def test_many_spans_have_many_positions():
     assert "{a}" not in located.text
     few = placeholders.locate("{a} " * 200, spans, "{a} " * 150, [], iter("XY"))
     assert (len(few.spans), few.text[:12]) == (2, "X Y {a} {a} ")
+
+
+def test_spans_are_counted_from_the_beginning_of_their_sentence():
+    nodes = [SimpleNamespace(start=start, end=start + 1) for start in (0, 4, 8)]
+    marked = SimpleNamespace(text="x a y b z c", opaque=nodes)
+    assert opaque_spans(marked, 2, 8) == ([nodes[1]], [("y", 2, 3)])
+    assert opaque_spans(marked, 0, 5) == (nodes[:2], [("x", 0, 1), ("y", 4, 5)])
+    assert opaque_spans(marked, 0, 4)[0] == nodes[:1]

@@ -25,6 +25,11 @@ def test_it_is_read_as_it_was_written(coded, tmp_path):
     assert read.key() == coded.key() and len(read) == len(coded) and read.special == coded.special
 
 
+def test_another_vocabulary_has_another_key(learned, coded):
+    keys = {learned.key(), coded.key(), ctrl.with_codes(learned, ["Reviews"]).key()}
+    assert len(keys) == 3 and all(len(bytes.fromhex(key)) == 32 for key in keys)
+
+
 def test_a_code_is_one_token_and_the_ids_before_it_stay(learned, coded):
     assert coded.encode(["Reviews the streets", "책"]) == [
         [coded.codes["Reviews"], learned.ids["the"], coded.codes["streets"]],

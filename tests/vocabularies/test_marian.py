@@ -17,6 +17,10 @@ from tests.data.mixed import lines, training
 SIZE = 1000
 
 
+def test_lines_become_one_with_a_space_for_each_break():
+    assert MarianVocabulary.clean("one\ntwo\r\n three\u2028four ") == "one two  three four "
+
+
 @cache
 def spm(side: int, size: int, kind: str) -> bytes:
     """A SentencePiece model as OPUS-MT has them: no bytes, so that something is unknown."""

@@ -3,10 +3,18 @@
 import socket
 from contextlib import ExitStack, suppress
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
-from heed.service.http.connections import MAX_HEADERS, MAX_PIPELINED, ConnectionLimits, Connections, client_name
+from heed.service.http.connections import (
+    MAX_HEADERS,
+    MAX_PIPELINED,
+    BoundedProtocol,
+    ConnectionLimits,
+    Connections,
+    client_name,
+)
 from heed.service.http.limits import ClientQuotas, Limits, Quota, Refusal
 from heed.service.http.server import _within_open_files
 from heed.service.http.service import Service, Settings
@@ -136,6 +144,24 @@ def test_an_answer_that_is_not_read_is_dropped(begin, monkeypatch):
         wait_until(lambda: any(one.unsent for one in tuple(running.server.connections.open)))
         hurry(running, idle_seconds=0.1)
         wait_until(lambda: not running.server.connections.open)
+
+
+@pytest.mark.parametrize(("sent", "dropped"), [(2047, True), (2048, False)])
+def test_an_answer_must_be_read_at_a_kilobyte_a_second(sent, dropped):
+    """Two seconds are given, and this much of 10,000 bytes is read in them."""
+    aborted, waiting, clock = [], [10_000], [0.0]
+    transport = SimpleNamespace(get_write_buffer_size=lambda: waiting[0], abort=lambda: aborted.append(True))
+    own = SimpleNamespace(
+        loop=SimpleNamespace(time=lambda: clock[0]), limits=ConnectionLimits(idle_seconds=2), head_since=None,
+        transport=transport, unsent=0, unsent_since=0.0,
+    )  # fmt: skip
+    BoundedProtocol.close_if_overdue(own)
+    clock[0], waiting[0] = 2.0, 10_000 - sent
+    BoundedProtocol.close_if_overdue(own)
+    assert not aborted  # the two seconds are not over
+    clock[0] = 2.1
+    BoundedProtocol.close_if_overdue(own)
+    assert bool(aborted) == dropped and (own.unsent, own.unsent_since) == (10_000 - sent, 2.1)
 
 
 def test_connections_are_counted_in_all_and_by_client(begin):

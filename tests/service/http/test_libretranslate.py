@@ -145,6 +145,8 @@ def test_settings_health_and_documents(client):
     assert client.get("/health").json() == {"status": "ok"}
     assert client.get("/frontend/settings").json()["charLimit"] == 100_000
     assert "POST</b> /v1/translate" in client.get("/docs").text
+    style = client.get("/docs.css")
+    assert style.headers["content-type"].startswith("text/css") and "{" in style.text
     assert "/translate" in client.get("/openapi.json").json()["paths"]
 
 

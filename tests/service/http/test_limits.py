@@ -8,6 +8,7 @@ from contextlib import suppress
 
 import pytest
 
+from heed.service.http.bodies import MAX_FIELDS, _form
 from heed.service.http.limits import ApiKeys, Gate, Limits, Refusal, read_keys
 from heed.service.http.server import bind_socket
 
@@ -260,3 +261,11 @@ def test_a_gate_counts_characters_but_lets_one_in():
         gate.enter(1)
     with pytest.raises(ValueError, match="the limit of texts is 0"):
         Limits(texts=0)
+
+
+def test_a_form_has_a_limited_number_of_fields():
+    assert len(_form(b"&".join(b"%d=1" % number for number in range(MAX_FIELDS)))) == MAX_FIELDS
+    with pytest.raises(Refusal, match="the form has more than 2,000 fields"):
+        _form(b"&".join(b"%d=1" % number for number in range(MAX_FIELDS + 1)))
+    with pytest.raises(Refusal, match="the form is not UTF-8"):
+        _form(b"q=\xff")

@@ -178,6 +178,7 @@ def test_runs_are_followed_as_they_grow(start, tmp_path, request):
     assert [one["name"] for one in client.get("/v1/runs").json()["runs"]] == ["one"]
     for name in ("%2e%2e", "..%2fone", "two", "log.jsonl"):
         assert client.get(f"/v1/runs/{name}").status_code == 404
+    assert client.get(f"/v1/runs/{'a' * 99}").json() == {"error": f"there is no run {'a' * 60!r} here"}
 
 
 def test_without_a_folder_there_are_no_runs(client):
