@@ -36,7 +36,9 @@ class SASRecConfig:
     dropout: float = 0.5  # of embeddings and of what each sublayer adds
     attention_dropout: float = 0.5  # of attention weights
     activation: Literal["relu", "gelu"] = "gelu"  # of the feed-forward network; "relu" is the paper's
-    norm: Literal["pre", "post", "paper"] = "post"  # "pre": the paper's equation; "paper": its code, where residuals go around norms
+    norm: Literal["pre", "post", "paper"] = (
+        "post"  # "pre": the paper's equation; "paper": its code, where residuals go around norms
+    )
     norm_eps: float = 1e-8  # of layer norm
     init_std: float = 0.02  # standard deviation of the initial weights
 

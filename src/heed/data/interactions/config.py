@@ -15,15 +15,21 @@ class InteractionsConfig:
     """Files of interactions, what is left out of them, and what is held out."""
 
     interactions: list[str] = field(default_factory=list)  # logs, plain, .gz or .xz; several are read as one
-    format: Format = "auto"  # "::" is MovieLens', "users" a user and the items a line, "pairs" a user and an item a line
+    format: Format = (
+        "auto"  # "::" is MovieLens', "users" a user and the items a line, "pairs" a user and an item a line
+    )
     user: int | str | None = None  # the column of the user, by number from 1 or by name; else it is found by its name
     item: int | str | None = None  # the column of the item
     time: int | str | None = None  # the column of the time: seconds, or dates such as 2024-05-01T12:30:00
     rating: int | str | None = None  # the column of the rating, for min_rating
     min_rating: float | None = None  # interactions that are rated lower are left out
-    duplicates: Duplicates = "exact"  # left out: same user, item and time; or an item twice in a row; or all but the first
+    duplicates: Duplicates = (
+        "exact"  # left out: same user, item and time; or an item twice in a row; or all but the first
+    )
     core: int = 5  # users and items with fewer interactions are left out, until none has fewer; 0 keeps all
-    split: Split = "leave-one-out"  # "time": what comes after a time is held out, so that nothing of the future is known
+    split: Split = (
+        "leave-one-out"  # "time": what comes after a time is held out, so that nothing of the future is known
+    )
     valid_share: float = 0.1  # of the interactions, by time, that a split by time validates on
     test_share: float = 0.1  # and tests on: the last ones
     valid_from: str | None = None  # or the time from which on interactions are validated on
@@ -64,4 +70,6 @@ class InteractionsConfig:
             except ValueError as error:
                 raise ValueError(f"data.{name}: {error}") from None
         if times[0] >= times[1]:
-            raise ValueError(f"data.valid_from is {self.valid_from}; it must be before data.test_from, {self.test_from}")
+            raise ValueError(
+                f"data.valid_from is {self.valid_from}; it must be before data.test_from, {self.test_from}"
+            )

@@ -20,7 +20,11 @@ NAMES = {  # of columns, in lower case and without _ and -
     "time": ("time", "timestamp", "unixreviewtime", "date", "datetime", "ts"),
     "rating": ("rating", "score", "stars", "overall", "ratings"),
 }
-UNNAMED = {2: ("user", "item"), 3: ("user", "item", "time"), 4: ("user", "item", "rating", "time")}  # columns without names
+UNNAMED = {
+    2: ("user", "item"),
+    3: ("user", "item", "time"),
+    4: ("user", "item", "rating", "time"),
+}  # columns without names
 
 
 def read_rows(path: Path, config: InteractionsConfig) -> Rows:
@@ -120,7 +124,9 @@ def _parquet(path: Path, config: InteractionsConfig) -> Rows:
     names = file.schema_arrow.names
     places, header = find_columns(names, config, str(path))
     if not header and not any(isinstance(getattr(config, name), int) for name in NAMES):
-        raise ValueError(f"{path} has the columns {', '.join(names)}: name the user and the item as data.user and data.item")
+        raise ValueError(
+            f"{path} has the columns {', '.join(names)}: name the user and the item as data.user and data.item"
+        )
     wanted = {name: names[place] for name, place in places.items()}
     number = 0
     for batch in file.iter_batches(columns=list(dict.fromkeys(wanted.values()))):

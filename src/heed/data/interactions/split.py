@@ -45,7 +45,9 @@ def _leave_one_out(log: Log, config: InteractionsConfig) -> SplitLog:
 
 def _by_time(log: Log, config: InteractionsConfig) -> SplitLog:
     if log.times is None:
-        raise ValueError("data.split is 'time', but the log has no times: name their column as data.time, or leave one out")
+        raise ValueError(
+            "data.split is 'time', but the log has no times: name their column as data.time, or leave one out"
+        )
     begins, ends = _limits(log.times, config)
     past = log.times < begins
     inside = np.zeros(len(past), dtype=bool)
