@@ -118,14 +118,21 @@ class ItemBatches:
         return len(self.users)
 
     def plan(self, epoch: int) -> list[np.ndarray]:
-        """The examples of each batch: as many as the budget of items takes."""
-        order = np.random.default_rng([self.seed, epoch]).permutation(len(self.users))
+        """The examples of each batch: as many as the budget of items takes, none more than twice as long as another.
+
+        Packed attention is padded where there is no kernel for it, as on a CPU.
+        """
+        random = np.random.default_rng([self.seed, epoch])
+        order = random.permutation(len(self.users))
+        sizes = np.ceil(np.log2(np.maximum(4, self.lengths))).astype(np.int8)
+        order = order[np.argsort(sizes[order], kind="stable")]
         ends = np.concatenate([[0], self.lengths[order].cumsum()])
         bounds = [0]
         while bounds[-1] < len(order):
             most = int(np.searchsorted(ends, ends[bounds[-1]] + self.budget, side="right")) - 1
             bounds.append(max(most, bounds[-1] + 1))
-        return [order[start:end] for start, end in pairwise(bounds)]
+        batches = [order[start:end] for start, end in pairwise(bounds)]
+        return [batches[i] for i in random.permutation(len(batches))]
 
     def start(self, position: tuple[int, int] = (0, 0)) -> Iterator[tuple[DataPosition, ItemBatch]]:
         """Each batch with the position after it."""
