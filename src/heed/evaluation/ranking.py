@@ -48,7 +48,8 @@ def rank(
     size = max(1, MAX_SCORES.get(device, MAX_SCORES["cpu"]) // items)
     order = np.argsort(-held.histories.lengths, kind="stable")
     ranks, nll = np.full(len(order), np.inf), np.full(len(order), np.nan)
-    best = np.zeros((len(order), min(top, items)), dtype=np.int64)
+    best = np.full((len(order), min(top, items)), -1, dtype=np.int64)
+    order = order[: np.count_nonzero(held.histories.lengths)]  # without a history there is nothing to go by
     for start in range(0, len(order), size):
         own = order[start : start + size]
         histories, targets = take(held.histories, own), torch.from_numpy(held.targets[own])
@@ -112,10 +113,10 @@ def scores(ranks: Float[np.ndarray, " n"], ks: Sequence[int] = K) -> dict[str, f
 
 def coverage(top: Int[np.ndarray, "n k"], items: int) -> float:
     """How many of all items are recommended to anyone, per cent."""
-    return 100 * len(np.unique(top)) / items
+    return 100 * len(np.unique(top[top >= 0])) / items
 
 
 def popularity_bias(top: Int[np.ndarray, "n k"], histories: RaggedRows, counts: Int[np.ndarray, " items"]) -> float:
     """How often recommended items are trained on, on average, as a multiple of how often those of the histories are."""
     usual = counts[histories.ids].mean() if len(histories.ids) else 0.0
-    return float(counts[top].mean() / usual) if usual else 0.0
+    return float(counts[top[top >= 0]].mean() / usual) if usual and (top >= 0).any() else 0.0
