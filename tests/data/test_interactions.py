@@ -64,7 +64,10 @@ def test_a_parquet_log_is_the_same_or_needs_pyarrow(tmp_path, monkeypatch):
             raise ImportError(name)
         return real(name, *rest)
 
-    with monkeypatch.context() as patched, pytest.raises(ValueError, match="is a Parquet file, which needs pyarrow: install it"):
+    with (
+        monkeypatch.context() as patched,
+        pytest.raises(ValueError, match="is a Parquet file, which needs pyarrow: install it"),
+    ):
         patched.setattr(builtins, "__import__", refuse)
         logs.read(InteractionsConfig([str(path)]))
     pyarrow = pytest.importorskip("pyarrow")
@@ -115,7 +118,10 @@ def test_leave_one_out_holds_out_the_last_two_of_each_user(tmp_path):
     key, log = prepare(config(tmp_path / "log.txt", "u1 a b c d\nu2 b c\nu3 c a b\nu4 d\n"), lambda *_: None)
     names = log.items.names
     assert [[names[i] for i in row] for row in log.histories.training()] == [["a", "b"], ["b", "c"], ["c"], ["d"]]
-    for part, expected in (("valid", {"u1": ("ab", "c"), "u3": ("c", "a")}), ("test", {"u1": ("abc", "d"), "u3": ("ca", "b")})):
+    for part, expected in (
+        ("valid", {"u1": ("ab", "c"), "u3": ("c", "a")}),
+        ("test", {"u1": ("abc", "d"), "u3": ("ca", "b")}),
+    ):
         held = log.histories.held(part)
         told = {
             log.histories.names[user]: ("".join(names[i] for i in row), names[target])
@@ -124,7 +130,9 @@ def test_leave_one_out_holds_out_the_last_two_of_each_user(tmp_path):
         assert told == expected
     assert [names[i] for i in log.histories.history("u3")] == ["c", "a", "b"]
     assert "5 interactions" not in log.summary() and "of 10 that were read" in log.summary()
-    assert len(log) == 4 and prepare(config(tmp_path / "log.txt", "u1 a b c d\nu2 b c\nu3 c a b\nu4 d\n"), None)[0] == key
+    assert (
+        len(log) == 4 and prepare(config(tmp_path / "log.txt", "u1 a b c d\nu2 b c\nu3 c a b\nu4 d\n"), None)[0] == key
+    )
 
 
 def timed(rows):
@@ -132,7 +140,15 @@ def timed(rows):
 
 
 def test_a_split_by_time_trains_on_the_past_alone(tmp_path):
-    rows = [("u1", "a", 1), ("u1", "b", 2), ("u2", "b", 3), ("u2", "a", 4), ("u1", "x", 11), ("u2", "b", 12), ("u3", "a", 13)]
+    rows = [
+        ("u1", "a", 1),
+        ("u1", "b", 2),
+        ("u2", "b", 3),
+        ("u2", "a", 4),
+        ("u1", "x", 11),
+        ("u2", "b", 12),
+        ("u3", "a", 13),
+    ]
     rows += [("u1", "b", 21), ("u3", "y", 22), ("u3", "b", 23), ("u4", "a", 24)]
     settings = {"split": "time", "valid_from": "10", "test_from": "20"}
     _, log = prepare(config(tmp_path / "log.csv", timed(rows), **settings), lambda *_: None)
@@ -141,22 +157,33 @@ def test_a_split_by_time_trains_on_the_past_alone(tmp_path):
     assert [[names[i] for i in row] for row in log.histories.training()] == [["a", "b"], ["b", "a"], [], []]
     held = {part: log.histories.held(part) for part in ("valid", "test")}
     found = {
-        part: [(log.histories.names[u], "".join(names[i] for i in row), names[t]) for u, row, t in zip(*own, strict=True)]
+        part: [
+            (log.histories.names[u], "".join(names[i] for i in row), names[t]) for u, row, t in zip(*own, strict=True)
+        ]
         for part, own in held.items()
     }
     assert found["valid"] == [("u1", "ab", "(new)"), ("u2", "ba", "b")]
     assert found["test"] == [("u1", "ab", "b"), ("u3", "a", "(new)")]
-    assert log.facts["counts"]["new items valid_at"] == 1 and "split by time (validation from 10, test from 20)" in log.split_summary()
+    assert (
+        log.facts["counts"]["new items valid_at"] == 1
+        and "split by time (validation from 10, test from 20)" in log.split_summary()
+    )
 
 
 def test_a_planted_leak_is_caught_by_the_split_by_time(tmp_path):
     """From time 100 on, y follows x; before, never. Who knows others' future finds y; the past does not tell it."""
     rows = [(f"old{i}", item, i + place) for i in range(20) for place, item in enumerate("abcd"[i % 3 :] + "x")]
-    rows += [(f"new{i}", item, 90 + 30 * (place > 0) + i) for i in range(30) for place, item in enumerate("xyab"[:3] + "cd"[: i % 2])]
+    rows += [
+        (f"new{i}", item, 90 + 30 * (place > 0) + i)
+        for i in range(30)
+        for place, item in enumerate("xyab"[:3] + "cd"[: i % 2])
+    ]
     found = {}
     for how in ("leave-one-out", "time"):
         more = {"valid_from": "100", "test_from": "110"} if how == "time" else {}
-        text = timed([*rows, *((f"late{i}", item, 95 + 10 * place) for i in range(10) for place, item in enumerate("bxy"))])
+        text = timed(
+            [*rows, *((f"late{i}", item, 95 + 10 * place) for i in range(10) for place, item in enumerate("bxy"))]
+        )
         _, log = prepare(config(tmp_path / f"{how}.csv", text, split=how, **more), lambda *_: None)
         held, y = log.histories.held("test"), log.items.ids.get("y", -1)
         knn = ItemKNN(log.histories.training(), len(log.items))
@@ -217,13 +244,17 @@ def test_files_with_and_without_times_are_not_one_log(tmp_path):
     paths = [tmp_path / "a.csv", tmp_path / "b.csv"]
     paths[0].write_text("user,item,time\nu,a,1\n")
     paths[1].write_text("user,item\nu,a\n")
-    with pytest.raises(ValueError, match=r"a\.csv has times and .*b\.csv has none: they cannot be brought into one order"):
+    with pytest.raises(
+        ValueError, match=r"a\.csv has times and .*b\.csv has none: they cannot be brought into one order"
+    ):
         logs.read(InteractionsConfig([str(path) for path in paths]))
 
 
 def test_a_log_without_a_known_item_is_refused(tmp_path):
     (tmp_path / "other.csv").write_text("user,item\nu,x\nu,y\n")
-    with pytest.raises(ValueError, match="have no items in common: of its 2 items, such as x, none is one of the model's 2, such as a"):
+    with pytest.raises(
+        ValueError, match="have no items in common: of its 2 items, such as x, none is one of the model's 2, such as a"
+    ):
         read_held(tmp_path / "other.csv", Items(["a", "b"]), {})
     (tmp_path / "some.csv").write_text("user,item\nu,x\nu,b\nu,a\nv,y\nv,a\nw,a\n")
     held = read_held(tmp_path / "some.csv", Items(["a", "b"]), {})
@@ -240,7 +271,10 @@ def test_a_log_without_a_known_item_is_refused(tmp_path):
         ({"test_share": 0.0}, "data.test_share is 0.0; it must be above 0 and below 1"),
         ({"valid_from": "2"}, "data.valid_from is for data.split = 'time'"),
         ({"split": "time", "valid_from": "2"}, "data.valid_from is set alone"),
-        ({"split": "time", "valid_from": "3", "test_from": "2"}, "data.valid_from is 3; it must be before data.test_from, 2"),
+        (
+            {"split": "time", "valid_from": "3", "test_from": "2"},
+            "data.valid_from is 3; it must be before data.test_from, 2",
+        ),
         ({"split": "time", "valid_from": "soon", "test_from": "2"}, "data.valid_from: 'soon' is no time"),
     ],
 )
