@@ -69,6 +69,11 @@ def _package(name: str, package) -> dict[str, dict]:
         "megabytes": round(sum(weight.numel() * weight.element_size() for weight in weights) / 1e6, 1),
         "hash": "that of config.json" if stated else "not stated: the weights cannot be verified",
     }
+    if "items" in package.processors:
+        facts["items"] = {name: f"{len(own):,}" for name, own in package.processors.items()} | {
+            "held out": config.get("split")
+        }
+        return facts | ({"trained": config["trained"]} if "trained" in config else {})
     facts["text"] = {
         **_languages(package),
         "vocabulary": kind_of(package.vocabularies[0]),

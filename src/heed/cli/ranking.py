@@ -119,9 +119,7 @@ def _show(args: argparse.Namespace, found: dict, held: Any, items: int, counts: 
     tables = {name: np.stack(list(own.values()), axis=1) for name, own in each.items()}
     expected = np.zeros(len(held.users))
     measured = {name: intervals(measure, own, expected, args.samples) for name, own in tables.items()}
-    compared = (
-        differences(measure, tables["model"], tables["against"], expected, args.samples) if args.against else {}
-    )
+    compared = differences(measure, tables["model"], tables["against"], expected, args.samples) if args.against else {}
     more = {name: {f"coverage@{max(args.at)}": coverage(own.top, items)} for name, own in found.items()}
     if counts is not None:
         for name, own in found.items():
