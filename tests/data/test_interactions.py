@@ -227,6 +227,7 @@ def test_names_and_histories_survive_a_model_folder(tmp_path):
         ("log.csv", "user,item\nu,a\n", {"min_rating": 3.0}, "has no ratings, which data.min_rating needs"),
         ("log.csv", "user,item,rating\nu,a,good\n", {"min_rating": 3.0}, "line 2: the rating is 'good'; it must be a number"),
         ("log.csv", "user,item,rating\nu,a,1\n", {"min_rating": 3.0}, "no interaction is rated 3 or higher"),
+        ("log.csv", 'user,item\nu,"' + "a" * 140_000, {}, "line 2 cannot be read: field larger than field limit"),
         ("log.txt", "u1 a b c\nu2\n", {}, "line 2 has no items"),
         ("log.txt", "u1 a\nu2 b\n", {}, "not one user has 3 interactions"),
         ("log.txt", "u1 a b c\nu2 b a d\n", {"core": 5}, "no interaction is left to train on: of 6, none is of a user and an item with 5"),

@@ -29,8 +29,13 @@ class Predictions(NamedTuple):
 
     def scores(self, items: Int[Tensor, "n k"]) -> Float[Tensor, "n k"]:
         """The scores of some items at each state."""
-        found = torch.einsum("nd,nkd->nk", self.states, F.embedding(items, self.weight))
+        found = exact(torch.einsum("nd,nkd->nk", self.states, F.embedding(items, self.weight)))
         return found if self.bias is None else found + self.bias[items]
+
+
+def exact(x: Tensor) -> Tensor:
+    """In single precision at least: sums of many terms are not rounded to 8 bits."""
+    return x.float() if x.dtype.itemsize < 4 else x
 
 
 ItemLoss = Callable[[Predictions], Tensor]  # the sum over all states
@@ -93,7 +98,8 @@ class SampledSoftmax:
         """The loss with these negatives; `times` is how often each item is expected among them."""
         positive = given.scores(given.expected[:, None])
         bias = None if given.bias is None else given.bias[drawn]
-        negative = F.linear(given.states, given.weight[drawn], bias) - times[drawn].log().to(given.states.dtype)
+        negative = exact(F.linear(given.states, given.weight[drawn], bias))
+        negative = negative - times[drawn].log().to(negative.dtype)
         negative = negative.masked_fill(drawn == given.expected[:, None], -torch.inf)
         return -torch.cat([positive, negative], dim=1).log_softmax(dim=1)[:, 0].sum()
 
@@ -117,9 +123,8 @@ class ContrastiveViews:
 
     def __call__(self, model: RanksItems, views: ItemViews) -> Part:
         states = model.item_states(views.items, views.offsets)[0, views.last]
-        exact = torch.promote_types(states.dtype, torch.float32)
         with torch.autocast(states.device.type, enabled=False):
-            return Part(self.of_vectors(states.to(exact)), len(views.last))
+            return Part(self.of_vectors(exact(states)), len(views.last))
 
     def of_vectors(self, vectors: Float[Tensor, "all dim"]) -> Float[Tensor, ""]:
         """The sum over all views; the first half are one view of each history, the second half the other."""

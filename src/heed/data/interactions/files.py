@@ -39,7 +39,7 @@ def read_rows(path: Path, config: InteractionsConfig) -> Rows:
         return _table(path, (line.split() for line in lines(path)), config)
     if kind == "::":
         return _table(path, (line.split("::") for line in lines(path)), config)
-    return _table(path, csv.reader(lines(path), delimiter="," if kind == "csv" else "\t"), config)
+    return _table(path, _cells(path, "," if kind == "csv" else "\t"), config)
 
 
 def find_format(path: Path, stated: Format) -> Format:
@@ -56,9 +56,17 @@ def find_format(path: Path, stated: Format) -> Format:
     return "pairs" if all(len(line.split()) == 2 for line in first) else "users"
 
 
+def _cells(path: Path, delimiter: str) -> Iterator[list[str]]:
+    rows = csv.reader(lines(path), delimiter=delimiter)
+    try:
+        yield from rows
+    except csv.Error as error:  # such as a quotation mark that is never closed
+        raise ValueError(f"{path}, line {rows.line_num} cannot be read: {error}") from None
+
+
 def _users(path: Path) -> Rows:
     for number, line in enumerate(lines(path), 1):
-        user, *items = line.split()[:] or [""]
+        user, *items = line.split() or [""]
         if not items:
             raise ValueError(f"{path}, line {number} has no items: a line is a user and the items, with spaces between")
         for item in items:
