@@ -20,5 +20,5 @@ def translation_package(
 def config_for(chosen: ModelChoice, examples: int, source: int = 500, target: int = 500) -> Any:
     """The config of a new model; vocabularies of different sizes are two, of the same size one joint one."""
     joint = source == target
-    sizes = {"vocab_size": target, "source_vocab_size": None if joint else source}
+    sizes = {"vocab_size": target, "items": target, "source_vocab_size": None if joint else source}
     return new_config(chosen, Prepared("", None, None, {}, sizes, {} if joint else {"tied": "target"}), examples)

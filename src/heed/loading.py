@@ -152,12 +152,15 @@ def _processors(folder: Path, facts: dict[str, Any]) -> dict[str, Any]:
         choices = model.get("choices") or model.get("head") == "choice"
         if sections[name]["kind"] == "numbers" or (sections[name]["kind"] == "labels" and choices):
             continue  # the head has one output, for any number of them
-        size = model.get("labels") if sections[name]["kind"] == "labels" else sizes.get(name, model.get("vocab_size"))
+        kind = sections[name]["kind"]
+        if kind == "histories":
+            continue  # an id beyond the last item is one that the model does not know
+        size = model.get(kind) if kind in ("labels", "items") else sizes.get(name, model.get("vocab_size"))
         if not isinstance(size, int):
             continue  # reading the model reports it
-        exact = sections[name]["kind"] in ("sentencepiece", "labels")  # other families round their size up
+        exact = kind in ("sentencepiece", "labels", "items")  # other families round their size up
         if len(own) > size or (exact and len(own) < size):
-            what = "labels" if sections[name]["kind"] == "labels" else "subwords"
+            what = kind if kind in ("labels", "items") else "subwords"
             raise ValueError(
                 f"{folder / sections[name].get('file', sections[name]['kind'])} has {len(own)} {what}, but the model was made for "
                 f"{size}: it is of another model"

@@ -22,6 +22,7 @@ def corpus(tmp_path_factory):
         ],
         "conll": [line for pair in pairs for line in _tagged(pair.target)],
         "scored": [f"{pair.target}\t{pair.source}\t{i % 7}" for i, pair in enumerate(pairs)],
+        "log": [f"u{i} " + " ".join(f"i{(i + i % 3 * j) % 11}" for j in range(3 + i % 5)) for i in range(80)],
         "articles": [article[0] for article in made],
     }
     for name, lines in columns.items():

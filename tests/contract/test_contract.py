@@ -77,6 +77,10 @@ CASES = {  # the files of each task, and what each verb of its products is given
             "look": [TARGET, "--out", "OUT"],
         },
     ),
+    "recommendation": (
+        {"interactions": "log"},
+        {"recommend": ["--user", "u4", "--n", "3"], "evaluate": ["--at", "5", *FEW]},
+    ),
     "masked": ({"source": "en"}, filler()),
     "replaced-tokens": ({"source": "en"}, {**filler(), "tag": [TARGET, "--format", "json"]}),
 }
@@ -85,6 +89,8 @@ CASES = {  # the files of each task, and what each verb of its products is given
 def sections(task: str, corpus) -> dict:
     sides, _ = CASES[task]
     data = {side: [str(corpus / f"train.{ending}")] for side, ending in sides.items()}
+    if task == "recommendation":  # a log holds out its own, and has no text
+        return {"data": data}
     data |= {VALID.get(side, f"valid_{side}"): [str(corpus / f"valid.{ending}")] for side, ending in sides.items()}
     data |= {"columns": [1, 2, 3, 4]} if "tsv" in sides else {}
     more = {"task": {"name": task, "scored": [str(corpus / "valid.scored")]}} if task == "embedding" else {}

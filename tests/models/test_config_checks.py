@@ -7,13 +7,14 @@ import pytest
 from heed.config import dropout_fields
 from heed.models import MODELS
 
-SIZES = ("vocab_size", "dim", "heads", "hidden", "layers", "encoder_layers", "decoder_layers", "max_length")
+SIZES = ("vocab_size", "items", "dim", "heads", "hidden", "layers", "encoder_layers", "decoder_layers", "max_length")
 
 
 @pytest.mark.parametrize("model", MODELS)
 def test_sizes_below_one_and_rates_outside_of_zero_to_one_are_refused(model):
     system = MODELS[model]
-    right = {"vocab_size": 100, **system.presets["tiny"]}
+    own = "items" if system.task == "recommendation" else "vocab_size"
+    right = {own: 100, **system.presets["tiny"]}
     system.config(**right)
     for name in {one.name for one in fields(system.config)} & set(SIZES):
         with pytest.raises(ValueError, match=rf"^{name} is 0; it must be at least 1$"):

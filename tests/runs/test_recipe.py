@@ -170,9 +170,11 @@ def test_two_vocabularies_tie_the_target_alone():
 def test_every_setting_of_a_model_can_be_set_but_what_the_data_decide(name):
     kind = MODELS[name].config
     sides = ["source"] if MODELS[name].task == "language" else ["source", "target"]
-    values = {"data": {side: ["a"] for side in sides}}
+    values, own = {"data": {side: ["a"] for side in sides}}, "vocab_size"
+    if MODELS[name].task == "recommendation":
+        values, own = {"data": {"interactions": ["a"]}}, "items"
     for field in fields(kind):
-        model = {"name": name, field.name: getattr(kind(vocab_size=9), field.name)}
+        model = {"name": name, field.name: getattr(kind(**{own: 9}), field.name)}
         if field.name in data_fields(kind):
             model[field.name] = 9
             with pytest.raises(ValueError, match=rf"^model\.{field.name}: the data decide it; leave it out$"):

@@ -25,6 +25,8 @@ examples:
   heed evaluate runs/names --conll test.conll            # a tagger: F1 by entity
   heed evaluate runs/sentences --tsv sts-dev.tsv --columns 1 2 3           # an embedding model: cosines beside numbers
   heed evaluate runs/sentences --source test.ko --reference test.en       # is each text's own counterpart the nearest?
+  heed evaluate runs/sasrec --against runs/cl4srec         # a recommender, on what was held out of its log
+  heed evaluate runs/sasrec --interactions log.csv --at 10
   heed evaluate runs/squad --squad dev-v2.0.json --against runs/other    # answers to questions
 
 --sentences writes a table of all sentences, the worst first, as .tsv or as one .html page with the
@@ -36,6 +38,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     from heed.cli.common import add_device, add_direction, add_engine, add_reranking
     from heed.cli.labelled import add_table
     from heed.cli.language import add_context
+    from heed.cli.ranking import add_ranking
     from heed.cli.tag import add_conll
 
     option = parser.add_argument
@@ -61,14 +64,17 @@ def add(parser: argparse.ArgumentParser) -> None:
     option("--beam", type=int, help="how many hypotheses are kept at each step; 1 is greedy")
     option("--length-penalty", type=float, help="alpha, the exponent of the penalty: larger means longer")
     add_reranking(parser)
+    add_ranking(parser)
     add_direction(parser)
     add_device(parser)
     add_engine(parser, "torch")  # so that scores are those of the model itself
 
 
 def run(args: argparse.Namespace) -> int:
-    from heed.cli import answer, embed, fill, labelled, language, tag
+    from heed.cli import answer, embed, fill, labelled, language, ranking, tag
 
+    if labelled.has_verb(args.system, "recommend"):
+        return ranking.evaluate(args)
     if fill.fills(args.system):
         return fill.evaluate(args)
     if args.conll or labelled.has_verb(args.system, "tag"):

@@ -70,6 +70,11 @@ def _package(name: str, package) -> dict[str, dict]:
         **({"heed": config["heed"]} if "heed" in config else {}),  # the version that wrote it
         "hash": "that of config.json" if stated else "not stated: the weights cannot be verified",
     }
+    if "items" in package.processors:
+        facts["items"] = {name: f"{len(own):,}" for name, own in package.processors.items()} | {
+            "held out": config.get("split")
+        }
+        return facts | ({"trained": config["trained"]} if "trained" in config else {})
     facts["text"] = {
         **_languages(package),
         "vocabulary": kind_of(package.vocabularies[0]),

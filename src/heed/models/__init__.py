@@ -10,6 +10,7 @@ from heed.models import (
     albert,
     bart,
     bert,
+    bert4rec,
     bigbird,
     ctrl,
     electra,
@@ -21,6 +22,7 @@ from heed.models import (
     pegasus,
     rnn_lm,
     roberta,
+    sasrec,
     seq2seq,
     transformer,
     transformer_xl,
@@ -46,6 +48,8 @@ MODELS: dict[str, System] = {
     "roberta": roberta.SYSTEM,
     "electra": electra.SYSTEM,
     "bigbird": bigbird.SYSTEM,
+    "sasrec": sasrec.SYSTEM,
+    "bert4rec": bert4rec.SYSTEM,
 }
 
 

@@ -128,3 +128,14 @@ class EncodesText(Protocol):
 
     def packs(self, longest: int) -> bool:
         """Whether texts of up to this many tokens can be in one row; `valid` are then the offsets of each."""
+
+
+@runtime_checkable
+class RanksItems(Protocol):
+    """Reads the items of a history, and scores every item as the one that is next, or that is masked: recommenders."""
+
+    def item_states(self, items: Tensor, valid: Any = None) -> Tensor:
+        """(b, t) items to states (b, t, dim); `valid` are the offsets of histories in one row, or where no padding is."""
+
+    def item_weights(self) -> tuple[Tensor, Tensor | None]:
+        """The matrix (items, dim) and the bias (items) that turn states into scores."""

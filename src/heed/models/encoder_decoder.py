@@ -25,7 +25,7 @@ ACTIVATIONS: dict[str, Activation] = {"relu": F.relu, "gelu": F.gelu, "swish": F
 # sizes beyond which a config is taken for a mistake, or for an attack on memory
 MOST = 1 << 24  # of any other whole number in a config
 LARGEST = {
-    "vocab_size": 1 << 24, "dim": 1 << 16, "heads": 1 << 12, "hidden": 1 << 18,
+    "vocab_size": 1 << 24, "items": 1 << 28, "dim": 1 << 16, "heads": 1 << 12, "hidden": 1 << 18,
     "layers": 1000, "encoder_layers": 1000, "decoder_layers": 1000, "max_length": 1 << 20, "group_layers": 1000,
 }  # fmt: skip
 

@@ -56,6 +56,7 @@ def shape(model: dict[str, Any]) -> str:
     parts = {  # how the card describes a model that has this setting
         "encoder_layers": "{encoder_layers}+{decoder_layers} layers", "layers": "{layers} layers", "dim": "width {dim}",
         "heads": "{heads} heads", "cell": "{cell}, attention {attention}", "vocab_size": "{vocab_size} subwords",
+        "items": "{items} items",
     }  # fmt: skip
     known = [text.format(**model) for name, text in parts.items() if name in model]
     return ", ".join([MODELS[model["name"]].title, *known])

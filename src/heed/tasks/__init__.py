@@ -9,6 +9,7 @@ from heed.tasks.language import LanguageModelling
 from heed.tasks.masked import MaskedLanguage
 from heed.tasks.multiple_choice import MultipleChoice
 from heed.tasks.question_answering import QuestionAnswering
+from heed.tasks.recommendation import Recommendation
 from heed.tasks.regression import Regression
 from heed.tasks.replaced_tokens import ReplacedTokens
 from heed.tasks.tagging import Tagging
@@ -27,6 +28,7 @@ TASKS: dict[str, type[Task]] = {
     "masked": MaskedLanguage,
     "replaced-tokens": ReplacedTokens,
     "embedding": Embedding,
+    "recommendation": Recommendation,
 }
 
 

@@ -7,14 +7,19 @@ from typing import Any
 
 from heed.files import sha256, write_bytes
 from heed.vocabularies import folder as vocabularies
+from heed.vocabularies.histories import Histories
+from heed.vocabularies.items import Items
 from heed.vocabularies.labels import Labels, Numbers
 from heed.vocabularies.text_parts import InputTokens, TextParts, plain
 from heed.vocabularies.vocabulary import Pair, Vocabulary
 
+FILES = {"items": Items, "histories": Histories}  # kinds with a file of their own
+NO_TEXT = (Labels, Numbers, Items, Histories)
+
 
 def write(folder: Path, processors: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Write the files of processors into a folder; what its config.json says of them."""
-    texts = [plain(own) for own in processors.values() if not isinstance(own, Labels | Numbers)]
+    texts = [plain(own) for own in processors.values() if not isinstance(own, NO_TEXT)]
     names, hashes = _write_files(folder, (texts[0], texts[-1])) if texts else ({}, {})
     found: dict[str, dict[str, Any]] = {}
     for name, own in processors.items():
@@ -22,13 +27,15 @@ def write(folder: Path, processors: Mapping[str, Any]) -> dict[str, dict[str, An
             found[name] = {"kind": "labels", "names": own.names}
         elif isinstance(own, Numbers):
             found[name] = {"kind": "numbers"}
+        elif isinstance(own, Items | Histories):
+            found[name] = own.write(folder)
         elif "kind" in names:
             found[name] = {"kind": names["kind"]}
         else:
             found[name] = {"kind": "sentencepiece", "file": names["target" if name == "target" else "source"]}
         if isinstance(own, TextParts) and own.tokens is not None:
             found[name] |= {"tokens": own.tokens._asdict()}
-        if not isinstance(own, Labels | Numbers):
+        if not isinstance(own, NO_TEXT):
             found[name] |= {"sha256": hashes}
     return found
 
@@ -61,18 +68,21 @@ def read(folder: Path, facts: Mapping[str, Any]) -> dict[str, Any]:
     for name, own in facts.items():
         if not isinstance(own, Mapping) or not isinstance(own.get("kind"), str):
             raise ValueError(f"{where}.{name} is {own!r}; it must be a section with a kind")
-    texts = {name: own for name, own in facts.items() if own["kind"] not in ("labels", "numbers")}
+    texts = {name: own for name, own in facts.items() if own["kind"] not in ("labels", "numbers", *FILES)}
     pair = vocabularies.read(folder, _pair(texts, where)) if texts else ()
     _check_files(folder, texts, where)  # last: what a vocabulary says of itself tells more
     found = {
         name: _with_tokens(pair[name == "target"], own.get("tokens"), f"{where}.{name}") for name, own in texts.items()
     }
-    labels = {
-        name: Numbers() if own["kind"] == "numbers" else _labels(own.get("names"), f"{where}.{name}")
-        for name, own in facts.items()
-        if name not in texts
-    }
-    return {name: (found | labels)[name] for name in facts}
+    others = {name: _other(folder, own, f"{where}.{name}") for name, own in facts.items() if name not in texts}
+    return {name: (found | others)[name] for name in facts}
+
+
+def _other(folder: Path, own: Mapping[str, Any], where: str) -> Any:
+    """A processor that is no vocabulary of text."""
+    if own["kind"] in FILES:
+        return FILES[own["kind"]].read(folder, own, where)
+    return Numbers() if own["kind"] == "numbers" else _labels(own.get("names"), where)
 
 
 def _with_tokens(vocabulary: Vocabulary, tokens: Any, where: str) -> Vocabulary:

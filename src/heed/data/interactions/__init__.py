@@ -1,0 +1,1 @@
+"""Interaction logs: who did something with which item, and when."""

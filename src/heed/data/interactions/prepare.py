@@ -1,0 +1,92 @@
+"""From files of interactions to histories in memory-mapped arrays, which are made once and reused."""
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from heed.data.interactions import log as logs
+from heed.data.interactions.config import InteractionsConfig
+from heed.data.interactions.split import SplitLog, split
+from heed.data.prepare import cached, digest
+from heed.files import atomic_folder, check_file, sha256, write_sums
+from heed.vocabularies.histories import ARRAYS, Histories
+from heed.vocabularies.items import Items
+
+EDITION = 1  # of the folders in the cache
+WORDS = {  # what the counts of a log say
+    "rated lower": "rated lower than data.min_rating and left out",
+    "out of order": "not in the order of time, and sorted",
+    "duplicates": "repeats left out (data.duplicates)",
+    "not in the core": "of rare users or items left out (data.core)",
+    "held out": "after the time of validation, held out",
+}
+
+
+class PreparedLog:
+    """A prepared log, opened from its folder; `facts` say what was read, left out and held out."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.facts: dict[str, Any] = json.loads((folder / "log.json").read_text("utf-8"))
+        self.items = Items(_names(folder / "items.txt"))
+        arrays = {name: np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in ARRAYS}
+        self.histories = Histories(_names(folder / "users.txt"), len(self.items), arrays)
+
+    def __len__(self) -> int:
+        """How many users are trained on."""
+        return int(self.facts["users"])
+
+    def summary(self) -> str:
+        """What was read, and what became of it."""
+        f, counts = self.facts, self.facts["counts"]
+        parts = [f"{counts[name]:,} {line}" for name, line in WORDS.items() if counts.get(name)]
+        left = f"{f['interactions']:,} interactions of {f['users']:,} users with {f['items']:,} items to train on"
+        return f"{left}; of {counts['read']:,} that were read{''.join(f', {part}' for part in parts)}."
+
+    def split_summary(self) -> str:
+        """What is held out, as every score states it."""
+        if limits := self.facts["limits"]:
+            return f"split by time (validation from {limits[0]:.0f}, test from {limits[1]:.0f})"
+        return "leave-one-out (the last item of each user is the test, the one before it validation)"
+
+
+def prepare(config: InteractionsConfig, tell: Callable[[str, int | None], None]) -> tuple[str, PreparedLog]:
+    """The key of a log and the log, read or found in the cache."""
+    for path in config.interactions:
+        check_file(Path(path), "data.interactions: ")
+    settings = {name: value for name, value in asdict(config).items() if name not in ("interactions", "licence")}
+    key = digest("interactions", EDITION, [sha256(Path(path)) for path in config.interactions], settings)
+
+    def make(folder: Path) -> None:
+        log = logs.without_duplicates(logs.in_order(logs.read(config, tell)), config.duplicates)
+        tell("splitting interactions", 0)
+        _write(folder, split(log, config), dict(log.counts))
+
+    return key, cached(f"interactions-{key}", PreparedLog, make, tell)
+
+
+def _write(folder: Path, found: SplitLog, counts: dict[str, int]) -> None:
+    histories = Histories(found.users, len(found.items), found.arrays)
+    training = histories.training()
+    facts = {
+        "interactions": len(training.ids),
+        "users": int((training.lengths > 0).sum()),
+        "items": len(found.items),
+        "counts": counts,
+        "limits": found.limits,
+    }
+    with atomic_folder(folder, "keep") as part:
+        for name in ARRAYS:
+            np.save(part / f"{name}.npy", found.arrays[name], allow_pickle=False)
+        for name, names in (("items.txt", found.items), ("users.txt", found.users)):
+            (part / name).write_text("".join(f"{one}\n" for one in names), "utf-8", newline="\n")
+        (part / "log.json").write_text(json.dumps(facts, indent=2), "utf-8")
+        write_sums(part)
+
+
+def _names(path: Path) -> list[str]:
+    return path.read_text("utf-8").split("\n")[:-1]

@@ -1,0 +1,151 @@
+"""Histories in, items out: what comes next for a user."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from heed.data.interactions.augment import take
+from heed.data.packing import offsets_of, to_device
+from heed.evaluation.ranking import without_seen
+from heed.models.abilities import RanksItems
+from heed.models.package import Package
+from heed.products.product import Product, single
+from heed.vocabularies.histories import Histories
+from heed.vocabularies.items import Items
+from heed.vocabularies.ragged import RaggedRows, as_ragged, slice_indices
+
+BLOCK = 1 << 17  # items that are scored at one time
+USERS = 1024  # histories that are scored at one time
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """An item and its score, which is higher for what is likelier to come next; scores of one model can be compared."""
+
+    item: str
+    score: float
+
+
+class Recommender(Product):
+    """A model of histories, with the names of its items, and the histories of the users that it was trained on."""
+
+    noun, verbs = "a recommender", ("recommend", "evaluate")
+
+    def __init__(
+        self, model: Any, items: Items, histories: Histories | None = None, facts: dict[str, Any] | None = None
+    ):
+        self.model, self.items, self.histories, self.facts = model, items, histories, facts or {}
+
+    @classmethod
+    def open(cls, packages: Sequence[Package], names: Sequence[str], **options: Any) -> "Recommender":
+        own = single(packages, names, cls.noun)
+        if not isinstance(own.model, RanksItems):
+            raise ValueError(f"{names[0]} is no model that ranks items: it cannot recommend")
+        return cls(own.model, own.processors["items"], own.processors.get("histories"), own.facts)
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.model.parameters()).device
+
+    # what a user asks
+
+    def recommend(
+        self,
+        histories: Sequence[Sequence[str]],
+        count: int = 10,
+        *,
+        exclude_seen: bool = False,
+        unknown: str = "refuse",
+    ) -> list[list[Recommendation]]:
+        """The `count` best items after each history, best first. `unknown` items are refused, or with "leave out", left out."""
+        if unknown not in ("refuse", "leave out"):
+            raise ValueError(f"unknown is {unknown!r}; it is 'refuse' or 'leave out'")
+        read = self.items.encode if unknown == "refuse" else self.items.known
+        return self._named([read(history) for history in histories], count, exclude_seen)
+
+    def recommend_users(
+        self, users: Sequence[str], count: int = 10, *, exclude_seen: bool = False
+    ) -> list[list[Recommendation]]:
+        """The same for users of the log that the model was trained on."""
+        return self._named([self.history(user) for user in users], count, exclude_seen)
+
+    def history(self, user: str) -> list[int]:
+        if self.histories is None:
+            raise ValueError(
+                "the model folder has no histories of users (task.histories): name items (--items) instead"
+            )
+        return self.histories.history(user)
+
+    def _named(self, rows: list[list[int]], count: int, exclude_seen: bool) -> list[list[Recommendation]]:
+        if count < 1:
+            raise ValueError(f"{count} items are asked for; it must be at least 1")
+        for number, row in enumerate(rows, 1):
+            if not row:
+                raise ValueError(f"history {number} has no items that the model knows: there is nothing to go by")
+        return [
+            [Recommendation(self.items.names[i], float(s)) for i, s in zip(*own, strict=True) if s > -np.inf]
+            for ids, scores in self.best(as_ragged(rows), count, exclude_seen)
+            for own in zip(ids.tolist(), scores.tolist(), strict=True)
+        ]
+
+    # how it is computed
+
+    def best(
+        self, rows: RaggedRows, count: int, exclude_seen: bool = False
+    ) -> Iterator[tuple[Int[np.ndarray, "n k"], Float[np.ndarray, "n k"]]]:
+        """The best items after each history and their scores, of many histories in parts: items are scored in blocks, exactly."""
+        for start in range(0, len(rows), USERS):
+            own = take(rows, np.arange(start, min(start + USERS, len(rows))))
+            yield self._best(own, min(count, len(self.items)), exclude_seen)
+
+    @torch.inference_mode()
+    def _best(self, rows: RaggedRows, count: int, exclude_seen: bool) -> tuple[np.ndarray, np.ndarray]:
+        states = self.states(rows)
+        weight, bias = self.model.item_weights()
+        scores, ids = states.new_zeros(len(rows), 0), torch.zeros(len(rows), 0, dtype=torch.int64, device=states.device)
+        for first in range(0, len(weight), BLOCK):
+            found = self._scores(
+                states, weight[first : first + BLOCK], None if bias is None else bias[first : first + BLOCK]
+            )
+            if exclude_seen:
+                found = without_seen(found, _within(rows, first, found.shape[1]))
+            own, places = found.topk(min(count, found.shape[1]), dim=1)
+            scores, order = torch.cat([scores, own], dim=1).sort(dim=1, descending=True, stable=True)
+            ids = torch.cat([ids, places + first], dim=1).gather(1, order)[:, :count]
+            scores = scores[:, :count]
+        return ids.cpu().numpy(), scores.cpu().numpy()
+
+    @torch.inference_mode()
+    def scores(self, rows: RaggedRows) -> Float[Tensor, "n items"]:
+        """The scores of all items after each history."""
+        return self._scores(self.states(rows), *self.model.item_weights())
+
+    @staticmethod
+    def _scores(states: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        with torch.autocast(states.device.type, enabled=False):  # rounded scores would have many ties
+            return torch.nn.functional.linear(states, weight, bias)
+
+    @torch.inference_mode()
+    def states(self, rows: RaggedRows) -> Float[Tensor, "n dim"]:
+        """What the model makes of each history: of the last items that it has positions for."""
+        masked = bool(getattr(self.model, "fills_masks", False))
+        lengths = np.minimum(rows.lengths, self.model.config.max_length - masked)
+        ids = rows.ids[slice_indices(rows.ends - lengths, lengths)].astype(np.int64)
+        if masked:  # what comes next is a masked item at the end
+            ids = np.insert(ids, lengths.cumsum(), self.model.mask)
+            lengths = lengths + 1
+        offsets = to_device(offsets_of(lengths), self.device)
+        states = self.model.item_states(torch.from_numpy(ids)[None].to(self.device), offsets)
+        return states[0, offsets.starts[1:].long() - 1].to(self.model.item_weights()[0].dtype)
+
+
+def _within(rows: RaggedRows, first: int, size: int) -> RaggedRows:
+    """The items of each row within a block, numbered from its beginning."""
+    inside = (rows.ids >= first) & (rows.ids < first + size)
+    sums = np.concatenate([[0], inside.cumsum()])
+    return RaggedRows(rows.ids[inside].astype(np.int64) - first, sums[rows.ends] - sums[rows.ends - rows.lengths])

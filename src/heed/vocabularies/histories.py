@@ -1,0 +1,107 @@
+"""The histories of the users of a log, and which of their interactions are trained on, validated on and tested on."""
+
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+
+from heed.files import atomic_file, sha256
+from heed.vocabularies.items import checked
+from heed.vocabularies.ragged import RaggedRows, slice_indices
+
+FILE = "histories.safetensors"
+ARRAYS = ("items", "offsets", "train_end", "valid_at", "test_at")
+
+
+class Held(NamedTuple):
+    """What is asked of a recommender: the histories of some users, and the item that came next; -1 is one that it does not know."""
+
+    users: np.ndarray
+    histories: RaggedRows
+    targets: np.ndarray
+
+
+class Histories:
+    """The items of all users, one after another. `train_end` is how many of a user's first ones are trained on; `valid_at`
+    and `test_at` are the places of those that are to be predicted, -1 where there is none. An id beyond the last item is one
+    that the model does not know.
+    """
+
+    def __init__(self, names: list[str], known: int, arrays: Mapping[str, np.ndarray]):
+        self.names, self.known = names, known
+        self.items, self.offsets, self.train_end, self.valid_at, self.test_at = (arrays[name] for name in ARRAYS)
+        users = len(self.offsets) - 1
+        sizes = {len(names), users, len(self.train_end), len(self.valid_at), len(self.test_at)}
+        if len(sizes) > 1 or self.offsets[0] != 0 or self.offsets[-1] != len(self.items):
+            raise ValueError("the histories do not fit each other")
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @cached_property
+    def ids(self) -> dict[str, int]:
+        return {name: i for i, name in enumerate(self.names)}
+
+    @cached_property
+    def lengths(self) -> np.ndarray:
+        return np.diff(self.offsets)
+
+    def history(self, user: str) -> list[int]:
+        """All that a user did with items that the model knows."""
+        if user not in self.ids:
+            raise ValueError(
+                f"{user!r} is none of the {len(self):,} users that the model was trained on: name what they did as items (--items)"
+            )
+        row = self.ids[user]
+        own = self.items[self.offsets[row] : self.offsets[row + 1]]
+        return own[own < self.known].tolist()
+
+    def training(self) -> RaggedRows:
+        """What is trained on, a row for each user."""
+        lengths = self.train_end.astype(np.int64)
+        return RaggedRows(self.items[slice_indices(self.offsets[:-1], lengths)], lengths)
+
+    def held(self, part: str) -> Held:
+        """The users who have something to "valid"ate or to "test" on, with what came before it."""
+        at = (self.valid_at if part == "valid" else self.test_at).astype(np.int64)
+        users = np.flatnonzero(at >= 0)
+        starts, lengths = self.offsets[users], at[users]
+        rows = RaggedRows(self.items[slice_indices(starts, lengths)], lengths)
+        targets = self.items[starts + lengths].astype(np.int64)
+        return Held(users, _without(rows, self.known), np.where(targets < self.known, targets, -1))
+
+    def counts(self) -> np.ndarray:
+        """How often each item is trained on."""
+        return np.bincount(self.training().ids, minlength=self.known)
+
+    def write(self, folder: Path) -> dict[str, Any]:
+        """Write the histories into a model folder; what its config.json says of them."""
+        path = folder / FILE
+        if not path.is_file():  # they do not change while a run goes on
+            text = np.frombuffer("".join(f"{name}\n" for name in self.names).encode(), np.uint8)
+            with atomic_file(path) as part:
+                save_file({"users": text, **{name: np.ascontiguousarray(getattr(self, name)) for name in ARRAYS}}, part)
+        return {"kind": "histories", "file": FILE, "sha256": sha256(path), "known": self.known}
+
+    @staticmethod
+    def read(folder: Path, facts: dict[str, Any], where: str) -> "Histories":
+        path = checked(folder, facts, where)
+        try:
+            arrays = load_file(path)
+            names = arrays["users"].tobytes().decode().split("\n")[:-1]
+            return Histories(names, int(facts["known"]), arrays)
+        except (SafetensorError, LookupError, ValueError, TypeError) as error:
+            raise ValueError(f"{path} is damaged ({error}): copy it again") from error
+
+
+def _without(rows: RaggedRows, known: int) -> RaggedRows:
+    """Rows without the items that the model does not know."""
+    kept = rows.ids < known
+    if kept.all():
+        return rows
+    sums = np.concatenate([[0], kept.cumsum()])
+    return RaggedRows(rows.ids[kept], sums[rows.ends] - sums[rows.ends - rows.lengths])

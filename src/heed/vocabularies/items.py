@@ -1,0 +1,69 @@
+"""The items that a recommender knows, by the names that its users have for them."""
+
+import difflib
+import hashlib
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from heed.files import sha256, write_text
+
+FILE = "items.txt"
+
+
+class Items:
+    """Names of items; an item's id is its index. The id after the last stands for an item that is masked."""
+
+    def __init__(self, names: Sequence[str]):
+        self.names = list(names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @cached_property
+    def ids(self) -> dict[str, int]:
+        return {name: i for i, name in enumerate(self.names)}
+
+    def encode(self, names: Sequence[str]) -> list[int]:
+        """The ids of items. One that the model does not know is refused."""
+        for name in names:
+            if name not in self.ids:
+                near = difflib.get_close_matches(name, self.names[:10_000], n=1)
+                hint = f"; did you mean {near[0]}?" if near else ""
+                raise ValueError(f"{name!r} is none of the {len(self):,} items that the model was trained on{hint}")
+        return [self.ids[name] for name in names]
+
+    def known(self, names: Sequence[str]) -> list[int]:
+        """The ids of the items that the model knows; the others are left out."""
+        return [self.ids[name] for name in names if name in self.ids]
+
+    def key(self) -> str:
+        return hashlib.sha256("\n".join(self.names).encode()).hexdigest()
+
+    def write(self, folder: Path) -> dict[str, Any]:
+        """Write the names into a model folder; what its config.json says of them."""
+        path = folder / FILE
+        if not path.is_file() or sha256(path) != hashlib.sha256(self._text().encode()).hexdigest():
+            write_text(path, self._text())
+        return {"kind": "items", "file": FILE, "sha256": sha256(path)}
+
+    def _text(self) -> str:
+        return "".join(f"{name}\n" for name in self.names)
+
+    @staticmethod
+    def read(folder: Path, facts: dict[str, Any], where: str) -> "Items":
+        path = checked(folder, facts, where)
+        return Items(path.read_text("utf-8").split("\n")[:-1])
+
+
+def checked(folder: Path, facts: dict[str, Any], where: str) -> Path:
+    """The file of a processor, if it is the one that config.json was written with."""
+    name = facts.get("file")
+    if not isinstance(name, str) or Path(name).name != name:
+        raise ValueError(f"{where}.file is {name!r}; it must be the name of a file")
+    if not (folder / name).is_file():
+        raise ValueError(f"{folder / name}: no such file; the model folder is not complete: copy it again")
+    if sha256(folder / name) != facts.get("sha256"):
+        raise ValueError(f"{folder / name} is damaged or of another model: its hash is not the one in config.json")
+    return folder / name
