@@ -34,7 +34,7 @@ class Recommendation:
 class Recommender(Product):
     """A model of histories, with the names of its items, and the histories of the users that it was trained on."""
 
-    noun, verbs = "a recommender", ("recommend", "evaluate")
+    noun, verbs, reads = "a recommender", ("recommend", "evaluate"), ("items",)
 
     def __init__(
         self, model: Any, items: Items, histories: Histories | None = None, facts: dict[str, Any] | None = None
