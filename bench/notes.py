@@ -9,7 +9,7 @@ from pathlib import Path
 INVENTORY = Path(__file__).parent.parent / "docs" / "notes-inventory.tsv"
 SHOWN = ("works", "differs, said")
 # models of the notes' reading list that Heed does not have yet
-PLANNED = ("Image Transformer", "ViT", "Speech-Transformer", "Transformer TTS", "CL4SRec", "SASRec")
+PLANNED = ("Image Transformer", "ViT", "Speech-Transformer", "Transformer TTS")
 
 
 @dataclass(frozen=True)
