@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import signal
 import subprocess
 import sys
 
@@ -298,5 +297,8 @@ def test_a_model_to_start_from_that_is_not_there_yet(heed, tmp_path, monkeypatch
 
 
 def test_an_interrupted_command_says_so_and_has_the_code_of_a_signal(heed, monkeypatch):
-    monkeypatch.setattr("heed.cli.info.run", lambda args: signal.raise_signal(signal.SIGINT))
+    def interrupted(args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("heed.cli.info.run", interrupted)
     assert heed("info", "x") == (130, "", "heed: interrupted")

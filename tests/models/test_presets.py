@@ -29,6 +29,7 @@ PUBLISHED = {  # width, heads, feed-forward width, layers: as the papers and the
     ("ctrl", "large"): (1280, 16, 8192, 48),
     ("transformer-xl", "base"): (410, 10, 2100, 16),
     ("transformer-xl", "large"): (1024, 16, 4096, 18),
+    ("sasrec", "paper"): (50, 1, 50, 2),
 }
 EVERY = [(model, name) for model, system in MODELS.items() for name in system.presets]
 
@@ -39,6 +40,8 @@ def test_a_preset_has_the_published_size_or_the_usual_proportions(model, name):
     if (model, name) in PUBLISHED:
         layers = own.get("layers", own.get("encoder_layers"))
         assert (own["dim"], own["heads"], own["hidden"], layers) == PUBLISHED[model, name]
+    elif model == "sasrec":  # as the paper has it: the feed-forward network is as wide as the rest
+        assert own["hidden"] in [n * own["dim"] for n in (1, 2, 4)] and own["dim"] // own["heads"] in (32, 64)
     elif "heads" in own:
         assert own["hidden"] == 4 * own["dim"] and own["dim"] // own["heads"] in (32, 64)
 

@@ -111,7 +111,7 @@ def test_the_first_weights_are_small_and_its_two_biases_differ():
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"memory": -1}, "memory is -1; it must be at least 0"),
+        ({"memory": -1}, "memory is -1; it must be from 0 to 16,777,216"),
         ({"memory": 0, "same_length": True}, "memory is 0; it must be at least 1"),
         ({"evaluation_memory": 0}, "evaluation_memory is 0; it must be at least 1"),
         ({"cutoffs": [8, 8]}, r"cutoffs are \[8, 8\]; they must rise, from above 0 to below the 24 tokens"),

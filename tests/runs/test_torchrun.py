@@ -107,6 +107,7 @@ def folder(tmp_path_factory) -> Path:
     return path
 
 
+@pytest.mark.long
 def test_of_two_workers_either_may_be_killed_and_nothing_is_lost(folder):
     """The bits are those of a run on two processes that was left alone, dropout and all."""
     whole, broken = folder / "whole", folder / "broken"

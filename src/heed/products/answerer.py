@@ -49,7 +49,7 @@ class Answerer(Product):
     `threshold`: no answer is given where its score exceeds that of the best by more; None is for models that always answer.
     """
 
-    noun, verbs = "a question-answering model", ("answer", "evaluate")
+    noun, verbs, reads = "a question-answering model", ("answer", "evaluate"), ("text",)
 
     def __init__(
         self,

@@ -39,7 +39,7 @@ class Label:
 class Classifier(Product):
     """A model that predicts labels of texts of up to `max_source` subwords, special tokens included."""
 
-    noun, verbs = "a classifier", ("classify", "evaluate")
+    noun, verbs, reads = "a classifier", ("classify", "evaluate"), ("text",)
     labelled: ClassVar[bool] = True  # whether the output is one of a few labels, with probabilities
 
     def __init__(

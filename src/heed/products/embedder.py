@@ -34,7 +34,7 @@ class Match:
 class Embedder(Product):
     """An encoder that turns each text into one vector. `pooling` is how: the mean, the first ("cls") or the largest of the states."""
 
-    noun, verbs = "an embedding model", ("embed", "evaluate")
+    noun, verbs, reads = "an embedding model", ("embed", "evaluate"), ("text",)
     needs: ClassVar[type] = EncodesText  # any model with this can be opened as an embedder, whatever its task
 
     def __init__(

@@ -46,7 +46,7 @@ class Continuation:
 class Generator(Product):
     """Generates and scores text with a language model. A line end is a token, and every text follows one."""
 
-    noun, verbs = "a language model", ("generate", "evaluate", "score", "look")
+    noun, verbs, reads = "a language model", ("generate", "evaluate", "score", "look"), ("text",)
 
     def __init__(self, model: nn.Module, vocabulary: Vocabulary, facts: dict[str, Any] | None = None):
         self.model, self.vocabulary, self.facts = model.eval(), vocabulary, facts or {}

@@ -55,7 +55,7 @@ class MaskedEvaluation:
 class MaskFiller(Product):
     """Predicts masked words, each by itself; of an ELECTRA, the generator does."""
 
-    noun, verbs = "a masked language model", ("fill", "evaluate")
+    noun, verbs, reads = "a masked language model", ("fill", "evaluate"), ("text",)
 
     def __init__(self, model: nn.Module, vocabulary: Vocabulary, facts: dict[str, Any] | None = None):
         self.model, self.vocabulary, self.facts = model.eval(), plain(vocabulary), facts or {}

@@ -18,7 +18,7 @@ class Product:
 
     noun: ClassVar[str]
     verbs: ClassVar[tuple[str, ...]]
-    reads: ClassVar[tuple[str, ...]] = ("text",)  # the processors that it needs
+    reads: ClassVar[tuple[str, ...]] = ()  # the processors that it needs, which are looked for before it is opened
 
     @classmethod
     def open(cls, packages: Sequence[Package], names: Sequence[str], **options: Any) -> Any:

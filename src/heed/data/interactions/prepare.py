@@ -84,7 +84,7 @@ def _write(folder: Path, found: SplitLog, counts: dict[str, int]) -> None:
             np.save(part / f"{name}.npy", found.arrays[name], allow_pickle=False)
         for name, names in (("items.txt", found.items), ("users.txt", found.users)):
             (part / name).write_text("".join(f"{one}\n" for one in names), "utf-8", newline="\n")
-        (part / "log.json").write_text(json.dumps(facts, indent=2), "utf-8")
+        (part / "log.json").write_text(json.dumps(facts, indent=2), "utf-8", newline="\n")
         write_sums(part)
 
 
