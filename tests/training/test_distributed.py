@@ -165,7 +165,15 @@ def work(rank: int, folder: Path) -> None:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    path = tmp_path_factory.mktemp("distributed")
+    path, codes = exercised(tmp_path_factory.mktemp("distributed"))
+    if any(code < 0 for code in codes):  # torch's collectives for the CPU crashed once: "double free or corruption"
+        path, codes = exercised(tmp_path_factory.mktemp("again"))
+    assert codes == [0, 0, 0]
+    return path
+
+
+def exercised(path: Path) -> tuple[Path, list[int]]:
+    """The folder in which three processes have exercised every kind of group, and their exit codes."""
     chance = np.random.default_rng(0)
     texts = ["".join(map(str, chance.integers(0, 10, n).tolist())) for n in chance.integers(1, 12, 60)]
     lines = [Line(*pair, f"here:{i}") for i, pair in enumerate(pairwise(texts), 1)]
@@ -179,8 +187,7 @@ def folder(tmp_path_factory) -> Path:
     for process in processes:
         process.join(timeout=900)
         process.kill()
-    assert [process.exitcode for process in processes] == [0, 0, 0]
-    return path
+    return path, [process.exitcode for process in processes]
 
 
 @pytest.fixture(params=GROUPS, ids=lambda group: f"{group[0]} on {group[1]}")
