@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -169,7 +170,9 @@ def test_a_process_ends_itself_where_the_system_does_not_limit_memory(platform, 
 def test_without_any_way_to_know_its_memory_a_process_goes_on(monkeypatch):
     monkeypatch.setattr(sys, "platform", "plan9")
     monkeypatch.setitem(sys.modules, "resource", None)
+    before = threading.enumerate()
     memory_limit.limit_memory(1)
+    assert threading.enumerate() == before  # nothing watches, and nothing has ended the process
 
 
 def test_the_memory_of_this_process_is_told_in_bytes():
