@@ -10,19 +10,25 @@ examples:
   heed phrasebook --join 5 --out long-lines --train 12000
   heed phrasebook --articles --out articles --train 20000
   heed phrasebook --world --out world                    # a text for word vectors: heed vectors train world/train.txt
+  heed phrasebook --shop --out shop                      # a log of purchases: heed train shop --out runs/shop
 
 Writes train, valid and test (.ko, .en), and gold word alignments of valid and test (.align). A small grammar generates
 all sentences; no combination of words in a test sentence is in the training data. --articles writes English articles
 with their summaries instead (.article, .summary), generated in the same way. --world writes train.txt, plain English sentences about
-a small world (ice and steam, kings and queens, countries), whose statistics are stated in src/heed/data/synthetic/world.py.
+a small world (ice and steam, kings and queens, countries), whose statistics are stated in src/heed/data/synthetic/world.py. --shop writes log.csv, what the customers of a small
+shop bought and when, to learn to recommend; its rules are in src/heed/data/synthetic/shop.py.
 """
+PAIRS, CUSTOMERS = 40_000, 3_000
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="where the files are written")
     parser.add_argument("--articles", action="store_true", help="articles with summaries, to learn to summarize")
     parser.add_argument("--world", action="store_true", help="sentences about a small world, to learn word vectors")
-    parser.add_argument("--train", type=int, default=40_000, help="how many pairs to train on")
+    parser.add_argument("--shop", action="store_true", help="purchases of customers, to learn to recommend")
+    parser.add_argument(
+        "--train", type=int, help="how many pairs to train on (40,000), or with --shop, how many customers (3,000)"
+    )
     parser.add_argument("--valid", type=int, default=500, help="how many to validate on")
     parser.add_argument("--test", type=int, default=500, help="how many to test on")
     parser.add_argument("--join", type=int, default=1, help="lines of 1 to this many sentences, for long texts (1)")
@@ -30,17 +36,22 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from heed.data.synthetic import articles, phrasebook, world
+    from heed.data.synthetic import articles, phrasebook, shop, world
 
-    if args.articles and args.world:
-        raise ValueError("--articles and --world are two corpora: write them one after the other")
-    if (args.articles or args.world) and args.join != 1:
-        raise ValueError(f"--join is for sentences: leave it out with --{'world' if args.world else 'articles'}")
-    if args.world:
-        world.write(args.out / "train.txt", args.train, args.seed)
-        print(args.out / "train.txt")
+    chosen = [name for name in ("articles", "world", "shop") if getattr(args, name)]
+    if len(chosen) > 1:
+        raise ValueError(f"--{chosen[0]} and --{chosen[1]} are two corpora: write them one after the other")
+    if chosen and args.join != 1:
+        raise ValueError(f"--join is for sentences: leave it out with --{chosen[0]}")
+    count = args.train if args.train is not None else CUSTOMERS if args.shop else PAIRS
+    if count < 1:
+        raise ValueError(f"--train is {count}; it must be at least 1")
+    if args.world or args.shop:
+        corpus, name = (world, "train.txt") if args.world else (shop, "log.csv")
+        corpus.write(args.out / name, count, args.seed)
+        print(args.out / name)
         return 0
-    sizes = {"train": args.train, "valid": args.valid, "test": args.test, "seed": args.seed}
+    sizes = {"train": count, "valid": args.valid, "test": args.test, "seed": args.seed}
     written = (
         articles.write(args.out, **sizes) if args.articles else phrasebook.write(args.out, **sizes, join=args.join)
     )

@@ -16,6 +16,7 @@ examples:
   heed serve runs/gpt2                               # a language model: OpenAI's /v1/completions, and a page to write on
   heed serve runs/bert runs/names                    # models that read: masks filled, words tagged; answer, classify, embed
   heed serve embed=runs/bert                         # what is asked of a model that can do several things
+  heed serve runs/sasrec                             # a recommender: /v1/recommend, and a page to pick items on
   heed serve runs/a,runs/b --api-keys keys.txt       # an ensemble, for clients with a key
 
   curl http://127.0.0.1:8000/translate -d q="나는 학생이에요." -d source=auto -d target=en

@@ -14,6 +14,7 @@ from heed.data.packing import offsets_of, to_device
 from heed.evaluation.ranking import without_seen
 from heed.models.abilities import RanksItems
 from heed.models.package import Package
+from heed.products.history_trace import HistoryTrace, trace_history
 from heed.products.product import Product, single
 from heed.vocabularies.histories import Histories
 from heed.vocabularies.items import Items
@@ -77,9 +78,18 @@ class Recommender(Product):
     def history(self, user: str) -> list[int]:
         if self.histories is None:
             raise ValueError(
-                "the model folder has no histories of users (task.histories): name items (--items) instead"
+                "the model folder has no histories of users (task.histories): name what they did as items instead"
             )
         return self.histories.history(user)
+
+    @property
+    def longest(self) -> int:
+        """How many of the last items of a history are read."""
+        return self.model.config.max_length - bool(getattr(self.model, "fills_masks", False))
+
+    def trace(self, history: Sequence[int], items: Sequence[int]) -> HistoryTrace:
+        """What in a history, by ids, the recommendations of some items go by."""
+        return trace_history(self.model, self.states, history, items, self.longest)
 
     def _named(self, rows: list[list[int]], count: int, exclude_seen: bool) -> list[list[Recommendation]]:
         if count < 1:
@@ -134,7 +144,7 @@ class Recommender(Product):
     def states(self, rows: RaggedRows) -> Float[Tensor, "n dim"]:
         """What the model makes of each history: of the last items that it has positions for."""
         masked = bool(getattr(self.model, "fills_masks", False))
-        lengths = np.minimum(rows.lengths, self.model.config.max_length - masked)
+        lengths = np.minimum(rows.lengths, self.longest)
         ids = rows.ids[slice_indices(rows.ends - lengths, lengths)].astype(np.int64)
         if masked:  # what comes next is a masked item at the end
             ids = np.insert(ids, lengths.cumsum(), self.model.mask)

@@ -54,7 +54,7 @@ class Histories:
         """All that a user did with items that the model knows."""
         if user not in self.ids:
             raise ValueError(
-                f"{user!r} is none of the {len(self):,} users that the model was trained on: name what they did as items (--items)"
+                f"{user!r} is none of the {len(self):,} users that the model was trained on: name what they did as items instead"
             )
         row = self.ids[user]
         own = self.items[self.offsets[row] : self.offsets[row + 1]]

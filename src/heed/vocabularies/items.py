@@ -2,10 +2,14 @@
 
 import difflib
 import hashlib
+import unicodedata
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from jaxtyping import Int
 
 from heed.files import sha256, write_text
 
@@ -38,6 +42,19 @@ class Items:
         """The ids of the items that the model knows; the others are left out."""
         return [self.ids[name] for name in names if name in self.ids]
 
+    def search(self, text: str) -> Int[np.ndarray, " n"]:
+        """The ids of items whose names have a text in them, in whatever case: names that begin with it come first."""
+        wanted = plain(text).strip()
+        found = [i for i, name in enumerate(self._plain) if wanted in name]
+        first = [i for i in found if self._plain[i].startswith(wanted)]
+        first.sort(key=lambda i: self._plain[i] != wanted)
+        chosen = set(first)
+        return np.array([*first, *(i for i in found if i not in chosen)], dtype=np.int32)
+
+    @cached_property
+    def _plain(self) -> list[str]:
+        return [plain(name) for name in self.names]
+
     def key(self) -> str:
         return hashlib.sha256("\n".join(self.names).encode()).hexdigest()
 
@@ -55,6 +72,11 @@ class Items:
     def read(folder: Path, facts: dict[str, Any], where: str) -> "Items":
         path = checked(folder, facts, where)
         return Items(path.read_text("utf-8").split("\n")[:-1])
+
+
+def plain(name: str) -> str:
+    """A name as it is searched for: without case, and each character spelled in one way."""
+    return unicodedata.normalize("NFKC", name).casefold()
 
 
 def checked(folder: Path, facts: dict[str, Any], where: str) -> Path:

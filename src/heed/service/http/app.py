@@ -18,7 +18,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from heed.service import page
-from heed.service.http import completions, encoder_routes, libretranslate, reference, v1
+from heed.service.http import completions, encoder_routes, libretranslate, recommend_routes, reference, v1
 from heed.service.http.hosts import check_host
 from heed.service.http.limits import Refusal
 from heed.service.http.service import ClientDisconnected, Service
@@ -53,12 +53,13 @@ def create_app(service: Service) -> FastAPI:
 
     app = FastAPI(
         title="Heed", version=__version__, docs_url=None, redoc_url=None, lifespan=lifespan,
-        description="Translates, continues and reads texts, and lets you look inside. Compatible with LibreTranslate's API and OpenAI's.",
+        description="Translates, continues and reads texts, recommends items, and lets you look inside. Compatible with LibreTranslate's API and OpenAI's.",
     )  # fmt: skip
     app.include_router(libretranslate.router(service))
     app.include_router(v1.router(service))
     app.include_router(completions.router(service))
     app.include_router(encoder_routes.router(service))
+    app.include_router(recommend_routes.router(service))
     _add_pages(app, service)
     _add_error_handlers(app)
     app.add_middleware(ServiceMiddleware, service=service)

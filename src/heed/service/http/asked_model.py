@@ -58,13 +58,14 @@ class AskedModel:
     def facts(self) -> dict[str, Any]:
         """What /v1/models says of it."""
         config, known = self.model.config, getattr(self.product, "facts", {})
+        vocabulary = getattr(self.product, "vocabulary", None)
         return {
             "name": self.name,
             "kind": type(self.model).__name__.lower(),
             "weights": sum(weight.numel() for weight in self.model.parameters()),
             **{name: getattr(config, name, None) for name in SIZE_FIELDS},
             "positions": config.max_length if config.max_length < 2**31 else None,
-            "vocabulary": len(self.product.vocabulary),
+            "vocabulary": None if vocabulary is None else len(vocabulary),
             "trained": {k: v for k, v in known.get("trained", {}).items() if isinstance(v, int | float | str)},
         }
 
