@@ -18,7 +18,10 @@ from heed.version import __version__
 from heed.vocabularies import processors
 from heed.vocabularies.labels import Labels, Numbers
 
-BODIES = (Embedder, ImageEmbedder)  # products that need no head: any model with what they need is one, if their verb is asked for
+BODIES = (
+    Embedder,
+    ImageEmbedder,
+)  # products that need no head: any model with what they need is one, if their verb is asked for
 
 
 def load(

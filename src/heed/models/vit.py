@@ -34,10 +34,14 @@ class ViTConfig:
     heads: int = 3  # of each attention
     hidden: int = 768  # width of the feed-forward networks
     layers: int = 12
-    pooling: Literal["cls", "mean"] = "cls"  # what is classified: the state of a class token, or the mean of all patches
+    pooling: Literal["cls", "mean"] = (
+        "cls"  # what is classified: the state of a class token, or the mean of all patches
+    )
     dropout: float = 0.0  # of embeddings and of what each sublayer adds
     attention_dropout: float = 0.0  # of attention weights
-    path_dropout: float = 0.0  # stochastic depth: how often the last layer is skipped; those before it less, in proportion
+    path_dropout: float = (
+        0.0  # stochastic depth: how often the last layer is skipped; those before it less, in proportion
+    )
     layer_scale: float = 0.0  # initial factor of what each sublayer adds, learned for each dimension; 0 is none
     activation: Literal["gelu", "gelu_tanh", "relu"] = "gelu"  # of the feed-forward networks
     qkv_bias: bool = True  # whether queries, keys and values have one
@@ -102,7 +106,9 @@ class ViT(nn.Module):
         """The input of the first layer. The convolution does not overlap, so it is one matrix product."""
         rows, columns = (self._patches(side) for side in images.shape[2:])
         p = self.config.patch
-        parts = images.unflatten(2, (rows, p)).unflatten(4, (columns, p)).permute(0, 2, 4, 1, 3, 5)  # b rows columns c p p
+        parts = (
+            images.unflatten(2, (rows, p)).unflatten(4, (columns, p)).permute(0, 2, 4, 1, 3, 5)
+        )  # b rows columns c p p
         x = F.linear(parts.flatten(3).flatten(1, 2), self.patches.weight.flatten(1), self.patches.bias)
         if self.first is not None:
             x = torch.cat([self.first.to(x.dtype).expand(len(x), 1, -1), x], dim=1)
@@ -132,7 +138,9 @@ class ViT(nn.Module):
         """The same body for images of another size, whose positions are interpolated, and with a new head for other labels."""
         new, weights, c = type(self)(config), self.state_dict(), self.config
         if config.channels != c.channels:
-            raise ValueError(f"images have {config.channels} channels, but the model reads {c.channels}: set data.colours")
+            raise ValueError(
+                f"images have {config.channels} channels, but the model reads {c.channels}: set data.colours"
+            )
         if config.labels != c.labels:
             weights |= {name: own for name, own in new.state_dict().items() if name.startswith(self.HEAD)}
         if config.size != c.size:
@@ -143,7 +151,9 @@ class ViT(nn.Module):
 
     def _patches(self, side: int) -> int:
         if side % self.config.patch or not side:
-            raise ValueError(f"an image has {side} pixels on one side, which patches of {self.config.patch} do not divide")
+            raise ValueError(
+                f"an image has {side} pixels on one side, which patches of {self.config.patch} do not divide"
+            )
         return side // self.config.patch
 
     @torch.no_grad()

@@ -55,10 +55,10 @@ class ImageModel(Product):
 
     def inputs(self, pixels: np.ndarray | Tensor) -> Float[Tensor, "b c h w"]:
         """What the model reads, on its device."""
-        own = torch.from_numpy(np.ascontiguousarray(pixels)) if isinstance(pixels, np.ndarray) else pixels
+        own = torch.from_numpy(np.array(pixels)) if isinstance(pixels, np.ndarray) else pixels
         return self.normalize(from_bytes(own.to(self.device))).to(next(self.model.parameters()).dtype)
 
-    def batches(self, sources: Sequence[Any], size: int | None = None) -> Iterator[Sequence[Any]]:
+    def batches(self, sources: Any, size: int | None = None) -> Iterator[Sequence[Any]]:
         size = size or BATCH.get(self.device.type, BATCH["cpu"])
         for start in range(0, len(sources), size):
             yield sources[start : start + size]
@@ -109,12 +109,12 @@ class ImageEmbedder(ImageModel):
         own = single(packages, names, cls.noun)
         return cls(own.model, own.processors["images"], own.facts)
 
-    @torch.inference_mode()
     def embed(self, sources: Sequence[Source]) -> Float[np.ndarray, "n dim"]:
         """A vector for each image file."""
-        self.model.eval()
-        parts = [self._vectors(self.read(part)) for part in self.batches(list(sources))]
+        parts = [self.vectors(self.read(part)) for part in self.batches(list(sources))]
         return np.concatenate(parts) if parts else np.zeros((0, self.model.config.dim), np.float32)
 
-    def _vectors(self, pixels: np.ndarray) -> Float[np.ndarray, "n dim"]:
+    @torch.inference_mode()
+    def vectors(self, pixels: np.ndarray) -> Float[np.ndarray, "n dim"]:
+        """The same for images as bytes, in one batch."""
         return self.model.pool(self.model.image_states(self.inputs(pixels))).float().cpu().numpy()

@@ -39,7 +39,9 @@ class ImageClassificationSettings:
     randaugment: int = 0  # operations of RandAugment on each image; the paper has 2
     magnitude: float = 9.0  # of these operations, from 0 to 30
     erasing: float = 0.0  # share of the images of which a rectangle is replaced by noise
-    mixup: float = 0.0  # blend images in pairs: parameter of the beta distribution of the share, usual are 0.2 to 1; 0 is off
+    mixup: float = (
+        0.0  # blend images in pairs: parameter of the beta distribution of the share, usual are 0.2 to 1; 0 is off
+    )
     cutmix: float = 0.0  # put a box of another image into each, in the same way; with mixup, one or the other
     mix_share: float = 1.0  # of the images that are mixed, if mixup or cutmix is on
 
@@ -97,10 +99,8 @@ class ImageClassification(Task):
         return Prepared(key, train, valid, processors, sizes)
 
     def _form(self, data: ImagesConfig, own: Images | None) -> Form:
-        if own is not None and data.colours == "auto":
-            channels = own.channels
-        else:
-            channels = images.channels_of(data.images, data)
+        kept = own is not None and data.colours == "auto"
+        channels = own.channels if kept else images.channels_of(data.images, data)
         return Form(data.size or (own.size if own else None), channels, data.fit, data.resample)
 
     def batches(

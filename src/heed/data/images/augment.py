@@ -1,7 +1,7 @@
 """Augmentation in batches, on the CPU or a GPU.
 
 Each part draws a row of numbers for every image, by numpy and from a seed; what it does with them has fixed shapes, so that it can be
-part of a CUDA graph. Images are (b, c, h, w), from 0 to 1.
+part of a CUDA graph; for that, no number may come from the host either, as of torch.where with a number. Images are (b, c, h, w), from 0 to 1.
 """
 
 from collections.abc import Sequence
@@ -64,7 +64,9 @@ class Erase:
         sides = np.minimum(1, np.stack([np.sqrt(area * ratio), np.sqrt(area / ratio)], axis=1))
         corner = random.uniform(0, 1, (count, 2)) * (1 - sides)
         chosen = random.uniform(0, 1, (count, 1)) < self.share
-        return np.concatenate([corner, np.where(chosen, corner + sides, corner), random.uniform(0, 1e4, (count, 2))], axis=1)
+        return np.concatenate(
+            [corner, np.where(chosen, corner + sides, corner), random.uniform(0, 1e4, (count, 2))], axis=1
+        )
 
     def __call__(self, images: Pixels, numbers: Numbers) -> Pixels:
         inside = boxes(images, numbers[:, :4])
@@ -120,7 +122,7 @@ class Mixing:
 
     def __call__(self, images: Pixels, partners: Pixels, numbers: Numbers) -> tuple[Pixels, Float[Tensor, " b"]]:
         """The mixed images, and the share of each image itself in the result, by its pixels."""
-        weights = torch.where(boxes(images, numbers[:, 1:]), 0.0, numbers[:, :1, None, None])
+        weights = numbers[:, :1, None, None] * ~boxes(images, numbers[:, 1:])
         return weights * images + (1 - weights) * partners, weights.mean(dim=(1, 2, 3))
 
 

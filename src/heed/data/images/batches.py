@@ -23,7 +23,7 @@ class ImageStore:
     def take(self, rows: np.ndarray, device: torch.device) -> tuple[Tensor, Tensor]:
         """Pixels (n, h, w, c) and labels (n) of some rows of the set, on a device."""
         if device.type == "cuda" and (held := self._held(device)):
-            own = torch.from_numpy(rows).to(device)
+            own = torch.from_numpy(rows).pin_memory().to(device, non_blocking=True)
             return held[0].index_select(0, own), held[1].index_select(0, own)
         own = self.images.rows[rows]
         pixels, labels = torch.from_numpy(self.images.pixels[own]), torch.from_numpy(self.images.every_label[own])
@@ -134,7 +134,7 @@ class ImageBatches:
             own, following = following, self.order(epoch + 1)
 
     def make(self, rows: np.ndarray, position: tuple[int, int]) -> PlannedBatch:
-        """This process's share of a batch; each image is augmented, and mixed, as in the whole batch."""
+        """What this process has of a batch; each image is augmented, and mixed, as in the whole batch."""
         random = np.random.default_rng([self.seed, *position, 1])
         number, (rank, world) = len(rows), self.share
         draws = self.draw(random, number)

@@ -32,7 +32,9 @@ class ImagesConfig:
     def __post_init__(self):
         if not self.images:
             raise ValueError("data.images names nothing: set it to a folder with a folder of images for each class")
-        if len(self.columns) != 2 or any(column == "" or (type(column) is int and column < 1) for column in self.columns):
+        if len(self.columns) != 2 or any(
+            column == "" or (type(column) is int and column < 1) for column in self.columns
+        ):
             raise ValueError(f"data.columns is {self.columns}; it must be two columns, of the path and of the label")
         if self.size is not None and not 1 <= self.size <= 4096:
             raise ValueError(f"data.size is {self.size}; it must be from 1 to 4,096")

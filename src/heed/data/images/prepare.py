@@ -86,7 +86,9 @@ def prepare(
     `classes` are those that labels must be among, in their order; None: the labels themselves make them.
     """
     sources = [open_source(name, config.columns, config.max_pixels) for name in names]
-    hashes = [[(_name(path, name), sha256(path)) for path in own.files] for name, own in zip(names, sources, strict=True)]
+    hashes = [
+        [(_name(path, name), sha256(path)) for path in own.files] for name, own in zip(names, sources, strict=True)
+    ]
     given = [config.columns, config.classes, config.broken, config.max_pixels, list(classes or [])]
     key = digest("images", EDITION, hashes, dataclasses.asdict(form), given)
 

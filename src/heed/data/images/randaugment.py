@@ -38,13 +38,13 @@ def sharpness(x: Pixels, strength: Strength) -> Pixels:
     padded = F.pad(x, (1, 1, 1, 1))
     around = F.avg_pool2d(padded, 3, stride=1) * 9
     smooth = ((around + 4 * x) / 13).round()
-    edge = F.pad(torch.ones_like(x[:, :, 1:-1, 1:-1]), (1, 1, 1, 1)) if min(x.shape[2:]) > 2 else torch.zeros_like(x)
-    return _blend(torch.where(edge > 0, smooth, x), x, strength)
+    inner = F.pad(torch.ones_like(x[:, :, 1:-1, 1:-1]), (1, 1, 1, 1))
+    return _blend(torch.where(inner > 0, smooth, x), x, strength)
 
 
 def posterize(x: Pixels, strength: Strength) -> Pixels:
     """Fewer bits: from 8 to 4."""
-    step = 2.0 ** (strength.abs() * 4).round()
+    step = torch.exp2((strength.abs() * 4).round())
     return (x / step).floor() * step
 
 
@@ -63,9 +63,11 @@ def autocontrast(x: Pixels, strength: Strength) -> Pixels:
 def equalize(x: Pixels, strength: Strength) -> Pixels:
     """Values of each channel are replaced so that all occur about as often."""
     values = x.long().flatten(2).flatten(0, 1)
-    counts = torch.zeros(len(values), 256, device=x.device).scatter_add_(1, values, torch.ones_like(values, dtype=torch.float32))
+    counts = torch.zeros(len(values), 256, device=x.device).scatter_add_(
+        1, values, torch.ones_like(values, dtype=torch.float32)
+    )
     places = torch.arange(256, device=x.device)
-    last = counts.gather(1, torch.where(counts > 0, places, 0).amax(dim=1, keepdim=True))
+    last = counts.gather(1, (places * (counts > 0)).amax(dim=1, keepdim=True))
     step = ((counts.sum(dim=1, keepdim=True) - last) / 255).floor()
     before = counts.cumsum(dim=1) - counts
     table = ((before + (step / 2).floor()) / step.clamp(min=1)).floor().clamp(max=255)
@@ -101,8 +103,12 @@ def move(x: Pixels, chosen: Tensor, strength: Float[Tensor, " b"]) -> Pixels:
     cos, sin = angle.cos(), angle.sin()
     shift = 2 * 150 / 331  # of half the width, at the strongest: as AutoAugment has it
     rows = (
-        torch.stack([cos, -sin * height / width + 0.3 * by["shear x"] * height / width, shift * by["translate x"]], dim=1),
-        torch.stack([sin * width / height + 0.3 * by["shear y"] * width / height, cos, shift * by["translate y"]], dim=1),
+        torch.stack(
+            [cos, -sin * height / width + 0.3 * by["shear x"] * height / width, shift * by["translate x"]], dim=1
+        ),
+        torch.stack(
+            [sin * width / height + 0.3 * by["shear y"] * width / height, cos, shift * by["translate y"]], dim=1
+        ),
     )
     grid = F.affine_grid(torch.stack(rows, dim=1) * one[:, None, None], list(x.shape), align_corners=False)
     return F.grid_sample(x, grid, mode="bilinear", padding_mode="zeros", align_corners=False)

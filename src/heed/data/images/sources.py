@@ -143,7 +143,9 @@ def _idx(path: Path) -> ImageSource:
     name = path.name.replace("images", "labels").replace("idx3", "idx1")
     beside = path.with_name(name)
     if name == path.name or not beside.is_file():
-        raise ValueError(f"{path}: the labels of these images are looked for in {beside.name} beside it, which is not there")
+        raise ValueError(
+            f"{path}: the labels of these images are looked for in {beside.name} beside it, which is not there"
+        )
 
     def items() -> Iterator[Item]:
         images, labels = read_idx(path, 3), read_idx(beside, 1)
@@ -206,5 +208,7 @@ def _sheet(path: Path) -> np.ndarray:
     except UnreadableImage as error:
         raise ValueError(f"{path} {error}") from None
     if image.mode != "RGB" or image.width != CIFAR * CIFAR:
-        raise ValueError(f"{path} is {image.width} pixels wide; a sheet has {CIFAR * CIFAR}, those of one image, in colour")
+        raise ValueError(
+            f"{path} is {image.width} pixels wide; a sheet has {CIFAR * CIFAR}, those of one image, in colour"
+        )
     return np.asarray(image).reshape(-1, CIFAR, CIFAR, 3)
