@@ -34,9 +34,7 @@ class ViTConfig:
     heads: int = 3  # of each attention
     hidden: int = 768  # width of the feed-forward networks
     layers: int = 12
-    pooling: Literal["cls", "mean"] = (
-        "cls"  # what is classified: the state of a class token, or the mean of all patches
-    )
+    pooling: Literal["cls", "mean"] = "cls"  # what is classified: a class token, or the mean of all patches
     dropout: float = 0.0  # of embeddings and of what each sublayer adds
     attention_dropout: float = 0.0  # of attention weights
     path_dropout: float = (
@@ -136,7 +134,7 @@ class ViT(nn.Module):
 
     def adapted(self, config: ViTConfig) -> "ViT":
         """The same body for images of another size, whose positions are interpolated, and with a new head for other labels."""
-        new, weights, c = type(self)(config), self.state_dict(), self.config
+        new, weights, c = type(self)(config).to(self.positions.dtype), self.state_dict(), self.config
         if config.channels != c.channels:
             raise ValueError(
                 f"images have {config.channels} channels, but the model reads {c.channels}: set data.colours"

@@ -39,9 +39,7 @@ class ImageClassificationSettings:
     randaugment: int = 0  # operations of RandAugment on each image; the paper has 2
     magnitude: float = 9.0  # of these operations, from 0 to 30
     erasing: float = 0.0  # share of the images of which a rectangle is replaced by noise
-    mixup: float = (
-        0.0  # blend images in pairs: parameter of the beta distribution of the share, usual are 0.2 to 1; 0 is off
-    )
+    mixup: float = 0.0  # blend images in pairs, by shares of a beta distribution with this parameter; 0 is off
     cutmix: float = 0.0  # put a box of another image into each, in the same way; with mixup, one or the other
     mix_share: float = 1.0  # of the images that are mixed, if mixup or cutmix is on
 

@@ -12,14 +12,10 @@ Colours = Literal["auto", "grey", "rgb"]
 class ImagesConfig:
     """Where images are, and the form in which they are read."""
 
-    images: list[str] = field(
-        default_factory=list
-    )  # folders of folders, one for each class; CSV files of path and label; IDX files; CIFAR's sheets (docs/images.md)
+    images: list[str] = field(default_factory=list)  # folders of folders, CSV, IDX, CIFAR's sheets (docs/images.md)
     valid_images: list[str] = field(default_factory=list)  # the same, to validate on
     holdout: int = 1000  # without those, this many images are set aside, a tenth at most
-    columns: list[int | str] = field(
-        default_factory=lambda: [1, 2]
-    )  # of a CSV file: the path and the label, by number from 1, or by the names in its first line
+    columns: list[int | str] = field(default_factory=lambda: [1, 2])  # of CSV: path and label, by number or by name
     classes: list[str] = field(default_factory=list)  # names, where the files have numbers from 0 on
     size: int | None = None  # pixels each way; by default that of the images if all have one, or of the model (--from)
     colours: Colours = "auto"  # "auto": grey if all files are, as IDX files; the same as the model's (--from)
