@@ -11,13 +11,17 @@ from heed.models import MODELS, signature
 from heed.models import folder as model_folder
 from heed.models.package import Package
 from heed.products.embedder import Embedder
+from heed.products.image_classifier import ImageEmbedder
 from heed.products.product import Product
 from heed.tasks import TASKS
 from heed.version import __version__
 from heed.vocabularies import processors
 from heed.vocabularies.labels import Labels, Numbers
 
-BODIES = (Embedder,)  # products that need no head: any model with what they need is one, if their verb is asked for
+BODIES = (
+    Embedder,
+    ImageEmbedder,
+)  # products that need no head: any model with what they need is one, if their verb is asked for
 
 
 def load(

@@ -1,7 +1,9 @@
 import itertools
 import json
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from heed.data.synthetic import articles, phrasebook
 
@@ -30,7 +32,20 @@ def corpus(tmp_path_factory):
         (folder / f"valid.{name}").write_text("".join(f"{line}\n" for line in lines[:6]), "utf-8")
     for name, own in (("train", pairs), ("valid", pairs[:6])):
         (folder / f"{name}.squad").write_text(json.dumps({"version": "1.1", "data": [_article(own)]}), "utf-8")
+    for name, count in (("train", 40), ("valid", 12)):
+        _images(folder / f"{name}.images", count)
     return folder
+
+
+def _images(folder, count):
+    """Images of stripes, down or across, a folder for each kind."""
+    random = np.random.default_rng(count)
+    for number in range(count):
+        pixels = random.integers(0, 120, (16, 16, 3)).astype(np.uint8)
+        (pixels[::2] if number % 2 else pixels[:, ::2])[:] += 120
+        path = folder / ("odd" if number % 2 else "even") / f"{number}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(pixels).save(path)
 
 
 def _tagged(text):

@@ -81,6 +81,13 @@ CASES = {  # the files of each task, and what each verb of its products is given
         {"interactions": "log"},
         {"recommend": ["--user", "u4", "--n", "3"], "evaluate": ["--at", "5", *FEW]},
     ),
+    "image-classification": (
+        {"images": "images"},
+        {
+            "classify": ["{corpus}/valid.images/even", "--top", "2"],
+            "evaluate": ["--images", "{corpus}/valid.images", *FEW],
+        },
+    ),
     "masked": ({"source": "en"}, filler()),
     "replaced-tokens": ({"source": "en"}, {**filler(), "tag": [TARGET, "--format", "json"]}),
 }
@@ -94,6 +101,11 @@ def sections(task: str, corpus) -> dict:
     data |= {VALID.get(side, f"valid_{side}"): [str(corpus / f"valid.{ending}")] for side, ending in sides.items()}
     data |= {"columns": [1, 2, 3, 4]} if "tsv" in sides else {}
     more = {"task": {"name": task, "scored": [str(corpus / "valid.scored")]}} if task == "embedding" else {}
+    if task == "image-classification":
+        return {
+            "data": data,
+            "task": {"name": task, "crop": 1, "flip": True, "randaugment": 1, "mixup": 0.5, "erasing": 0.5},
+        }
     korean = {"ko", "questions"} & {*sides.values()}  # has more characters
     return {**more, "data": data, "subwords": {"size": 700 if korean else 400}}
 

@@ -11,6 +11,7 @@ examples:
   heed classify runs/sts-b "A man sings.<tab>A man is singing."     # pairs and choices have tabs between their parts
   heed classify runs/mrpc --tsv msr_paraphrase_test.txt             # the columns are those of training
   heed classify runs/swag --tsv test.jsonl --columns ctx endings
+  heed classify runs/vit cat.png photos/                            # a model of images: the five likeliest classes of each
   heed train --from facebook/bart-base --set task.name=classification --source train.txt --target train.labels --out runs/reviews
 """
 
@@ -20,7 +21,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     from heed.cli.labelled import add_table
 
     parser.add_argument("folder", help="a run, a model folder, or a name on the hub")
-    parser.add_argument("text", nargs="*", help="texts; without any, lines of standard input")
+    parser.add_argument(
+        "text", nargs="*", help="texts; without any, lines of standard input; for a model of images, images and folders"
+    )
     parser.add_argument("--input", metavar="FILE", help="read lines from a file")
     add_table(parser, "read texts")
     parser.add_argument("--out", metavar="FILE", help="write labels to a file, one a line")
@@ -30,6 +33,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="the right labels: prints the accuracy; or the right numbers: prints correlations",
     )
+    parser.add_argument("--top", type=int, default=5, metavar="K", help="how many classes of an image to write (5)")
     add_batches(parser, ["refuse", "cut"], "texts")
     parser.set_defaults(batch_tokens=None)  # more on a GPU
     add_precision(parser)
@@ -40,11 +44,14 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     import numpy as np
 
+    from heed.cli import images
     from heed.cli.common import errors, open_product, read_lines, write_lines
     from heed.cli.labelled import table_texts
     from heed.products.text_batches import in_precision
     from heed.vocabularies.labels import Labels
 
+    if images.reads_images(args.folder):
+        return images.classify(args)
     if args.text and args.input:
         raise ValueError("there are texts and --input: give one of the two")
     if args.tsv and (args.text or args.input):

@@ -10,6 +10,8 @@ examples:
   heed embed runs/sentences --search texts.txt --top 3 < queries.txt
   heed embed runs/sentences --pairs pairs.tsv                              # the cosine of the two texts of each line
   heed embed google-bert/bert-base-multilingual-cased --pool cls --normalize --input texts.txt --out vectors.npy
+  heed embed runs/vit photos/ --out vectors.npy                            # a model of images: a vector for each image
+  heed embed runs/vit cat.png --search photos/ --top 3                     # the images that are most similar
 
 Any encoder embeds: a pre-trained one, the body of a classifier, a folder of transformers or of sentence-transformers.
 One that was trained for it is better by far: task.name = "embedding" (docs/embeddings.md).
@@ -42,10 +44,13 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from heed.cli import images
     from heed.cli.common import open_product, read_lines, write_lines
     from heed.products.text_batches import in_precision
 
     _check(args)
+    if images.reads_images(args.folder, "embed"):
+        return images.embed(args)
     embedder = open_product(args, "embed")
     in_precision(embedder.model, args.precision)
     embedder.pooling, embedder.normalize = args.pool or embedder.pooling, args.normalize or embedder.normalize

@@ -27,6 +27,7 @@ examples:
   heed evaluate runs/sentences --source test.ko --reference test.en       # is each text's own counterpart the nearest?
   heed evaluate runs/sasrec --against runs/cl4srec         # a recommender, on what was held out of its log
   heed evaluate runs/sasrec --interactions log.csv --at 10
+  heed evaluate runs/vit --images test/ --pictures report   # an image classifier; a folder for each class
   heed evaluate runs/squad --squad dev-v2.0.json --against runs/other    # answers to questions
 
 --sentences writes a table of all sentences, the worst first, as .tsv or as one .html page with the
@@ -50,6 +51,13 @@ def add(parser: argparse.ArgumentParser) -> None:
     add_table(parser, "for a classifier: texts and labels")
     add_conll(parser, "for a tagger: words and labels, in a CoNLL file")
     option("--squad", metavar="FILE", help="for question answering: questions and answers, in SQuAD's JSON")
+    option("--images", nargs="+", metavar="PATH", help="for an image classifier: a folder of folders, CSV, IDX, sheets")
+    option(
+        "--pictures",
+        type=Path,
+        metavar="FOLDER",
+        help="for it, write what is confused, calibration and mistakes as PNG",
+    )
     option("--against", metavar="SYSTEM", help="another folder or file to compare with")
     option("--sentences", type=Path, metavar="FILE", help="write a table of sentences (.tsv or .html)")
     option("--out", metavar="FILE", help="write the translations to a file")
@@ -71,8 +79,10 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from heed.cli import answer, embed, fill, labelled, language, ranking, tag
+    from heed.cli import answer, embed, fill, images, labelled, language, ranking, tag
 
+    if images.reads_images(args.system):
+        return images.evaluate(args)
     if labelled.has_verb(args.system, "recommend"):
         return ranking.evaluate(args)
     if fill.fills(args.system):

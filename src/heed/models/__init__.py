@@ -26,6 +26,7 @@ from heed.models import (
     seq2seq,
     transformer,
     transformer_xl,
+    vit,
 )
 from heed.models.encoder import Encoder
 from heed.models.system import System
@@ -50,6 +51,7 @@ MODELS: dict[str, System] = {
     "bigbird": bigbird.SYSTEM,
     "sasrec": sasrec.SYSTEM,
     "bert4rec": bert4rec.SYSTEM,
+    "vit": vit.SYSTEM,
 }
 
 
@@ -63,7 +65,7 @@ def adapt(model: nn.Module, config: Any) -> nn.Module:
 
     New are only a head, a prompt, and the rows of added tokens; any other weight that does not fit is an error.
     """
-    if isinstance(model, Encoder):
+    if isinstance(model, Encoder | vit.ViT):
         return model.adapted(config)
     new, weights = type(model)(config), model.state_dict()
     changed = {name for name in data_fields(config) if getattr(config, name) != getattr(model.config, name)}

@@ -139,3 +139,20 @@ class RanksItems(Protocol):
 
     def item_weights(self) -> tuple[Tensor, Tensor | None]:
         """The matrix (items, dim) and the bias (items) that turn states into scores."""
+
+
+@runtime_checkable
+class ClassifiesImages(Protocol):
+    def classify_images(self, images: Tensor) -> Tensor:
+        """(b, channels, h, w) normalized images to logits (b, labels)."""
+
+
+@runtime_checkable
+class EncodesImages(Protocol):
+    """Reads an image; its states make the vector of an image."""
+
+    def image_states(self, images: Tensor) -> Tensor:
+        """(b, channels, h, w) normalized images to states (b, t, dim)."""
+
+    def pool(self, states: Tensor) -> Tensor:
+        """States (b, t, dim) to a vector for each image (b, dim)."""

@@ -6,6 +6,7 @@ wraps each in PreNorm or PostNorm.
 
 from collections.abc import Callable, Sequence
 
+import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
@@ -53,6 +54,26 @@ class PreNorm(nn.Module):
 
     def forward(self, x: Tensor, *args, **kwargs) -> Tensor:
         return x + self.dropout(self.body(self.norm(x), *args, **kwargs))
+
+
+class ScaledPreNorm(nn.Module):
+    """x + scale · body(norm(x)): LayerScale (Touvron et al., 2021), and stochastic depth (Huang et al., 2016).
+
+    `path_dropout` is how often the whole of it is left out of an example in training; what is kept is larger in return.
+    `scale` is the initial value of a factor for each dimension; 0: none is learned.
+    """
+
+    def __init__(self, body: nn.Module, norm: nn.LayerNorm, dropout: float, path_dropout: float, scale: float):
+        super().__init__()
+        self.body, self.norm, self.dropout, self.path_dropout = body, norm, nn.Dropout(dropout), path_dropout
+        self.scale = nn.Parameter(torch.full(norm.normalized_shape, scale)) if scale else None
+
+    def forward(self, x: Tensor, *args, **kwargs) -> Tensor:
+        y = self.dropout(self.body(self.norm(x), *args, **kwargs))
+        y = y if self.scale is None else y * self.scale
+        if self.training and self.path_dropout:
+            y = y * F.dropout(y.new_ones(len(y), 1, 1), self.path_dropout)
+        return x + y
 
 
 class Layer(nn.Module):

@@ -5,6 +5,7 @@ from heed.tasks.classification import Classification
 from heed.tasks.denoising import Denoising
 from heed.tasks.embedding import Embedding
 from heed.tasks.gap_sentences import GapSentences
+from heed.tasks.image_classification import ImageClassification
 from heed.tasks.language import LanguageModelling
 from heed.tasks.masked import MaskedLanguage
 from heed.tasks.multiple_choice import MultipleChoice
@@ -29,6 +30,7 @@ TASKS: dict[str, type[Task]] = {
     "replaced-tokens": ReplacedTokens,
     "embedding": Embedding,
     "recommendation": Recommendation,
+    "image-classification": ImageClassification,
 }
 
 

@@ -8,13 +8,14 @@ from typing import Any
 from heed.files import sha256, write_bytes
 from heed.vocabularies import folder as vocabularies
 from heed.vocabularies.histories import Histories
+from heed.vocabularies.images import Images
 from heed.vocabularies.items import Items
 from heed.vocabularies.labels import Labels, Numbers
 from heed.vocabularies.text_parts import InputTokens, TextParts, plain
 from heed.vocabularies.vocabulary import Pair, Vocabulary
 
 FILES = {"items": Items, "histories": Histories}  # kinds with a file of their own
-NO_TEXT = (Labels, Numbers, Items, Histories)
+NO_TEXT = (Labels, Numbers, Items, Histories, Images)
 
 
 def write(folder: Path, processors: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -27,7 +28,7 @@ def write(folder: Path, processors: Mapping[str, Any]) -> dict[str, dict[str, An
             found[name] = {"kind": "labels", "names": own.names}
         elif isinstance(own, Numbers):
             found[name] = {"kind": "numbers"}
-        elif isinstance(own, Items | Histories):
+        elif isinstance(own, Items | Histories | Images):
             found[name] = own.write(folder)
         elif "kind" in names:
             found[name] = {"kind": names["kind"]}
@@ -68,7 +69,7 @@ def read(folder: Path, facts: Mapping[str, Any]) -> dict[str, Any]:
     for name, own in facts.items():
         if not isinstance(own, Mapping) or not isinstance(own.get("kind"), str):
             raise ValueError(f"{where}.{name} is {own!r}; it must be a section with a kind")
-    texts = {name: own for name, own in facts.items() if own["kind"] not in ("labels", "numbers", *FILES)}
+    texts = {name: own for name, own in facts.items() if own["kind"] not in ("labels", "numbers", "images", *FILES)}
     pair = vocabularies.read(folder, _pair(texts, where)) if texts else ()
     _check_files(folder, texts, where)  # last: what a vocabulary says of itself tells more
     found = {
@@ -82,6 +83,8 @@ def _other(folder: Path, own: Mapping[str, Any], where: str) -> Any:
     """A processor that is no vocabulary of text."""
     if own["kind"] in FILES:
         return FILES[own["kind"]].read(folder, own, where)
+    if own["kind"] == "images":
+        return Images.read_facts(own, where)
     return Numbers() if own["kind"] == "numbers" else _labels(own.get("names"), where)
 
 

@@ -1,0 +1,195 @@
+"""What heed classify, heed embed and heed evaluate do with models of images."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+
+def reads_images(folder: str, verb: str | None = None) -> bool:
+    """Whether a folder is opened as a model of images."""
+    from heed.loading import product_of
+
+    return Path(folder).is_dir() and "images" in product_of(folder, verb).reads
+
+
+def found_files(names: Sequence[str]) -> list[Path]:
+    """Image files, and those in folders, in the order in which they are named."""
+    from heed.data.images.sources import image_files
+
+    found: list[Path] = []
+    for name in names:
+        path = Path(name)
+        if not path.exists():
+            raise ValueError(f"{name}: no such file or folder")
+        inside = image_files(path)[0] if path.is_dir() else [path]
+        if not inside:
+            raise ValueError(f"{name} has no images in it")
+        found += inside
+    if not found:
+        raise ValueError("name images, or folders of images")
+    return found
+
+
+def readable(product: Any, paths: Sequence[Path]) -> tuple[list[Path], list[Any], int]:
+    """The images that can be read with their pixels; the others are named on standard error, and counted."""
+    from heed.cli.common import errors
+    from heed.vocabularies.images import UnreadableImage
+
+    kept, pixels = [], []
+    for path in paths:
+        try:
+            pixels.append(product.images.read(path))
+            kept.append(path)
+        except UnreadableImage as error:
+            errors().print(f"{path} {error}", highlight=False, markup=False, soft_wrap=True)
+    return kept, pixels, len(paths) - len(kept)
+
+
+def classify(args: argparse.Namespace) -> int:
+    """A line for each image: its path, and the likeliest classes, each with its probability."""
+    import numpy as np
+
+    from heed.cli.common import open_product, write_chunks
+
+    for name in ("input", "tsv", "reference"):
+        if getattr(args, name):
+            raise ValueError(f"--{name} is for texts, and {args.folder} is a model of images: name images or folders")
+    if args.top < 1:
+        raise ValueError(f"--top is {args.top}; it must be at least 1")
+    paths = found_files(args.text)
+    classifier, unread = open_product(args, "classify"), 0
+
+    def lines(part: Sequence[Path]):
+        nonlocal unread
+        kept, pixels, failed = readable(classifier, part)
+        unread += failed
+        found = classifier.probabilities(np.stack(pixels)) if pixels else []
+        return [_line(path, own, classifier.labels, args.top) for path, own in zip(kept, found, strict=True)]
+
+    write_chunks((lines(part) for part in classifier.batches(paths)), args.out)
+    return _told(unread, len(paths))
+
+
+def _line(path: Path, probabilities: Any, labels: Sequence[str], top: int) -> str:
+    best = (-probabilities).argsort(kind="stable")[:top]
+    return "\t".join([str(path), *(f"{labels[i]}\t{probabilities[i]:.4f}" for i in best)])
+
+
+def _told(unread: int, total: int) -> int:
+    from heed.cli.common import errors
+
+    if unread:
+        errors().print(f"{unread:,} of {total:,} images could not be read", highlight=False)
+    return 1 if unread else 0
+
+
+def embed(args: argparse.Namespace) -> int:
+    """Vectors of images in a .npy file, or the images of a folder that are most similar to each."""
+    import numpy as np
+
+    from heed.cli.common import errors, open_product, write_lines
+    from heed.evaluation.retrieval import nearest_rows
+    from heed.files import atomic_file
+
+    if args.pairs or args.input:
+        raise ValueError("--pairs and --input are for texts, and this is a model of images: name images or folders")
+    if args.pool:
+        raise ValueError("--pool is for models of texts: a ViT has its own, model.pooling")
+    paths, embedder = found_files(args.text), open_product(args, "embed")
+    paths, vectors, unread = _vectors(embedder, paths)
+    if args.search:
+        others, found, failed = _vectors(embedder, found_files([str(args.search)]))
+        rows, cosines = nearest_rows(vectors, found, args.top)
+        lines = [
+            "\t".join([str(path), *(f"{others[row]}\t{cosine:.4f}" for row, cosine in zip(own, near, strict=True))])
+            for path, own, near in zip(paths, rows.tolist(), cosines.tolist(), strict=True)
+        ]
+        write_lines(lines, args.out)
+        return _told(unread + failed, len(paths) + len(others) + unread + failed)
+    if args.normalize:
+        vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+    with atomic_file(args.out) as part, open(part, "wb") as file:
+        np.save(file, vectors)
+    errors().print(f"[dim]{len(paths):,} images, vectors of {vectors.shape[1]} in {args.out}[/]", highlight=False)
+    return _told(unread, len(paths) + unread)
+
+
+def _vectors(embedder: Any, paths: Sequence[Path]) -> tuple[list[Path], Any, int]:
+    import numpy as np
+
+    kept, parts, unread = [], [], 0
+    for part in embedder.batches(paths):
+        own, pixels, failed = readable(embedder, part)
+        kept, unread = [*kept, *own], unread + failed
+        if pixels:
+            parts.append(embedder.vectors(np.stack(pixels)))
+    if not kept:
+        raise ValueError("not one image can be read")
+    return kept, np.concatenate(parts), unread
+
+
+def evaluate(args: argparse.Namespace) -> int:
+    """Accuracy with its interval and calibration; with --pictures, also figures of what is confused and of the worst mistakes."""
+    import numpy as np
+    from rich.console import Console
+
+    from heed.cli.common import open_product
+    from heed.cli.scores import show_scores
+    from heed.evaluation.calibration import expected_calibration_error, label_ranks, rank_accuracy
+
+    if not args.images:
+        raise ValueError(
+            f"{args.system} is an image classifier: name images with their labels, --images FOLDER or FILE"
+        )
+    names = [name for name in (args.system, args.against) if name]
+    models = [open_product(args, "classify", [name]) for name in names]
+    if any(model.labels != models[0].labels for model in models[1:]):
+        raise ValueError(f"{' and '.join(names)} have different classes: they cannot be compared")
+    sets = [_labelled(args, model) for model in models]
+    found = [model.probabilities(own.pixels) for model, own in zip(models, sets, strict=True)]
+    labels, console = sets[0].labels, Console()
+    ranks = [label_ranks(own, labels) for own in found]
+    error = 100 * expected_calibration_error(found[0], labels)
+    nll = float(-np.log(np.maximum(found[0][np.arange(len(labels)), labels], 1e-300)).mean())
+    more = {"calibration_error": error, "loss": nll, "broken": sets[0].facts["broken"]}
+    for line in sets[0].broken_summary():
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
+    show_scores(
+        args, rank_accuracy(len(models[0].labels)), ranks, np.zeros_like(labels), f"{len(labels):,} images", more
+    )
+    line = f"expected calibration error {error:.2f} %, loss {nll:.3f}"
+    console.print(f"[dim]{line}[/]", highlight=False)
+    if args.pictures:
+        for path in _figures(args.pictures, found[0], sets[0], models[0].labels):
+            console.print(f"Picture: {path}", highlight=False)
+    return 0
+
+
+def _figures(folder: Path, probabilities: Any, own: Any, names: Sequence[str]) -> list[Path]:
+    from heed.evaluation.calibration import expected_calibration_error, reliability
+    from heed.evaluation.classification import confusion
+    from heed.lab import image_report
+
+    table = confusion(probabilities.argmax(axis=1), own.labels, len(names))
+    error = expected_calibration_error(probabilities, own.labels)
+    figures = {
+        "confusion.png": lambda: image_report.confusion_figure(table, names),
+        "calibration.png": lambda: image_report.calibration_figure(*reliability(probabilities, own.labels), error),
+        "mistakes.png": lambda: image_report.mistakes_figure(
+            *image_report.worst_mistakes(probabilities, own.labels, own.pixels, names)
+        ),
+    }
+    return image_report.write_figures(folder, figures, "".join(names))
+
+
+def _labelled(args: argparse.Namespace, model: Any) -> Any:
+    """The images of --images, in the size of a model, with labels among its classes."""
+    from heed.data.images.config import ImagesConfig
+    from heed.data.images.prepare import Form, prepare
+
+    columns = [int(name) if name.isdecimal() else name for name in args.columns or ("1", "2")]
+    own = model.images
+    config = ImagesConfig(images=args.images, columns=columns, classes=model.labels, size=own.size)
+    form = Form(own.size, own.channels, own.fit, own.resample)
+    return prepare(args.images, config, form, model.labels, lambda what, done: None)[1]

@@ -1,0 +1,1 @@
+"""Images: files, prepared arrays, augmentation and batches."""

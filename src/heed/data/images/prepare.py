@@ -1,0 +1,228 @@
+"""From files to arrays of bytes, all of one size, with labels: made once, cached, and used again by the next run."""
+
+import dataclasses
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from heed.data.images.config import ImagesConfig
+from heed.data.images.sources import ImageSource, Item, open_source
+from heed.data.prepare import cached, digest
+from heed.files import atomic_folder, sha256, write_sums
+from heed.vocabularies.images import MODES, Images, UnreadableImage, fitted
+from heed.vocabularies.labels import Labels
+
+EDITION = 1  # of the folders in the cache
+PIXELS = "pixels.u8"  # images one after another, row by row, channels last
+NAMED = 5  # images that could not be read which are named
+Tell = Callable[[str, int | None], None]
+
+
+class ImageSet:
+    """Prepared images, opened from their folder; `rows` are those that are used of it, by default all."""
+
+    def __init__(self, folder: Path, rows: np.ndarray | None = None):
+        self.folder = folder
+        self.facts: dict[str, Any] = json.loads((folder / "images.json").read_text("utf-8"))
+        self.every_label = np.load(folder / "labels.npy", allow_pickle=False)
+        shape = len(self.every_label), self.facts["size"], self.facts["size"], self.facts["channels"]
+        self.pixels = np.memmap(folder / PIXELS, np.uint8, "r", shape=shape)
+        self.rows = np.arange(len(self.every_label)) if rows is None else rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def classes(self) -> list[str]:
+        return self.facts["classes"]
+
+    @property
+    def labels(self) -> np.ndarray:
+        return self.every_label[self.rows]
+
+    def names(self) -> list[str]:
+        every = (self.folder / "names.txt").read_text("utf-8").split("\n")
+        return [every[row] for row in self.rows]
+
+    def take(self, rows: np.ndarray) -> "ImageSet":
+        """Some of these images."""
+        return ImageSet(self.folder, self.rows[rows])
+
+    def broken_summary(self) -> list[str]:
+        """A sentence on what could not be read, with names; and one on files that are no images."""
+        broken, found = self.facts["broken"], []
+        if broken:
+            some = "; ".join(f"{name} {why}" for name, why in broken[:NAMED])
+            rest = f"; and {len(broken) - NAMED:,} more" if len(broken) > NAMED else ""
+            found.append(f"{len(broken):,} images are left out, which cannot be read: {some}{rest}.")
+        if others := self.facts["others"]:
+            found.append(f"{others:,} files beside the images are left out: their names are not those of images.")
+        return found
+
+    def statistics(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """Mean and standard deviation of each channel, of values from 0 to 1."""
+        return tuple(self.facts["mean"]), tuple(self.facts["std"])
+
+
+@dataclasses.dataclass(frozen=True)
+class Form:
+    """What all images of a set are made to be; None for a size that the images themselves have."""
+
+    size: int | None
+    channels: int
+    fit: str
+    resample: str
+
+
+def prepare(
+    names: Sequence[str], config: ImagesConfig, form: Form, classes: Sequence[str] | None, tell: Tell
+) -> tuple[str, ImageSet]:
+    """The key of some entries of data.images and their images, read or found in the cache.
+
+    `classes` are those that labels must be among, in their order; None: the labels themselves make them.
+    """
+    sources = [open_source(name, config.columns, config.max_pixels) for name in names]
+    hashes = [
+        [(_name(path, name), sha256(path)) for path in own.files] for name, own in zip(names, sources, strict=True)
+    ]
+    given = [config.columns, config.classes, config.broken, config.max_pixels, list(classes or [])]
+    key = digest("images", EDITION, hashes, dataclasses.asdict(form), given)
+
+    def make(folder: Path) -> None:
+        _write(folder, sources, config, form, classes, tell)
+
+    return key, cached(f"images-{key}", ImageSet, make, tell)
+
+
+def _name(path: Path, root: str) -> str:
+    """A path as it is written down, wherever the data lie: its folder may be the label."""
+    return path.relative_to(root).as_posix() if Path(root).is_dir() else path.name
+
+
+def channels_of(names: Sequence[str], config: ImagesConfig) -> int:
+    """1 for grey, 3 for colour."""
+    if config.colours != "auto":
+        return 1 if config.colours == "grey" else 3
+    return 1 if all(open_source(name, config.columns, config.max_pixels).grey for name in names) else 3
+
+
+def _write(
+    folder: Path,
+    sources: Sequence[ImageSource],
+    config: ImagesConfig,
+    form: Form,
+    classes: Sequence[str] | None,
+    tell: Tell,
+) -> None:
+    broken: list[tuple[str, str]] = []
+    labels, names, counts = [], [], np.zeros((form.channels, 256), np.int64)
+    with atomic_folder(folder, "keep") as part:
+        with open(part / PIXELS, "wb") as file:  # one by one: all at once may be more than fits in memory
+            for image, item in _readable(sources, config, broken, tell):
+                form = form if form.size else dataclasses.replace(form, size=_size(image, item))
+                pixels = _pixels(image, form, item, config)
+                counts += np.stack([np.bincount(own, minlength=256) for own in pixels.reshape(-1, form.channels).T])
+                file.write(pixels.tobytes())
+                labels.append(_label(item, config.classes))
+                names.append(item.name)
+        _check(labels, broken, training=classes is None)
+        known = list(classes) if classes is not None else config.classes or sorted(set(labels))
+        numbers = _numbers(labels, names, known)
+        mean, std = _statistics(counts)
+        facts = {"classes": known, "broken": broken, "others": sum(source.others for source in sources)}
+        facts |= {"mean": mean, "std": std, **dataclasses.asdict(form)}
+        np.save(part / "labels.npy", numbers, allow_pickle=False)
+        text = "".join(f"{' '.join(name.split())}\n" for name in names)
+        (part / "names.txt").write_text(text, encoding="utf-8", newline="\n")
+        (part / "images.json").write_text(json.dumps(facts, indent=1), encoding="utf-8", newline="\n")
+        write_sums(part)
+
+
+def _numbers(labels: Sequence[str], names: Sequence[str], known: Sequence[str]) -> np.ndarray:
+    """The number of each label among the classes that are known."""
+    numbers = {name: i for i, name in enumerate(known)}
+    for name, label in zip(names, labels, strict=True):
+        if label not in numbers:
+            raise ValueError(f"{name} is of class {label!r}, which is none of those to train on: {_some(known)}")
+    return np.array([numbers[label] for label in labels], np.int64)
+
+
+def _readable(
+    sources: Sequence[ImageSource], config: ImagesConfig, broken: list[tuple[str, str]], tell: Tell
+) -> Iterator[tuple[Image.Image, Item]]:
+    """The images that can be read; the others are added to `broken` with the reason."""
+    done = 0
+    for source in sources:
+        for item in source.items():
+            done += 1
+            if done % 500 == 0:
+                tell("reading images", done)
+            try:
+                yield item.read(), item
+            except UnreadableImage as error:
+                if config.broken == "refuse":
+                    raise ValueError(f"{item.name} {error}; or set data.broken to 'leave out'") from None
+                broken.append((item.name, str(error)))
+
+
+def _size(image: Image.Image, item: Item) -> int:
+    """The size of the first image, which then is that of all."""
+    if image.width != image.height:
+        raise ValueError(
+            f"{item.name} is {image.width} × {image.height} pixels, which is not square: set data.size, for example to 224, and "
+            "all images are fitted to it (data.fit)"
+        )
+    return image.width
+
+
+def _pixels(image: Image.Image, form: Form, item: Item, config: ImagesConfig) -> np.ndarray:
+    if config.size is None and image.size != (form.size, form.size):
+        raise ValueError(
+            f"{item.name} is {image.width} × {image.height} pixels, and the first image {form.size} × {form.size}: set "
+            "data.size, and all images are fitted to it (data.fit)"
+        )
+    image = fitted(image.convert(MODES[form.channels]), form.size, form.fit, form.resample)
+    return np.asarray(image).reshape(form.size, form.size, form.channels)
+
+
+def _label(item: Item, classes: Sequence[str]) -> str:
+    """The name of an item's class; numbers get theirs from data.classes."""
+    if isinstance(item.label, str) or not classes:
+        return Labels([]).clean(str(item.label))
+    if item.label >= len(classes):
+        raise ValueError(f"{item.name} has label {item.label}, but data.classes has {len(classes)} names, from 0 on")
+    return classes[item.label]
+
+
+def _check(labels: Sequence[str], broken: Sequence[tuple[str, str]], training: bool) -> None:
+    if not labels:
+        first = f", for example {broken[0][0]}, which {broken[0][1]}" if broken else ""
+        raise ValueError(f"data: not one image can be read of {len(broken):,}{first}")
+    if training and len(set(labels)) == 1:
+        raise ValueError(
+            f"data.images: all {len(labels):,} images are of one class, {labels[0]!r}: a classifier needs two at least, each in a "
+            "folder of its own"
+        )
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
+
+
+def _statistics(counts: np.ndarray) -> tuple[list[float], list[float]]:
+    """Mean and standard deviation of each channel, of how often each value of a byte occurs."""
+    values, shares = np.arange(256) / 255, counts / counts.sum(axis=1, keepdims=True)
+    mean = shares @ values
+    variance = (shares * (values - mean[:, None]) ** 2).sum(axis=1)
+    return mean.tolist(), np.maximum(1e-3, np.sqrt(variance)).tolist()
+
+
+def processor(images: ImageSet) -> Images:
+    """How further images are read for a model of these."""
+    f = images.facts
+    mean, std = images.statistics()
+    return Images(f["size"], f["channels"], mean, std, f["fit"], f["resample"])

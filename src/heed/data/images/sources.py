@@ -1,0 +1,214 @@
+"""Files of images with their labels: folders of folders, CSV, the IDX files of MNIST, and CIFAR's sheets."""
+
+import csv
+import gzip
+import json
+import re
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from PIL import Image
+
+from heed.config import parse_json
+from heed.data.readers import OPENERS
+from heed.files import check_file
+from heed.vocabularies.images import ENDINGS, UnreadableImage, decode
+
+CIFAR = 32  # pixels each way of an image in a sheet
+
+
+class Item(NamedTuple):
+    """An image of a source: its name, its label (a number where the file has numbers), and how it is read."""
+
+    name: str
+    label: str | int
+    read: Callable[[], Image.Image]
+
+
+class ImageSource(NamedTuple):
+    """The images of one entry of data.images. `files` are all that are read, for a hash of their contents; `grey`: whether all
+    are, as far as that is known without decoding them. `others` are files that are no images.
+    """
+
+    files: list[Path]
+    items: Callable[[], Iterator[Item]]
+    grey: bool
+    others: int = 0
+
+
+def open_source(name: str, columns: Sequence[int | str] = (1, 2), max_pixels: int = 1 << 62) -> ImageSource:
+    """What an entry of data.images names, by its ending."""
+    path = Path(name)
+    if path.is_dir():
+        return _folders(path, max_pixels)
+    if not path.exists():
+        raise ValueError(f"{path}: there is no such file or folder of images")
+    check_file(path)
+    plain = path.name.removesuffix(".gz")
+    if re.search(r"idx\d-ubyte$|\.idx\d?$", plain):
+        return _idx(path)
+    if plain.endswith((".csv", ".tsv")):
+        return _table(path, columns, max_pixels)
+    if plain.endswith(".json"):
+        return _sheets(path)
+    raise ValueError(
+        f"{path}: images are read from folders of folders, .csv and .tsv files of path and label, IDX files "
+        "(train-images-idx3-ubyte.gz), and the labels of CIFAR's sheets (train_lables.json)"
+    )
+
+
+def image_files(folder: Path) -> tuple[list[Path], int]:
+    """All images in a folder and in those within, by name, and how many other files there are; hidden ones do not count."""
+    found = [path for path in sorted(folder.rglob("*")) if not _hidden(path, folder) and path.is_file()]
+    images = [path for path in found if path.suffix.lower() in ENDINGS]
+    return images, len(found) - len(images)
+
+
+def _hidden(path: Path, root: Path) -> bool:
+    return any(part.startswith(".") for part in path.relative_to(root).parts)
+
+
+def _folders(root: Path, max_pixels: int) -> ImageSource:
+    images, others = image_files(root)
+    inside = [path for path in images if path.parent != root]
+    if not images:
+        raise ValueError(f"{root} has no images: it must have a folder for each class, with images in it")
+    if not inside:
+        raise ValueError(
+            f"{root} has images, but no folders: put those of each class into a folder with its name, or write a CSV file of "
+            "path and label"
+        )
+    if len(inside) < len(images):
+        raise ValueError(
+            f"{root} has {len(images) - len(inside)} images beside the folders of its classes, such as "
+            f"{next(path for path in images if path.parent == root).name}: move each into one of them"
+        )
+
+    def items() -> Iterator[Item]:
+        for path in inside:
+            own = path.relative_to(root)
+            yield Item(own.as_posix(), own.parts[0], lambda path=path: decode(path, max_pixels))
+
+    return ImageSource(inside, items, False, others)
+
+
+def _table(path: Path, columns: Sequence[int | str], max_pixels: int) -> ImageSource:
+    rows = list(_cells(path, columns))
+    if not rows:
+        raise ValueError(f"{path} has no lines with a path and a label")
+    files = [path.parent / own for own, _ in rows]
+
+    def items() -> Iterator[Item]:
+        for file, (own, label) in zip(files, rows, strict=True):
+            yield Item(own, label, lambda file=file: decode(file, max_pixels))
+
+    return ImageSource([path, *(file for file in files if file.is_file())], items, False)
+
+
+def _cells(path: Path, columns: Sequence[int | str]) -> Iterator[tuple[str, str]]:
+    """The path and the label of each line; where columns have names, the first line has them."""
+    tab = path.name.removesuffix(".gz").endswith(".tsv")
+    places = [column - 1 for column in columns if isinstance(column, int)]
+    try:
+        with OPENERS.get(path.suffix, open)(path, "rt", encoding="utf-8-sig", newline="") as file:
+            for number, cells in enumerate(csv.reader(file, delimiter="\t" if tab else ","), 1):
+                if len(places) < len(columns):
+                    places = [_place(path, cells, column) for column in columns]
+                    continue
+                if not cells:
+                    continue
+                if len(cells) <= max(places):
+                    raise ValueError(f"{path}, line {number} has {len(cells)} columns; data.columns asks for {columns}")
+                own, label = (cells[place].strip() for place in places)
+                if not own or not label:
+                    raise ValueError(f"{path}, line {number} has no {'label' if own else 'path'}")
+                yield own, label
+    except (UnicodeDecodeError, csv.Error, OSError, EOFError, zlib.error) as error:
+        raise ValueError(f"{path} cannot be read as a table ({error}): save it as UTF-8") from None
+
+
+def _place(path: Path, header: Sequence[str], column: int | str) -> int:
+    if isinstance(column, int):
+        return column - 1
+    if column not in header:
+        raise ValueError(f"{path} has no column {column!r}; its first line names {', '.join(header)}")
+    return list(header).index(column)
+
+
+def _idx(path: Path) -> ImageSource:
+    """A file of images, and beside it that of their labels: the same name with labels for images and idx1 for idx3."""
+    name = path.name.replace("images", "labels").replace("idx3", "idx1")
+    beside = path.with_name(name)
+    if name == path.name or not beside.is_file():
+        raise ValueError(
+            f"{path}: the labels of these images are looked for in {beside.name} beside it, which is not there"
+        )
+
+    def items() -> Iterator[Item]:
+        images, labels = read_idx(path, 3), read_idx(beside, 1)
+        if len(images) != len(labels):
+            raise ValueError(f"{path} has {len(images):,} images, but {beside.name} {len(labels):,} labels")
+        for number, (pixels, label) in enumerate(zip(images, labels.tolist(), strict=True)):
+            yield Item(f"{path.name}:{number}", label, lambda pixels=pixels: Image.fromarray(pixels))
+
+    return ImageSource([path, beside], items, True)
+
+
+def read_idx(path: Path, axes: int) -> np.ndarray:
+    """The bytes of an IDX file, plain or gzipped, which must have this many axes."""
+    try:
+        data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    except (OSError, EOFError, zlib.error) as error:
+        raise ValueError(f"{path} is damaged ({error}): copy it again") from None
+    if len(data) < 4 * (axes + 1) or data[:4] != bytes([0, 0, 8, axes]):
+        raise ValueError(f"{path} is no IDX file of bytes with {axes} axes")
+    shape = np.frombuffer(data, ">u4", axes, offset=4).astype(np.int64).tolist()
+    if len(data) != 4 * (axes + 1) + int(np.prod(shape)):
+        raise ValueError(f"{path} is cut short or too long: it states {' × '.join(map(str, shape))} bytes")
+    return np.frombuffer(data, np.uint8, offset=4 * (axes + 1)).reshape(shape)
+
+
+def _sheets(path: Path) -> ImageSource:
+    """Labels as a JSON list; beside it the sheets: PNG files in which each row holds the 32 × 32 pixels of one image."""
+    pattern = "test_batch*.png" if path.name.startswith("test") else "data_batch*.png"
+    sheets = sorted(path.parent.glob(pattern))
+    if not sheets:
+        raise ValueError(f"{path}: the sheets of these labels, {pattern}, are not beside it")
+
+    def items() -> Iterator[Item]:
+        labels = _labels(path)
+        count = 0
+        for sheet in sheets:
+            pixels = _sheet(sheet)
+            for row, own in enumerate(pixels[: max(0, len(labels) - count)]):
+                yield Item(f"{sheet.name}:{row}", labels[count + row], lambda own=own: Image.fromarray(own))
+            count += len(pixels)
+        if count != len(labels):
+            raise ValueError(f"{path} has {len(labels):,} labels, but its sheets have {count:,} images")
+
+    return ImageSource([path, *sheets], items, False)
+
+
+def _labels(path: Path) -> list[int]:
+    try:
+        labels = parse_json(path.read_text("utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError, ValueError) as error:
+        raise ValueError(f"{path} is not valid JSON: {error}") from None
+    if not isinstance(labels, list) or not all(type(label) is int and label >= 0 for label in labels):
+        raise ValueError(f"{path} must be a list of whole numbers, the label of each image")
+    return labels
+
+
+def _sheet(path: Path) -> np.ndarray:
+    try:
+        image = decode(path, 1 << 62)
+    except UnreadableImage as error:
+        raise ValueError(f"{path} {error}") from None
+    if image.mode != "RGB" or image.width != CIFAR * CIFAR:
+        raise ValueError(
+            f"{path} is {image.width} pixels wide; a sheet has {CIFAR * CIFAR}, those of one image, in colour"
+        )
+    return np.asarray(image).reshape(-1, CIFAR, CIFAR, 3)

@@ -1,0 +1,120 @@
+"""Images in, classes out."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from heed.models.abilities import ClassifiesImages, EncodesImages
+from heed.models.package import Package
+from heed.nn.pixels import Normalize, from_bytes
+from heed.products.product import Product, single
+from heed.vocabularies.images import MAX_PIXELS, Images, UnreadableImage
+from heed.vocabularies.labels import Labels
+
+BATCH = {"cuda": 512, "cpu": 32}  # images that are read and run at one time
+Source = Path | str | bytes  # a file, or what is in it
+
+
+@dataclass(frozen=True)
+class ImageLabel:
+    """The likeliest class of an image, and the probability of each, the likeliest first."""
+
+    name: str
+    label: str
+    probabilities: dict[str, float]
+
+
+class ImageModel(Product):
+    """What the products of image models share: reading files, and running the model in batches."""
+
+    def __init__(self, model: Any, images: Images, facts: dict[str, Any] | None = None):
+        self.model, self.images, self.facts = model, images, facts or {}
+        self.normalize = Normalize(images.mean, images.std)
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.model.parameters()).device
+
+    def read(self, sources: Iterable[Source], max_pixels: int = MAX_PIXELS) -> np.ndarray:
+        """Images as bytes (n, size, size, channels); one that cannot be read is refused by its name."""
+        found = [self._read(source, max_pixels) for source in sources]
+        shape = self.images.size, self.images.size, self.images.channels
+        return np.stack(found) if found else np.zeros((0, *shape), np.uint8)
+
+    def _read(self, source: Source, max_pixels: int) -> np.ndarray:
+        try:
+            return self.images.read(Path(source) if isinstance(source, str) else source, max_pixels)
+        except UnreadableImage as error:
+            raise ValueError(f"{'the image' if isinstance(source, bytes) else source} {error}") from None
+
+    def inputs(self, pixels: np.ndarray | Tensor) -> Float[Tensor, "b c h w"]:
+        """What the model reads, on its device."""
+        own = torch.from_numpy(np.array(pixels)) if isinstance(pixels, np.ndarray) else pixels
+        return self.normalize(from_bytes(own.to(self.device))).to(next(self.model.parameters()).dtype)
+
+    def batches(self, sources: Any, size: int | None = None) -> Iterator[Sequence[Any]]:
+        size = size or BATCH.get(self.device.type, BATCH["cpu"])
+        for start in range(0, len(sources), size):
+            yield sources[start : start + size]
+
+
+class ImageClassifier(ImageModel):
+    """A model that tells which class an image is of."""
+
+    noun, verbs, reads = "an image classifier", ("classify", "evaluate"), ("images", "labels")
+    needs: ClassVar[type] = ClassifiesImages
+
+    def __init__(self, model: Any, images: Images, labels: Labels, facts: dict[str, Any] | None = None):
+        super().__init__(model, images, facts)
+        self.labels = labels.names
+
+    @classmethod
+    def open(cls, packages: Sequence[Package], names: Sequence[str], **options: Any) -> "ImageClassifier":
+        own = single(packages, names, cls.noun)
+        return cls(own.model, own.processors["images"], own.processors["labels"], own.facts)
+
+    def classify(self, sources: Sequence[Source]) -> list[ImageLabel]:
+        """The classes of image files, or of their bytes."""
+        found = []
+        for part in self.batches(list(sources)):
+            for source, own in zip(part, self.probabilities(self.read(part)), strict=True):
+                order = np.argsort(-own, kind="stable")
+                ranked = {self.labels[i]: float(own[i]) for i in order}
+                name = "" if isinstance(source, bytes) else str(source)
+                found.append(ImageLabel(name, self.labels[order[0]], ranked))
+        return found
+
+    @torch.inference_mode()
+    def probabilities(self, pixels: np.ndarray | Tensor) -> Float[np.ndarray, "n labels"]:
+        """The probability of each class for images as bytes."""
+        self.model.eval()
+        parts = [self.model.classify_images(self.inputs(part)).double().softmax(dim=1) for part in self.batches(pixels)]
+        return torch.cat(parts).cpu().numpy() if parts else np.zeros((0, len(self.labels)))
+
+
+class ImageEmbedder(ImageModel):
+    """A model that turns each image into one vector: what its last layer makes of it."""
+
+    noun, verbs, reads = "an image model", ("embed",), ("images",)
+    needs: ClassVar[type] = EncodesImages
+
+    @classmethod
+    def open(cls, packages: Sequence[Package], names: Sequence[str], **options: Any) -> "ImageEmbedder":
+        own = single(packages, names, cls.noun)
+        return cls(own.model, own.processors["images"], own.facts)
+
+    def embed(self, sources: Sequence[Source]) -> Float[np.ndarray, "n dim"]:
+        """A vector for each image file."""
+        parts = [self.vectors(self.read(part)) for part in self.batches(list(sources))]
+        return np.concatenate(parts) if parts else np.zeros((0, self.model.config.dim), np.float32)
+
+    @torch.inference_mode()
+    def vectors(self, pixels: np.ndarray) -> Float[np.ndarray, "n dim"]:
+        """The same for images as bytes, in one batch."""
+        return self.model.pool(self.model.image_states(self.inputs(pixels))).float().cpu().numpy()

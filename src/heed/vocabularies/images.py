@@ -1,0 +1,135 @@
+"""Images as a model reads them: decoded by Pillow, upright, in its colours, in its size. No torch."""
+
+import hashlib
+import io
+import json
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+from PIL import Image, ImageOps, UnidentifiedImageError
+
+Fit = Literal["crop", "stretch", "pad"]
+Resample = Literal["nearest", "lanczos", "bilinear", "bicubic", "box", "hamming"]  # by Pillow's numbers, 0 to 5
+MAX_PIXELS = 50_000_000  # of an image that is decoded, unless more are allowed
+ENDINGS = (
+    ".png", ".jpg", ".jpeg", ".jpe", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm", ".pbm", ".avif",
+)  # fmt: skip
+MODES = {1: "L", 3: "RGB"}
+
+
+class UnreadableImage(ValueError):
+    """What is wrong with one image, in words that follow its name."""
+
+
+def decode(source: Path | bytes, max_pixels: int = MAX_PIXELS) -> Image.Image:
+    """An image from a file or its bytes: the first frame, upright by its EXIF orientation, 8 bits a channel, without transparency.
+
+    What cannot be read is an UnreadableImage. Its size is known from its header, so that a huge one is never decoded.
+    """
+    try:
+        with warnings.catch_warnings(action="ignore", category=Image.DecompressionBombWarning):
+            opened = Image.open(io.BytesIO(source) if isinstance(source, bytes) else source)
+        with opened:
+            pixels = opened.width * opened.height
+            if pixels > max_pixels:
+                raise _too_large(f"{opened.width:,} × {opened.height:,} pixels", max_pixels)
+            opened.load()
+            return _eight_bits(ImageOps.exif_transpose(opened))
+    except UnreadableImage:
+        raise
+    except Image.DecompressionBombError:
+        raise _too_large("more pixels than Pillow decodes", max_pixels) from None
+    except UnidentifiedImageError:
+        raise UnreadableImage("is no image that Pillow can read") from None
+    except FileNotFoundError:
+        raise UnreadableImage("does not exist") from None
+    except (MemoryError, KeyboardInterrupt):
+        raise
+    except Exception as error:  # each of Pillow's decoders raises its own kinds
+        raise UnreadableImage(f"is damaged ({' '.join(str(error).split()) or type(error).__name__})") from None
+
+
+def _too_large(what: str, most: int) -> UnreadableImage:
+    return UnreadableImage(f"has {what}, and at most {most:,} are decoded: make it smaller, or allow more")
+
+
+def _eight_bits(image: Image.Image) -> Image.Image:
+    if image.mode.startswith("I"):  # 16 bits, which Pillow would cut off at 255
+        values = np.asarray(image).astype(np.int64)
+        if values.min(initial=0) < 0 or values.max(initial=0) > 65535:
+            raise UnreadableImage("has 32-bit values: save it with 8 or 16 bits")
+        return Image.fromarray(((values + 128) // 257).astype(np.uint8))
+    if image.mode == "F":
+        raise UnreadableImage("has floating-point values: save it with 8 or 16 bits")
+    if image.has_transparency_data:
+        image = image.convert("RGBA")
+        return Image.alpha_composite(Image.new("RGBA", image.size, "white"), image).convert("RGB")
+    return image if image.mode in ("L", "RGB") else image.convert("L" if image.mode == "1" else "RGB")
+
+
+@dataclass(frozen=True)
+class Images:
+    """How an image file becomes numbers: `size` pixels each way, 1 channel (grey) or 3, then (x / 255 - mean) / std."""
+
+    size: int
+    channels: int
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    fit: Fit = "crop"
+    resample: Resample = "bilinear"
+
+    def pixels(self, image: Image.Image) -> np.ndarray:
+        """A decoded image as (size, size, channels) bytes."""
+        image = fitted(image.convert(MODES[self.channels]), self.size, self.fit, self.resample)
+        return np.asarray(image).reshape(self.size, self.size, self.channels)
+
+    def read(self, source: Path | bytes, max_pixels: int = MAX_PIXELS) -> np.ndarray:
+        return self.pixels(decode(source, max_pixels))
+
+    def key(self) -> str:
+        return hashlib.sha256(json.dumps(asdict(self)).encode()).hexdigest()
+
+    def write(self, folder: Path) -> dict[str, Any]:
+        """What config.json says of it; it has no file of its own."""
+        return {"kind": "images", **asdict(self), "mean": list(self.mean), "std": list(self.std)}
+
+    @classmethod
+    def read_facts(cls, facts: Mapping[str, Any], where: str) -> "Images":
+        own = {name: facts.get(name) for name in cls.__dataclass_fields__}
+        for name, choices in (("fit", get_args(Fit)), ("resample", get_args(Resample)), ("channels", tuple(MODES))):
+            if own[name] not in choices or isinstance(own[name], bool):
+                raise ValueError(f"{where}.{name} is {own[name]!r}; it is one of {', '.join(map(str, choices))}")
+        if type(own["size"]) is not int or not 1 <= own["size"] <= 1 << 14:
+            raise ValueError(f"{where}.size is {own['size']!r}; it must be a whole number from 1 to {1 << 14:,}")
+        for name in ("mean", "std"):
+            own[name] = _numbers(own[name], own["channels"], f"{where}.{name}", above_zero=name == "std")
+        return cls(**own)
+
+
+def _numbers(values: Any, count: int, where: str, above_zero: bool) -> tuple[float, ...]:
+    right = isinstance(values, Sequence) and len(values) == count
+    right = right and all(type(one) in (int, float) and math.isfinite(one) for one in values)
+    if not right or (above_zero and min(values) <= 0):
+        more = " above zero" if above_zero else ""
+        raise ValueError(f"{where} is {values!r}; it must be a list of {count} numbers{more}, one for each channel")
+    return tuple(map(float, values))
+
+
+def fitted(image: Image.Image, size: int, fit: Fit, resample: Resample) -> Image.Image:
+    """An image of `size` pixels each way: stretched; its middle; or all of it, with black at two sides."""
+    filter_ = Image.Resampling[resample.upper()]
+    if image.size == (size, size):
+        return image
+    if fit == "stretch":
+        return image.resize((size, size), filter_)
+    smaller, larger = sorted(image.size)
+    scale = size / (smaller if fit == "crop" else larger)
+    width, height = (max(1, round(side * scale)) for side in image.size)
+    image = image.resize((width, height), filter_)
+    left, top = (width - size) // 2, (height - size) // 2
+    return image.crop((left, top, left + size, top + size))  # beyond its edges it is black
