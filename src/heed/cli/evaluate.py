@@ -27,6 +27,7 @@ examples:
   heed evaluate runs/sentences --source test.ko --reference test.en       # is each text's own counterpart the nearest?
   heed evaluate runs/sasrec --against runs/cl4srec         # a recommender, on what was held out of its log
   heed evaluate runs/sasrec --interactions log.csv --at 10
+  heed evaluate runs/an4 --audio an4-mfcc --split test     # a speech recognizer: word and character error rates
   heed evaluate runs/squad --squad dev-v2.0.json --against runs/other    # answers to questions
 
 --sentences writes a table of all sentences, the worst first, as .tsv or as one .html page with the
@@ -36,6 +37,7 @@ differences marked. --against gives the p-value of a paired bootstrap test for e
 
 def add(parser: argparse.ArgumentParser) -> None:
     from heed.cli.common import add_device, add_direction, add_engine, add_reranking
+    from heed.cli.hearing import add_audio
     from heed.cli.labelled import add_table
     from heed.cli.language import add_context
     from heed.cli.ranking import add_ranking
@@ -65,14 +67,17 @@ def add(parser: argparse.ArgumentParser) -> None:
     option("--length-penalty", type=float, help="alpha, the exponent of the penalty: larger means longer")
     add_reranking(parser)
     add_ranking(parser)
+    add_audio(parser)
     add_direction(parser)
     add_device(parser)
     add_engine(parser, "torch")  # so that scores are those of the model itself
 
 
 def run(args: argparse.Namespace) -> int:
-    from heed.cli import answer, embed, fill, labelled, language, ranking, tag
+    from heed.cli import answer, embed, fill, hearing, labelled, language, ranking, tag
 
+    if labelled.has_verb(args.system, "transcribe"):
+        return hearing.evaluate(args)
     if labelled.has_verb(args.system, "recommend"):
         return ranking.evaluate(args)
     if fill.fills(args.system):

@@ -24,6 +24,7 @@ from heed.models import (
     roberta,
     sasrec,
     seq2seq,
+    speech_transformer,
     transformer,
     transformer_xl,
 )
@@ -50,6 +51,7 @@ MODELS: dict[str, System] = {
     "bigbird": bigbird.SYSTEM,
     "sasrec": sasrec.SYSTEM,
     "bert4rec": bert4rec.SYSTEM,
+    "speech-transformer": speech_transformer.SYSTEM,
 }
 
 

@@ -12,6 +12,7 @@ from heed.tasks.question_answering import QuestionAnswering
 from heed.tasks.recommendation import Recommendation
 from heed.tasks.regression import Regression
 from heed.tasks.replaced_tokens import ReplacedTokens
+from heed.tasks.speech import SpeechRecognition
 from heed.tasks.tagging import Tagging
 from heed.tasks.translation import Translation
 
@@ -29,6 +30,7 @@ TASKS: dict[str, type[Task]] = {
     "replaced-tokens": ReplacedTokens,
     "embedding": Embedding,
     "recommendation": Recommendation,
+    "speech-recognition": SpeechRecognition,
 }
 
 
