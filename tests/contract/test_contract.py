@@ -81,6 +81,13 @@ CASES = {  # the files of each task, and what each verb of its products is given
         {"interactions": "log"},
         {"recommend": ["--user", "u4", "--n", "3"], "evaluate": ["--at", "5", *FEW]},
     ),
+    "speech-recognition": (
+        {"audio": "recordings"},
+        {
+            "transcribe": ["{corpus}/3.wav", "--format", "json"],
+            "evaluate": ["--audio", "{corpus}/valid.recordings", *FEW],
+        },
+    ),
     "masked": ({"source": "en"}, filler()),
     "replaced-tokens": ({"source": "en"}, {**filler(), "tag": [TARGET, "--format", "json"]}),
 }

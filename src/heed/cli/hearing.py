@@ -21,7 +21,7 @@ def add_audio(parser: argparse.ArgumentParser) -> None:
 def evaluate(args: argparse.Namespace) -> int:
     from rich.console import Console
 
-    from heed.cli.common import open_product, write_lines
+    from heed.cli.common import errors, open_product, write_lines
     from heed.cli.transcribe import search_options
     from heed.data.audio import manifests
     from heed.data.audio.prepare import computed
@@ -37,7 +37,9 @@ def evaluate(args: argparse.Namespace) -> int:
     spent, seconds = time.monotonic() - began, sum(own.seconds for own in found)
     texts = [own.text for own in found]
     scores = score(texts, references, lowercase=args.lowercase, samples=args.samples)
-    _show(Console(), scores, seconds, spent)
+    _show(Console(), scores)
+    speed = f"{seconds / 60:.1f} minutes of sound in {spent:.1f} s, real-time factor {spent / seconds:.4f}"
+    errors().print(f"[dim]{speed}[/]", highlight=False)
     if args.out:
         write_lines(texts, args.out)
     if args.sentences:
@@ -55,14 +57,14 @@ def evaluate(args: argparse.Namespace) -> int:
     return 0
 
 
-def _show(console: Any, scores: Any, seconds: float, spent: float) -> None:
+def _show(console: Any, scores: Any) -> None:
     for name, own, unit in (("WER", scores.wer, "words"), ("CER", scores.cer, "characters")):
         parts = f"{own.substitutions:,} wrong, {own.deletions:,} missing, {own.insertions:,} too many of {own.units:,} {unit}"
         interval = f"{own.low:.2f} to {own.high:.2f}"
         console.print(f"{name}  [bold]{own.rate:6.2f}[/] %  ({interval})  {parts}", highlight=False, soft_wrap=True)
     console.print(
         f"[dim]{scores.recordings:,} recordings, {scores.exact:.1f} % without an error; intervals are 95 %, by a bootstrap over "
-        f"recordings; {seconds / 60:.1f} minutes of sound in {spent:.1f} s, real-time factor {spent / seconds:.4f}[/]",
+        f"recordings[/]",
         highlight=False, soft_wrap=True,
     )  # fmt: skip
     for expected, found, count in scores.confused[:10]:

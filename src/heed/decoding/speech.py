@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from heed.decoding.beam import beam_search
 from heed.decoding.ctc import PrefixScores
-from heed.decoding.limits import ban_tokens
+from heed.decoding.limits import ban_tokens, end_at_limit
 from heed.decoding.steps import Hypothesis, State, StepModel
 from heed.nn import masks
 from heed.nn.cache import DecoderState, StackCache
@@ -134,7 +134,7 @@ def search_speech(
         beams=config.beam,
         nbest=config.nbest,
         alpha=config.length_penalty,
-        rules=[ban_tokens(banned)] if banned else [],
+        rules=[ban_tokens(banned), end_at_limit(longest, special.last)],
         scored=True,
     )
 

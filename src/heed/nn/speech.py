@@ -11,7 +11,7 @@ from heed.nn.attention import attend
 KERNEL = 3  # frames, and frequencies, that a convolution sees
 
 
-def convolved(size: int, stride: int) -> int:
+def convolved(size: int | Int[Tensor, " b"], stride: int) -> int | Int[Tensor, " b"]:
     """What is left of a length after a convolution without padding."""
     return (size - KERNEL) // stride + 1
 
