@@ -8,7 +8,7 @@ import pytest
 import heed
 
 FLOORS = [
-    {"nn"}, {"kernels"}, {"models"}, {"text"}, {"vocabularies"}, {"data"}, {"convert"}, {"decoding"}, {"training"},
+    {"nn"}, {"kernels"}, {"models"}, {"text"}, {"audio"}, {"vocabularies"}, {"data"}, {"convert"}, {"decoding"}, {"training"},
     {"evaluation", "lab"}, {"products"}, {"tasks"}, {"loading"}, {"runs"}, {"service"}, {"cli"},
 ]  # fmt: skip
 GROUND = {

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from heed.audio.files import write_wav
 from heed.data.synthetic import articles, phrasebook
 
 
@@ -25,6 +26,7 @@ def corpus(tmp_path_factory):
         "conll": [line for pair in pairs for line in _tagged(pair.target)],
         "scored": [f"{pair.target}\t{pair.source}\t{i % 7}" for i, pair in enumerate(pairs)],
         "log": [f"u{i} " + " ".join(f"i{(i + i % 3 * j) % 11}" for j in range(3 + i % 5)) for i in range(80)],
+        "recordings": [f"{i}.wav\t{pair.target}" for i, pair in enumerate(pairs[:12])],
         "articles": [article[0] for article in made],
     }
     for name, lines in columns.items():
@@ -34,6 +36,8 @@ def corpus(tmp_path_factory):
         (folder / f"{name}.squad").write_text(json.dumps({"version": "1.1", "data": [_article(own)]}), "utf-8")
     for name, count in (("train", 40), ("valid", 12)):
         _images(folder / f"{name}.images", count)
+    for i in range(12):
+        write_wav(folder / f"{i}.wav", 0.5 * np.sin(np.arange(2000 + 400 * i) * 0.05 * (1 + i % 3)), 8000)
     return folder
 
 

@@ -88,6 +88,13 @@ CASES = {  # the files of each task, and what each verb of its products is given
             "evaluate": ["--images", "{corpus}/valid.images", *FEW],
         },
     ),
+    "speech-recognition": (
+        {"audio": "recordings"},
+        {
+            "transcribe": ["{corpus}/3.wav", "--format", "json"],
+            "evaluate": ["--audio", "{corpus}/valid.recordings", *FEW],
+        },
+    ),
     "masked": ({"source": "en"}, filler()),
     "replaced-tokens": ({"source": "en"}, {**filler(), "tag": [TARGET, "--format", "json"]}),
 }

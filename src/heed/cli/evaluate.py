@@ -28,6 +28,7 @@ examples:
   heed evaluate runs/sasrec --against runs/cl4srec         # a recommender, on what was held out of its log
   heed evaluate runs/sasrec --interactions log.csv --at 10
   heed evaluate runs/vit --images test/ --pictures report   # an image classifier; a folder for each class
+  heed evaluate runs/an4 --audio an4-mfcc --split test     # a speech recognizer: word and character error rates
   heed evaluate runs/squad --squad dev-v2.0.json --against runs/other    # answers to questions
 
 --sentences writes a table of all sentences, the worst first, as .tsv or as one .html page with the
@@ -37,6 +38,7 @@ differences marked. --against gives the p-value of a paired bootstrap test for e
 
 def add(parser: argparse.ArgumentParser) -> None:
     from heed.cli.common import add_device, add_direction, add_engine, add_reranking
+    from heed.cli.hearing import add_audio
     from heed.cli.labelled import add_table
     from heed.cli.language import add_context
     from heed.cli.ranking import add_ranking
@@ -73,16 +75,19 @@ def add(parser: argparse.ArgumentParser) -> None:
     option("--length-penalty", type=float, help="alpha, the exponent of the penalty: larger means longer")
     add_reranking(parser)
     add_ranking(parser)
+    add_audio(parser)
     add_direction(parser)
     add_device(parser)
     add_engine(parser, "torch")  # so that scores are those of the model itself
 
 
 def run(args: argparse.Namespace) -> int:
-    from heed.cli import answer, embed, fill, images, labelled, language, ranking, tag
+    from heed.cli import answer, embed, fill, hearing, images, labelled, language, ranking, tag
 
     if images.reads_images(args.system):
         return images.evaluate(args)
+    if labelled.has_verb(args.system, "transcribe"):
+        return hearing.evaluate(args)
     if labelled.has_verb(args.system, "recommend"):
         return ranking.evaluate(args)
     if fill.fills(args.system):

@@ -80,19 +80,21 @@ def beam_search(  # noqa: PLR0913 (the parts of a search, each by its name)
     pick: Pick | None = None,
     on_step: Callable[[SearchStep], None] | None = None,
     stops: Stops | None = None,
+    scored: bool = False,
 ) -> list[list[Hypothesis]]:
     """The `nbest` best sequences for each row of `state`, best first, none longer than its `longest`.
 
     The score is the log-probability over the length penalty. A sentence is done, and leaves the batch, when `stop` says so;
     with `stop_exact` and enough beams the result is that of exhaustive search. `pick` may choose other candidates than the
     most likely: candidates that end must come first, and at most `beams` may live on. `stops` says which end early.
+    `scored`: `model` gives scores, none above 0, that are added as they are.
     """
     live = LiveBeams(longest, beams)
     done: list[list[Hypothesis]] = [[] for _ in longest]
     state.reorder(live.sentence[:, None].expand(-1, beams).flatten())
     previous = torch.as_tensor(first, device=longest.device).expand(len(longest)).repeat_interleave(beams)
     while len(live.sentence):
-        logp = apply_rules(model.step(previous, state), *live.rows(), rules, renormalize)
+        logp = apply_rules(model.step(previous, state), *live.rows(), rules, renormalize, scored)
         logp = logp.unflatten(0, (-1, beams)) + live.logp[:, :, None]
         best, index = logp.flatten(1).topk(min(2 * beams, logp[0].numel()))
         if pick is not None:

@@ -19,9 +19,13 @@ def apply_rules(
     sentence: Int[Tensor, " r"],
     rules: Sequence[Rule],
     renormalize: bool = False,
+    scored: bool = False,
 ) -> Float[Tensor, "r vocab"]:
-    """The log-probability of each next token under rules; with `renormalize`, the allowed ones sum to one."""
-    logp = logits.log_softmax(dim=-1)
+    """The log-probability of each next token under rules; with `renormalize`, the allowed ones sum to one.
+
+    `scored`: these are no logits but scores already, which several models have given together.
+    """
+    logp = logits if scored else logits.log_softmax(dim=-1)
     if not rules:
         return logp
     banned = torch.zeros_like(logp, dtype=torch.bool)

@@ -24,6 +24,7 @@ from heed.models import (
     roberta,
     sasrec,
     seq2seq,
+    speech_transformer,
     transformer,
     transformer_xl,
     vit,
@@ -52,6 +53,7 @@ MODELS: dict[str, System] = {
     "sasrec": sasrec.SYSTEM,
     "bert4rec": bert4rec.SYSTEM,
     "vit": vit.SYSTEM,
+    "speech-transformer": speech_transformer.SYSTEM,
 }
 
 

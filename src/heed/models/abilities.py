@@ -156,3 +156,23 @@ class EncodesImages(Protocol):
 
     def pool(self, states: Tensor) -> Tensor:
         """States (b, t, dim) to a vector for each image (b, dim)."""
+
+
+@runtime_checkable
+class TranscribesSpeech(HasVocabularyOutput, Protocol):
+    """Reads the features of a recording, and writes a text: recognizers and speech translators."""
+
+    def encode_speech(self, features: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        """Features (b, t, size) and how many frames count, to the memory (b, s, dim), and how many of its states count."""
+
+    def state_count(self, frames: int) -> int:
+        """How many states a recording of so many frames has."""
+
+    def ctc_logits(self, memory: Tensor) -> Tensor:
+        """The memory to logits (b, s, vocab + 1) of each token and, last, of none."""
+
+    def decode(self, target: Tensor, memory: Any, valid: Any = None, cache: Any = None) -> Tensor:
+        """(b, t) token ids to hidden states (b, t, dim)."""
+
+    def project(self, x: Tensor) -> Tensor:
+        """Hidden states to logits."""

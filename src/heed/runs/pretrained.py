@@ -6,7 +6,6 @@ from pathlib import Path
 
 from heed import config
 from heed.convert import hub
-from heed.decoding.config import DecodingConfig
 from heed.loading import open_package
 from heed.models import MODELS
 from heed.models import folder as model_folder
@@ -63,6 +62,6 @@ def with_base_search(recipe: Recipe, base: Package | None) -> Recipe:
     """The recipe, with the pre-trained model's search settings wherever the recipe sets none."""
     if base is None or recipe.decoding is None:
         return recipe
-    brought = config.typed(DecodingConfig, base.facts.get("decoding", {}))
+    brought = config.typed(type(recipe.decoding), base.facts.get("decoding", {}))
     rest = {name: value for name, value in brought.items() if f"decoding.{name}" not in recipe.explicit}
     return dataclasses.replace(recipe, decoding=dataclasses.replace(recipe.decoding, **rest))

@@ -13,6 +13,7 @@ from heed.tasks.question_answering import QuestionAnswering
 from heed.tasks.recommendation import Recommendation
 from heed.tasks.regression import Regression
 from heed.tasks.replaced_tokens import ReplacedTokens
+from heed.tasks.speech import SpeechRecognition
 from heed.tasks.tagging import Tagging
 from heed.tasks.translation import Translation
 
@@ -31,6 +32,7 @@ TASKS: dict[str, type[Task]] = {
     "embedding": Embedding,
     "recommendation": Recommendation,
     "image-classification": ImageClassification,
+    "speech-recognition": SpeechRecognition,
 }
 
 

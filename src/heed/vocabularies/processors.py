@@ -11,11 +11,12 @@ from heed.vocabularies.histories import Histories
 from heed.vocabularies.images import Images
 from heed.vocabularies.items import Items
 from heed.vocabularies.labels import Labels, Numbers
+from heed.vocabularies.sound import SoundFeatures
 from heed.vocabularies.text_parts import InputTokens, TextParts, plain
 from heed.vocabularies.vocabulary import Pair, Vocabulary
 
 FILES = {"items": Items, "histories": Histories}  # kinds with a file of their own
-NO_TEXT = (Labels, Numbers, Items, Histories, Images)
+NO_TEXT = (Labels, Numbers, Items, Histories, Images, SoundFeatures)
 
 
 def write(folder: Path, processors: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -28,6 +29,8 @@ def write(folder: Path, processors: Mapping[str, Any]) -> dict[str, dict[str, An
             found[name] = {"kind": "labels", "names": own.names}
         elif isinstance(own, Numbers):
             found[name] = {"kind": "numbers"}
+        elif isinstance(own, SoundFeatures):
+            found[name] = own.facts()
         elif isinstance(own, Items | Histories | Images):
             found[name] = own.write(folder)
         elif "kind" in names:
@@ -69,7 +72,9 @@ def read(folder: Path, facts: Mapping[str, Any]) -> dict[str, Any]:
     for name, own in facts.items():
         if not isinstance(own, Mapping) or not isinstance(own.get("kind"), str):
             raise ValueError(f"{where}.{name} is {own!r}; it must be a section with a kind")
-    texts = {name: own for name, own in facts.items() if own["kind"] not in ("labels", "numbers", "images", *FILES)}
+    texts = {
+        name: own for name, own in facts.items() if own["kind"] not in ("labels", "numbers", "images", "sound", *FILES)
+    }
     pair = vocabularies.read(folder, _pair(texts, where)) if texts else ()
     _check_files(folder, texts, where)  # last: what a vocabulary says of itself tells more
     found = {
@@ -85,6 +90,8 @@ def _other(folder: Path, own: Mapping[str, Any], where: str) -> Any:
         return FILES[own["kind"]].read(folder, own, where)
     if own["kind"] == "images":
         return Images.read_facts(own, where)
+    if own["kind"] == "sound":
+        return SoundFeatures.read(own, where)
     return Numbers() if own["kind"] == "numbers" else _labels(own.get("names"), where)
 
 

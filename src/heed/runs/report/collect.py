@@ -10,7 +10,7 @@ from typing import Any
 
 from heed.config import read as read_config
 from heed.data.corpus import Corpus, CorpusSide
-from heed.decoding.config import UNGUARDED, DecodingConfig
+from heed.decoding.config import UNGUARDED
 from heed.device import choose_device
 from heed.evaluation.analysis import analyze, count_words, words
 from heed.evaluation.comparison import compare, half_widths
@@ -96,7 +96,7 @@ def _as_finished(recipe: Recipe, facts: Mapping[str, Any]) -> Recipe:
     """The recipe with the search settings of the model: its length penalty may have been chosen at the end."""
     if recipe.decoding is None:
         return recipe
-    return dataclasses.replace(recipe, decoding=read_config(DecodingConfig, facts.get("decoding", {})))
+    return dataclasses.replace(recipe, decoding=read_config(type(recipe.decoding), facts.get("decoding", {})))
 
 
 def _prepared(recipe: Recipe, folder: Path, notes: list[str]) -> Prepared | None:

@@ -1,0 +1,117 @@
+"""Sound files as samples: WAV by ourselves, FLAC, Ogg and the rest by soundfile."""
+
+import struct
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+import numpy as np
+
+from heed.files import check_file, write_bytes
+
+PCM, FLOAT, EXTENSIBLE = 1, 3, 0xFFFE  # formats of WAV
+FASTEST = 768_000  # samples a second; more is damage
+INTEGERS = {8: "u1", 16: "<i2", 32: "<i4"}
+NEEDS = "needs soundfile: pip install 'heed[audio]', or convert it to WAV"
+
+
+class Sound(NamedTuple):
+    """Samples from -1 to 1 of one channel, and how many there are in a second."""
+
+    samples: np.ndarray
+    rate: int
+
+    @property
+    def seconds(self) -> float:
+        return len(self.samples) / self.rate
+
+
+def read(path: str | Path) -> Sound:
+    """The sound of a file; several channels are averaged. What is no sound is refused with a sentence."""
+    path = Path(path)
+    check_file(path)
+    with open(path, "rb") as file:
+        if file.read(4) in (b"RIFF", b"RF64"):
+            file.seek(0)
+            found = _wav(path, file)
+        else:
+            found = None
+    channels, rate = found or _other(path)
+    if not 1 <= rate <= FASTEST:
+        raise ValueError(f"{path} has {rate:,} samples a second; a sound has 1 to {FASTEST:,}: the file is damaged")
+    if not len(channels):
+        raise ValueError(f"{path} has no samples: there is nothing to hear")
+    samples = channels.mean(axis=1, dtype=np.float32) if channels.shape[1] > 1 else channels[:, 0]
+    if not np.isfinite(samples).all():
+        raise ValueError(f"{path} has samples that are no numbers (NaN or infinite): the file is damaged")
+    return Sound(np.ascontiguousarray(samples, dtype=np.float32), rate)
+
+
+def write_wav(path: Path, samples: np.ndarray, rate: int) -> None:
+    """Write samples of one channel as WAV of 16 bits; those beyond -1 and 1 are clipped."""
+    write_bytes(path, wav_bytes(samples, rate))
+
+
+def wav_bytes(samples: np.ndarray, rate: int) -> bytes:
+    data = np.round(np.clip(samples, -1, 1 - 2**-15) * 2**15).astype("<i2").tobytes()
+    form = struct.pack("<HHIIHH", PCM, 1, rate, 2 * rate, 2, 16)
+    size = 4 + 8 + len(form) + 8 + len(data)
+    return b"RIFF" + struct.pack("<I", size) + b"WAVEfmt " + struct.pack("<I", len(form)) + form + (
+        b"data" + struct.pack("<I", len(data)) + data
+    )  # fmt: skip
+
+
+def _wav(path: Path, file: BinaryIO) -> tuple[np.ndarray, int] | None:
+    """The channels (samples, channels) and the rate of a WAV file; None if it is compressed in some way."""
+    file.seek(8)
+    if file.read(4) != b"WAVE":
+        raise ValueError(f"{path} begins like a WAV file and is none: it is damaged, or another kind of file")
+    form = None
+    while len(header := file.read(8)) == 8:
+        name, size = header[:4], struct.unpack("<I", header[4:])[0]
+        if name == b"data":
+            if form is None:
+                raise ValueError(f"{path} does not say how its samples are written: it is damaged")
+            return _samples(path, form, file.read(size))  # a file that was cut has fewer
+        if name == b"fmt ":
+            form = file.read(size)
+            file.seek(size % 2, 1)
+        else:
+            file.seek(size + size % 2, 1)
+    raise ValueError(f"{path} has no samples: it is damaged, or was cut")
+
+
+def _samples(path: Path, form: bytes, data: bytes) -> tuple[np.ndarray, int] | None:
+    if len(form) < 16:
+        raise ValueError(f"{path} does not say how its samples are written: it is damaged")
+    kind, channels, rate, _, _, bits = struct.unpack("<HHIIHH", form[:16])
+    if kind == EXTENSIBLE and len(form) >= 26:
+        kind = struct.unpack("<H", form[24:26])[0]
+    if not channels:
+        raise ValueError(f"{path} has no channels: it is damaged")
+    width = channels * (bits // 8)
+    data = data[: len(data) - len(data) % width] if width else b""
+    if kind == PCM and bits == 24:
+        parts = np.frombuffer(data, np.uint8).reshape(-1, 3).astype(np.int32)
+        values = ((parts[:, 0] << 8) | (parts[:, 1] << 16) | (parts[:, 2] << 24)) / np.float32(2**31)
+    elif kind == PCM and bits in INTEGERS:
+        values = np.frombuffer(data, INTEGERS[bits]).astype(np.float32)
+        values = (values - 128) / 128 if bits == 8 else values / np.float32(2 ** (bits - 1))
+    elif kind == FLOAT and bits in (32, 64):
+        values = np.frombuffer(data, f"<f{bits // 8}").astype(np.float32)
+    else:
+        return None
+    return values.astype(np.float32).reshape(-1, channels), rate
+
+
+def _other(path: Path) -> tuple[np.ndarray, int]:
+    """What soundfile reads: FLAC, Ogg, MP3, compressed WAV."""
+    try:
+        import soundfile
+    except (ImportError, OSError):  # OSError: without its C library
+        raise ValueError(f"{path} is no plain WAV file; to read anything else, heed {NEEDS}") from None
+    try:
+        samples, rate = soundfile.read(path, dtype="float32", always_2d=True)
+    except (soundfile.SoundFileError, RuntimeError, ValueError, TypeError) as error:
+        why = " ".join(str(error).split()).rstrip(".")
+        raise ValueError(f"{path} is not a sound that can be read ({why}): use WAV, FLAC, Ogg or MP3") from None
+    return samples, int(rate)

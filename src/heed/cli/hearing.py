@@ -1,0 +1,86 @@
+"""What heed evaluate does for speech recognizers: word and character error rates."""
+
+import argparse
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+
+def add_audio(parser: argparse.ArgumentParser) -> None:
+    from heed.cli.transcribe import add_search
+
+    add_search(parser)
+    group = parser.add_argument_group("recordings")
+    group.add_argument(
+        "--audio", nargs="+", metavar="FILE", help="tables of path and text, or folders (docs/speech.md)"
+    )
+    group.add_argument("--split", default="test", help="of corpora that have one: test (default), train or all")
+
+
+def evaluate(args: argparse.Namespace) -> int:
+    from rich.console import Console
+
+    from heed.cli.common import errors, open_product, write_lines
+    from heed.cli.transcribe import search_options
+    from heed.data.audio import manifests
+    from heed.data.audio.prepare import computed
+    from heed.evaluation.speech import score
+
+    if not args.audio:
+        raise ValueError(f"{args.system} is a speech recognizer: name recordings with their texts, --audio FILE")
+    utterances = [own for name in args.audio for own in manifests.read(name, split=args.split)]
+    recognizer = open_product(args, "transcribe", [args.system])
+    references, began = [own.text for own in utterances], time.monotonic()
+    frames = [computed(own, recognizer.sound)[0] for own in utterances]
+    found = recognizer.transcribe_frames(frames, recognizer.search(**search_options(args)))
+    spent, seconds = time.monotonic() - began, sum(own.seconds for own in found)
+    texts = [own.text for own in found]
+    scores = score(texts, references, lowercase=args.lowercase, samples=args.samples)
+    _show(Console(), scores)
+    speed = f"{seconds / 60:.1f} minutes of sound in {spent:.1f} s, real-time factor {spent / seconds:.4f}"
+    errors().print(f"[dim]{speed}[/]", highlight=False)
+    if args.out:
+        write_lines(texts, args.out)
+    if args.sentences:
+        _write_sentences(args.sentences, utterances, texts)
+    if args.json:
+        from heed.files import write_json
+
+        facts = {
+            "system": args.system,
+            "scores": asdict(scores),
+            "seconds": seconds,
+            "real_time_factor": spent / seconds,
+        }
+        write_json(args.json, facts)
+    return 0
+
+
+def _show(console: Any, scores: Any) -> None:
+    for name, own, unit in (("WER", scores.wer, "words"), ("CER", scores.cer, "characters")):
+        parts = f"{own.substitutions:,} wrong, {own.deletions:,} missing, {own.insertions:,} too many of {own.units:,} {unit}"
+        interval = f"{own.low:.2f} to {own.high:.2f}"
+        console.print(f"{name}  [bold]{own.rate:6.2f}[/] %  ({interval})  {parts}", highlight=False, soft_wrap=True)
+    console.print(
+        f"[dim]{scores.recordings:,} recordings, {scores.exact:.1f} % without an error; intervals are 95 %, by a bootstrap over "
+        f"recordings[/]",
+        highlight=False, soft_wrap=True,
+    )  # fmt: skip
+    for expected, found, count in scores.confused[:10]:
+        console.print(f"{count:>5}  {expected or '(nothing)'} → {found or '(nothing)'}", highlight=False, markup=False)
+
+
+def _write_sentences(path: Path, utterances: list[Any], texts: list[str]) -> None:
+    """A table of recordings, the worst first, with the errors marked: [expected→found]."""
+    from heed.evaluation.speech import align
+    from heed.files import write_text
+
+    rows = []
+    for own, text in zip(utterances, texts, strict=True):
+        edits = align(own.text.split(), text.split())
+        marked = " ".join(e.found if e.right else f"[{e.expected or ''}→{e.found or ''}]" for e in edits)
+        rows.append((sum(not e.right for e in edits), own.name, own.text, text, marked))
+    rows.sort(key=lambda row: -row[0])
+    lines = ["errors\trecording\treference\trecognized\tdifference", *("\t".join(map(str, row)) for row in rows)]
+    write_text(path, "".join(f"{line}\n" for line in lines))

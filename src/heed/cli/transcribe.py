@@ -1,0 +1,127 @@
+"""heed transcribe"""
+
+import argparse
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+EXAMPLES = """\
+examples:
+  heed transcribe runs/speech talk.wav                      # the text
+  heed transcribe runs/speech *.flac --format json          # a line of JSON each, with the times of words
+  heed transcribe runs/speech talk.ogg --format srt --out talk.srt
+  heed transcribe runs/speech talk.wav --beam 1 --ctc-weight 1       # quick: CTC alone
+  heed transcribe runs/speech talk.wav --lm runs/characters --lm-weight 0.5
+  heed train recipes/speech-fsdd.toml --set data.audio=recordings --out runs/fsdd
+"""
+SECONDS, WORDS = 6.0, 12  # of a subtitle, at most
+PAUSE = 0.8  # seconds without a word that end a subtitle
+CHUNK = 32  # files that are read at one time
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    from heed.cli.common import add_device
+
+    option = parser.add_argument
+    option("folder", help="a run or a model folder")
+    option("files", nargs="+", metavar="FILE", help="recordings: WAV; with soundfile also FLAC, Ogg and MP3")
+    option(
+        "--format", choices=["text", "json", "srt"], default="text", help="text, JSON lines with times, or subtitles"
+    )
+    add_search(parser)
+    option("--out", metavar="FILE", help="write to a file")
+    add_device(parser)
+
+
+def add_search(parser: argparse.ArgumentParser) -> None:
+    """Options of the search for what was said."""
+    option = parser.add_argument_group("speech").add_argument
+    option("--ctc-weight", type=float, help="share of CTC in the scores: 0 is attention alone, 1 CTC alone")
+    option("--lm", metavar="FOLDER", help="a language model that scores the text too")
+    option("--lm-weight", type=float, help="how much it counts")
+    option("--segment", type=float, metavar="SECONDS", help="long recordings are read in windows of this length")
+    if not any(action.dest == "beam" for action in parser._actions):
+        option("--beam", type=int, help="how many hypotheses are kept at each step; 1 is greedy")
+
+
+def search_options(args: argparse.Namespace) -> dict[str, Any]:
+    names = {
+        "beam": "beam",
+        "ctc_weight": "ctc_weight",
+        "lm_weight": "lm_weight",
+        "window": "segment",
+    }
+    return {name: value for name, own in names.items() if (value := getattr(args, own, None)) is not None}
+
+
+def run(args: argparse.Namespace) -> int:
+    from heed.cli.common import errors, open_product, write_chunks
+
+    if args.format == "srt" and len(args.files) > 1:
+        raise ValueError("--format srt is for one recording: call heed transcribe for each")
+    recognizer = open_product(args, "transcribe")
+    refused: list[str] = []
+
+    def chunks() -> Iterator[list[str]]:
+        for start in range(0, len(args.files), CHUNK):
+            yield _lines(args, recognizer, args.files[start : start + CHUNK], refused)
+
+    write_chunks(chunks(), args.out)
+    for sentence in refused:
+        errors().print(f"heed: {sentence}", highlight=False, markup=False, soft_wrap=True)
+    return 1 if refused else 0
+
+
+def _lines(args: argparse.Namespace, recognizer: Any, names: list[str], refused: list[str]) -> list[str]:
+    """What is written of each recording; one that cannot be read is left out, and the others are done."""
+    from heed.audio import files
+
+    sounds, kept = [], []
+    for name in names:
+        try:
+            sounds.append(files.read(name))
+            kept.append(name)
+        except (ValueError, OSError) as error:
+            refused.append(str(error))
+    found = recognizer.transcribe(sounds, **search_options(args))
+    if args.format == "srt":
+        return [line for own in found for line in subtitles(own.words, own)]
+    if args.format == "json":
+        return [
+            json.dumps({"file": name, **asdict(own)}, ensure_ascii=False) for name, own in zip(kept, found, strict=True)
+        ]
+    if len(args.files) == 1:
+        return [own.text for own in found]
+    return [f"{Path(name).name}\t{own.text}" for name, own in zip(kept, found, strict=True)]
+
+
+def subtitles(words: list[Any], whole: Any) -> list[str]:
+    """Words as SubRip: parts of a few seconds, which end where there is a pause."""
+    groups: list[list[Any]] = []
+    for word in words:
+        full = groups and (
+            word.end - groups[-1][0].start > SECONDS
+            or len(groups[-1]) >= WORDS
+            or word.start - groups[-1][-1].end > PAUSE
+        )
+        if not groups or full:
+            groups.append([])
+        groups[-1].append(word)
+    spans = [(own[0].start, own[-1].end, " ".join(word.text for word in own)) for own in groups]
+    if not spans and whole.text:
+        spans = [(0.0, whole.seconds, whole.text)]
+    return [
+        line
+        for i, (start, end, text) in enumerate(spans, 1)
+        for line in (str(i), f"{stamp(start)} --> {stamp(end)}", text, "")
+    ]
+
+
+def stamp(seconds: float) -> str:
+    """A time as subtitles have it."""
+    milliseconds = round(1000 * seconds)
+    hours, rest = divmod(milliseconds, 3_600_000)
+    minutes, rest = divmod(rest, 60_000)
+    return f"{hours:02}:{minutes:02}:{rest // 1000:02},{rest % 1000:03}"

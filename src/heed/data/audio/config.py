@@ -1,0 +1,54 @@
+"""The [data] section of tasks that learn from recordings."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from heed.vocabularies.sound import FeatureSettings
+
+Format = Literal["auto", "tsv", "ljspeech", "fsdd", "mfcc"]
+SPEEDS = (0.5, 2.0)
+
+
+@dataclass(frozen=True)
+class AudioConfig:
+    """Recordings and their texts, what is left out of them, and the features that are computed."""
+
+    audio: list[str] = field(
+        default_factory=list
+    )  # tables of path and text, LJSpeech's metadata.csv, or folders: FSDD's, or AN4's MFCC
+    valid_audio: list[str] = field(default_factory=list)  # recordings to validate on
+    format: Format = "auto"  # "tsv": path, tab, text; "fsdd": 7_name_12.wav; "mfcc": index.tsv with stored cepstra
+    split: str = "train"  # of corpora that state one (FSDD: recordings 5 to 49; AN4): the part to train on
+    holdout: int = 0  # recordings set aside for validation where none are named; 0 is one in twenty, at most 500
+    features: Literal["fbank", "mfcc"] = "fbank"  # log-mel energies, or cepstra
+    rate: int = 16_000  # samples a second; recordings with another rate are resampled
+    mels: int = 80  # filters of the mel scale
+    cepstra: int = 13  # of features = "mfcc"
+    frame: float = 25.0  # milliseconds of sound that a frame is computed from
+    shift: float = 10.0  # milliseconds from one frame to the next
+    normalize: Literal["utterance", "corpus"] = "utterance"  # mean 0 and deviation 1 in each recording, or over all
+    speeds: list[float] = field(default_factory=lambda: [1.0])  # each recording is also trained on at these speeds
+    max_seconds: float = 30.0  # longer recordings are not trained on
+    language: str | None = None  # what is spoken, for the model card
+    target_language: str | None = None  # of the text, where that is another: speech translation
+    licence: str | None = None  # of the data, for the model card
+
+    def __post_init__(self):
+        if not self.audio:
+            raise ValueError("data.audio names no recordings: a table of path and text, or a folder (docs/speech.md)")
+        if self.holdout < 0:
+            raise ValueError(f"data.holdout is {self.holdout}; it must be 0 (chosen) or more")
+        if not self.speeds or any(not SPEEDS[0] <= one <= SPEEDS[1] for one in self.speeds):
+            raise ValueError(f"data.speeds is {self.speeds}; each must be from {SPEEDS[0]} to {SPEEDS[1]}")
+        if not self.max_seconds > 0:
+            raise ValueError(f"data.max_seconds is {self.max_seconds}; it must be above 0")
+        try:
+            self.settings()
+        except ValueError as error:
+            raise ValueError(f"data.{error}") from None
+
+    def settings(self, given: int = 0) -> FeatureSettings:
+        """Of the features; with `given`, they are stored, that many numbers a frame."""
+        names = ("rate", "mels", "cepstra", "frame", "shift", "normalize")
+        own = {name: getattr(self, name) for name in names}
+        return FeatureSettings("given" if given else self.features, **own, given=given)

@@ -1,0 +1,154 @@
+"""From recordings to features in a memory-mapped array, which are computed once and used again."""
+
+import json
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from heed.audio import files
+from heed.audio.features import stretch
+from heed.audio.resampling import change_speed
+from heed.data.audio import manifests
+from heed.data.audio.config import AudioConfig
+from heed.data.audio.manifests import Utterance
+from heed.data.prepare import cached, digest
+from heed.files import atomic_folder, open_checked, sha256, write_sums
+from heed.vocabularies.sound import SoundFeatures
+
+EDITION = 1  # of the folders in the cache
+Tell = Callable[[str, int | None], None]
+
+
+class SpeechCorpus:
+    """Features of recordings and their texts, opened from a folder of the cache.
+
+    A recording at several speeds is as many rows, which are beside each other. `facts` say what was left out, and the moments.
+    """
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.facts: dict[str, Any] = json.loads((folder / "corpus.json").read_text("utf-8"))
+        rows = json.loads((folder / "rows.json").read_text("utf-8"))
+        self.texts: list[str] = [row["text"] for row in rows]
+        self.names: list[str] = [row["name"] for row in rows]
+        self.lengths = np.array([row["frames"] for row in rows], dtype=np.int64)
+        self.ends = self.lengths.cumsum()
+        shape = (int(self.lengths.sum()), int(self.facts["size"]))
+        self.values = np.memmap(folder / "features.f32", dtype="<f4", mode="r", shape=shape)
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def __reduce__(self):
+        return open_checked, (SpeechCorpus, self.folder)  # another process opens the same files
+
+    def frames(self, row: int) -> np.ndarray:
+        return np.array(self.values[self.ends[row] - self.lengths[row] : self.ends[row]])
+
+    @cached_property
+    def moments(self) -> tuple[list[float], list[float]]:
+        return self.facts["mean"], self.facts["deviation"]
+
+
+def key_of(utterances: Sequence[Utterance], settings: dict[str, Any]) -> str:
+    """A hash of the recordings' contents and texts, wherever they lie, and of settings."""
+    hashes: dict[Path, str] = {}
+    for own in utterances:
+        if own.path not in hashes:
+            hashes[own.path] = sha256(own.path)
+    rows = [(own.name, own.text, hashes[own.path], own.frames) for own in utterances]
+    return digest("speech", EDITION, rows, settings)
+
+
+def features_of(config: AudioConfig, utterances: Sequence[Utterance]) -> SoundFeatures:
+    """What computes the features of these recordings, or takes those that are stored."""
+    stored = {own.path for own in utterances if own.frames is not None}
+    if stored and any(own.frames is None for own in utterances):
+        raise ValueError("data.audio names sounds and stored features: train on one kind")
+    sizes = {manifests.stored_features(path).shape[1] for path in stored}
+    if len(sizes) > 1:
+        raise ValueError(f"data.audio: the stored features have different sizes ({', '.join(map(str, sorted(sizes)))})")
+    return SoundFeatures(config.settings(given=sizes.pop() if sizes else 0))
+
+
+def prepare(
+    utterances: Sequence[Utterance],
+    features: SoundFeatures,
+    tell: Tell,
+    *,
+    speeds: Sequence[float] = (1.0,),
+    longest: float = float("inf"),
+) -> tuple[str, SpeechCorpus]:
+    """The key of the recordings and the corpus of their features, computed now or found in the cache; longer ones are left out."""
+    limit = None if longest == float("inf") else longest
+    settings = {**features.facts()["features"], "normalize": "", "speeds": list(speeds), "longest": limit}
+    key = key_of(utterances, settings)
+
+    def make(folder: Path) -> None:
+        with atomic_folder(folder, "keep") as part:
+            _write(part, utterances, features, tell, speeds, longest)
+            write_sums(part)
+
+    return key, cached(f"speech-{key}", SpeechCorpus, make, tell)
+
+
+def _write(
+    part: Path,
+    utterances: Sequence[Utterance],
+    features: SoundFeatures,
+    tell: Tell,
+    speeds: Sequence[float],
+    longest: float,
+) -> None:
+    rows, left_out, seconds = [], 0, 0.0
+    sums = np.zeros((2, len(features)))
+    with open(part / "features.f32", "wb") as file:
+        for number, own in enumerate(utterances):
+            if number % 50 == 0:
+                tell("computing features", number)
+            versions = computed(own, features, speeds)
+            length = len(versions[0]) * features.seconds
+            if length > longest or not len(versions[0]):
+                left_out += 1
+                continue
+            seconds += length
+            for made in versions:
+                rows.append({"name": own.name, "text": own.text, "frames": len(made)})
+                sums += made.sum(axis=0, dtype=np.float64), np.square(made, dtype=np.float64).sum(axis=0)
+                file.write(made.astype("<f4").tobytes())
+    if not rows:
+        raise ValueError(
+            f"data: all {len(utterances):,} recordings are left out: none is short enough (data.max_seconds)"
+        )
+    count = sum(row["frames"] for row in rows)
+    mean = sums[0] / count
+    deviation = np.sqrt(np.maximum(sums[1] / count - mean**2, 0))
+    facts = {
+        "size": len(features), "left_out": left_out, "seconds": seconds, "recordings": len(rows) // len(speeds),
+        "mean": mean.tolist(), "deviation": deviation.tolist(),
+    }  # fmt: skip
+    for name, values in (("corpus.json", facts), ("rows.json", rows)):
+        (part / name).write_text(json.dumps(values, ensure_ascii=False), "utf-8", newline="\n")
+
+
+def computed(own: Utterance, features: SoundFeatures, speeds: Sequence[float] = (1.0,)) -> list[np.ndarray]:
+    """The features of a recording at each speed."""
+    if own.frames is not None:
+        first, count = own.frames
+        values = manifests.stored_features(own.path)
+        if first + count > len(values):
+            raise ValueError(
+                f"{own.path} has {len(values):,} frames; {own.name} would be {first:,} to {first + count:,}"
+            )
+        frames = torch.from_numpy(values[first : first + count])
+        return [stretch(frames, speed).numpy() for speed in speeds]
+    sound = files.read(own.path)
+    made = []
+    for speed in speeds:
+        samples = sound.samples if speed == 1 else change_speed(sound.samples, speed)
+        made.append(features.frames(files.Sound(samples, sound.rate)))
+    return made

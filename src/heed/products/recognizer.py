@@ -1,0 +1,217 @@
+"""Recordings in, text out, with the times of words."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from heed import config as settings
+from heed.audio import files
+from heed.audio.files import Sound
+from heed.decoding.ctc import TokenSpan, align
+from heed.decoding.speech import LanguageScores, SpeechDecoding, ctc_logp, search_speech
+from heed.decoding.steps import Hypothesis
+from heed.models.abilities import TranscribesSpeech
+from heed.models.package import Package
+from heed.products.product import Product, in_batches, single
+from heed.products.speech_windows import Window, cut, kept
+from heed.vocabularies.sound import SoundFeatures
+from heed.vocabularies.vocabulary import Vocabulary
+
+FRAMES = {"cpu": 6000, "cuda": 60_000}  # that are read at one time
+SILENCE = 1e-4  # of full scale, -80 dB: what is never louder is silence
+
+
+@dataclass(frozen=True)
+class Word:
+    """A word, when it was said, in seconds, and how sure CTC is of it: a probability."""
+
+    text: str
+    start: float
+    end: float
+    probability: float
+
+
+@dataclass(frozen=True)
+class Transcription:
+    """What was said. `words` are empty where the text is a translation; `score` is that of the search, over all windows."""
+
+    text: str
+    seconds: float
+    words: list[Word] = field(default_factory=list)
+    score: float = 0.0
+    others: list[str] = field(default_factory=list)  # the next best, of a recording that is read at once
+
+
+class Recognizer(Product):
+    """A model of speech with what it reads and writes."""
+
+    noun, verbs, reads = "a speech recognizer", ("transcribe", "evaluate"), ("sound", "target")
+
+    def __init__(
+        self,
+        model: Any,
+        sound: SoundFeatures,
+        vocabulary: Vocabulary,
+        facts: Mapping[str, Any] | None = None,
+        decoding: SpeechDecoding | None = None,
+    ):
+        self.model, self.sound, self.vocabulary, self.facts = model, sound, vocabulary, dict(facts or {})
+        self.decoding = decoding or SpeechDecoding()
+
+    @classmethod
+    def open(cls, packages: Sequence[Package], names: Sequence[str], **options: Any) -> "Recognizer":
+        own = single(packages, names, cls.noun)
+        if not isinstance(own.model, TranscribesSpeech):
+            raise ValueError(f"{names[0]} is no model that reads speech: it cannot transcribe")
+        sound, vocabulary = own.processors["sound"], own.processors["target"]
+        if not isinstance(sound, SoundFeatures) or len(sound) != own.model.config.inputs:
+            raise ValueError(f"{names[0]}: its features are not those of its model: its config.json is damaged")
+        decoding = settings.read(SpeechDecoding, own.facts.get("decoding", {}), f"{names[0]}/config.json: decoding.")
+        own.model.eval()
+        return cls(own.model, sound, vocabulary, own.facts, decoding)
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.model.parameters()).device
+
+    @property
+    def translates(self) -> bool:
+        """Whether the text is in another language than the speech: then words have no times."""
+        spoken, written = self.facts.get("language"), self.facts.get("target_language")
+        return written is not None and written != spoken
+
+    # what a user asks
+
+    def transcribe(
+        self, recordings: Sequence[str | Path | Sound], *, language: LanguageScores | None = None, **changes: Any
+    ) -> list[Transcription]:
+        """What is said in each recording, a file or a sound; `changes` are those of the search."""
+        sounds = [files.read(own) if isinstance(own, str | Path) else own for own in recordings]
+        config = self.search(**changes)
+        found: list[Transcription | None] = [None] * len(sounds)
+        heard = []
+        for i, sound in enumerate(sounds):
+            if not len(sound.samples) or np.abs(sound.samples).max() < SILENCE:
+                found[i] = Transcription("", sound.seconds)
+            else:
+                heard.append(i)
+        frames = [self.sound.frames(sounds[i]) for i in heard]
+        for i, own in zip(heard, self.transcribe_frames(frames, config, language), strict=True):
+            found[i] = replace(own, seconds=sounds[i].seconds)
+        return found
+
+    def transcribe_frames(
+        self,
+        frames: Sequence[np.ndarray],
+        config: SpeechDecoding | None = None,
+        language: LanguageScores | None = None,
+        times: bool = True,
+    ) -> list[Transcription]:
+        """The same of features that are not normalized; those of a long recording are read in windows. `times` are those of words."""
+        config = config or self.decoding
+        windows = [self._windows(own, config) for own in frames]
+        normal = [self.sound.normalized(own) for own in frames]
+        parts = [self._padded(normal[i][w.start : w.end]) for i, own in enumerate(windows) for w in own]
+
+        def run(batch: list[np.ndarray]) -> list[tuple[list[Hypothesis], np.ndarray]]:
+            return self.search_batch(batch, config, language)
+
+        found = iter(in_batches(run, parts, [len(part) for part in parts], FRAMES[self.device.type]))
+        return [
+            self._joined(own, [next(found) for _ in own], len(f), times) for own, f in zip(windows, frames, strict=True)
+        ]
+
+    def search(self, **changes: Any) -> SpeechDecoding:
+        """The settings of the search, with changes."""
+        own = settings.typed(SpeechDecoding, {name: value for name, value in changes.items() if value is not None})
+        return replace(self.decoding, **own)
+
+    # how it is computed
+
+    @torch.inference_mode()
+    def search_batch(
+        self, frames: Sequence[np.ndarray], config: SpeechDecoding, language: LanguageScores | None = None
+    ) -> list[tuple[list[Hypothesis], np.ndarray]]:
+        """The best hypotheses for normalized features, and what CTC says at each state."""
+        lengths = torch.tensor([len(own) for own in frames])
+        padded = np.zeros((len(frames), int(lengths.max()), frames[0].shape[1]), dtype=np.float32)
+        for row, own in zip(padded, frames, strict=True):
+            row[: len(own)] = own
+        dtype = next(self.model.parameters()).dtype
+        memory, counts = self.model.encode_speech(
+            torch.from_numpy(padded).to(self.device, dtype), lengths.to(self.device)
+        )
+        logp = ctc_logp(self.model, memory)
+        with torch.autocast(self.device.type, enabled=False):
+            memory = memory.to(dtype)
+            found = search_speech(self.model, memory, counts, self.vocabulary.special, config, language, logp)
+        said = logp.float().cpu().numpy()
+        return [(own, said[i, : int(counts[i])]) for i, own in enumerate(found)]
+
+    def _windows(self, frames: np.ndarray, config: SpeechDecoding) -> list[Window]:
+        longest = float(self.facts.get("longest_seconds") or config.window)
+        size = max(2 * self.model.least_frames, round(min(config.window, longest) / self.sound.seconds))
+        context = 0 if self.translates else min(round(config.overlap / self.sound.seconds), size // 4)
+        quiet = frames.mean(axis=1) if self.sound.settings.kind == "fbank" else frames[:, 0]
+        return cut(quiet, size, context)
+
+    def _padded(self, frames: np.ndarray) -> np.ndarray:
+        """At least as many frames as make a state."""
+        short = max(0, self.model.least_frames - len(frames))
+        return np.pad(frames, ((0, short), (0, 0))) if short else frames
+
+    def _joined(
+        self, windows: Sequence[Window], found: Sequence[tuple[list[Hypothesis], np.ndarray]], frames: int, times: bool
+    ) -> Transcription:
+        """One text of all windows: of words in two of them, those in the window whose part they are in."""
+        seconds = frames * self.sound.seconds
+        score = sum(own[0].score for own, _ in found if own)
+        if len(windows) == 1:
+            texts = [self._text(own.tokens) for own in found[0][0]] or [""]
+            return Transcription(texts[0], seconds, self._words(*found[0]) if times else [], score, texts[1:])
+        if self.translates:
+            texts = [self._text(own[0].tokens) for own, _ in found if own]
+            return Transcription(" ".join(filter(None, texts)), seconds, [], score)
+        words = [
+            word
+            for window, own in zip(windows, found, strict=True)
+            for word in kept(self._words(*own, window.start * self.sound.seconds), window, self.sound.seconds)
+        ]
+        return Transcription(" ".join(word.text for word in words), seconds, words, score)
+
+    def _text(self, tokens: Sequence[int]) -> str:
+        return " ".join(self.vocabulary.decode(tokens).split())
+
+    def _words(self, found: list[Hypothesis], logp: np.ndarray, offset: float = 0.0) -> list[Word]:
+        """The words of the best hypothesis and their times."""
+        if not found or self.translates:
+            return []
+        tokens = [token for token in found[0].tokens if token != self.vocabulary.special.last]
+        spans = align(logp, tokens)
+        if spans is None:  # fewer states than tokens: attention alone found this
+            return []
+        state = self.sound.seconds * self.model.config.subsampling
+        grouped = group_words(self.vocabulary.pieces(tokens), spans)
+        made = []
+        for rows in grouped:
+            text = self._text([tokens[i] for i in rows])
+            own = [spans[i] for i in rows]
+            if text:
+                probability = float(np.exp(np.mean([span.score for span in own])))
+                made.append(Word(text, offset + own[0].start * state, offset + own[-1].end * state, probability))
+        return made
+
+
+def group_words(pieces: Sequence[str], spans: Sequence[TokenSpan]) -> list[list[int]]:
+    """The pieces of each word: one that begins a word begins with "▁", which of a vocabulary of characters is a space."""
+    words: list[list[int]] = []
+    for i, piece in enumerate(pieces):
+        if piece.startswith("▁") or not words:
+            words.append([])
+        if piece != "▁":
+            words[-1].append(i)
+    return [own for own in words if own]

@@ -1,0 +1,112 @@
+"""What a model of speech reads: features of a sound, and how they are normalized."""
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+
+from heed import config
+from heed.audio import features
+from heed.audio.files import Sound
+from heed.audio.resampling import resample
+
+FEWEST, MOST = 1, 1024  # numbers of a frame
+RATES = (1000, 192_000)
+
+
+@dataclass(frozen=True)
+class FeatureSettings:
+    """How features are computed. "given": they were computed elsewhere, and `size` numbers are a frame."""
+
+    kind: Literal["fbank", "mfcc", "given"] = "fbank"
+    rate: int = 16_000
+    mels: int = 80
+    cepstra: int = 13
+    frame: float = 25.0  # milliseconds
+    shift: float = 10.0
+    normalize: Literal["utterance", "corpus"] = "utterance"
+    given: int = 0
+
+    def __post_init__(self):
+        if not RATES[0] <= self.rate <= RATES[1]:
+            raise ValueError(f"rate is {self.rate}; it must be from {RATES[0]:,} to {RATES[1]:,} samples a second")
+        if not 1 <= self.shift <= self.frame <= 1000:
+            raise ValueError(
+                f"frame is {self.frame:g} and shift {self.shift:g}: a shift has at least one millisecond, and no more than a frame"
+            )
+        if not FEWEST <= self.size <= MOST:
+            raise ValueError(f"a frame has {self.size} numbers; it must have {FEWEST} to {MOST:,}")
+        if self.kind == "mfcc" and self.cepstra > self.mels:
+            raise ValueError(f"cepstra is {self.cepstra}; it must be no more than mels, {self.mels}")
+
+    @property
+    def size(self) -> int:
+        """How many numbers a frame is."""
+        return {"fbank": self.mels, "mfcc": self.cepstra, "given": self.given}[self.kind]
+
+
+class SoundFeatures:
+    """Turns sounds into what a model reads. `mean` and `deviation` are those of the training data, for each number of a frame."""
+
+    def __init__(self, settings: FeatureSettings, mean: Sequence[float] = (), deviation: Sequence[float] = ()):
+        self.settings, self.mean, self.deviation = settings, list(mean), list(deviation)
+
+    def __len__(self) -> int:
+        return self.settings.size
+
+    @property
+    def seconds(self) -> float:
+        """From one frame to the next."""
+        return self.settings.shift / 1000
+
+    def frames(self, sound: Sound) -> np.ndarray:
+        """Features as they are cached, before they are normalized."""
+        s = self.settings
+        if s.kind == "given":
+            raise ValueError(
+                "the model reads features that were computed elsewhere, and not sounds: train one on sounds (docs/speech.md)"
+            )
+        samples = torch.from_numpy(resample(sound.samples, sound.rate, s.rate))
+        log_mel = features.fbank(samples, s.rate, s.mels, frame=s.frame, shift=s.shift)
+        return (features.mfcc(log_mel, s.cepstra) if s.kind == "mfcc" else log_mel).numpy()
+
+    def normalized(self, frames: np.ndarray) -> np.ndarray:
+        """Mean 0 and deviation 1, of the utterance or of the training data."""
+        if self.settings.normalize == "corpus":
+            mean, deviation = (np.asarray(own, dtype=np.float32) for own in (self.mean, self.deviation))
+        elif len(frames):
+            mean, deviation = frames.mean(axis=0), frames.std(axis=0)
+        else:
+            return frames
+        return ((frames - mean) / np.maximum(deviation, 1e-5)).astype(np.float32)
+
+    def __call__(self, sound: Sound) -> np.ndarray:
+        return self.normalized(self.frames(sound))
+
+    def key(self) -> str:
+        return hashlib.sha256(json.dumps(self.facts(), sort_keys=True).encode()).hexdigest()
+
+    def facts(self) -> dict[str, Any]:
+        """What config.json says of it."""
+        own = {"mean": self.mean, "deviation": self.deviation} if self.settings.normalize == "corpus" else {}
+        return {"kind": "sound", "features": asdict(self.settings), **own}
+
+    @staticmethod
+    def read(facts: Mapping[str, Any], where: str) -> "SoundFeatures":
+        values = facts.get("features")
+        if not isinstance(values, Mapping):
+            raise ValueError(f"{where}.features is {values!r}; it must be a section")
+        settings = config.read(FeatureSettings, values, f"{where}.features.")
+        if settings.normalize != "corpus":
+            return SoundFeatures(settings)
+        for name in ("mean", "deviation"):
+            own = facts.get(name)
+            numbers = isinstance(own, list) and all(type(x) in (int, float) and math.isfinite(x) for x in own)
+            if not numbers or len(own) != settings.size:
+                raise ValueError(f"{where}.{name} must be a list of {settings.size} numbers")
+        return SoundFeatures(settings, facts["mean"], facts["deviation"])

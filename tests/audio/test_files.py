@@ -1,0 +1,87 @@
+"""Sound files: what is read, and what is refused with a sentence."""
+
+import struct
+import sys
+
+import numpy as np
+import pytest
+
+from heed.audio.files import read, wav_bytes, write_wav
+
+TONE = (0.5 * np.sin(np.arange(800) * 0.1)).astype(np.float32)
+
+
+def wav(data: bytes, kind=1, channels=1, rate=16_000, bits=16, extra=b"") -> bytes:
+    form = struct.pack("<HHIIHH", kind, channels, rate, rate * channels * bits // 8, channels * bits // 8, bits) + extra
+    parts = b"fmt " + struct.pack("<I", len(form)) + form + b"LIST" + struct.pack("<I", 3) + b"abc\0"
+    return b"RIFF" + struct.pack("<I", 0) + b"WAVE" + parts + b"data" + struct.pack("<I", len(data)) + data
+
+
+def test_a_sound_that_was_written_is_read(tmp_path):
+    write_wav(tmp_path / "a.wav", TONE, 22_050)
+    found = read(tmp_path / "a.wav")
+    assert found.rate == 22_050 and found.seconds == 800 / 22_050
+    np.testing.assert_allclose(found.samples, TONE, atol=2**-15)
+
+
+@pytest.mark.parametrize(
+    ("bits", "kind", "made"),
+    [
+        (8, 1, lambda x: np.round(x * 127 + 128).astype("u1").tobytes()),
+        (16, 1, lambda x: np.round(x * 32767).astype("<i2").tobytes()),
+        (24, 1, lambda x: b"".join(int(v).to_bytes(3, "little", signed=True) for v in np.round(x * (2**23 - 1)))),
+        (32, 1, lambda x: np.round(x.astype(np.float64) * (2**31 - 1)).astype("<i4").tobytes()),
+        (32, 3, lambda x: x.astype("<f4").tobytes()),
+        (64, 3, lambda x: x.astype("<f8").tobytes()),
+    ],
+)
+@pytest.mark.parametrize("extensible", [False, True])
+def test_all_plain_kinds_of_wav_are_read_and_channels_are_averaged(tmp_path, bits, kind, made, extensible):
+    both = np.stack([TONE, np.zeros_like(TONE)], axis=1).ravel()
+    extra = struct.pack("<HHIH", 22, bits, 3, kind) + bytes(14) if extensible else b""
+    path = tmp_path / "a.wav"
+    path.write_bytes(wav(made(both), 0xFFFE if extensible else kind, channels=2, bits=bits, extra=extra))
+    np.testing.assert_allclose(read(path).samples, TONE / 2, atol=0.005 if bits == 8 else 1e-4)
+
+
+@pytest.mark.parametrize("ending", ["flac", "ogg", "wav"])
+def test_what_soundfile_writes_is_read(tmp_path, ending):
+    soundfile = pytest.importorskip("soundfile")
+    soundfile.write(tmp_path / f"a.{ending}", TONE, 16_000)
+    np.testing.assert_allclose(read(tmp_path / f"a.{ending}").samples, TONE, atol=0.05 if ending == "ogg" else 1e-4)
+
+
+def test_a_file_that_was_cut_has_what_is_left(tmp_path):
+    (tmp_path / "a.wav").write_bytes(wav_bytes(TONE, 16_000)[:-101])
+    assert len(read(tmp_path / "a.wav").samples) == 800 - 51
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"I am a text.\n", "is not a sound that can be read"),
+        (b"", "is not a sound that can be read"),
+        (b"RIFFxxxxAVI ", "begins like a WAV file and is none"),
+        (wav(b""), "has no samples: there is nothing to hear"),
+        (wav(b"")[:30], "has no samples: it is damaged, or was cut"),
+        (wav(b"ab", channels=0), "has no channels"),
+        (wav(b"ab", rate=0), "has 0 samples a second"),
+        (wav(struct.pack("<f", float("nan")), kind=3, bits=32), "samples that are no numbers"),
+        (wav(b"abcd", kind=2, bits=4), "is not a sound that can be read"),
+        (b"RIFF\0\0\0\0WAVEdata\2\0\0\0ab", "does not say how its samples are written"),
+    ],
+)
+def test_what_is_no_sound_is_refused(tmp_path, content, words):
+    pytest.importorskip("soundfile")
+    (tmp_path / "a.wav").write_bytes(content)
+    with pytest.raises(ValueError, match=words):
+        read(tmp_path / "a.wav")
+
+
+def test_without_soundfile_wav_is_read_and_the_rest_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "soundfile", None)
+    write_wav(tmp_path / "a.wav", TONE, 16_000)
+    assert len(read(tmp_path / "a.wav").samples) == 800
+    (tmp_path / "a.flac").write_bytes(b"fLaC")
+    with pytest.raises(ValueError, match=r"no plain WAV file; .* needs soundfile: pip install 'heed\[audio\]'"):
+        read(tmp_path / "a.flac")
