@@ -24,10 +24,10 @@ class Job:
 def train(
     name: str, recipe: str | None, folder: Path, settings: Iterable[str] = (), options: Sequence[str] = ()
 ) -> tuple[str, ...]:
-    """The command that trains or resumes a run, without its report."""
+    """The command that trains a run, or resumes it where there is a recipe, without its report."""
     chosen = [part for setting in settings for part in ("--set", setting)]
-    start = (*HEED, "train", *([recipe] if recipe else []), "--out", str(folder / name), "--resume", "--no-report")
-    return (*start, *options, *chosen)
+    start = [recipe, "--resume"] if recipe else []
+    return (*HEED, "train", *start, "--out", str(folder / name), "--no-report", *options, *chosen)
 
 
 class Jobs:

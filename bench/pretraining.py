@@ -42,6 +42,7 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--out", type=Path, default=Path("runs/pretraining"))
     top.add_argument("--time", default="100s", help="of each pre-training (default: 100s)")
     top.add_argument("--seeds", type=int, default=3)
+    top.add_argument("--set", dest="settings", action="append", default=[], help="a setting of all pre-trainings")
     top.add_argument("--at-once", type=int, default=14, help="fine-tunings beside each other (default: 14)")
     top.add_argument("--seconds", type=float, default=float("inf"), help="stop after so long; the same command goes on")
     return top
@@ -52,8 +53,15 @@ def jobs(options: argparse.Namespace) -> list[Job]:
     text = [f"data.source={json.dumps(list(options.text))}", f"data.valid_source={json.dumps([options.valid])}"]
     found = []
     for name, (recipe, settings) in MODELS.items():
-        chosen = [*text, *settings, "training.warmup=700", "training.valid_every=1000", "training.samples=0"]
-        short = ["training.steps=1", "training.batch_tokens=512", "training.warmup=1"]
+        chosen = [
+            *text,
+            *settings,
+            "training.warmup=700",
+            "training.valid_every=1000",
+            "training.samples=0",
+            *options.settings,
+        ]
+        short = ["training.steps=1", "training.batch_tokens=512", "training.warmup=1", "model.layers=1"]
         prepare = train(
             f"prepare-{name}", recipe, options.out, [*text, *settings, *short], ("--device", "cpu", "--threads", "1")
         )
@@ -89,6 +97,7 @@ def _tuning(options: argparse.Namespace, name: str, task: str, seed: int) -> Job
         f"training.batch_tokens={batch}",
         f"training.warmup={steps // 10}",
         f"training.rate={0.0003 if name == 'fresh' else 0.0002}",
+        "filters.max_length=127",
         "training.schedule=cosine",
         "training.weight_decay=0.01",
         "training.decayed=matrices",
