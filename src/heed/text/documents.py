@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import PurePath
 
-from heed.text import docx, layout, markdown, markup, projection, protect
+from heed.text import docx, layout, markdown, markup, projection, protected
 from heed.text.inline import InlineToken, Style, Translate, text_of
 
 KINDS = {".txt": "text", ".text": "text", ".md": "md", ".markdown": "md", ".html": "html", ".htm": "html", ".xhtml": "html",
@@ -92,7 +92,7 @@ def _without_alignment(translate: Translate) -> Callable[[list[str]], list[str]]
 
 
 def _text(text: str, translate: Translate, language: str | None) -> str:
-    return layout.translate(text, lambda texts: protect.translate(texts, _without_alignment(translate)), language)
+    return layout.translate(text, lambda texts: protected.translate(texts, _without_alignment(translate)), language)
 
 
 def _table(text: str, name: str, translate: Translate, column: int, language: str | None) -> str:
@@ -105,7 +105,7 @@ def _table(text: str, name: str, translate: Translate, column: int, language: st
     full = [row for row in rows if len(row) >= column]
     skeletons = [layout.take_apart(row[column - 1], language) for row in full]
     texts = [text for skeleton in skeletons for text in skeleton.texts]
-    translations = iter(protect.translate(texts, _without_alignment(translate)) if texts else [])
+    translations = iter(protected.translate(texts, _without_alignment(translate)) if texts else [])
     for row, skeleton in zip(full, skeletons, strict=True):
         row[column - 1] = layout.fill(skeleton, [_LINE_BREAKS.sub(" ", next(translations)) for _ in skeleton.segments])
     return "\n".join("\t".join(row) for row in rows)

@@ -8,7 +8,6 @@ import pytest
 from libretranslatepy import LibreTranslateAPI
 
 from heed.service.http.limits import read_keys
-from heed.text import protect
 
 HELLO = "한국어는 쉬웠어요."
 
@@ -122,7 +121,7 @@ def test_a_file_is_translated_and_fetched(client, ko_en, running):
 
 def test_a_glossary_and_what_is_kept_hold_in_all_places(client, ko_en):
     terms, names = {"한국어": "Korean"}, ["쉬웠어요"]
-    own = protect.translate([HELLO], lambda own: [one.text for one in ko_en.translate(own, glossary=terms)], names)[0]
+    own = ko_en.translate(HELLO, sentences=True, glossary=terms, keep=names).text  # the one path
     assert "Korean" in own and "쉬웠어요" in own and own != ko_en.translate(HELLO, glossary=terms).text
     pair = {"source": "ko", "target": "en"}
     asked = {"q": HELLO, "glossary": terms, "keep": names, **pair}

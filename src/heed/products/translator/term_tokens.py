@@ -85,6 +85,13 @@ class TermEncoder:
             missing[term] -= missing[term] > 0
         return uses[::-1]
 
+    def can_spell(self, text: str) -> bool:
+        """Whether the model has the subwords, and the room, to write a text as it is."""
+        try:
+            return bool(self.term(text, fixed=True))
+        except ValueError:
+            return False
+
     def term(self, text: str, fixed: bool = False) -> Term:
         """All tokenizations of a term; unless `fixed`, also capitalized at the beginning of a sentence."""
         if (text, fixed) not in self._cache:

@@ -12,16 +12,17 @@ from heed.loading import find_model, load
 from heed.products.generator import Generator
 from heed.products.product import Product
 from heed.products.translator.directions import Direction
+from heed.products.translator.passages import MAX_TERMS_AT_ONCE, lacks, rate, with_required
 from heed.products.translator.term_search import MIN_BEAMS
 from heed.products.translator.translator import Translator
 from heed.service.http.asked_model import AskedModel
 from heed.service.http.encoders import VERBS, ServedEncoder
 from heed.service.http.language_models import ServedLanguageModel
 from heed.service.http.queue import BatchWorker, OnBatch, Ticket
+from heed.text.glossary import Glossary
 from heed.text.language_codes import name as language_name
 
 MAX_ATTENTION_WEIGHTS = 2_000_000  # of a sentence that is inspected
-MAX_TERMS_AT_ONCE = 32  # of a glossary in one sentence, or in one part of a long one
 TERMS_COST = (
     8  # times that of the same search without terms: measured with a small model, 3.5 by torch and more by CTranslate2
 )
@@ -29,12 +30,13 @@ SIZE_FIELDS = ("encoder_layers", "decoder_layers", "heads", "dim")
 
 
 class TranslatedSentence(NamedTuple):
-    """A model's translation of a sentence; tokens and nbest with their scores."""
+    """A model's translation of a sentence; tokens and nbest with their scores. `lacks_terms` of the glossary."""
 
     text: str
     score: float
     tokens: list[tuple[str, float]]
     nbest: list[tuple[str, float]]
+    lacks_terms: bool = False
 
 
 class TranslationOptions(NamedTuple):
@@ -109,7 +111,13 @@ class ServedModel:
         if isinstance(key[-1], Toward):
             return self.toward(*key[-1]).run(key[:-1], items)
         translate = self._translate
-        kinds = {"translate": translate, "terms": translate, "align": self._align, "call": self._call}
+        kinds = {
+            "translate": translate,
+            "terms": translate,
+            "align": self._align,
+            "score": self._score,
+            "call": self._call,
+        }
         return kinds[key[0]](items)
 
     def _translate(self, items: list[tuple[str, str, TranslationOptions]]) -> list[TranslatedSentence]:
@@ -120,8 +128,25 @@ class ServedModel:
         for one in self.translator.translate(texts, prefix=prefix, **glossary, **dict(options.decoding)):
             tokens = list(zip(one.tokens, map(float, one.token_scores), strict=True)) if options.tokens else []
             nbest = [(other.text, float(other.score)) for other in one.nbest]
-            translated.append(TranslatedSentence(one.text, float(one.score), tokens, nbest))
+            lacking = lacks(one, options.glossary)
+            translated.append(TranslatedSentence(one.text, float(one.score), tokens, nbest, lacking))
         return translated
+
+    def _score(self, items: list[tuple[str, str, TranslationOptions]]) -> list[TranslatedSentence | None]:
+        """Given translations; None for one that is longer than the model allows."""
+        scored = []
+        for source, target, options in items:
+            config = self.translator.search_config(dict(options.decoding))
+            one = rate(self.translator.bundle, source, target, config)
+            tokens = list(zip(one.tokens, one.token_scores, strict=True)) if one and options.tokens else []
+            scored.append(one and TranslatedSentence(target, one.score, tokens, [(target, one.score)]))
+        return scored
+
+    def glossary(self, terms: Glossary | None, required: Sequence[str]) -> Glossary | None:
+        """The terms of a request and what a sentence must keep, as far as the model can spell it."""
+        if not required:
+            return terms
+        return with_required(terms or Glossary(), required, self.translator.term_encoder) or None
 
     def _align(self, items: list[tuple[str, str]]) -> list[list[tuple[int, int]]]:
         return self.translator.align_pairs([source for source, _ in items], [target for _, target in items])
@@ -176,7 +201,7 @@ class ServedModel:
         return f"{self.name} · {layers}{heads} · {facts['weights'] / 1e6:.1f}M weights"
 
 
-def count_terms(glossary: Any, text: str) -> int:
+def count_terms(glossary: Glossary | None, text: str) -> int:
     """The terms of a glossary in a sentence; more than can be searched for at once are refused."""
     number = len(glossary.matches(text)) if glossary else 0
     if number > MAX_TERMS_AT_ONCE:

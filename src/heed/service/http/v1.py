@@ -22,9 +22,10 @@ from heed.service.http.openapi import SENTENCE, operation, responses
 from heed.service.http.options import MAX_BEAM, MAX_NBEST, MAX_SENTENCE, read_glossary, translation_options
 from heed.service.http.queue import wait_for_results
 from heed.service.http.request import RouteTranslator
-from heed.service.http.segmenter import Passage, TextTask
+from heed.service.http.segmenter import TextTask
 from heed.service.http.service import Service
 from heed.text import documents
+from heed.text.passages import Passage
 from heed.version import __version__
 
 LanguageCode = Annotated[str, StringConstraints(min_length=1, max_length=40)]
@@ -189,33 +190,30 @@ async def _translate(service: Service, request: Request, fields: dict[str, Any])
         for source, target in dict.fromkeys(one[:2] for one in languages):
             route = service.catalogue.route(source, target)
             options = translation_options(route, terms, tokens=body.tokens, **decoding)
-            translator = RouteTranslator(ticket, service.segmenters, route, options, prefix)
+            translator = RouteTranslator(ticket, service.segmenters, route, options)
             own = [i for i, one in enumerate(languages) if one[:2] == (source, target)]
-            task = TextTask("passages", [texts[i] for i in own], source, terms.keep, has_prefix=bool(prefix))
+            task = TextTask("passages", [texts[i] for i in own], source, terms.keep, prefix)
             outputs = translator.run(task)
-            links = _align(translator, [passages for _, passages in outputs]) if body.alignment else [[]] * len(own)
-            for i, output, own_links in zip(own, outputs, links, strict=True):
+            flat = [passage for _, passages in outputs for passage in passages]
+            sentences = iter(translator.sentences(flat))
+            links = iter(_align(translator, flat) if body.alignment else [[]] * len(flat))
+            for i, (output, passages) in zip(own, outputs, strict=True):
+                described = [
+                    _describe_sentence(texts[i], output, one, next(sentences), next(links)) for one in passages
+                ]
                 used = {"source": source, "target": target, "detected": languages[i][2]}
-                answers[i] = _describe_translation(translator, texts[i], *output, own_links) | used
+                answers[i] = _describe_translation(translator, output, described) | used
         return answers
 
     return await service.run(request, size, work) if texts else []
 
 
-def _align(translator: RouteTranslator, passages: list[list[Passage]]) -> list[list[WordLinks]]:
-    """The word links of the passages of each text, all in one request to the model."""
-    flat = [passage for own in passages for passage in own]
-    links = iter(translator.align([one.source for one in flat], [one.target for one in flat]))
-    return [[next(links) for _ in own] for own in passages]
+def _align(translator: RouteTranslator, passages: list[Passage]) -> list[WordLinks]:
+    """The word links of passages, all in one request to the model."""
+    return translator.align([one.source for one in passages], [one.target for one in passages])
 
 
-def _describe_translation(
-    translator: RouteTranslator, text: str, output: str, passages: list[Passage], links: list[WordLinks]
-) -> dict[str, Any]:
-    sentences = [
-        _describe_sentence(text, output, passage, translator.output_of(passage, not i), links[i] if links else [])
-        for i, passage in enumerate(passages)
-    ]
+def _describe_translation(translator: RouteTranslator, output: str, sentences: list[dict[str, Any]]) -> dict[str, Any]:
     scores = [one["score"] for one in sentences]
     score = None if None in scores else sum(scores)
     names = [model.name for model in translator.route]
@@ -225,7 +223,7 @@ def _describe_translation(
 def _describe_sentence(
     text: str, output: str, passage: Passage, translated: TranslatedSentence | None, links: WordLinks
 ) -> dict[str, Any]:
-    source, start, end, target, target_start, target_end = passage
+    source, start, end, target, target_start, target_end, _ = passage
     left = word_spans(text, start, end, len(source.split()))
     right = word_spans(output, target_start, target_end, len(target.split()))
     nbest = translated.nbest if translated else [(target, None)]
