@@ -17,6 +17,8 @@ KINDS = {".txt": "text", ".text": "text", ".md": "md", ".markdown": "md", ".html
 BOMS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 _CUE_TIMES = re.compile(r"\s*\d+:\d\d:\d\d[,.]\d+\s*-->\s*\d+:\d\d:\d\d[,.]\d+.*")
 _CUE_TAG = re.compile(r"(?P<override>\{\\[^{}]*\})|<(?P<close>/?)(?P<name>[A-Za-z][\w.]*+)[^<>]*>")
+_TAGS = re.compile(r"(?:<[^<>]*>|\{\\[^{}]*\})*")
+_DASHED = re.compile(rf"({_TAGS.pattern})((?:[-–—]\s*)?)(.*)", re.DOTALL)
 _LINE_BREAKS = re.compile(r"[\t\r\n\v\f\x1c-\x1e\x85\u2028\u2029]+")
 
 
@@ -115,12 +117,16 @@ def _subtitles(text: str, translate: Translate, language: str | None) -> str:
     """Subtitles, each cue with its number, times, tags and number of lines."""
     lines = text.splitlines(keepends=True)
     speeches = [speech for start, end in _cues(lines) for speech in _speeches(lines, start, end)]
-    runs = [_cue_tokens(" ".join(lines[i].strip() for i in range(start, end))) for start, end in speeches]
+    cues = [
+        _DASHED.fullmatch(" ".join(lines[i].strip() for i in range(start, end))).groups() for start, end in speeches
+    ]
+    runs = [_cue_tokens(tags + speech) for tags, _, speech in cues]
     translations = projection.translate(runs, translate, Style(), language)
     position, parts = 0, []
-    for (start, end), run, translation in zip(speeches, runs, translations, strict=True):
-        source = "".join(token.raw for token in run)
-        parts += [*lines[position:start], _wrap_cue(lines[start:end], source, translation)]
+    for (start, end), (tags, dash, speech), translation in zip(speeches, cues, translations, strict=True):
+        after = _TAGS.match(translation).end() if tags else 0  # the dash of a speaker stays before what is said
+        whole = translation[:after] + dash + translation[after:]
+        parts += [*lines[position:start], _wrap_cue(lines[start:end], tags + dash + speech, whole)]
         position = end
     return "".join([*parts, *lines[position:]])
 

@@ -4,7 +4,7 @@ A text is cut into its layout and its sentences; each sentence is translated as 
 translations are put into the layout.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from heed.text import layout, protected
@@ -32,16 +32,12 @@ def translate(
     *,
     language: str | None = None,
     keep: Sequence[str] = (),
-    prefixes: Mapping[str, str] | None = None,
     prefix: str = "",
 ) -> list[tuple[str, list[Passage]]]:
-    """Each text in its layout, and its sentences before and after.
-
-    `prefixes` are beginnings of translations by sentence; the first sentence of a text begins with `prefix`.
-    """
-    skeletons, prefixes = [layout.take_apart(text, language) for text in texts], prefixes or {}
+    """Each text in its layout, and its sentences before and after; the translation of the first one begins with `prefix`."""
+    skeletons = [layout.take_apart(text, language) for text in texts]
     requests = [
-        ModelRequest(own, prefixes.get(own, "") or ("" if number else prefix))
+        ModelRequest(own, "" if number else prefix)
         for skeleton in skeletons
         for number, own in enumerate(skeleton.texts)
     ]

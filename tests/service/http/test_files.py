@@ -50,7 +50,10 @@ def test_bad_files_are_refused_in_a_sentence(client, name, data, sentence):
 
 
 def test_no_file_and_too_many_files(client):
-    assert client.post("/translate_file", data={"source": "ko", "target": "en"}).json()["error"] == "file is missing"
+    assert (
+        client.post("/translate_file", data={"source": "ko", "target": "en"}).json()["error"]
+        == "Invalid request: missing file parameter"
+    )
     assert (
         "file is missing"
         in client.post("/translate_file", data={"file": "x", "source": "ko", "target": "en"}).json()["error"]

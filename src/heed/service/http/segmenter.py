@@ -9,7 +9,7 @@ import json
 import os
 import struct
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -49,7 +49,6 @@ class TextTask:
     language: str | None = None
     keep: Sequence[str] = ()
     prefix: str = ""  # what the translation of the first sentence must begin with
-    prefixes: Mapping[str, str] = field(default_factory=dict)  # the same by sentence
     name: str = ""
     column: int | None = None
     data: bytes = field(default=b"", repr=False)
@@ -114,7 +113,7 @@ def run_step(task: TextTask, answers: Answers) -> StepResult:
 
 def _passages(lookup: Lookup, task: TextTask) -> list[Any]:
     """Texts in their layout; for "passages", with the position of each sentence before and after."""
-    options = {"language": task.language, "keep": task.keep, "prefixes": task.prefixes, "prefix": task.prefix}
+    options = {"language": task.language, "keep": task.keep, "prefix": task.prefix}
     found = passages.translate(task.texts, lookup, **options)
     return found if task.kind == "passages" else [text for text, _ in found]
 

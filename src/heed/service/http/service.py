@@ -16,7 +16,7 @@ from heed.service.http.asked_model import AskedModel
 from heed.service.http.bodies import Body, read_fields, validate
 from heed.service.http.catalogue import NO_TRANSLATOR, Catalogue
 from heed.service.http.connections import ConnectionLimits
-from heed.service.http.detect import Detection, detect, warm_up
+from heed.service.http.detect import Detection, detect, other_language, warm_up
 from heed.service.http.encoders import ServedEncoder
 from heed.service.http.files import FileStore
 from heed.service.http.language_models import ServedLanguageModel
@@ -183,6 +183,11 @@ class Service:
         if not languages:
             raise Refusal(404, NO_TRANSLATOR)
         return detect(text, self.catalogue.sources(target) if target else languages)
+
+    def other_language(self, text: str, target: str | None) -> Detection | None:
+        """The language of a text that is surely none from which anything is translated, into `target` if given."""
+        sources = self.catalogue.sources(target)
+        return other_language(text, sources) if sources else None
 
     def log_texts(self, texts: Sequence[str]) -> None:
         """Texts are logged only if the settings ask for it."""

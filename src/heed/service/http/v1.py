@@ -15,7 +15,9 @@ from heed.products.translator.word_links import WordLinks, word_spans
 from heed.service.http import runs, trace_routes
 from heed.service.http.alternatives import alternatives
 from heed.service.http.bodies import read_fields, validate
+from heed.service.http.catalogue import MOST
 from heed.service.http.completions import describe
+from heed.service.http.detect import Detection
 from heed.service.http.limits import Refusal
 from heed.service.http.models import TERMS_COST, ServedModel, TranslatedSentence, count_terms
 from heed.service.http.openapi import SENTENCE, operation, responses
@@ -25,6 +27,7 @@ from heed.service.http.request import RouteTranslator
 from heed.service.http.segmenter import TextTask
 from heed.service.http.service import Service
 from heed.text import documents
+from heed.text.language_codes import name as language_name
 from heed.text.passages import Passage
 from heed.version import __version__
 
@@ -163,6 +166,8 @@ def _languages(service: Service, text: str, source: str, target: str | None) -> 
     """The source and target languages of a text, and what was detected."""
     detected = None
     if source == "auto":
+        if other := service.other_language(text, target):
+            raise _not_served(service, other, target)
         detections = service.detect_language(text, target)
         if target is None:
             known = service.catalogue.sources()
@@ -172,6 +177,16 @@ def _languages(service: Service, text: str, source: str, target: str | None) -> 
     elif source not in {*service.catalogue.sources(), *service.catalogue.targets}:
         service.catalogue.route(source, target or source)
     return source, target or service.catalogue.only_target(source), detected
+
+
+def _not_served(service: Service, detected: Detection, target: str | None) -> Refusal:
+    sources, name = service.catalogue.sources(target), language_name(detected.language)
+    offered = ", ".join(sources[:MOST]) + (", …" if len(sources) > MOST else "")
+    details = {"detected": {"language": detected.language, "name": name, "confidence": round(detected.confidence, 4)}}
+    return Refusal(
+        400, f"this looks like {name}, and no model here translates from it; to translate it all the same, say which language it is: {offered}",
+        details=details | {"sources": sources},
+    )  # fmt: skip
 
 
 async def _translate(service: Service, request: Request, fields: dict[str, Any]) -> list[dict[str, Any]]:
