@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from urllib.parse import quote
 
 from fastapi import APIRouter, Request, Response
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import BaseModel, Field, StringConstraints
 
 from heed.service.http.bodies import Upload, read_fields, validate
@@ -90,12 +90,13 @@ def router(service: Service) -> APIRouter:
     @routes.get("/download_file/{token}/{name}", responses=responses("the file", "application/octet-stream"))
     async def download_file(token: str, name: str) -> Response:
         """A translated document."""
-        file = service.files.get(token)
+        file = service.files.open(token)
         if file is None:
             raise Refusal(404, "there is no such file, or no longer: a file can be fetched for ten minutes")
-        disposition = f"attachment; filename*=UTF-8''{quote(file[0], safe='')}"
+        disposition = f"attachment; filename*=UTF-8''{quote(file.name, safe='')}"
         headers = {"Content-Disposition": disposition, "Content-Security-Policy": "sandbox; default-src 'none'"}
-        return Response(file[1], media_type="application/octet-stream", headers=headers)
+        headers["Content-Length"] = str(file.size)
+        return StreamingResponse(file.chunks(), media_type="application/octet-stream", headers=headers)
 
     @routes.get("/frontend/settings", responses=responses({"charLimit": 100000, "keyRequired": False}))
     async def settings() -> JSONResponse:

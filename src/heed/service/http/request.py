@@ -52,7 +52,7 @@ class RouteTranslator:
     ) -> list[TranslatedSentence]:
         """One model. A text longer than it allows is translated in parts, of which the first has the prefix."""
         parts = [model.translator.parts(own.text) for own in requests]
-        glossaries = {own.required: model.glossary(options.glossary, own.required) for own in requests}
+        glossaries = {own.required: model.glossary(options, own.required) for own in requests}
         flat = [
             (part, "" if i else own.prefix, glossaries[own.required])
             for own, texts in zip(requests, parts, strict=True)
@@ -60,17 +60,16 @@ class RouteTranslator:
         ]
         sizes = [len(ids) + 1 for ids in model.translator.source.encode([part for part, _, _ in flat])]
         plain = options._replace(glossary=None)  # for those without terms, which are far cheaper
-        own_options = [
-            options._replace(glossary=terms) if count_terms(terms, part) else plain for part, _, terms in flat
-        ]
+        counts = [count_terms(terms, part) for part, _, terms in flat]
+        chosen = [options._replace(glossary=own[2]) if n else plain for own, n in zip(flat, counts, strict=True)]
+        costs = [model.cost(*own) for own in zip(sizes, chosen, counts, strict=True)]
         futures: list[Any] = []
-        jobs = zip(flat, sizes, own_options, strict=True)
+        jobs = zip(flat, sizes, chosen, costs, strict=True)
         for _, group in groupby(jobs, lambda job: (bool(job[0][1]), job[2] is plain, id(job[2].glossary))):
             own = list(group)
             key = own[0][2].batch_key(bool(own[0][0][1]))
-            items = [(part, own_prefix, chosen) for (part, own_prefix, _), _, chosen in own]
-            costs = [model.cost(size, chosen) for _, size, chosen in own]
-            futures += model.worker.submit(self.ticket, key, items, [size for _, size, _ in own], costs)
+            items = [(part, own_prefix, chosen) for (part, own_prefix, _), _, chosen, _ in own]
+            futures += model.submit(self.ticket, key, items, [job[1] for job in own], [job[3] for job in own])
         results = iter(wait_for_results(futures, self.ticket))
         return [_join([next(results) for _ in own]) for own in parts]
 
@@ -97,7 +96,7 @@ class RouteTranslator:
     def _align_with(self, model: ServedModel, sources: Sequence[str], targets: Sequence[str]) -> list[WordLinks]:
         def align(sources: list[str], targets: list[str], sizes: list[int]) -> list[WordLinks]:
             pairs = list(zip(sources, targets, strict=True))
-            return wait_for_results(model.worker.submit(self.ticket, ("align",), pairs, sizes), self.ticket)
+            return wait_for_results(model.submit(self.ticket, ("align",), pairs, sizes), self.ticket)
 
         return word_links(model.translator, sources, targets, align)
 
@@ -140,7 +139,7 @@ class RouteTranslator:
             model, tokens = self.route[-1], self.options.tokens
             sizes = [len(ids) + 1 for ids in model.translator.source.encode([source for source, _ in pairs])]
             items = [(source, target, self.options) for source, target in pairs]
-            scored = wait_for_results(model.worker.submit(self.ticket, ("score", tokens), items, sizes), self.ticket)
+            scored = wait_for_results(model.submit(self.ticket, ("score", tokens), items, sizes), self.ticket)
             found |= dict(zip(changed, scored, strict=True))
         return [found.get(i) for i in range(len(passages))]
 

@@ -43,6 +43,7 @@ class Settings:
     batch_sentences: int = MAX_BATCH_JOBS
     cors: tuple[str, ...] = ()
     allowed_hosts: tuple[str, ...] = ()  # besides loopback names and the address that a client reached; "*" is any
+    trusted_proxies: tuple[str, ...] = ()  # addresses and networks whose X-Forwarded-For is believed
     runs: Path | None = None
     log_texts: bool = False
     limits: Limits = field(default_factory=Limits)
@@ -75,7 +76,7 @@ class Service:
         self.metrics.gauge("heed_inside", "Requests in work.", lambda: {(): len(self.gate.active)})
         self.metrics.gauge(
             "heed_waiting_tokens", "Source subwords that wait.",
-            lambda: {(("model", model.name),): model.worker.waiting_tokens for model in models},
+            lambda: {(("model", model.name),): sum(own.waiting_tokens for own in model.workers) for model in models},
         )  # fmt: skip
 
     @property
@@ -101,8 +102,8 @@ class Service:
         self.gate.closing = True
         for ticket in list(self.gate.active):
             ticket.cancel()
-        for model in self.models:
-            model.worker.close()
+        for worker in [own for model in self.models for own in model.workers]:
+            worker.close()
         self.pool.shutdown(wait=True, cancel_futures=True)
         self.glossary_pool.shutdown(wait=True, cancel_futures=True)
         self.segmenters.close()

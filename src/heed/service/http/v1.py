@@ -19,7 +19,7 @@ from heed.service.http.catalogue import MOST
 from heed.service.http.completions import describe
 from heed.service.http.detect import Detection
 from heed.service.http.limits import Refusal
-from heed.service.http.models import TERMS_COST, ServedModel, TranslatedSentence, count_terms
+from heed.service.http.models import ServedModel, TranslatedSentence, count_terms
 from heed.service.http.openapi import SENTENCE, operation, responses
 from heed.service.http.options import MAX_BEAM, MAX_NBEST, MAX_SENTENCE, read_glossary, translation_options
 from heed.service.http.queue import wait_for_results
@@ -102,9 +102,9 @@ def router(service: Service) -> APIRouter:
             model.check_inspectable(body.text, body.translation)
             return alternatives(model.translator, body.text, body.translation, body.word, body.count, terms)
 
-        def weigh() -> float:
+        def weigh(model: ServedModel) -> float:
             """Each alternative is decoded to the end of the sentence."""
-            return body.count * (TERMS_COST if count_terms(terms, body.text) else 1) / 4
+            return body.count * (1 + model.terms_cost(count_terms(terms, body.text))) / 4
 
         return JSONResponse(await _ask_model(service, request, body, find, weigh))
 
@@ -264,7 +264,7 @@ async def _ask_model(
     request: Request,
     body: Any,
     call: Callable[[ServedModel], Any],
-    weigh: Callable[[], float] = float,
+    weigh: Callable[[ServedModel], float] = lambda _: 1.0,
 ) -> Any:
     """The result of a call with the one model that translates a sentence; `weigh` says how many times the usual it costs."""
     source, target, _ = _languages(service, body.text, body.source, body.target)
@@ -275,8 +275,8 @@ async def _ask_model(
 
     def work(ticket) -> Any:
         size = 4 * len(model.translator.source.encode([body.text])[0]) + 1
-        cost = size * max(1.0, weigh())
-        futures = model.worker.submit(ticket, ("call",), [lambda: call(model)], [size], [cost])
+        cost = size * max(1.0, weigh(model))
+        futures = model.submit(ticket, ("call",), [lambda: call(model)], [size], [cost])
         return wait_for_results(futures, ticket)[0]
 
     return await service.run(request, len(body.text), work)
