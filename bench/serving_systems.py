@@ -111,11 +111,11 @@ def wait_for(system: str, process: subprocess.Popen, port: int) -> None:
 def offline(folder: str, engine: str, language: str, asked: list[str]) -> list[str]:
     """The translations without a service: of each text by itself, in its layout."""
     import heed
-    from heed.text import layout, protect
+    from heed.text import layout, protected
 
     translator = heed.load(folder, "cpu", engine)
 
     def translate(own: list[str]) -> list[str]:
-        return protect.translate(own, lambda plain: [one.text for one in translator.translate(plain)])
+        return protected.translate(own, lambda plain: [one.text for one in translator.translate(plain)])
 
     return [layout.translate(text, translate, language) for text in asked]

@@ -13,7 +13,7 @@ from heed.data.synthetic import phrasebook
 from heed.decoding.config import DecodingConfig
 from heed.decoding.terms import Automaton
 from heed.models.seq2seq import Seq2Seq, Seq2SeqConfig
-from heed.products.translator import documents, term_tokens
+from heed.products.translator import documents, passages, term_tokens
 from heed.products.translator.alignment import words_of
 from heed.products.translator.attention_trace import AlignmentRows
 from heed.products.translator.term_search import SHARED_PREFIX, TermSearch, word_forms
@@ -327,14 +327,16 @@ KINDS = {
 }
 
 
+def said(text):
+    return SimpleNamespace(nbest=[SimpleNamespace(text=text)], missing=[])
+
+
 @pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize("chunk", [1, 256])
 def test_a_document_comes_back_from_a_translator_that_changes_nothing(make, monkeypatch, name, chunk):
     echo, told = make(16), []
-    monkeypatch.setattr(documents, "CHUNK", chunk)
-    monkeypatch.setattr(
-        echo, "translate", lambda texts, glossary: [SimpleNamespace(text=text, missing=[]) for text in texts]
-    )
+    monkeypatch.setattr(passages, "CHUNK", chunk)
+    monkeypatch.setattr(echo, "translate", lambda texts, glossary: list(map(said, texts)))
     monkeypatch.setattr(
         echo, "align_pairs", lambda one, other: [[(i, i) for i in range(len(text.split()))] for text in one]
     )
@@ -364,7 +366,7 @@ def test_a_term_is_missing_in_a_document_once_however_often_it_was_asked_for(mak
     def translate(texts, glossary):
         asked.extend(texts)
         changes = [("{n}", ""), ("책", "it"), *([] if any("`" in text for text in texts) else [("x", "y")])]
-        return [SimpleNamespace(text=reduce(lambda own, both: own.replace(*both), changes, text)) for text in texts]
+        return [said(reduce(lambda own, both: own.replace(*both), changes, text)) for text in texts]
 
     monkeypatch.setattr(echo, "translate", translate)
     monkeypatch.setattr(echo, "align_pairs", lambda one, other: [[] for _ in one])
@@ -375,7 +377,9 @@ def test_a_term_is_missing_in_a_document_once_however_often_it_was_asked_for(mak
     assert "{n}" in done.decode() and "<code>x</code>" in done.decode()
     assert [text for text in asked if "x" in text or "X" in text] == [
         "책 {n} x 요.",
+        "책 {n} x 요.",  # searched for what was lost
         "책 X1 x 요.",
+        "책 {n} `x` 요.",
         "책 {n} `x` 요.",
         "책 X1 X2 요.",
     ]

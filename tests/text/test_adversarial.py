@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import heed
-from heed.text import documents, docx, markup, protect
+from heed.text import documents, docx, markup, protect, protected
 from heed.text.glossary import Glossary
 from heed.text.inline import Translated
 
@@ -36,7 +36,7 @@ REPEATED = {  # before and after a word
 
 
 def louder(texts):
-    said = protect.translate(texts, lambda own: [text.upper() for text in own])
+    said = protected.translate(texts, lambda own: [text.upper() for text in own])
     return [Translated(text, [(i, i) for i in range(len(text.split()))]) for text in said]
 
 
@@ -80,7 +80,7 @@ def test_a_megabyte_in_one_line_ends_soon():
 
 def test_many_changed_spans_are_restored_at_once():
     text = "".join(f"<b>a{i} " for i in range(1_000)) + "end"
-    said = protect.translate([text], lambda texts: [own.replace("<", "[").upper() for own in texts])[0]
+    said = protected.translate([text], lambda texts: [own.replace("<", "[").upper() for own in texts])[0]
     assert [span.text for span in protect.find(said)] == ["<b>"] * 1_000
 
 

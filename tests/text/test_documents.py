@@ -169,7 +169,7 @@ def test_one_column_of_a_table_is_translated():
         == b"id\tTEXT\tx\r\n1\tONE. TWO {a}.\tstay\r\n\r\n2\t\tstay\n3\tTHREE"
     )
     assert translate(data, "a.tsv", lambda texts: ["a\tb\nc"] * len(texts), column=1).count(b"\t") == data.count(b"\t")
-    assert texts_of(data, "a.tsv", column=2) == ["Text", "One.", "Two", "Three"]
+    assert texts_of(data, "a.tsv", column=2) == ["Text", "One.", "Two {a}.", "Three"]
 
 
 # Word documents
@@ -381,3 +381,14 @@ def test_a_path_in_an_archive_is_never_used(tmp_path, monkeypatch):
     said = translate(data, "a.docx", louder)
     assert not list(tmp_path.iterdir())
     assert set(opened(said)) == set(opened(data))
+
+
+def test_the_dashes_of_two_speakers_stay():
+    cue = "1\n00:00:01,000 --> 00:00:02,000\n- one two\n– <i>three</i>\n\n2\n00:00:03,000 --> 00:00:04,000\n<i>- four</i>\n"
+
+    def letters(texts):
+        return [" ".join(word.upper() for word in text.split() if word.isalpha()) for text in texts]
+
+    assert translate(cue.encode(), "a.srt", letters).decode() == cue.replace("one two", "ONE TWO").replace(
+        "three", "THREE"
+    ).replace("four", "FOUR")

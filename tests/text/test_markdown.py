@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from heed.text import markdown, protect
+from heed.text import markdown, protected
 from heed.text.inline import Translated
 from heed.text.markdown_blocks import Block, split_blocks
 
@@ -14,7 +14,7 @@ RENDER = markdown_it.MarkdownIt("commonmark").enable(["table", "strikethrough"])
 
 
 def louder(texts):
-    said = protect.translate(texts, lambda own: [text.upper() for text in own])
+    said = protected.translate(texts, lambda own: [text.upper() for text in own])
     return [Translated(text, [(i, i) for i in range(len(text.split()))]) for text in said]
 
 

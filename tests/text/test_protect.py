@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heed.text.protect import find, translate
+from heed.text.protect import find
+from heed.text.protected import Model, ModelRequest, translate, translate_with
 
 PIECES = ["https://a.example/b?c=1", "me@b.example", "{name}", "{{ x }}", "%s", "%(n)d", "<b>", "</b>", "<br/>", "`f(x)`", "😀", "👩‍👩‍👧",
           "🇰🇷", "${HOME}", "{0:>5}", "1️⃣", "%1$s", "<a href='x y'>"]  # fmt: skip
@@ -89,8 +90,8 @@ def test_numbers_survive_a_model_that_loses_them():
     text = "In 1990 he paid 1,234.56 for 3.5 of 12 and 7 so {n}."
     assert translate([text, "five 5"], model) == ["In 1990 he paid 1,234.56 for 3.5 of  and  so {n}.", "five "]
     assert asked == [
-        ["In 1990 he paid 1,234.56 for 3.5 of 12 and 7 so", "five 5"],
-        ["In X1 he paid X2 for X3 of 12 and 7 so"],
+        [text, "five 5"],
+        ["In X1 he paid X2 for X3 of 12 and 7 so X4."],
     ]
     assert translate(["He paid 1,234.56 then."], loses) == ["He paid 1,234.56 then"]
 
@@ -141,16 +142,66 @@ def test_a_model_that_changes_spans_is_given_aliases():
     assert calls[1] == ["X1 is Q1 now"]
 
 
-def test_a_text_is_cut_around_what_is_lost_and_no_further():
-    model, calls = asked(lambda texts: [text.replace("{a}", "a").replace("X1", "") for text in texts])
+def test_what_is_lost_even_as_an_alias_is_put_back_and_the_sentence_is_not_cut():
+    model, calls = asked(lambda texts: [text.replace("{a} ", "").replace("X1 ", "") for text in texts])
     assert translate(["one {a} two {b} three"], model) == ["one {a} two {b} three"]
-    assert calls == [["one {a} two {b} three"], ["one X1 two X2 three"], ["one", "two {b} three"]]
+    assert calls == [["one {a} two {b} three"], ["one X1 two X2 three"]]
+    repeats, calls = asked(lambda texts: [text.replace("{a}", "{a} {a}").replace("X1", "X1 X1") for text in texts])
+    assert translate(["one {a} two {b} three"], repeats) == ["one {a} two {b} three"]
+    assert len(calls) == 2
 
 
-def test_a_text_is_cut_around_what_is_repeated():
-    model, calls = asked(lambda texts: [text.replace("{a}", "").replace("X1", "X1 X1") for text in texts])
-    assert translate(["one {a} two {b} three"], model) == ["one {a} two {b} three"]
-    assert calls[-1] == ["one", "two {b} three"]
+class Searching(Model):
+    """A model that writes `words`, with what is required of it after the second if it can spell that."""
+
+    can_require = True
+
+    def __init__(self, words: str, spells=str.isascii, links=()):
+        super().__init__()
+        self.words, self.spells, self.links = words, spells, links
+        self.requests: list[ModelRequest] = []
+
+    def translate(self, requests):
+        self.requests += requests
+        first, second, *others = self.words.split()
+        return [" ".join([first, second, *filter(self.spells, own.required), *others]) for own in requests]
+
+    def align(self, sources, targets):
+        return [self.links for _ in sources]
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("값은 3,000원이에요.", "3,000"),
+        ("이자는 0.3%예요.", "0.3%"),
+        ("It cost $1,200 then.", "$1,200"),
+        ("{n}개 있어요.", "{n}"),
+    ],
+)
+def test_a_number_stays_in_its_sentence_and_has_its_spaces(text, number):
+    model = Searching("It is now.")
+    (found,) = translate_with(model, [ModelRequest(text)])
+    assert found.text == f"It is {number} now." and found.is_answer
+    assert found.request == ModelRequest(text, "", (number,))
+    assert {own.text for own in model.requests} == {text}  # never a part of it
+    # a model that cannot spell it: it is put before the word that goes with its own
+    word = text[: text.index(number)].count(" ")
+    cannot = Searching("The price is won.", lambda _: False, [(word, 3)])
+    (placed,) = translate_with(cannot, [ModelRequest(text)])
+    assert placed.text == f"The price is {number} won." and not placed.is_answer
+    assert {own.text.replace("X1", number) for own in cannot.requests} == {text}
+
+
+def test_a_number_that_the_model_made_up_is_replaced_by_the_one_it_lost():
+    assert translate(["It cost 3,000 then."], lambda texts: ["It was 300 then."] * len(texts)) == ["It was 3,000 then."]
+
+
+def test_a_prefix_stays_at_the_beginning():
+    model = Searching("So it goes.", lambda _: False, [(0, 0)])
+    (found,) = translate_with(model, [ModelRequest("😀 {n}개 있어요. 😀", "So it")])
+    assert found.text == "So it 😀 {n} goes. 😀"
+    assert {own.prefix for own in model.requests} == {"So it"}
 
 
 def test_what_has_no_words_is_not_shown_to_a_model():

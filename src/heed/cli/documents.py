@@ -7,7 +7,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-LINE_OPTIONS = "text", "input", "nbest", "sample", "prefix", "scores", "token_scores", "align"  # not for documents
+LINE_OPTIONS = (
+    "text",
+    "input",
+    "nbest",
+    "sample",
+    "prefix",
+    "scores",
+    "token_scores",
+    "align",
+    "sentences",
+)  # not for documents
 
 
 def run(args: argparse.Namespace, chosen: dict, glossary) -> int:

@@ -47,6 +47,14 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="a name under which clients may ask, besides localhost and addresses of this machine; *: any",
     )
+    option(
+        "--trust-proxy",
+        nargs="?",
+        const="127.0.0.1,::1",
+        metavar="ADDRESSES",
+        help="believe X-Forwarded-For and -Proto of a proxy at these addresses or networks, with commas between them; without "
+        "any, of one on this machine (default: they are ignored)",
+    )
     batches = parser.add_argument_group("batches")
     batches.add_argument("--wait-ms", type=float, default=3.0, help="milliseconds that a sentence waits for others")
     batches.add_argument("--batch-tokens", type=int, default=1024, help="maximum number of subwords in a batch")
@@ -148,7 +156,7 @@ def _service(args: argparse.Namespace, folders: list[str]):
     )  # fmt: skip
     settings = Settings(
         max_wait=max(0.0, args.wait_ms / 1000), batch_tokens=args.batch_tokens, batch_sentences=args.batch_sentences, cors=tuple(args.cors or ()),
-        runs=args.runs, log_texts=args.log_texts, allowed_hosts=(args.host, *(args.allowed_host or ())), limits=limits, connections=connections,
+        trusted_proxies=tuple(filter(None, (args.trust_proxy or "").replace(" ", "").split(","))), runs=args.runs, log_texts=args.log_texts, allowed_hosts=(args.host, *(args.allowed_host or ())), limits=limits, connections=connections,
     )  # fmt: skip
     keys = read_keys(args.api_keys) if args.api_keys else None
     models = open_models(folders, args.device, args.engine)

@@ -18,12 +18,13 @@ examples:
   heed translate runs/en-de --prefix "Ein Hund" "A dog is sleeping."
   heed translate runs/en-ko --glossary '{"Tobigs": "투빅스"}' "Tobigs likes books."   # or --glossary terms.tsv
   heed translate runs/en-de --keep Heed --keep "Studio 54" < notes.en
+  heed translate runs/en-de --sentences < letter.txt     # lines of several sentences; URLs and long numbers are kept
   heed translate runs/en-de --file letter.docx --out brief.docx
   heed translate runs/en-de --file words.tsv --column 2 --out woerter.tsv
   heed translate Helsinki-NLP/opus-mt-ko-en "나는 책을 읽어요."       # a name on the Hugging Face hub, or a folder from there
   heed translate facebook/nllb-200-distilled-600M --from ko --to en "나는 책을 읽어요."   # a model of many languages
 
-One line in, one line out. With --nbest there are that many lines for each; --scores puts the score (log
+One line in, one line out; a line is one unit, with --sentences each of its sentences. With --nbest there are that many lines for each; --scores puts the score (log
 probability over the length penalty) and a tab before each; --token-scores and --align put theirs after it.
 --file keeps the layout of a document: .txt .md .html .srt .tsv .docx (docs/documents.md).
 """
@@ -37,6 +38,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("text", nargs="*", help="sentences; without any, lines of standard input")
     parser.add_argument("--input", metavar="FILE", help="read lines from a file")
     parser.add_argument("--out", metavar="FILE", help="write lines, or the document of --file, to a file")
+    parser.add_argument(
+        "--sentences", action="store_true", help="translate each sentence of a line by itself, as the service does"
+    )
     document = parser.add_argument_group("documents")
     document.add_argument("--file", metavar="FILE", help="translate a document into --out, in the same format")
     document.add_argument("--column", type=int, metavar="N", help="which column of a .tsv, counted from 1")
@@ -124,8 +128,9 @@ def _translated(translator, texts: list[str], chosen: dict, args: argparse.Names
     from heed.cli.documents import report_missing
 
     translations = translator.translate(
-        texts, prefix=args.prefix, too_long=args.too_long, batch_tokens=args.batch_tokens, glossary=glossary, **chosen
-    )
+        texts, prefix=args.prefix, too_long=args.too_long, batch_tokens=args.batch_tokens, glossary=glossary,
+        sentences=args.sentences, **chosen,
+    )  # fmt: skip
     report_missing([term for translation in translations for term in translation.missing])
     candidates = [candidate for translation in translations for candidate in translation.nbest]
     links = [None] * len(candidates)

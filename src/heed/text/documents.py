@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import PurePath
 
-from heed.text import docx, layout, markdown, markup, projection, protect
+from heed.text import docx, layout, markdown, markup, projection, protected
 from heed.text.inline import InlineToken, Style, Translate, text_of
 
 KINDS = {".txt": "text", ".text": "text", ".md": "md", ".markdown": "md", ".html": "html", ".htm": "html", ".xhtml": "html",
@@ -17,6 +17,8 @@ KINDS = {".txt": "text", ".text": "text", ".md": "md", ".markdown": "md", ".html
 BOMS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 _CUE_TIMES = re.compile(r"\s*\d+:\d\d:\d\d[,.]\d+\s*-->\s*\d+:\d\d:\d\d[,.]\d+.*")
 _CUE_TAG = re.compile(r"(?P<override>\{\\[^{}]*\})|<(?P<close>/?)(?P<name>[A-Za-z][\w.]*+)[^<>]*>")
+_TAGS = re.compile(r"(?:<[^<>]*>|\{\\[^{}]*\})*")
+_DASHED = re.compile(rf"({_TAGS.pattern})((?:[-–—]\s*)?)(.*)", re.DOTALL)
 _LINE_BREAKS = re.compile(r"[\t\r\n\v\f\x1c-\x1e\x85\u2028\u2029]+")
 
 
@@ -92,7 +94,7 @@ def _without_alignment(translate: Translate) -> Callable[[list[str]], list[str]]
 
 
 def _text(text: str, translate: Translate, language: str | None) -> str:
-    return layout.translate(text, lambda texts: protect.translate(texts, _without_alignment(translate)), language)
+    return layout.translate(text, lambda texts: protected.translate(texts, _without_alignment(translate)), language)
 
 
 def _table(text: str, name: str, translate: Translate, column: int, language: str | None) -> str:
@@ -105,7 +107,7 @@ def _table(text: str, name: str, translate: Translate, column: int, language: st
     full = [row for row in rows if len(row) >= column]
     skeletons = [layout.take_apart(row[column - 1], language) for row in full]
     texts = [text for skeleton in skeletons for text in skeleton.texts]
-    translations = iter(protect.translate(texts, _without_alignment(translate)) if texts else [])
+    translations = iter(protected.translate(texts, _without_alignment(translate)) if texts else [])
     for row, skeleton in zip(full, skeletons, strict=True):
         row[column - 1] = layout.fill(skeleton, [_LINE_BREAKS.sub(" ", next(translations)) for _ in skeleton.segments])
     return "\n".join("\t".join(row) for row in rows)
@@ -115,12 +117,16 @@ def _subtitles(text: str, translate: Translate, language: str | None) -> str:
     """Subtitles, each cue with its number, times, tags and number of lines."""
     lines = text.splitlines(keepends=True)
     speeches = [speech for start, end in _cues(lines) for speech in _speeches(lines, start, end)]
-    runs = [_cue_tokens(" ".join(lines[i].strip() for i in range(start, end))) for start, end in speeches]
+    cues = [
+        _DASHED.fullmatch(" ".join(lines[i].strip() for i in range(start, end))).groups() for start, end in speeches
+    ]
+    runs = [_cue_tokens(tags + speech) for tags, _, speech in cues]
     translations = projection.translate(runs, translate, Style(), language)
     position, parts = 0, []
-    for (start, end), run, translation in zip(speeches, runs, translations, strict=True):
-        source = "".join(token.raw for token in run)
-        parts += [*lines[position:start], _wrap_cue(lines[start:end], source, translation)]
+    for (start, end), (tags, dash, speech), translation in zip(speeches, cues, translations, strict=True):
+        after = _TAGS.match(translation).end() if tags else 0  # the dash of a speaker stays before what is said
+        whole = translation[:after] + dash + translation[after:]
+        parts += [*lines[position:start], _wrap_cue(lines[start:end], tags + dash + speech, whole)]
         position = end
     return "".join([*parts, *lines[position:]])
 

@@ -1,22 +1,10 @@
-"""Protected spans, which a translation must keep: URLs, template variables, tags, code, emoji and long numbers.
-
-No model is trusted to copy them. A text is first translated as it is; if a span was changed, again with short aliases in place of
-the spans; and then in parts, cut around those that are still lost. The result has every span as often as the source.
-A number may be formatted in another way (1,234.5 or 1.234,5); only when its digits are lost is it protected.
-"""
+"""Protected spans, which a translation must keep: URLs, template variables, tags, code, emoji and kept names."""
 
 import re
-import unicodedata
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from itertools import count
-from operator import attrgetter
 from typing import NamedTuple
 
-from heed.text.layout import has_words, replaced
-
-Translate = Callable[[list[str]], Sequence[str]]
 _URL_CHAR = r"[!#-;=?-\[\]_a-z~]"
 _EMOJI = "\U0001f000-\U0001faff\u2600-\u27bf\u2b00-\u2bff\u2300-\u23ff\u3030\u303d\u3297\u3299\u00a9\u00ae"
 _EMOJI_MODIFIER = "\ufe0e\ufe0f\u20e3\U0001f3fb-\U0001f3ff"
@@ -32,12 +20,10 @@ KINDS = {
     rf"(?:\u200d[{_EMOJI}][{_EMOJI_MODIFIER}]*)*[\U000e0020-\U000e007f]*",
 }
 _PROTECTED = re.compile("|".join(f"(?P<{name}>{pattern})" for name, pattern in KINDS.items()))
-_NUMBER = re.compile(r"(?<![A-Za-z0-9_.,])[0-9](?:[0-9]|[.,](?=[0-9]))+(?![A-Za-z0-9_])")
 _WORD_CHAR = re.compile("[A-Za-z0-9_]")
 _BACKTICKS = re.compile(r"`+|\n")
 _CLOSERS = {")": "(", "]": "["}
 MAX_BACKTICKS, MAX_COMMENT = 8, 2000  # backticks around a code span, and characters of a comment
-MAX_DEPTH = 3  # how often a text is cut around its lost spans only; then around all
 
 
 class ProtectedSpan(NamedTuple):
@@ -137,92 +123,3 @@ def _url_end(text: str, start: int, end: int) -> int:
         excess[last] = excess.get(last, 0) - 1
         end -= 1
     return end
-
-
-def translate(texts: Sequence[str], translate: Translate, keep: Iterable[str] = ()) -> list[str]:
-    """Translations that have every protected span of their source, as often as it."""
-    return _translate(list(texts), translate, tuple(keep), 0)
-
-
-def _translate(texts: list[str], translate: Translate, keep: tuple[str, ...], depth: int) -> list[str]:
-    jobs = [_Job(text, keep) for text in texts]
-    for source in (attrgetter("text"), _Job.with_aliases):
-        pending = [job for job in jobs if job.result is None]
-        if pending:
-            for job, translation in zip(pending, translate([source(job) for job in pending]), strict=True):
-                job.check(translation)
-        jobs = [
-            _Job(text, (*keep, *job.lost_numbers)) if job.lost_numbers else job
-            for text, job in zip(texts, jobs, strict=True)
-        ]
-    pending = [job for job in jobs if job.result is None]
-    parts = [job.cut(everywhere=depth >= MAX_DEPTH) for job in pending]
-    flat = [part for job_parts in parts for part in job_parts]
-    translated = iter(_translate(flat, translate, keep, depth + 1) if flat else [])
-    for job, job_parts in zip(pending, parts, strict=True):
-        job.join([next(translated) for _ in job_parts])
-    return [job.result for job in jobs]
-
-
-class _Job:
-    """A text until it is translated. Protected spans at its ends are never shown to a model."""
-
-    def __init__(self, text: str, keep: tuple[str, ...]):
-        self.keep = keep
-        start, end, spans = 0, len(text), find(text, keep)
-        low, high = 0, len(spans)
-        while low < high and not has_words(text[start : spans[low].start]):
-            start, low = spans[low].end, low + 1
-        while low < high and not has_words(text[spans[high - 1].end : end]):
-            end, high = spans[high - 1].start, high - 1
-        core = text[start:end]
-        self.text = core.strip()
-        left = start + len(core) - len(core.lstrip())
-        self.before, self.after = text[:left], text[left + len(self.text) :]
-        self.spans = [ProtectedSpan(span.start - left, span.end - left, span.text) for span in spans[low:high]]
-        self.lost = self.spans
-        self.aliases: list[str] = []
-        self.lost_numbers: list[str] = []
-        self.result: str | None = None if has_words(self.text) else text
-
-    def with_aliases(self) -> str:
-        """The text with X1, X2, … in place of its spans: models copy such names of streets and aeroplanes."""
-        letters = next(char * times for times in count(1) for char in "XQZ" if f"{char * times}1" not in self.text)
-        self.aliases = [f"{letters}{number}" for number in range(1, len(self.spans) + 1)]
-        spans = zip(self.spans, self.aliases, strict=True)
-        return replaced(self.text, ((span.start, span.end, alias) for span, alias in spans))
-
-    def check(self, translation: str) -> None:
-        """Accept a translation as the result if it has every span."""
-        if self.aliases:
-            texts = dict(zip(self.aliases, (span.text for span in self.spans), strict=True))
-            pattern = re.compile(rf"(?<![A-Za-z0-9]){self.aliases[0].rstrip('0123456789')}[0-9]+")
-            times = Counter(pattern.findall(translation))
-            self.lost = [span for span, alias in zip(self.spans, self.aliases, strict=True) if times[alias] != 1]
-            translation = pattern.sub(lambda match: texts.get(match[0], match[0]), translation)
-        kept = Counter(span.text for span in find(translation, self.keep)) == Counter(span.text for span in self.spans)
-        if kept or not self.spans:
-            self.result = self.before + translation + self.after
-            self.lost_numbers = [] if self.aliases else self._missing_numbers(translation)
-
-    def _missing_numbers(self, translation: str) -> list[str]:
-        """The numbers of at least three characters whose digits the translation does not have."""
-        rest = replaced(self.text, ((span.start, span.end, " ") for span in self.spans))
-        numbers = [number for number in _NUMBER.findall(rest) if len(number) > 2]
-        digits = _digits(translation) if numbers else ""
-        return [number for number in dict.fromkeys(numbers) if _digits(number) not in digits]
-
-    def cut(self, everywhere: bool) -> list[str]:
-        """The parts of the text between its lost spans; between all spans where it is not known which were lost."""
-        self.lost = self.spans if everywhere or not self.lost else self.lost
-        ends = [0, *(position for span in self.lost for position in span[:2]), len(self.text)]
-        return [self.text[start:end] for start, end in zip(ends[::2], ends[1::2], strict=True)]
-
-    def join(self, translations: list[str]) -> None:
-        first, *others = translations
-        whole = first + "".join(span.text + part for span, part in zip(self.lost, others, strict=True))
-        self.result = self.before + whole + self.after
-
-
-def _digits(text: str) -> str:
-    return "".join(str(unicodedata.decimal(char)) for char in text if char.isdecimal())

@@ -4,13 +4,15 @@ import json
 import socket
 import threading
 from contextlib import ExitStack
+from dataclasses import replace
 
 import pytest
 
 from heed.service.http import alternatives, bodies
+from heed.service.http.connections import networks
 from heed.service.http.limits import read_keys
 from heed.text import glossary
-from tests.service.http.test_limits import block_model, wait_until
+from tests.service.http.test_limits import wait_until
 
 HELLO = "한국어는 쉬웠어요."
 ASKED = {"text": HELLO, "source": "ko", "target": "en"}
@@ -210,7 +212,8 @@ def test_terms_in_a_sentence_are_bounded(single_model, monkeypatch):
     model = running.service.catalogue.models[0]
     terms = {"glossary": {"책": "book"}}
     monkeypatch.setattr(model.translator, "parts", lambda text: [text])
-    monkeypatch.setattr(model.worker, "submit", None)
+    for worker in model.workers:
+        monkeypatch.setattr(worker, "submit", None)
     sentence = "a sentence has 33 terms of the glossary, and 32 are allowed: divide it, or leave terms out"
     for place, asked in PLACES.items():
         field = "q" if "q" in asked else "text"
@@ -222,21 +225,29 @@ def test_terms_in_a_sentence_are_bounded(single_model, monkeypatch):
 def test_a_glossary_is_charged_what_it_costs_and_only_where_its_terms_are(single_model, monkeypatch):
     """And a batch has less of what costs more."""
     running, client = single_model
-    worker, seen = running.service.catalogue.models[0].worker, []
-    submit = worker.submit
+    model, seen = running.service.catalogue.models[0], []
+    submit = model.submit
 
     def noted(ticket, key, items, sizes, costs=None):
         if key[0] != "align":
             seen.extend((key[0], size, cost) for size, cost in zip(sizes, costs or sizes, strict=True))
-        return submit(ticket, key, items, sizes, costs)
+        return submit(ticket, key, items, sizes, *([costs] if costs else []))
 
-    monkeypatch.setattr(worker, "submit", noted)
+    monkeypatch.setattr(model, "submit", noted)
     texts = ["나는 책을 읽어요.", HELLO]
     usual = running.service.catalogue.models[0].translator.decoding.beam
     glossary = {"책": "book"}
     said = client.post("/v1/translate", json={"text": texts, "source": "ko", "target": "en", "glossary": glossary})
     assert said.status_code == 200, said.text
-    assert {(kind, cost / size) for kind, size, cost in seen} == {("terms", 9.0), ("translate", 1.0)}
+    assert {(kind, cost / size) for kind, size, cost in seen} == {("terms", 1 + 2.9), ("translate", 1.0)}
+    seen.clear()
+    two = {"text": "나는 책을 읽어요. 책 책.", "source": "ko", "target": "en", "glossary": glossary}
+    assert client.post("/v1/translate", json=two).status_code == 200
+    assert [round(cost / size, 3) for _, size, cost in seen] == [3.9, 4.8]  # each term costs
+    seen.clear()
+    reranked = {"text": HELLO, "source": "ko", "target": "en", "rerank": "mbr"}
+    assert client.post("/v1/translate", json=reranked).status_code == 200
+    assert [cost / size for _, size, cost in seen] == [4.8]
     seen.clear()
     asked = {"text": texts[0], "source": "ko", "target": "en", "beam": 4 * usual}
     assert client.post("/v1/translate", json=asked).status_code == 200
@@ -246,27 +257,59 @@ def test_a_glossary_is_charged_what_it_costs_and_only_where_its_terms_are(single
     assert with_terms["translations"] == plain  # a glossary without its terms changes nothing
 
 
-def test_a_short_sentence_overtakes_a_text_full_of_terms(single_model, monkeypatch):
-    """It waits for the batch that runs, which has one sentence, and for no other of the text."""
-    running, _ = single_model
-    worker, ran = running.service.catalogue.models[0].worker, []
-    free, begun = block_model(running, monkeypatch)
-    run = worker.run
-    monkeypatch.setattr(worker, "run", lambda key, items: ran.append((key[0], len(items))) or run(key, items))
-    worker.speed = {"translate": 1000.0}  # that of a search for terms is not known
+def test_a_short_sentence_does_not_wait_for_a_search_for_terms(single_model, monkeypatch):
+    """Which has a thread of its own, and takes one sentence at a time while its speed is not known."""
+    running, client = single_model
+    model, ran, begun, free = running.service.catalogue.models[0], [], threading.Event(), threading.Event()
+    run = model.slow_worker.run
+
+    def wait(key, items):
+        ran.append((key[0], len(items)))
+        begun.set()
+        assert free.wait(60)
+        return run(key, items)
+
+    monkeypatch.setattr(model.slow_worker, "run", wait)
+    model.slow_worker.speed = {"call": 1000.0}  # that of a search for terms is not known
     text, found = "\n".join(f"나는 책을 {i}번 읽어요." for i in range(9)), []
 
-    def ask(**asked) -> None:
-        with running.client(60) as client:
-            found.append(client.post("/v1/translate", json=ASKED | asked).status_code)
+    def ask() -> None:
+        with running.client(60) as other:
+            asked = ASKED | {"text": text, "glossary": {"책": "book"}}
+            found.append(other.post("/v1/translate", json=asked).status_code)
 
-    threads = [threading.Thread(target=ask, kwargs=own) for own in ({"text": text, "glossary": {"책": "book"}}, {})]
-    threads[0].start()
+    thread = threading.Thread(target=ask)
+    thread.start()
     assert begun.wait(20)
-    threads[1].start()
-    wait_until(lambda: worker.waiting_jobs >= 9)
+    assert client.post("/v1/translate", json=ASKED).status_code == 200  # while the other still waits
+    assert not found and ran == [("terms", 1)]
     free.set()
-    for thread in threads:
-        thread.join(60)
-    assert found == [200, 200]
-    assert ran[:2] == [("terms", 1), ("translate", 1)]
+    thread.join(60)
+    assert found == [200]
+
+
+def test_reranking_by_samples_and_a_glossary_are_refused_together(single_model, monkeypatch, ko_en):
+    _, client = single_model
+    monkeypatch.setattr(ko_en, "decoding", replace(ko_en.decoding, candidates_from="samples"))
+    asked = ASKED | {"rerank": "mbr"}
+    said = client.post("/v1/translate", json=asked | {"text": "나는 책을 읽어요.", "glossary": {"책": "book"}})
+    assert said.status_code == 400 and "terms are found by a beam search" in said.json()["error"]
+    kept = client.post("/v1/translate", json=asked | {"text": "나는 {n}을 읽어요."}).json()
+    assert "{n}" in kept["translations"][0]["text"]  # what is protected is no glossary
+
+
+def test_who_asks_is_who_is_connected_unless_a_proxy_is_trusted(start):
+    """Anyone can write X-Forwarded-For: it is believed only of a proxy that the operator names."""
+    for trusted, status in (((), 429), (("127.0.0.1",), 200), (("10.0.0.0/8",), 429)):
+        running = start(both=False, limits={"client_requests": 1}, trusted_proxies=trusted)
+        with running.client() as client:
+            said = [
+                client.post(
+                    "/translate", json=PLACES["/translate"], headers={"X-Forwarded-For": f"192.0.2.{i}"}
+                ).status_code
+                for i in range(2)
+            ]
+        assert said == [200, status]
+        running.stop()
+    with pytest.raises(ValueError, match="--trust-proxy is 'proxy': it is an address or a network"):
+        networks(["proxy"])

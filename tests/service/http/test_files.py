@@ -10,7 +10,8 @@ import zipfile
 
 import pytest
 
-from heed.service.http.files import FileStore
+from heed.service.http.files import FileStore, OpenFile
+from tests.service.http.test_limits import wait_until
 from tests.service.http.test_security import ATTACKS, HELLO, SCRIPT, assert_harmless
 
 
@@ -50,7 +51,10 @@ def test_bad_files_are_refused_in_a_sentence(client, name, data, sentence):
 
 
 def test_no_file_and_too_many_files(client):
-    assert client.post("/translate_file", data={"source": "ko", "target": "en"}).json()["error"] == "file is missing"
+    assert (
+        client.post("/translate_file", data={"source": "ko", "target": "en"}).json()["error"]
+        == "Invalid request: missing file parameter"
+    )
     assert (
         "file is missing"
         in client.post("/translate_file", data={"file": "x", "source": "ko", "target": "en"}).json()["error"]
@@ -150,11 +154,11 @@ def test_a_file_is_removed_when_its_time_is_up(monkeypatch):
     files = FileStore()
     token = files.put("a.txt", b"a")
     (path,) = files.folder.iterdir()
-    assert files.get(token) == ("a.txt", b"a")
+    assert read(files, token) == ("a.txt", b"a")
     assert path.stat().st_mode & 0o077 == 0 or path.parent.stat().st_mode & 0o077 == 0  # nobody else reads it
     monkeypatch.setattr("heed.service.http.files.KEEP_SECONDS", -1.0)
     files.remove_expired()
-    assert not path.exists() and files.get(token) is None
+    assert not path.exists() and files.open(token) is None
     files.close()
     assert not path.parent.exists()
 
@@ -193,7 +197,7 @@ def test_what_a_killed_service_left_is_removed_at_the_next_start_and_nothing_els
     (tmp_path / "heed-serve-link").symlink_to(tmp_path / "other")
     started = FileStore()
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["heed-serve-link", "other", running.folder.name])
-    assert running.get(token) == ("a.txt", b"mine")
+    assert read(running, token) == ("a.txt", b"mine")
     started.put("b.txt", b"")
     for store in (running, started):
         store.close()
@@ -209,3 +213,37 @@ def test_the_lock_of_a_killed_process_is_gone(monkeypatch, tmp_path):
     assert killed.returncode == -9 and [path.name[:11] for path in tmp_path.iterdir()] == ["heed-serve-"]
     FileStore()
     assert not list(tmp_path.iterdir())
+
+
+def read(files, token):
+    file = files.open(token)
+    with file.stream:
+        return file.name, file.stream.read()
+
+
+def test_a_download_is_sent_as_it_is_read_and_outlives_its_file(running, monkeypatch):
+    """A slow reader takes no memory, and gets the whole file although it was removed meanwhile."""
+    data = bytes(range(256)) * 40_000  # ten megabytes
+    token = running.service.files.put("a.txt", data)
+    most, seen = 0, []
+    chunks = OpenFile.chunks
+
+    async def noted(self):
+        async for part in chunks(self):
+            seen.append(len(part))
+            yield part
+
+    monkeypatch.setattr(OpenFile, "chunks", noted)
+    with socket.create_connection(("127.0.0.1", running.port), timeout=20) as link:
+        link.sendall(
+            f"GET /download_file/{token}/a.txt HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode()
+        )
+        found = link.recv(1000)
+        assert f"content-length: {len(data)}".encode() in found.lower()
+        wait_until(lambda: sum(seen) > 0)
+        most = sum(seen)
+        running.service.files.files[token].path.unlink()
+        while part := link.recv(1 << 20):
+            found += part
+    assert found.endswith(data) and sum(seen) == len(data) and max(seen) <= 1 << 16
+    assert most < len(data)  # not all of it was read before the client had taken some

@@ -8,7 +8,6 @@ import pytest
 from libretranslatepy import LibreTranslateAPI
 
 from heed.service.http.limits import read_keys
-from heed.text import protect
 
 HELLO = "한국어는 쉬웠어요."
 
@@ -49,7 +48,7 @@ def test_every_place_with_curl(running, tmp_path, ko_en):
     assert {one["code"] for one in json.loads(curl(f"{running.url}/languages")[1])} == {"ko", "en", "de"}
     assert json.loads(curl(f"{running.url}/frontend/settings")[1])["keyRequired"] is False
     status, body = curl(f"{running.url}/translate", *asked, "-d", "source=ko")
-    assert (status, json.loads(body)) == (400, {"error": "target is missing"})
+    assert (status, json.loads(body)) == (400, {"error": "Invalid request: missing target parameter"})
     letter = tmp_path / "편지.txt"
     letter.write_text(HELLO, "utf-8")
     parts = ("-F", f"file=@{letter}", "-F", "source=auto", "-F", "target=en")
@@ -122,7 +121,7 @@ def test_a_file_is_translated_and_fetched(client, ko_en, running):
 
 def test_a_glossary_and_what_is_kept_hold_in_all_places(client, ko_en):
     terms, names = {"한국어": "Korean"}, ["쉬웠어요"]
-    own = protect.translate([HELLO], lambda own: [one.text for one in ko_en.translate(own, glossary=terms)], names)[0]
+    own = ko_en.translate(HELLO, sentences=True, glossary=terms, keep=names).text  # the one path
     assert "Korean" in own and "쉬웠어요" in own and own != ko_en.translate(HELLO, glossary=terms).text
     pair = {"source": "ko", "target": "en"}
     asked = {"q": HELLO, "glossary": terms, "keep": names, **pair}
@@ -153,13 +152,13 @@ def test_settings_health_and_documents(client):
 @pytest.mark.parametrize(
     ("asked", "status", "sentence"),
     [
-        ({}, 400, "q is missing"),
-        ({"q": "a", "source": "ko"}, 400, "target is missing"),
-        ({"q": "a", "source": "xx", "target": "en"}, 400, "source is 'xx', which is not served; it is one of ko, en"),
-        ({"q": "a", "source": "auto", "target": "xx"}, 400, "target is 'xx', into which nothing is translated here"),
+        ({}, 400, "Invalid request: missing q parameter"),
+        ({"q": "a", "source": "ko"}, 400, "Invalid request: missing target parameter"),
+        ({"q": "a", "source": "xx", "target": "en"}, 400, "xx is not supported"),
+        ({"q": "a", "source": "auto", "target": "xx"}, 400, "xx is not supported"),
         ({"q": "a", "source": "auto", "target": "ko"}, 400, "target is 'ko', into which nothing is translated here; it is one of en, de"),
-        ({"q": "a", "source": "de", "target": "en"}, 400, "de to en is not served; there is ko to en, en to de, ko to de"),
-        ({"q": "a", "source": "ko", "target": "en", "format": "pdf"}, 400, "format is 'pdf'"),
+        ({"q": "a", "source": "de", "target": "en"}, 400, "English (en) is not available as a target language from German (de)"),
+        ({"q": "a", "source": "ko", "target": "en", "format": "pdf"}, 400, "pdf format is not supported"),
         ({"q": "a", "source": "ko", "target": "en", "alternatives": 99}, 400, "alternatives is 99"),
         ({"q": {"a": 1}, "source": "ko", "target": "en"}, 400, "q is {'a': 1}"),
         ({"q": "a", "source": "ko", "target": "en", "glossary": "a b"}, 400, "1 columns"),
@@ -193,3 +192,48 @@ def test_other_bodies_and_places_are_refused(client):
     assert client.get("/nothing").json()["error"].startswith("there is nothing at this address")
     assert client.get("/translate").status_code == 405
     assert client.get("/assets/..%2fapp.py").status_code == 404
+
+
+def test_its_own_api_tests_are_answered_in_its_words(client):
+    """What LibreTranslate's own tests send, and the words on which clients match."""
+    ask = {"q": "Hello", "source": "en", "target": "de", "format": "text"}
+    assert client.get("/spec").json() == client.get("/openapi.json").json() and client.post("/spec").status_code == 405
+    for data, error in (
+        ({**ask, "target": "zz"}, "zz is not supported"),
+        ({**ask, "source": "zz"}, "zz is not supported"),
+        ({**ask, "format": "pdf"}, "pdf format is not supported"),
+        ({name: ask[name] for name in ("source", "target", "format")}, "Invalid request: missing q parameter"),
+        ({**ask, "target": "ko"}, "Korean (ko) is not available as a target language from English (en)"),
+    ):
+        answer = client.post("/translate", data=data)
+        assert (answer.status_code, answer.json()) == (400, {"error": error})
+    assert client.post("/detect").json() == {"error": "Invalid request: missing q parameter"}
+    assert "translatedText" in client.post("/translate", data=ask).json()
+
+
+ENGLISH, GERMAN = "Hello, how are you today?", "Das ist ein ganz normaler deutscher Satz über das Wetter."
+
+
+def test_a_text_in_a_language_that_is_not_translated_is_not_taken_for_another(start):
+    running = start(both=False)  # Korean to English alone
+    with running.client() as client:
+        ask = {"source": "auto", "target": "en"}
+        refused = client.post("/v1/translate", json={"text": ENGLISH, **ask})
+        assert refused.status_code == 400
+        body = refused.json()
+        assert body["error"] == (
+            "this looks like English, and no model here translates from it; to translate it all the same, say which "
+            "language it is: ko"
+        )
+        assert (
+            body["detected"]["language"] == "en" and body["detected"]["confidence"] > 0.9 and body["sources"] == ["ko"]
+        )
+        assert client.post("/v1/translate", json={"text": ENGLISH, "source": "ko"}).status_code == 200  # asked for
+        for path in ("alternatives", "look"):
+            more = {"translation": "x", "word": 0} if path == "alternatives" else {}
+            assert "looks like English" in client.post(f"/v1/{path}", json={"text": ENGLISH, **more}).json()["error"]
+        same = client.post("/translate", json={"q": ENGLISH, **ask}).json()
+        assert same["translatedText"] == ENGLISH and same["detectedLanguage"]["language"] == "en"
+        assert client.post("/translate", json={"q": GERMAN, **ask}).json() == {"error": "de is not supported"}
+        for short in ("한국어는 쉬웠어요.", "12", "…"):
+            assert client.post("/v1/translate", json={"text": short, **ask}).status_code == 200

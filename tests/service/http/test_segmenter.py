@@ -11,10 +11,11 @@ import pytest
 
 from heed.service.http import segmenter, segmenter_pool
 from heed.service.http.queue import Cancelled, Ticket
-from heed.service.http.segmenter import ALIGN, TRANSLATE_WITH_PREFIX, TextTask
+from heed.service.http.segmenter import ALIGN, TextTask, to_request
 from heed.service.http.segmenter_pool import SegmenterPool
-from heed.text import documents, layout, markup, protect
+from heed.text import documents, markup, passages
 from heed.text.inline import Translated
+from heed.text.protected import Model, ModelRequest, translate_with
 from tests.service.http.test_limits import block_model, wait_until
 
 HELLO = "한국어는 쉬웠어요."
@@ -53,21 +54,33 @@ def run_task(step, task):
                 links(source, target)
                 if kind == ALIGN
                 else f"So {said(source)}"
-                if kind == TRANSLATE_WITH_PREFIX
+                if to_request(key).prefix
                 else said(source)
             )
     return found.output
 
 
+class Known(Model):
+    """That translation as a model; a search for required parts finds nothing else."""
+
+    can_require = True
+
+    def translate(self, requests):
+        return [said(request.text) for request in requests]
+
+    def align(self, sources, targets):
+        return list(map(links, sources, targets))
+
+
 def aligned(texts):
-    made = protect.translate(texts, lambda own: [said(text) for text in own])
-    return [Translated(one, links(text, one)) for text, one in zip(texts, made, strict=True)]
+    made = translate_with(Known(), [ModelRequest(text) for text in texts])
+    return [Translated(one.text, links(text, one.text)) for text, one in zip(texts, made, strict=True)]
 
 
 TASKS = [
     TextTask("plain", [TEXT, "", HELLO, "\n\n"], "ko", ["한국어는"]),
     TextTask("passages", [TEXT, HELLO, ""], "ko"),
-    TextTask("passages", [TEXT, HELLO, ""], "ko", has_prefix=True),
+    TextTask("passages", [TEXT, HELLO, ""], "ko", prefix="So"),
     TextTask("pages", [PAGE, PAGE[:40]], "ko"),
     TextTask("document", name="a.html", data=PAGE.encode(), language="ko"),
     TextTask("document", name="a.md", data=TEXT.encode()),
@@ -83,7 +96,7 @@ def pool():
     made.close()
 
 
-@pytest.mark.parametrize("task", TASKS, ids=lambda task: f"{task.kind} {task.name} {task.has_prefix}")
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: f"{task.kind} {task.name} {task.prefix}")
 def test_a_process_gives_the_same_output_as_this_one(pool, task):
     ticket = Ticket()
 
@@ -96,14 +109,16 @@ def test_a_process_gives_the_same_output_as_this_one(pool, task):
 
 def test_steps_give_the_same_output_as_a_direct_translation():
     def plain(text, keep=()):
-        return layout.translate(text, lambda own: protect.translate(own, lambda o: [said(t) for t in o], keep), "ko")
+        return passages.translate([text], Known(), language="ko", keep=keep)[0][0]
 
     plainly, _, begun, pages, html, *_ = TASKS
     assert run_task(segmenter.run_step, plainly) == [plain(text, ["한국어는"]) for text in plainly.texts]
     assert run_task(segmenter.run_step, pages) == [
         markup.translate(page, aligned, language="ko") for page in pages.texts
     ]
-    assert run_task(segmenter.run_step, begun)[1] == (f"So {said(HELLO)}", [(HELLO, 0, 10, f"So {said(HELLO)}", 0, 13)])
+    whole = f"So {said(HELLO)}"
+    passage = passages.Passage(HELLO, 0, 10, whole, 0, 13, ModelRequest(HELLO, "So"))
+    assert run_task(segmenter.run_step, begun)[1] == (whole, [passage])
     assert run_task(segmenter.run_step, html) == documents.translate(html.data, "a.html", aligned, language="ko")
 
 

@@ -338,3 +338,68 @@ def test_a_file_comes_back_translated(visit, ask):
     with page.expect_download() as download:
         page.click(".download")
     assert download.value.path().read_text("utf-8") == ask("translate", text=TEXT)["translations"][0]["text"] + "\n"
+
+
+def test_a_text_in_another_language_is_translated_only_if_that_is_asked_for(visit):
+    page = visit("#translate?to=en", quiet=False)  # a refusal is written into the console
+    page.fill("#source", "Hello, how are you today?")
+    page.wait_for_selector(".notice")
+    assert "This looks like English; no model here translates from it." in said(page)
+    assert page.text_content("#detected").startswith("Detected: English, ")
+    assert words(page, ".offers button")[:2] == ["Translate it as Korean", "Translate it as German"]
+    assert page.is_disabled("#copy")
+    page.click(".offers button >> nth=0")
+    answered(page)
+    assert page.input_value("#from") == "ko" and not page.query_selector(".notice")
+
+
+def test_a_link_for_a_pair_that_is_not_served_says_so(visit):
+    asked = []
+    page = visit(f"#translate?from=ja&to=en&text={quote(TEXT)}")
+    page.on("request", lambda request: asked.append(request.url) if "/v1/translate" in request.url else None)
+    page.wait_for_selector(".notice")
+    assert "No model here translates Japanese into English." in said(page)
+    assert page.input_value("#source") == TEXT and not asked
+    assert "Korean → English" in words(page, ".offers button")
+    page.click("text=Korean → English")
+    answered(page)
+    assert (page.input_value("#from"), page.input_value("#to")) == ("ko", "en")
+
+
+def test_a_chosen_word_stays_while_its_sentence_is_unchanged(visit, ask):
+    page = visit("#translate?from=ko&to=en")
+    type_in(page, TEXT)
+    first = said(page)
+    page.click("#target .word >> nth=1")
+    page.wait_for_selector(".choices .choice")
+    chosen = page.text_content(".choices .choice >> nth=1 >> .choice-text") or ""
+    page.click(".choices .choice >> nth=1")
+    page.wait_for_selector("#target .word.chosen")
+    own = said(page)
+    assert own != first and own.endswith(chosen.strip()[-3:])
+    assert page.eval_on_selector("#target .word.chosen", "node => node.title") == "chosen by you"
+    assert not page.query_selector("#target .word.chosen.low")
+    page.fill("#source", TWO)  # appended
+    page.wait_for_function("own => document.querySelector('#target').innerText.length > own.length", arg=own)
+    answered(page)
+    assert said(page).startswith(own) and page.query_selector("#target .word.chosen")
+    page.click("#undo")
+    assert (
+        not said(page).startswith(own) and not page.query_selector("#target .word.chosen") and page.is_hidden("#reset")
+    )
+    page.fill("#source", TEXT)
+    page.wait_for_function("first => document.querySelector('#target').innerText === first", arg=first)
+    page.click("#nbest .nbest-one >> nth=1")
+    page.wait_for_selector("#target .word.chosen")
+    page.click("#reset")
+    assert said(page) == first
+    page.click("#undo")  # the reset
+    assert page.query_selector("#target .word.chosen")
+
+
+def test_the_glossary_of_a_file_can_be_seen(visit):
+    page = visit("#translate?from=ko&to=en")
+    page.click("#mode-file")
+    assert page.is_visible("#term-form") and page.is_visible("#tab-glossary") and page.is_hidden("#tab-history")
+    page.click("#mode-text")
+    assert page.is_visible("#tab-history")

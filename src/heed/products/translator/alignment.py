@@ -30,11 +30,11 @@ def first_words(text: str, parts: Sequence[str], start: int = 0) -> list[int]:
 
 def join_links(whole: Any, parts: Sequence[Any], found: Sequence[Links], tag: str) -> Links:
     """The links of a translation from those of its parts. A tag is a word of each part, but occurs in the whole text once."""
-    links, target, before = [], 0, len(tag.split())
+    links, before = [], len(tag.split())
     starts = first_words(whole.source, [part.source[len(tag) :] for part in parts], len(tag))
-    for part, own, source in zip(parts, found, starts, strict=True):
+    targets = first_words(whole.text, [part.text for part in parts])
+    for own, source, target in zip(found, starts, targets, strict=True):
         links += [(i if i < before else i - before + source, j + target) for i, j in own]
-        target += len(part.text.split())
     return links
 
 

@@ -2,17 +2,19 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
+from heed.decoding.config import DecodingConfig
+from heed.products.translator.passages import TranslatorModel, can_require
 from heed.products.translator.results import TermUse
 from heed.products.translator.translator import Translator
-from heed.products.translator.word_links import word_links
-from heed.text import documents, protect
+from heed.text import documents, protected
 from heed.text.glossary import Glossary, as_glossary
 from heed.text.inline import Translated
+from heed.text.protected import ModelRequest
 
-CHUNK = 256  # sentences between two progress reports
+SEARCH = {own.name for own in fields(DecodingConfig)}
 WITHOUT_MARKUP = ("text", "tsv")  # document kinds that need no alignment, because no markup is put back
 
 
@@ -20,12 +22,8 @@ WITHOUT_MARKUP = ("text", "tsv")  # document kinds that need no alignment, becau
 class SentenceTranslator:
     """Translates the sentences of a document, each distinct one once."""
 
-    translator: Translator
-    glossary: Glossary
-    options: Mapping[str, Any]
+    model: TranslatorModel
     needs_alignment: bool
-    progress: Callable[[int, int], None] | None = None
-    translations: dict[str, str] = field(default_factory=dict)
     # by sentence without backticks: a sentence with code in it is requested a second time with them
     missing_by_sentence: dict[str, list[TermUse]] = field(default_factory=dict)
 
@@ -35,27 +33,19 @@ class SentenceTranslator:
         return [term for terms in self.missing_by_sentence.values() for term in terms]
 
     def __call__(self, texts: list[str]) -> Sequence[str | Translated]:
-        targets = protect.translate(texts, self._translate)
+        keep = self.model.glossary.keep
+        found = protected.translate_with(self.model, [ModelRequest(text) for text in texts], keep)
+        targets = [own.text for own in found]
         pairs = list(zip(texts, targets, strict=True))
         self.missing_by_sentence |= {text.replace("`", ""): self._missing_terms(text, target) for text, target in pairs}
         if not self.needs_alignment:
             return targets
-        links = word_links(self.translator, texts, targets)
+        links = self.model.align(texts, targets)
         return [Translated(target, own) for target, own in zip(targets, links, strict=True)]
-
-    def _translate(self, texts: list[str]) -> list[str]:
-        new = [text for text in dict.fromkeys(texts) if text not in self.translations]
-        for start in range(0, len(new), CHUNK):
-            chunk = new[start : start + CHUNK]
-            results = self.translator.translate(chunk, glossary=self.glossary, **self.options)
-            self.translations |= {text: result.text for text, result in zip(chunk, results, strict=True)}
-            if self.progress:
-                self.progress(start + len(chunk), len(new))
-        return [self.translations[text] for text in texts]
 
     def _missing_terms(self, source: str, target: str) -> list[TermUse]:
         """The terms that occur less often in the translation than they should."""
-        matches = self.glossary.matches(source)
+        matches = self.model.glossary.matches(source)
         left = Counter({match.target: target.casefold().count(match.target.casefold()) for match in matches})
         missing = []
         for match in matches:
@@ -84,6 +74,8 @@ def translate_document(
     """
     language = language or (translator.facts.get("languages") or {}).get("source")
     needs_alignment = (kind or documents.kind_of(name)) not in WITHOUT_MARKUP
-    sentences = SentenceTranslator(translator, as_glossary(glossary), options, needs_alignment, progress)
+    config = translator.search_config({name: own for name, own in options.items() if name in SEARCH})
+    model = TranslatorModel(translator, as_glossary(glossary), options, can_require(config), progress)
+    sentences = SentenceTranslator(model, needs_alignment)
     done = documents.translate(data, name, sentences, column=column, language=language, kind=kind)
     return done, sentences.missing

@@ -85,9 +85,17 @@ class TermEncoder:
             missing[term] -= missing[term] > 0
         return uses[::-1]
 
+    def can_spell(self, text: str) -> bool:
+        """Whether the model has the subwords, and the room, to write a text as it is."""
+        try:
+            return bool(self.term(text, fixed=True))
+        except ValueError:
+            return False
+
     def term(self, text: str, fixed: bool = False) -> Term:
         """All tokenizations of a term; unless `fixed`, also capitalized at the beginning of a sentence."""
-        if (text, fixed) not in self._cache:
+        found = self._cache.get((text, fixed))  # several threads ask, and one may clear it
+        if found is None:
             ways = list(dict.fromkeys(self._ways(text)))
             free = [len(way.tokens) for way in ways if not (way.inside or way.initial)]
             if not free:
@@ -106,8 +114,8 @@ class TermEncoder:
                 ways += [way._replace(initial=True) for way in dict.fromkeys(self._ways(capital)) if not way.inside]
             if len(self._cache) >= MAX_CACHED:  # requests bring terms of their own: the cache must not grow for ever
                 self._cache.clear()
-            self._cache[text, fixed] = tuple(ways)
-        return self._cache[text, fixed]
+            found = self._cache[text, fixed] = tuple(ways)
+        return found
 
     def _ways(self, text: str) -> Iterator[Variant]:
         """The tokens of a term in different contexts, where they decode to exactly the term."""

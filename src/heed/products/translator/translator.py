@@ -16,7 +16,7 @@ from heed.decoding.steps import Hypothesis
 from heed.lab.attention import Look
 from heed.models.package import Package
 from heed.products.product import Product, as_texts, in_batches
-from heed.products.translator import attention_trace, forward_trace
+from heed.products.translator import attention_trace, forward_trace, passages
 from heed.products.translator.alignment import Links, join_links
 from heed.products.translator.directions import Direction, Directions
 from heed.products.translator.engines import ctranslate2
@@ -26,6 +26,7 @@ from heed.products.translator.forward_trace import Choice, Query, Token
 from heed.products.translator.guards import Guards
 from heed.products.translator.lazy_scores import Scores, token_scores
 from heed.products.translator.model_bundle import Hypotheses, IdPair, ModelBundle, Sentences, check_ensemble
+from heed.products.translator.passages import TranslatorModel, can_require
 from heed.products.translator.pipeline import Job, SearchPipeline
 from heed.products.translator.results import Candidate, Score, TermUse, Translation, join_parts
 from heed.products.translator.split import cut, split
@@ -122,9 +123,9 @@ class Translator(Product):
 
     def engine(self, **decoding: Any) -> str:
         """The name of the engine that runs a search with these settings."""
-        return next(engine for engine in self.engines if engine.takes(self._config(decoding), [])).name
+        return next(engine for engine in self.engines if engine.takes(self.search_config(decoding), [])).name
 
-    def translate(
+    def translate(  # noqa: PLR0913 (each is an option of its own, by its name)
         self,
         texts: str | Iterable[str],
         *,
@@ -135,11 +136,15 @@ class Translator(Product):
         keep: Sequence[str] = (),
         source: str | None = None,
         target: str | None = None,
+        sentences: bool = False,
         **decoding: Any,
     ) -> Any:
         """The translations of texts, in their order; for a single text, one translation.
 
         `source` and `target` are languages: a model of several directions needs to know which.
+
+        A text is one unit; with `sentences`, its layout stays, each of its sentences is translated by itself, and URLs, template
+        variables and long numbers are kept, as in the service. `parts` of a translation are then its sentences.
 
         `decoding` are settings of DecodingConfig (beam, nbest, length_penalty, sample, ...). `prefix` is what a translation
         must begin with. A text with more subwords than the model allows is translated in parts, cut with too_long="cut"
@@ -149,10 +154,14 @@ class Translator(Product):
         options = {"prefix": prefix, "too_long": too_long, "batch_tokens": batch_tokens}
         options |= {"glossary": glossary, "keep": keep}
         if source or target or self.bundle.undirected:
-            return self.toward(source, target).translate(texts, **options, **decoding)
+            return self.toward(source, target).translate(texts, sentences=sentences, **options, **decoding)
         if isinstance(texts, str):
-            return self.translate([texts], **options, **decoding)[0]
-        texts, config, terms = as_texts(texts), self._config(decoding), as_glossary(glossary, keep)
+            return self.translate([texts], sentences=sentences, **options, **decoding)[0]
+        texts, config, terms = as_texts(texts), self.search_config(decoding), as_glossary(glossary, keep)
+        if sentences:
+            given = {"too_long": too_long, "batch_tokens": batch_tokens, **decoding}
+            model = TranslatorModel(self, terms, given, can_require(config))
+            return passages.translate(model, texts, config, (self.facts.get("languages") or {}).get("source"), prefix)
         parts, owners = self._split(texts, too_long)
         prefixes = self._encode_prefixes(prefix, len(texts), owners)
         ids, required = self.source.encode(parts), self.term_encoder.required(parts, terms, config)
@@ -208,7 +217,7 @@ class Translator(Product):
 
     def look(self, text: str, target: str | None = None, name: str = "", **decoding: Any) -> Look:
         """Everything about one translation: attentions, likely tokens, the search, the alignment."""
-        return attention_trace.look(self.guards, self.alignment_rows, text, target, self._config(decoding), name)
+        return attention_trace.look(self.guards, self.alignment_rows, text, target, self.search_config(decoding), name)
 
     def trace(
         self,
@@ -244,7 +253,8 @@ class Translator(Product):
         """A text split into parts of the length that the model allows."""
         return self._split([text], "split")[0]
 
-    def _config(self, changes: dict[str, Any]) -> DecodingConfig:
+    def search_config(self, changes: Mapping[str, Any]) -> DecodingConfig:
+        """Its search settings with some changed."""
         return settings.read(DecodingConfig, {**dataclasses.asdict(self.decoding), **changes})
 
     def _split(self, texts: Sequence[str], too_long: str) -> tuple[list[str], list[int]]:

@@ -2,8 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
-
-from heed.products.translator.translator import Translator
+from typing import Any
 
 WordLinks = list[tuple[int, int]]  # (source word, target word); words are separated by whitespace
 Align = Callable[[list[str], list[str], list[int]], Sequence[WordLinks]]
@@ -11,7 +10,7 @@ _WORD = re.compile(r"\S+")
 
 
 def word_links(
-    translator: Translator, sources: Sequence[str], targets: Sequence[str], align: Align | None = None
+    translator: Any, sources: Sequence[str], targets: Sequence[str], align: Align | None = None
 ) -> list[WordLinks]:
     """The links of each pair; none if the model has no attention, or if a side is empty or longer than the model allows.
 

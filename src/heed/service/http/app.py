@@ -82,6 +82,10 @@ def _add_pages(app: FastAPI, service: Service) -> None:
     async def docs() -> HTMLResponse:
         return HTMLResponse(reference.render(app.openapi()))
 
+    @app.get("/spec", include_in_schema=False)
+    async def spec() -> JSONResponse:
+        return JSONResponse(app.openapi())  # where LibreTranslate has it
+
     @app.get("/docs.css", include_in_schema=False)
     async def style() -> Response:
         return Response(reference.STYLE, media_type="text/css")
@@ -120,9 +124,8 @@ def error_body(path: str, status: int, message: str) -> dict[str, Any]:
 def error_response(path: str, error: Refusal) -> JSONResponse:
     headers = {"Retry-After": str(error.retry_after)} if error.retry_after is not None else {}
     unread = error.status in (408, 413) or isinstance(error, TooManyBytes)
-    return (DrainingResponse if unread else JSONResponse)(
-        error_body(path, error.status, error.message), error.status, headers
-    )
+    body = error_body(path, error.status, error.message) | error.details
+    return (DrainingResponse if unread else JSONResponse)(body, error.status, headers)
 
 
 class DrainingResponse(JSONResponse):

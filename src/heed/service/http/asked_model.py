@@ -31,6 +31,7 @@ class AskedModel:
 
     def start(self, on_batch: OnBatch, **sizes: int | float) -> None:
         self.worker = BatchWorker(self.name, self.run, on_batch=on_batch, **sizes)
+        self.workers = [self.worker]
 
     def run(self, key: tuple, items: list[Any]) -> list[tuple[Any, Exception | None]]:
         """A batch, in the worker's thread. An error is a result: a batch that fails is run again, and a text would lose tokens."""

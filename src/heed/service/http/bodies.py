@@ -46,15 +46,15 @@ async def read_fields(request: Request, max_bytes: int, *, forms: bool = True) -
     return values
 
 
-def validate(model: type[Body], values: dict[str, Any]) -> Body:
-    """The fields as a model; the first error is reported in a sentence."""
+def validate(model: type[Body], values: dict[str, Any], missing: str = "{} is missing") -> Body:
+    """The fields as a model; the first error is reported in a sentence, that of a missing field as `missing`."""
     try:
         return model.model_validate(values)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         name = ".".join(str(part) for part in first["loc"][:1]) or "the body"
         if first["type"] == "missing":
-            raise Refusal(400, f"{name} is missing") from None
+            raise Refusal(400, missing.format(name)) from None
         if first["type"] == "extra_forbidden":
             raise Refusal(400, f"{name[:60]!r} is no field here; there is {', '.join(model.model_fields)}") from None
         message = first["msg"].removeprefix("Value error, ")

@@ -3,11 +3,14 @@
 import ipaddress
 import json
 from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from http import HTTPStatus
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 MAX_HEADERS = 200  # of one request: many short ones take more memory than their bytes
 MAX_PIPELINED = 16  # requests that a connection may send before the first is answered
 MIN_BYTES_PER_SECOND = 1024  # at which a client must at least read its answer
@@ -41,11 +44,24 @@ def client_name(address: str) -> str:
     return str(found.ipv4_mapped or ipaddress.ip_network((int(found) >> 64 << 64, 64)))
 
 
+def networks(addresses: Sequence[str]) -> list[Network]:
+    """Addresses and networks, of which one may be wrong."""
+    found = []
+    for address in addresses:
+        try:
+            found.append(ipaddress.ip_network(address.strip()))
+        except ValueError:
+            raise ValueError(
+                f"--trust-proxy is {address!r}: it is an address or a network, as 127.0.0.1 or 10.0.0.0/8"
+            ) from None
+    return found
+
+
 class Connections:
     """The open connections of a server. Used by the event loop only, so it needs no lock."""
 
-    def __init__(self, limits: ConnectionLimits):
-        self.limits = limits
+    def __init__(self, limits: ConnectionLimits, proxies: Sequence[Network] = ()):
+        self.limits, self.proxies = limits, proxies
         self.open: dict[BoundedProtocol, str] = {}  # and whose they are
         self.of_client: Counter[str] = Counter()
 
@@ -53,11 +69,20 @@ class Connections:
         """Count a connection; returns why there is no room for it, or None."""
         if len(self.open) >= self.limits.connections:
             return "too many connections are open: try again later"
-        if self.of_client[client] >= self.limits.client_connections:
+        if self.of_client[client] >= self.limits.client_connections and not self._is_proxy(client):
             return f"{client} has {self.of_client[client]} connections open, which is all it may: close some"
         self.open[protocol] = client
         self.of_client[client] += 1
         return None
+
+    def _is_proxy(self, client: str) -> bool:
+        """Whether a trusted proxy is connected, which brings the requests of many."""
+        if not self.proxies:
+            return False
+        with suppress(ValueError):
+            address = ipaddress.ip_network(client).network_address
+            return any(address in network for network in self.proxies)
+        return False
 
     def remove(self, protocol: "BoundedProtocol") -> None:
         if (client := self.open.pop(protocol, None)) is not None:

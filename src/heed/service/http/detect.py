@@ -23,6 +23,7 @@ LIBRARY_WEIGHT = 4.0  # of py3langid's log-probabilities, which it divides by th
 OTHER_SCRIPT, LATIN_LETTER = -3.0, -0.7  # for a letter of a foreign script; Latin costs less, since others borrow names
 HAN = {"zh": 0.0, "ja": -0.3, "ko": -1.5}  # for a Chinese character, which three languages use
 UNKNOWN = LIBRARY_WEIGHT * math.log(0.02)  # for a served language that py3langid does not know
+SURE, UNLIKELY = 0.6, 0.1  # of another language at least, and of every served one at most
 ALPHABET_SIZE = 60  # letters that a word may be made of, about
 PSEUDO_COUNT = 0.6  # of every trigram (additive smoothing)
 UNSEEN_CONTEXT = -math.log(ALPHABET_SIZE)  # after two letters that never occur together, all are equally likely
@@ -39,10 +40,26 @@ class Detection(NamedTuple):
 def detect(text: str, served: Iterable[str]) -> list[Detection]:
     """The served languages, the likeliest first. Their confidences and those of other languages sum to one."""
     served = list(dict.fromkeys(served))
+    shares = _shares(text, served)
+    return sorted((Detection(code, shares[code]) for code in served), key=lambda one: -one.confidence)
+
+
+def other_language(text: str, served: Iterable[str]) -> Detection | None:
+    """The language of a text that is surely in none of the served ones; None if it may be."""
+    served = list(dict.fromkeys(served))
+    shares = _shares(text, served)
+    code = max(shares, key=shares.get, default=None)
+    if code is None or code in served or shares[code] < SURE or max(shares[own] for own in served) > UNLIKELY:
+        return None
+    return Detection(code, shares[code])
+
+
+def _shares(text: str, served: list[str]) -> dict[str, float]:
+    """The probability of each language, the served ones first; of no words, of those alone."""
     text = _NOISE.sub(" ", text[:MAX_CHARACTERS])
     words = _WORD.findall(text.lower())
     if not words:
-        return [Detection(code, 1 / len(served)) for code in served]
+        return {code: 1 / len(served) for code in served}
     script_counts = Counter()
     for char, times in Counter("".join(words)).items():
         script_counts[script(char)] += times
@@ -57,8 +74,7 @@ def detect(text: str, served: Iterable[str]) -> list[Detection]:
     shares = {code: math.exp(score - best) for code, score in scores.items()}
     doubt = math.exp(-3 - 0.15 * sum(script_counts.values()))  # less, the longer the text is
     total = sum(shares.values()) + doubt + 0.002
-    detections = [Detection(code, shares[code] / total) for code in served]
-    return sorted(detections, key=lambda one: -one.confidence)
+    return {code: share / total for code, share in shares.items()}
 
 
 def warm_up() -> None:

@@ -7,9 +7,12 @@ import shutil
 import tempfile
 import threading
 import time
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
+
+from starlette.concurrency import run_in_threadpool
 
 try:
     import fcntl
@@ -18,6 +21,7 @@ except ImportError:  # Windows
 
 PREFIX = "heed-serve-"
 KEEP_SECONDS = 600.0
+CHUNK_BYTES = 1 << 16
 MAX_TOTAL_BYTES = 64 << 20  # the oldest files are removed first
 _UNSAFE = re.compile(r"[^\w.\- ]+")
 
@@ -27,6 +31,20 @@ class StoredFile(NamedTuple):
     path: Path
     size: int
     since: float
+
+
+class OpenFile(NamedTuple):
+    """A file that is being downloaded."""
+
+    name: str
+    size: int
+    stream: BinaryIO
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """Its data, a little at a time: a slow reader takes no memory."""
+        with self.stream:
+            while data := await run_in_threadpool(self.stream.read, CHUNK_BYTES):
+                yield data
 
 
 class FileStore:
@@ -54,11 +72,12 @@ class FileStore:
             self.files[token] = StoredFile(name, path, len(data), time.monotonic())
             return token
 
-    def get(self, token: str) -> tuple[str, bytes] | None:
+    def open(self, token: str) -> OpenFile | None:
+        """A file that can be read to its end, also if it is removed meanwhile."""
         with self.lock:
             self._remove_expired()
             file = self.files.get(token)
-            return (file.name, file.path.read_bytes()) if file else None
+            return OpenFile(file.name, file.size, file.path.open("rb")) if file else None
 
     def remove_expired(self) -> None:
         with self.lock:
@@ -69,7 +88,8 @@ class FileStore:
         for token, file in sorted(self.files.items(), key=lambda item: item[1].since):
             full = sum(other.size for other in self.files.values()) + needed > MAX_TOTAL_BYTES
             if full or time.monotonic() - file.since > KEEP_SECONDS:
-                file.path.unlink(missing_ok=True)
+                with suppress(OSError):  # Windows removes no file that is being read; the folder goes with the service
+                    file.path.unlink(missing_ok=True)
                 del self.files[token]
 
     def close(self) -> None:

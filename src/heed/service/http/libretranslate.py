@@ -2,11 +2,11 @@
 
 import asyncio
 from dataclasses import replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 from urllib.parse import quote
 
 from fastapi import APIRouter, Request, Response
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import BaseModel, Field, StringConstraints
 
 from heed.service.http.bodies import Upload, read_fields, validate
@@ -23,6 +23,7 @@ from heed.text import documents
 from heed.text.glossary import Glossary
 
 LanguageCode = Annotated[str, StringConstraints(min_length=1, max_length=40)]
+MISSING = "Invalid request: missing {} parameter"  # its clients match on its words
 EXAMPLE = {"q": "나는 학생이에요.", "source": "auto", "target": "en"}
 
 
@@ -32,7 +33,7 @@ class TranslateRequest(BaseModel, json_schema_extra={"example": EXAMPLE}):
     q: str | list[str] = Field(description="a text, or a list of texts")
     source: LanguageCode = Field(description="the code of its language, or auto")
     target: LanguageCode = Field(description="the code of the target language")
-    format: Literal["text", "html"] = Field("text", description="the format of the text")
+    format: str = Field("text", description="the format of the text: text or html", max_length=40)
     alternatives: int = Field(0, ge=0, le=MAX_NBEST - 1, description="how many other translations to return")
     api_key: str | None = None
     glossary: Terms | None = Field(None, description="terms and translations, or lines of both separated by a tab")
@@ -70,7 +71,7 @@ def router(service: Service) -> APIRouter:
     async def detect(request: Request) -> JSONResponse:
         """Detect the language of a text, with a confidence from 0 to 100 for each served language."""
         fields = await read_fields(request, service.limits.text_bytes)
-        body = validate(DetectRequest, fields)
+        body = validate(DetectRequest, fields, MISSING)
         service.check_key(request, fields, service.limits.check([body.q]))
         return JSONResponse([_in_percent(one) for one in service.detect_language(body.q)])
 
@@ -89,12 +90,13 @@ def router(service: Service) -> APIRouter:
     @routes.get("/download_file/{token}/{name}", responses=responses("the file", "application/octet-stream"))
     async def download_file(token: str, name: str) -> Response:
         """A translated document."""
-        file = service.files.get(token)
+        file = service.files.open(token)
         if file is None:
             raise Refusal(404, "there is no such file, or no longer: a file can be fetched for ten minutes")
-        disposition = f"attachment; filename*=UTF-8''{quote(file[0], safe='')}"
+        disposition = f"attachment; filename*=UTF-8''{quote(file.name, safe='')}"
         headers = {"Content-Disposition": disposition, "Content-Security-Policy": "sandbox; default-src 'none'"}
-        return Response(file[1], media_type="application/octet-stream", headers=headers)
+        headers["Content-Length"] = str(file.size)
+        return StreamingResponse(file.chunks(), media_type="application/octet-stream", headers=headers)
 
     @routes.get("/frontend/settings", responses=responses({"charLimit": 100000, "keyRequired": False}))
     async def settings() -> JSONResponse:
@@ -126,18 +128,18 @@ def router(service: Service) -> APIRouter:
 
 async def _translate(service: Service, request: Request) -> dict[str, Any]:
     fields = await read_fields(request, service.limits.text_bytes)
-    body = validate(TranslateRequest, fields)
+    body = validate(TranslateRequest, fields, MISSING)
     texts = [body.q] if isinstance(body.q, str) else body.q
     size = service.limits.check(texts)
     service.check_key(request, fields, size)
     service.log_texts(texts)
     terms = await read_glossary(service.glossary_pool, body.glossary, body.keep)
-    _check_languages(service, body, terms)
+    _check(service, body, terms)
     plain, auto = body.format == "text", body.source == "auto"
     ranks = 1 + (body.alternatives if plain else 0)
 
     def work(ticket) -> tuple[list[list[str]], list[Detection | None]]:
-        detections = [service.detect_language(text, body.target)[0] if auto else None for text in texts]
+        detections = [_detected(service, text, body.target) if auto else None for text in texts]
         sources = [one.language if one else body.source for one in detections]
         ranked: list[list[str]] = [[] for _ in texts]  # the translations of each text, the best first
         for source in dict.fromkeys(sources):
@@ -155,12 +157,32 @@ async def _translate(service: Service, request: Request) -> dict[str, Any]:
     return _answer(body, ranked, detections)
 
 
-def _check_languages(service: Service, body: TranslateRequest | FileRequest, terms: Glossary) -> None:
-    """Refuse languages that are not served before any work, also if there are no texts."""
-    if body.source == "auto":
-        service.catalogue.sources(body.target)
+def _check(service: Service, body: TranslateRequest | FileRequest, terms: Glossary) -> None:
+    """Refuse what is not served before any work, also if there are no texts, in LibreTranslate's words."""
+    catalogue = service.catalogue
+    names = {one["code"]: one["name"] for one in catalogue.languages}
+    codes = [code for code in (body.source, body.target) if code != "auto" or code == body.target]
+    for code in codes if names else []:
+        if code not in names:
+            raise Refusal(400, f"{code} is not supported")
+    if isinstance(body, TranslateRequest) and body.format not in ("text", "html"):
+        raise Refusal(400, f"{body.format} format is not supported")
+    source, target = body.source, body.target
+    if source == "auto":
+        catalogue.sources(target)
+    elif names and source != target and (source, target) not in catalogue.pairs:
+        pair = f"{names[target]} ({target})", f"{names[source]} ({source})"
+        raise Refusal(400, f"{pair[0]} is not available as a target language from {pair[1]}")
     else:
-        translation_options(service.catalogue.route(body.source, body.target), terms)
+        translation_options(catalogue.route(source, target), terms)
+
+
+def _detected(service: Service, text: str, target: str) -> Detection:
+    """The language of a text. One that is in its target language already stays as it is."""
+    other = service.other_language(text, target)
+    if other and other.language != target:
+        raise Refusal(400, f"{other.language} is not supported")
+    return other or service.detect_language(text, target)[0]
 
 
 def _answer(body: TranslateRequest, ranked: list[list[str]], detections: list[Detection | None]) -> dict[str, Any]:
@@ -177,13 +199,13 @@ def _answer(body: TranslateRequest, ranked: list[list[str]], detections: list[De
 
 async def _translate_file(service: Service, request: Request) -> tuple[str, str]:
     fields = await read_fields(request, service.limits.bytes)
-    body = validate(FileRequest, {name: value for name, value in fields.items() if value != ""})
+    body = validate(FileRequest, {name: value for name, value in fields.items() if value != ""}, MISSING)
     if not isinstance(body.file, Upload):
         raise Refusal(400, "file is missing: send it as a part of a form (multipart/form-data), with its name")
     data, name, translated_name = body.file.data, safe_name(body.file.name), safe_name(body.file.name, body.target)
     service.check_key(request, fields, len(data))
     terms = await read_glossary(service.glossary_pool, body.glossary, body.keep)
-    _check_languages(service, body, terms)
+    _check(service, body, terms)
 
     def work(ticket) -> str:
         documents.kind_of(name)
@@ -192,7 +214,7 @@ async def _translate_file(service: Service, request: Request) -> tuple[str, str]
         if source == "auto":
             first = service.segmenters.run_step(task, {}, ticket)
             texts = [text for kind, text, _ in first.missing if kind == TRANSLATE]
-            source = service.detect_language(" ".join(texts[:50]), body.target)[0].language
+            source = _detected(service, " ".join(texts[:50]), body.target).language
         route = service.catalogue.route(source, body.target)
         translator = RouteTranslator(ticket, service.segmenters, route, translation_options(route, terms))
         translated = translator.run(replace(task, language=source), check=service.limits.check_size)

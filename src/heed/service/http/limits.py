@@ -9,6 +9,7 @@ from collections import OrderedDict, deque
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 from heed.service.http.connections import client_name
 from heed.service.http.queue import Ticket
@@ -19,11 +20,16 @@ LONG_REQUEST = 2_000  # characters: longer requests have a slot of their own, so
 
 
 class Refusal(Exception):
-    """An error answer: a status, a message for the user, and the seconds after which to try again."""
+    """An error answer: a status, a message for the user, and the seconds after which to try again.
 
-    def __init__(self, status: int, message: str, retry_after: int | None = None):
+    `details` stand beside the message, for pages.
+    """
+
+    def __init__(
+        self, status: int, message: str, retry_after: int | None = None, details: dict[str, Any] | None = None
+    ):
         super().__init__(message)
-        self.status, self.message, self.retry_after = status, message, retry_after
+        self.status, self.message, self.retry_after, self.details = status, message, retry_after, details or {}
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from heed.products.generator import Generator
 from heed.products.product import Product
 from heed.products.recommender import Recommender
 from heed.products.translator.directions import Direction
+from heed.products.translator.passages import MAX_TERMS_AT_ONCE, can_require, lacks, rate, with_required
 from heed.products.translator.term_search import MIN_BEAMS
 from heed.products.translator.translator import Translator
 from heed.service.http.asked_model import AskedModel
@@ -20,23 +21,29 @@ from heed.service.http.encoders import VERBS, ServedEncoder
 from heed.service.http.language_models import ServedLanguageModel
 from heed.service.http.queue import BatchWorker, OnBatch, Ticket
 from heed.service.http.recommenders import ServedRecommender
+from heed.text.glossary import Glossary
 from heed.text.language_codes import name as language_name
 
 MAX_ATTENTION_WEIGHTS = 2_000_000  # of a sentence that is inspected
-MAX_TERMS_AT_ONCE = 32  # of a glossary in one sentence, or in one part of a long one
-TERMS_COST = (
-    8  # times that of the same search without terms: measured with a small model, 3.5 by torch and more by CTranslate2
-)
+# Costs in plain searches of the same engine, measured by `python -m bench.serving_costs`: of a search for terms, and of each of them.
+TERMS_COST, TERMS_COST_TORCH = (2.0, 8.0), (2.0, 0.9)  # it runs in torch: beside a fast engine it costs more
+MBR_COST = 4.8  # of reranking, at the default number of candidates
+SLOW = (
+    "terms",
+    "call",
+    "score",
+)  # jobs of a thread of their own: one of them can take as long as hundreds of plain ones
 SIZE_FIELDS = ("encoder_layers", "decoder_layers", "heads", "dim")
 
 
 class TranslatedSentence(NamedTuple):
-    """A model's translation of a sentence; tokens and nbest with their scores."""
+    """A model's translation of a sentence; tokens and nbest with their scores. `lacks_terms` of the glossary."""
 
     text: str
     score: float
     tokens: list[tuple[str, float]]
     nbest: list[tuple[str, float]]
+    lacks_terms: bool = False
 
 
 class TranslationOptions(NamedTuple):
@@ -81,6 +88,9 @@ class ServedModel:
     target: str
     translator: Translator
     worker: BatchWorker | DirectionWorker | None = None
+    slow_worker: BatchWorker | DirectionWorker | None = (
+        None  # where a search for terms does not hold up plain sentences
+    )
     directions: Sequence[Direction] = ()
 
     @property
@@ -96,22 +106,39 @@ class ServedModel:
         """The model in one direction; all directions share the worker."""
         if not self.directions:
             return self
-        worker = DirectionWorker(self.worker, Toward(source, target))
-        return ServedModel(self.name, source, target, self.translator.toward(source, target), worker)
+        workers = [DirectionWorker(own, Toward(source, target)) for own in (self.worker, self.slow_worker)]
+        return ServedModel(self.name, source, target, self.translator.toward(source, target), *workers)
 
     def warm_up(self) -> None:
         """Build now what is built at the first call."""
         self.translator.translate(".")
 
     def start(self, on_batch: OnBatch, **sizes: int | float) -> None:
-        self.worker = BatchWorker(self.name, self.run, on_batch=on_batch, **sizes)
+        self.worker = self.slow_worker = BatchWorker(self.name, self.run, on_batch=on_batch, **sizes)
+        if self.translator.device.type == "cpu":  # a GPU does one thing at a time
+            self.slow_worker = BatchWorker(f"{self.name}-slow", self.run, on_batch=on_batch, **sizes)
+
+    @property
+    def workers(self) -> list[BatchWorker]:
+        return list(dict.fromkeys([self.worker, self.slow_worker]))
+
+    def submit(self, ticket: Ticket, key: tuple, items: Sequence[Any], *sizes: Sequence[int | float]) -> list[Future]:
+        """Add jobs to the queue of their kind."""
+        worker = self.slow_worker if key[0] in SLOW else self.worker
+        return worker.submit(ticket, key, items, *sizes)
 
     def run(self, key: tuple, items: list[Any]) -> Sequence[Any]:
         """A batch, in the worker's thread."""
         if isinstance(key[-1], Toward):
             return self.toward(*key[-1]).run(key[:-1], items)
         translate = self._translate
-        kinds = {"translate": translate, "terms": translate, "align": self._align, "call": self._call}
+        kinds = {
+            "translate": translate,
+            "terms": translate,
+            "align": self._align,
+            "score": self._score,
+            "call": self._call,
+        }
         return kinds[key[0]](items)
 
     def _translate(self, items: list[tuple[str, str, TranslationOptions]]) -> list[TranslatedSentence]:
@@ -122,8 +149,25 @@ class ServedModel:
         for one in self.translator.translate(texts, prefix=prefix, **glossary, **dict(options.decoding)):
             tokens = list(zip(one.tokens, map(float, one.token_scores), strict=True)) if options.tokens else []
             nbest = [(other.text, float(other.score)) for other in one.nbest]
-            translated.append(TranslatedSentence(one.text, float(one.score), tokens, nbest))
+            lacking = lacks(one, options.glossary)
+            translated.append(TranslatedSentence(one.text, float(one.score), tokens, nbest, lacking))
         return translated
+
+    def _score(self, items: list[tuple[str, str, TranslationOptions]]) -> list[TranslatedSentence | None]:
+        """Given translations; None for one that is longer than the model allows."""
+        scored = []
+        for source, target, options in items:
+            config = self.translator.search_config(dict(options.decoding))
+            one = rate(self.translator.bundle, source, target, config)
+            tokens = list(zip(one.tokens, one.token_scores, strict=True)) if one and options.tokens else []
+            scored.append(one and TranslatedSentence(target, one.score, tokens, [(target, one.score)]))
+        return scored
+
+    def glossary(self, options: TranslationOptions, required: Sequence[str]) -> Glossary | None:
+        """The terms of a request and what a sentence must keep, as far as the model can spell it and its search can do it."""
+        if not required or not can_require(self.translator.search_config(dict(options.decoding))):
+            return options.glossary
+        return with_required(options.glossary or Glossary(), required, self.translator.term_encoder) or None
 
     def _align(self, items: list[tuple[str, str]]) -> list[list[tuple[int, int]]]:
         return self.translator.align_pairs([source for source, _ in items], [target for _, target in items])
@@ -131,11 +175,18 @@ class ServedModel:
     def _call(self, items: list[Callable[[], Any]]) -> list[Any]:
         return [item() for item in items]
 
-    def cost(self, size: int, options: TranslationOptions) -> float:
-        """What a sentence of `size` subwords is charged: twice for twice the beams, and the search for terms of a glossary."""
-        usual = self.translator.decoding.beam
-        beam = dict(options.decoding).get("beam", usual)
-        return size * (max(1.0, beam / usual) + (TERMS_COST * max(1.0, beam / MIN_BEAMS) if options.glossary else 0))
+    def cost(self, size: int, options: TranslationOptions, terms: int = 0) -> float:
+        """What a sentence of `size` subwords with so many terms is charged, in subwords of plain searches."""
+        config = self.translator.search_config(dict(options.decoding))
+        plain, beam = max(1.0, config.beam / self.translator.decoding.beam), config.beam
+        if config.rerank == "mbr":
+            plain, beam = MBR_COST * config.candidates / 16, max(beam, config.candidates)
+        return size * (plain + self.terms_cost(terms) * max(1.0, beam / MIN_BEAMS))
+
+    def terms_cost(self, terms: int) -> float:
+        """What a search for so many terms costs beside a plain search."""
+        first, each = TERMS_COST_TORCH if self.translator.engine() == "torch" else TERMS_COST
+        return first + each * terms if terms else 0.0
 
     def check_inspectable(self, text: str, translation: str | None) -> None:
         """Refuse a sentence with too many attention weights to show: they grow with the square of its length."""
@@ -178,7 +229,7 @@ class ServedModel:
         return f"{self.name} · {layers}{heads} · {facts['weights'] / 1e6:.1f}M weights"
 
 
-def count_terms(glossary: Any, text: str) -> int:
+def count_terms(glossary: Glossary | None, text: str) -> int:
     """The terms of a glossary in a sentence; more than can be searched for at once are refused."""
     number = len(glossary.matches(text)) if glossary else 0
     if number > MAX_TERMS_AT_ONCE:

@@ -11,7 +11,7 @@ ERROR = {
     "type": "object",
     "properties": {"error": {"type": "string"}},
     "required": ["error"],
-    "example": {"error": "q is missing"},
+    "example": {"error": "Invalid request: missing q parameter"},
 }
 OPENAI_ERROR = {
     "type": "object",

@@ -63,7 +63,8 @@ def translation_options(
     route: Sequence[ServedModel], terms: glossaries.Glossary, *, nbest: int = 1, tokens: bool = False, **decoding: Any
 ) -> TranslationOptions:
     """Options for the last model of a route; decoding settings that are None are the model's defaults."""
-    glossary = terms if terms.terms else None  # names that stay are protected in the text instead
+    # names that stay are protected in the text instead
+    glossary = (glossaries.Glossary(terms.terms) if terms.keep else terms) if terms.terms else None
     if glossary and len(route) > 1:
         through = route[0].target
         raise Refusal(400, f"a glossary needs a model for the pair itself, and this one goes through {through}")

@@ -8,8 +8,10 @@ from typing import Any
 from heed.products.translator.word_links import WordLinks, word_links
 from heed.service.http.models import ServedModel, TranslatedSentence, TranslationOptions, count_terms
 from heed.service.http.queue import Ticket, wait_for_results
-from heed.service.http.segmenter import ALIGN, TRANSLATE, TRANSLATE_WITH_PREFIX, Answers, ModelQuery, Passage, TextTask
+from heed.service.http.segmenter import ALIGN, TRANSLATE, Answers, ModelQuery, TextTask, to_request
 from heed.service.http.segmenter_pool import SegmenterPool
+from heed.text.passages import Passage
+from heed.text.protected import ModelRequest
 
 
 @dataclass
@@ -20,44 +22,54 @@ class RouteTranslator:
     segmenters: SegmenterPool
     route: Sequence[ServedModel]
     options: TranslationOptions
-    prefix: str = ""
-    # by sentence and prefix, the output of each model of the route
-    outputs: dict[tuple[str, str], list[TranslatedSentence]] = field(default_factory=dict)
+    # by request, the output of each model of the route
+    outputs: dict[ModelRequest, list[TranslatedSentence]] = field(default_factory=dict)
 
-    def translate(self, texts: Sequence[str], prefix: str = "") -> list[TranslatedSentence]:
-        """The last model's translation of each text, beginning with the prefix."""
-        new = [text for text in dict.fromkeys(texts) if (text, prefix) not in self.outputs]
+    def translate(self, requests: Sequence[ModelRequest]) -> list[TranslatedSentence]:
+        """The last model's translation of each text, beginning with its prefix. All models search for what is required."""
+        new = [request for request in dict.fromkeys(requests) if request not in self.outputs]
         by_text: list[list[TranslatedSentence]] = [[] for _ in new]
         inputs = new
         for number, model in enumerate(self.route):
             last = number == len(self.route) - 1
             options = self.options if last else TranslationOptions()
-            translated = self._translate_with(model, options, inputs, prefix if last else "")
+            translated = self._translate_with(
+                model, options, [own if last else own._replace(prefix="") for own in inputs]
+            )
             for outputs, one in zip(by_text, translated, strict=True):
                 outputs.append(one)
-            inputs = [one.text for one in translated]
-        self.outputs |= {(text, prefix): outputs for text, outputs in zip(new, by_text, strict=True)}
+            inputs = [own._replace(text=one.text) for own, one in zip(inputs, translated, strict=True)]
+        for request, outputs in zip(new, by_text, strict=True):
+            # where there is no room for both, the terms of a glossary come first: the rest can still be put in
+            lacking = request.required and outputs and outputs[-1].lacks_terms
+            self.outputs[request] = self.outputs[request._replace(required=())] if lacking else outputs
         if not self.route:
-            return [TranslatedSentence(text, 0.0, [], [(text, 0.0)]) for text in texts]
-        return [self.outputs[text, prefix][-1] for text in texts]
+            return [TranslatedSentence(own.text, 0.0, [], [(own.text, 0.0)]) for own in requests]
+        return [self.outputs[own][-1] for own in requests]
 
     def _translate_with(
-        self, model: ServedModel, options: TranslationOptions, texts: Sequence[str], prefix: str
+        self, model: ServedModel, options: TranslationOptions, requests: Sequence[ModelRequest]
     ) -> list[TranslatedSentence]:
         """One model. A text longer than it allows is translated in parts, of which the first has the prefix."""
-        parts = [model.translator.parts(text) for text in texts]
-        flat = [(part, "" if i else prefix) for own in parts for i, part in enumerate(own)]
-        sizes = [len(ids) + 1 for ids in model.translator.source.encode([part for part, _ in flat])]
+        parts = [model.translator.parts(own.text) for own in requests]
+        glossaries = {own.required: model.glossary(options, own.required) for own in requests}
+        flat = [
+            (part, "" if i else own.prefix, glossaries[own.required])
+            for own, texts in zip(requests, parts, strict=True)
+            for i, part in enumerate(texts)
+        ]
+        sizes = [len(ids) + 1 for ids in model.translator.source.encode([part for part, _, _ in flat])]
         plain = options._replace(glossary=None)  # for those without terms, which are far cheaper
-        own_options = [options if count_terms(options.glossary, part) else plain for part, _ in flat]
+        counts = [count_terms(terms, part) for part, _, terms in flat]
+        chosen = [options._replace(glossary=own[2]) if n else plain for own, n in zip(flat, counts, strict=True)]
+        costs = [model.cost(*own) for own in zip(sizes, chosen, counts, strict=True)]
         futures: list[Any] = []
-        jobs = zip(flat, sizes, own_options, strict=True)
-        for (has_prefix, _), group in groupby(jobs, lambda job: (bool(job[0][1]), job[2] is plain)):
+        jobs = zip(flat, sizes, chosen, costs, strict=True)
+        for _, group in groupby(jobs, lambda job: (bool(job[0][1]), job[2] is plain, id(job[2].glossary))):
             own = list(group)
-            key = own[0][2].batch_key(has_prefix)
-            items = [(part, own_prefix, chosen) for (part, own_prefix), _, chosen in own]
-            costs = [model.cost(size, chosen) for _, size, chosen in own]
-            futures += model.worker.submit(self.ticket, key, items, [size for _, size, _ in own], costs)
+            key = own[0][2].batch_key(bool(own[0][0][1]))
+            items = [(part, own_prefix, chosen) for (part, own_prefix, _), _, chosen, _ in own]
+            futures += model.submit(self.ticket, key, items, [job[1] for job in own], [job[3] for job in own])
         results = iter(wait_for_results(futures, self.ticket))
         return [_join([next(results) for _ in own]) for own in parts]
 
@@ -78,13 +90,13 @@ class RouteTranslator:
 
     def _pivot(self, source: str, target: str) -> str | None:
         """The output of the first of two models; None if the target is not what the second made of it."""
-        outputs = self.outputs.get((source, "")) or self.outputs.get((source, self.prefix))
-        return outputs[0].text if outputs and outputs[-1].text == target else None
+        found = [own for request, own in self.outputs.items() if request.text == source]
+        return next((own[0].text for own in found if own[-1].text == target), None)
 
     def _align_with(self, model: ServedModel, sources: Sequence[str], targets: Sequence[str]) -> list[WordLinks]:
         def align(sources: list[str], targets: list[str], sizes: list[int]) -> list[WordLinks]:
             pairs = list(zip(sources, targets, strict=True))
-            return wait_for_results(model.worker.submit(self.ticket, ("align",), pairs, sizes), self.ticket)
+            return wait_for_results(model.submit(self.ticket, ("align",), pairs, sizes), self.ticket)
 
         return word_links(model.translator, sources, targets, align)
 
@@ -103,23 +115,40 @@ class RouteTranslator:
     def _answer(self, queries: Sequence[ModelQuery], rank: int) -> Answers:
         """All queries of one kind at once."""
         answers: Answers = {}
-        for kind in (TRANSLATE, TRANSLATE_WITH_PREFIX, ALIGN):
+        for kind in (TRANSLATE, ALIGN):
             own = [query for query in queries if query[0] == kind]
-            sources, targets = [query[1] for query in own], [query[2] for query in own]
             if not own:
                 continue
             if kind == ALIGN:
-                results = self.align(sources, targets)
+                results = self.align([query[1] for query in own], [query[2] for query in own])
             else:
-                translated = self.translate(sources, self.prefix if kind == TRANSLATE_WITH_PREFIX else "")
+                translated = self.translate(list(map(to_request, own)))
                 results = [one.nbest[min(rank, len(one.nbest) - 1)][0] for one in translated]
             answers |= dict(zip(own, results, strict=True))
         return answers
 
-    def output_of(self, passage: Passage, first: bool) -> TranslatedSentence | None:
-        """The model's output for a passage; None if its text was changed afterwards, by putting protected parts back."""
-        outputs = self.outputs.get((passage.source, self.prefix if first else ""))
-        return outputs[-1] if outputs and outputs[-1].text == passage.target else None
+    def sentences(self, passages: Sequence[Passage]) -> list[TranslatedSentence | None]:
+        """The model's output for each passage; a translation that was changed afterwards is scored as it is.
+
+        None if that is longer than the model allows.
+        """
+        found = {i: self.outputs[own.shown][-1] for i, own in enumerate(passages) if own.shown in self.outputs}
+        changed = [i for i in range(len(passages)) if i not in found]
+        if changed and self.route:
+            pairs = [(self._given(passages[i]), passages[i].target) for i in changed]
+            model, tokens = self.route[-1], self.options.tokens
+            sizes = [len(ids) + 1 for ids in model.translator.source.encode([source for source, _ in pairs])]
+            items = [(source, target, self.options) for source, target in pairs]
+            scored = wait_for_results(model.submit(self.ticket, ("score", tokens), items, sizes), self.ticket)
+            found |= dict(zip(changed, scored, strict=True))
+        return [found.get(i) for i in range(len(passages))]
+
+    def _given(self, passage: Passage) -> str:
+        """What the last model was given for a passage."""
+        if len(self.route) < 2:
+            return passage.source
+        outputs = (own for request, own in self.outputs.items() if request.text == passage.source)
+        return next((own[-2].text for own in outputs), passage.source)
 
 
 def _join(parts: list[TranslatedSentence]) -> TranslatedSentence:
@@ -128,4 +157,5 @@ def _join(parts: list[TranslatedSentence]) -> TranslatedSentence:
     ranks = range(max((len(part.nbest) for part in parts), default=0))
     by_rank = [[part.nbest[min(rank, len(part.nbest) - 1)] for part in parts] for rank in ranks]
     nbest = [(" ".join(text for text, _ in own), sum(score for _, score in own)) for own in by_rank] or [("", 0.0)]
-    return TranslatedSentence(*nbest[0], [token for part in parts for token in part.tokens], nbest)
+    tokens, lacking = [token for part in parts for token in part.tokens], any(part.lacks_terms for part in parts)
+    return TranslatedSentence(*nbest[0], tokens, nbest, lacking)

@@ -16,26 +16,28 @@ from functools import partial
 from typing import Any, BinaryIO, NamedTuple
 
 from heed.service.http.memory_limit import limit_memory
-from heed.text import documents, layout, markup, protect
+from heed.text import documents, markup, passages, protected
 from heed.text.inline import Translated
+from heed.text.passages import Passage
+from heed.text.protected import Model, ModelRequest
 
-TRANSLATE, TRANSLATE_WITH_PREFIX, ALIGN = "translate", "prefix", "align"  # kinds of queries
+TRANSLATE, ALIGN = "translate", "align"  # kinds of queries
 MAX_MEMORY = 2 << 30  # bytes of such a process
 _LENGTH = struct.Struct("!I")
 
-ModelQuery = tuple[str, str, str]  # one of the three kinds, a source, and for an alignment the target
+# TRANSLATE with a source and, as JSON, its prefix and what is required; or ALIGN with a source and its target
+ModelQuery = tuple[str, str, str]
 Answers = dict[ModelQuery, Any]
 
 
-class Passage(NamedTuple):
-    """A sentence and its translation, and the position of each in its whole text."""
+def to_query(request: ModelRequest) -> ModelQuery:
+    options = [request.prefix, list(request.required)] if request.prefix or request.required else None
+    return TRANSLATE, request.text, json.dumps(options) if options else ""
 
-    source: str
-    source_start: int
-    source_end: int
-    target: str
-    target_start: int
-    target_end: int
+
+def to_request(query: ModelQuery) -> ModelRequest:
+    prefix, required = json.loads(query[2]) if query[2] else ("", ())
+    return ModelRequest(query[1], prefix, tuple(required))
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,7 @@ class TextTask:
     texts: Sequence[str] = ()
     language: str | None = None
     keep: Sequence[str] = ()
-    has_prefix: bool = False  # the translations must begin with a given prefix
+    prefix: str = ""  # what the translation of the first sentence must begin with
     name: str = ""
     column: int | None = None
     data: bytes = field(default=b"", repr=False)
@@ -68,18 +70,24 @@ class MissingAnswer(Exception):
     """A query has no answer yet."""
 
 
-class Lookup:
+class Lookup(Model):
     """Looks up answers of the models, and collects the queries that have none."""
 
+    can_require = True
+
     def __init__(self, answers: Answers):
+        super().__init__()
         self.answers, self.characters = answers, 0
         self.missing: dict[ModelQuery, None] = {}
 
-    def __call__(self, kind: str, sources: Sequence[str], targets: Sequence[str] | None = None) -> list[Any]:
-        if kind == TRANSLATE:
-            self.characters += sum(map(len, sources))
-        targets = targets or [""] * len(sources)
-        queries = [(kind, source, target) for source, target in zip(sources, targets, strict=True)]
+    def translate(self, requests: Sequence[ModelRequest]) -> list[str]:
+        self.characters += sum(len(request.text) for request in requests if not request.required)
+        return self._find(list(map(to_query, requests)))
+
+    def align(self, sources: Sequence[str], targets: Sequence[str]) -> list[Any]:
+        return self._find([(ALIGN, source, target) for source, target in zip(sources, targets, strict=True)])
+
+    def _find(self, queries: Sequence[ModelQuery]) -> list[Any]:
         missing = [query for query in queries if query not in self.answers]
         if missing:
             self.missing |= dict.fromkeys(missing)
@@ -90,60 +98,41 @@ class Lookup:
 def run_step(task: TextTask, answers: Answers) -> StepResult:
     """A task as far as the answers allow."""
     lookup, outputs = Lookup(answers), []
-    translate = {"plain": _plain, "passages": _passages, "pages": _page}.get(task.kind)
-    attempts: list[Callable[[], Any]] = [partial(_document, lookup, task)]
-    if translate:
-        attempts = [partial(translate, lookup, text, task) for text in task.texts]
+    attempts: list[Callable[[], list[Any]]] = [partial(_passages, lookup, task)]
+    if task.kind == "pages":
+        attempts = [partial(_page, lookup, text, task) for text in task.texts]
+    elif task.kind == "document":
+        attempts = [partial(_document, lookup, task)]
     for attempt in attempts:
         with suppress(MissingAnswer):
-            outputs.append(attempt())
+            outputs += attempt()
     if lookup.missing:
         return StepResult(list(lookup.missing), None, lookup.characters)
     return StepResult([], outputs[0] if task.kind == "document" else outputs, lookup.characters)
 
 
-def _plain(lookup: Lookup, text: str, task: TextTask) -> str:
-    """A text in its layout."""
-    skeleton = layout.take_apart(text, task.language)
-    return layout.fill(skeleton, protect.translate(skeleton.texts, partial(lookup, TRANSLATE), task.keep))
+def _passages(lookup: Lookup, task: TextTask) -> list[Any]:
+    """Texts in their layout; for "passages", with the position of each sentence before and after."""
+    options = {"language": task.language, "keep": task.keep, "prefix": task.prefix}
+    found = passages.translate(task.texts, lookup, **options)
+    return found if task.kind == "passages" else [text for text, _ in found]
 
 
-def _passages(lookup: Lookup, text: str, task: TextTask) -> tuple[str, list[Passage]]:
-    """A text in its layout, and the position of each sentence before and after."""
-    skeleton = layout.take_apart(text, task.language)
-    first = skeleton.texts[:1] if task.has_prefix else []  # not protected, since its beginning is given
-    rest = skeleton.texts[len(first) :]
-    targets = lookup(TRANSLATE_WITH_PREFIX, first)
-    targets += protect.translate(rest, partial(lookup, TRANSLATE), task.keep)
-    passages, output, position = [], skeleton.between[0], len(skeleton.between[0])
-    for number, (segment, target) in enumerate(zip(skeleton.segments, targets, strict=True)):
-        new, old = _filled(segment, target), _filled(segment, segment.text)
-        spans = (position, position + len(old)), (len(output), len(output) + len(new))
-        passages.append(Passage(segment.text, *spans[0], target, *spans[1]))
-        output += new + skeleton.between[number + 1]
-        position += len(old) + len(skeleton.between[number + 1])
-    return output, passages
-
-
-def _filled(segment: layout.Segment, text: str) -> str:
-    return layout.fill(layout.Skeleton(("", ""), (segment,)), [text])
-
-
-def _page(lookup: Lookup, text: str, task: TextTask) -> str:
+def _page(lookup: Lookup, text: str, task: TextTask) -> list[str]:
     """HTML, its tags put back by alignment."""
-    return markup.translate(text, partial(_with_alignment, lookup, task), language=task.language)
+    return [markup.translate(text, partial(_with_alignment, lookup, task), language=task.language)]
 
 
-def _document(lookup: Lookup, task: TextTask) -> bytes:
+def _document(lookup: Lookup, task: TextTask) -> list[bytes]:
     """A file in the same format."""
     translate = partial(_with_alignment, lookup, task)
-    return documents.translate(task.data, task.name, translate, column=task.column, language=task.language)
+    return [documents.translate(task.data, task.name, translate, column=task.column, language=task.language)]
 
 
 def _with_alignment(lookup: Lookup, task: TextTask, texts: list[str]) -> list[Translated]:
-    targets = protect.translate(texts, partial(lookup, TRANSLATE), task.keep)
-    alignments = lookup(ALIGN, texts, targets)
-    return [Translated(text, [tuple(link) for link in links]) for text, links in zip(targets, alignments, strict=True)]
+    found = protected.translate_with(lookup, [ModelRequest(text) for text in texts], task.keep)
+    alignments = lookup.align(texts, [own.text for own in found])
+    return [Translated(one.text, [tuple(link) for link in links]) for one, links in zip(found, alignments, strict=True)]
 
 
 # the same, in another process
@@ -187,8 +176,14 @@ def receive_result(stream: BinaryIO) -> StepResult:
         raise RuntimeError(message["broken"])
     output = data if message["document"] else message["output"]
     if message["passages"] and output is not None:
-        output = [(text, [Passage(*fields) for fields in passages]) for text, passages in output]
+        output = [(text, [_passage(*fields) for fields in found]) for text, found in output]
     return StepResult([tuple(query) for query in message["missing"]], output, message["characters"])
+
+
+def _passage(*fields: Any) -> Passage:
+    """A passage that was sent as lists."""
+    text, prefix, required = fields[-1]
+    return Passage(*fields[:-1], ModelRequest(text, prefix, tuple(required)))
 
 
 def _answer_step(stream: BinaryIO, task: TextTask, answers: Answers) -> None:

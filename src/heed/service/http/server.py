@@ -12,7 +12,7 @@ from functools import partial
 import uvicorn
 from fastapi import FastAPI
 
-from heed.service.http.connections import BoundedProtocol, ConnectionLimits, Connections
+from heed.service.http.connections import BoundedProtocol, ConnectionLimits, Connections, networks
 from heed.service.http.service import Service
 
 BACKLOG = 1024
@@ -24,10 +24,14 @@ class Server(uvicorn.Server):
 
     def __init__(self, app: FastAPI, service: Service):
         limits = _within_open_files(service.settings.connections)
-        self.connections = Connections(limits)
+        proxies = service.settings.trusted_proxies
+        self.connections = Connections(limits, networks(proxies))
+        # who asks is who is connected, unless that is a proxy that the operator trusts: anyone can write X-Forwarded-For
+        forwarded = {"proxy_headers": bool(proxies), "forwarded_allow_ips": ",".join(proxies)}
         config = uvicorn.Config(
             app, log_config=None, access_log=False, server_header=False, timeout_keep_alive=limits.idle_seconds, ws="none",
             http=partial(BoundedProtocol, table=self.connections), timeout_graceful_shutdown=int(service.limits.seconds) + 5, backlog=BACKLOG,
+            **forwarded,
         )  # fmt: skip
         super().__init__(config)
         self.service = service

@@ -16,7 +16,7 @@ from heed.service.http.asked_model import AskedModel
 from heed.service.http.bodies import Body, read_fields, validate
 from heed.service.http.catalogue import NO_TRANSLATOR, Catalogue
 from heed.service.http.connections import ConnectionLimits
-from heed.service.http.detect import Detection, detect, warm_up
+from heed.service.http.detect import Detection, detect, other_language, warm_up
 from heed.service.http.encoders import ServedEncoder
 from heed.service.http.files import FileStore
 from heed.service.http.language_models import ServedLanguageModel
@@ -44,6 +44,7 @@ class Settings:
     batch_sentences: int = MAX_BATCH_JOBS
     cors: tuple[str, ...] = ()
     allowed_hosts: tuple[str, ...] = ()  # besides loopback names and the address that a client reached; "*" is any
+    trusted_proxies: tuple[str, ...] = ()  # addresses and networks whose X-Forwarded-For is believed
     runs: Path | None = None
     log_texts: bool = False
     limits: Limits = field(default_factory=Limits)
@@ -77,7 +78,7 @@ class Service:
         self.metrics.gauge("heed_inside", "Requests in work.", lambda: {(): len(self.gate.active)})
         self.metrics.gauge(
             "heed_waiting_tokens", "Source subwords that wait.",
-            lambda: {(("model", model.name),): model.worker.waiting_tokens for model in models},
+            lambda: {(("model", model.name),): sum(own.waiting_tokens for own in model.workers) for model in models},
         )  # fmt: skip
 
     @property
@@ -104,8 +105,8 @@ class Service:
         self.gate.closing = True
         for ticket in list(self.gate.active):
             ticket.cancel()
-        for model in self.models:
-            model.worker.close()
+        for worker in [own for model in self.models for own in model.workers]:
+            worker.close()
         self.pool.shutdown(wait=True, cancel_futures=True)
         self.glossary_pool.shutdown(wait=True, cancel_futures=True)
         self.segmenters.close()
@@ -186,6 +187,11 @@ class Service:
         if not languages:
             raise Refusal(404, NO_TRANSLATOR)
         return detect(text, self.catalogue.sources(target) if target else languages)
+
+    def other_language(self, text: str, target: str | None) -> Detection | None:
+        """The language of a text that is surely none from which anything is translated, into `target` if given."""
+        sources = self.catalogue.sources(target)
+        return other_language(text, sources) if sources else None
 
     def log_texts(self, texts: Sequence[str]) -> None:
         """Texts are logged only if the settings ask for it."""

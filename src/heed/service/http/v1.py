@@ -15,16 +15,20 @@ from heed.products.translator.word_links import WordLinks, word_spans
 from heed.service.http import runs, trace_routes
 from heed.service.http.alternatives import alternatives
 from heed.service.http.bodies import read_fields, validate
+from heed.service.http.catalogue import MOST
 from heed.service.http.completions import describe
+from heed.service.http.detect import Detection
 from heed.service.http.limits import Refusal
-from heed.service.http.models import TERMS_COST, ServedModel, TranslatedSentence, count_terms
+from heed.service.http.models import ServedModel, TranslatedSentence, count_terms
 from heed.service.http.openapi import SENTENCE, operation, responses
 from heed.service.http.options import MAX_BEAM, MAX_NBEST, MAX_SENTENCE, read_glossary, translation_options
 from heed.service.http.queue import wait_for_results
 from heed.service.http.request import RouteTranslator
-from heed.service.http.segmenter import Passage, TextTask
+from heed.service.http.segmenter import TextTask
 from heed.service.http.service import Service
 from heed.text import documents
+from heed.text.language_codes import name as language_name
+from heed.text.passages import Passage
 from heed.version import __version__
 
 LanguageCode = Annotated[str, StringConstraints(min_length=1, max_length=40)]
@@ -98,9 +102,9 @@ def router(service: Service) -> APIRouter:
             model.check_inspectable(body.text, body.translation)
             return alternatives(model.translator, body.text, body.translation, body.word, body.count, terms)
 
-        def weigh() -> float:
+        def weigh(model: ServedModel) -> float:
             """Each alternative is decoded to the end of the sentence."""
-            return body.count * (TERMS_COST if count_terms(terms, body.text) else 1) / 4
+            return body.count * (1 + model.terms_cost(count_terms(terms, body.text))) / 4
 
         return JSONResponse(await _ask_model(service, request, body, find, weigh))
 
@@ -162,6 +166,8 @@ def _languages(service: Service, text: str, source: str, target: str | None) -> 
     """The source and target languages of a text, and what was detected."""
     detected = None
     if source == "auto":
+        if other := service.other_language(text, target):
+            raise _not_served(service, other, target)
         detections = service.detect_language(text, target)
         if target is None:
             known = service.catalogue.sources()
@@ -171,6 +177,16 @@ def _languages(service: Service, text: str, source: str, target: str | None) -> 
     elif source not in {*service.catalogue.sources(), *service.catalogue.targets}:
         service.catalogue.route(source, target or source)
     return source, target or service.catalogue.only_target(source), detected
+
+
+def _not_served(service: Service, detected: Detection, target: str | None) -> Refusal:
+    sources, name = service.catalogue.sources(target), language_name(detected.language)
+    offered = ", ".join(sources[:MOST]) + (", …" if len(sources) > MOST else "")
+    details = {"detected": {"language": detected.language, "name": name, "confidence": round(detected.confidence, 4)}}
+    return Refusal(
+        400, f"this looks like {name}, and no model here translates from it; to translate it all the same, say which language it is: {offered}",
+        details=details | {"sources": sources},
+    )  # fmt: skip
 
 
 async def _translate(service: Service, request: Request, fields: dict[str, Any]) -> list[dict[str, Any]]:
@@ -189,33 +205,30 @@ async def _translate(service: Service, request: Request, fields: dict[str, Any])
         for source, target in dict.fromkeys(one[:2] for one in languages):
             route = service.catalogue.route(source, target)
             options = translation_options(route, terms, tokens=body.tokens, **decoding)
-            translator = RouteTranslator(ticket, service.segmenters, route, options, prefix)
+            translator = RouteTranslator(ticket, service.segmenters, route, options)
             own = [i for i, one in enumerate(languages) if one[:2] == (source, target)]
-            task = TextTask("passages", [texts[i] for i in own], source, terms.keep, has_prefix=bool(prefix))
+            task = TextTask("passages", [texts[i] for i in own], source, terms.keep, prefix)
             outputs = translator.run(task)
-            links = _align(translator, [passages for _, passages in outputs]) if body.alignment else [[]] * len(own)
-            for i, output, own_links in zip(own, outputs, links, strict=True):
+            flat = [passage for _, passages in outputs for passage in passages]
+            sentences = iter(translator.sentences(flat))
+            links = iter(_align(translator, flat) if body.alignment else [[]] * len(flat))
+            for i, (output, passages) in zip(own, outputs, strict=True):
+                described = [
+                    _describe_sentence(texts[i], output, one, next(sentences), next(links)) for one in passages
+                ]
                 used = {"source": source, "target": target, "detected": languages[i][2]}
-                answers[i] = _describe_translation(translator, texts[i], *output, own_links) | used
+                answers[i] = _describe_translation(translator, output, described) | used
         return answers
 
     return await service.run(request, size, work) if texts else []
 
 
-def _align(translator: RouteTranslator, passages: list[list[Passage]]) -> list[list[WordLinks]]:
-    """The word links of the passages of each text, all in one request to the model."""
-    flat = [passage for own in passages for passage in own]
-    links = iter(translator.align([one.source for one in flat], [one.target for one in flat]))
-    return [[next(links) for _ in own] for own in passages]
+def _align(translator: RouteTranslator, passages: list[Passage]) -> list[WordLinks]:
+    """The word links of passages, all in one request to the model."""
+    return translator.align([one.source for one in passages], [one.target for one in passages])
 
 
-def _describe_translation(
-    translator: RouteTranslator, text: str, output: str, passages: list[Passage], links: list[WordLinks]
-) -> dict[str, Any]:
-    sentences = [
-        _describe_sentence(text, output, passage, translator.output_of(passage, not i), links[i] if links else [])
-        for i, passage in enumerate(passages)
-    ]
+def _describe_translation(translator: RouteTranslator, output: str, sentences: list[dict[str, Any]]) -> dict[str, Any]:
     scores = [one["score"] for one in sentences]
     score = None if None in scores else sum(scores)
     names = [model.name for model in translator.route]
@@ -225,7 +238,7 @@ def _describe_translation(
 def _describe_sentence(
     text: str, output: str, passage: Passage, translated: TranslatedSentence | None, links: WordLinks
 ) -> dict[str, Any]:
-    source, start, end, target, target_start, target_end = passage
+    source, start, end, target, target_start, target_end, _ = passage
     left = word_spans(text, start, end, len(source.split()))
     right = word_spans(output, target_start, target_end, len(target.split()))
     nbest = translated.nbest if translated else [(target, None)]
@@ -251,7 +264,7 @@ async def _ask_model(
     request: Request,
     body: Any,
     call: Callable[[ServedModel], Any],
-    weigh: Callable[[], float] = float,
+    weigh: Callable[[ServedModel], float] = lambda _: 1.0,
 ) -> Any:
     """The result of a call with the one model that translates a sentence; `weigh` says how many times the usual it costs."""
     source, target, _ = _languages(service, body.text, body.source, body.target)
@@ -262,8 +275,8 @@ async def _ask_model(
 
     def work(ticket) -> Any:
         size = 4 * len(model.translator.source.encode([body.text])[0]) + 1
-        cost = size * max(1.0, weigh())
-        futures = model.worker.submit(ticket, ("call",), [lambda: call(model)], [size], [cost])
+        cost = size * max(1.0, weigh(model))
+        futures = model.submit(ticket, ("call",), [lambda: call(model)], [size], [cost])
         return wait_for_results(futures, ticket)[0]
 
     return await service.run(request, len(body.text), work)

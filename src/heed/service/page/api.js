@@ -3,9 +3,10 @@ import { remember, remembered } from "./store.js";
 import { t } from "./speech.js";
 
 export class Refused extends Error {
-  constructor(message, status) {
+  constructor(message, status, data = null) {
     super(message);
     this.status = status;
+    this.data = data; // what stands beside the message
   }
 }
 
@@ -27,7 +28,7 @@ async function ask(path, options = {}) {
     if (error.name === "AbortError") throw error;
   }
   if (answer.status === 403) window.dispatchEvent(new Event("heed-key"));
-  if (!answer.ok || data === null) throw new Refused(messageOf(data), answer.status);
+  if (!answer.ok || data === null) throw new Refused(messageOf(data), answer.status, data);
   return data;
 }
 

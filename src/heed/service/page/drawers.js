@@ -12,6 +12,12 @@ export function build() {
   showNbest(null);
 }
 
+// A file has no alternatives and no history, but the glossary holds for it, too.
+export function only(names) {
+  for (const name of NAMES) byId(`tab-${name}`).hidden = names !== null && !names.includes(name);
+  if (names) open(names[0]);
+}
+
 function open(chosen) {
   for (const name of NAMES) {
     byId(`tab-${name}`).setAttribute("aria-selected", String(name === chosen));

@@ -30,6 +30,12 @@ export function way(source, target) {
   return found && { source, target, through: found.through };
 }
 
+// Whether a pair is translated here; either language may be left open.
+export function served(source, target) {
+  if (source && target) return source === target || way(source, target) !== undefined;
+  return source ? sources().includes(source) : !target || targets("auto").includes(target);
+}
+
 const groups = (direct) => known.directions.filter((one) => !direct || !one.through);
 const different = (codes) => [...new Set(codes)];
 

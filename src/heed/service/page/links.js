@@ -29,11 +29,14 @@ export function confidences(tokens, words) {
 // {source, target: words; sentenceOf, numberIn, sure by target word; pairs: [[source word, target word]]}
 export function linked(sourceText, result) {
   const source = wordsOf(sourceText), target = wordsOf(result.text), pairs = [];
-  for (const word of target) Object.assign(word, { sentence: -1, number: -1, sure: null });
+  for (const word of target) Object.assign(word, { sentence: -1, number: -1, sure: null, chosen: false });
   result.sentences.forEach((sentence, index) => {
     const own = target.filter((word) => word.start < sentence.target.end && word.end > sentence.target.start);
     const sure = confidences(sentence.tokens ?? [], own);
-    own.forEach((word, number) => Object.assign(word, { sentence: index, number, sure: sure[number] }));
+    const till = sentence.chosen ? sentence.chosen.word ?? own.length : -1; // what is chosen is not unsure
+    own.forEach((word, number) => Object.assign(word, {
+      sentence: index, number, sure: number <= till ? null : sure[number], chosen: number === till || (sentence.chosen?.word === null),
+    }));
     for (const link of sentence.alignment ?? []) {
       const from = wordAt(source, link.source.start), to = wordAt(target, link.target.start);
       if (from >= 0 && to >= 0) pairs.push([from, to]);

@@ -61,10 +61,10 @@ export function show(text, result) {
   const target = byId("target");
   target.replaceChildren(...marked(result.text, words.target, (word, index) => {
     const low = word.sure !== null && word.sure < UNSURE;
-    const title = low ? t("unsure", percent(word.sure)) : null;
+    const title = low ? t("unsure", percent(word.sure)) : word.chosen ? t("chosenWord") : null;
     return (nodes.target[index] = element("span", {
-      class: low ? "word low" : "word", role: "button", "data-word": index, tabindex: index ? -1 : 0, title,
-      "aria-haspopup": "dialog", "aria-label": low ? `${word.text}, ${title}` : null,
+      class: low ? "word low" : word.chosen ? "word chosen" : "word", role: "button", "data-word": index, tabindex: index ? -1 : 0, title,
+      "aria-haspopup": "dialog", "aria-label": title ? `${word.text}, ${title}` : null,
     }, word.text));
   }));
   target.lang = result.target;

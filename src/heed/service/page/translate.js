@@ -1,5 +1,6 @@
 // The first view: two panes, and translation as one types.
 import * as api from "./api.js";
+import * as choices from "./choices.js";
 import * as code from "./code.js";
 import * as drawers from "./drawers.js";
 import { byId, copyText, element, later, percent, toast } from "./dom.js";
@@ -7,7 +8,7 @@ import * as files from "./files.js";
 import * as glossary from "./glossary.js";
 import * as history from "./history.js";
 import * as languages from "./languages.js";
-import { replaced } from "./links.js";
+import * as notices from "./notices.js";
 import * as other from "./other-words.js";
 import * as output from "./output.js";
 import { addressOf, remember, remembered, writeAddress } from "./store.js";
@@ -15,7 +16,7 @@ import { number, t } from "./speech.js";
 
 const LONGEST_LINK = 4000, TALL = 3000, LINE = 50; // characters; a line counts as so many more
 // `known` is what the service can, null until it has said so; `early` the text that was given before.
-const state = { known: null, early: undefined, from: "auto", to: "", text: "", result: null, of: "", seconds: 0, at: 0, asking: null };
+const state = { known: null, early: undefined, from: "auto", to: "", text: "", answer: null, result: null, of: "", seconds: 0, at: 0, asking: null };
 
 const { nameOf } = languages;
 
@@ -35,6 +36,8 @@ export function build() {
   byId("swap").addEventListener("click", swap);
   byId("clear").addEventListener("click", () => { use(state.from, state.to, ""); source.focus(); });
   byId("copy").addEventListener("click", copy);
+  byId("undo").addEventListener("click", () => rechosen(() => choices.undo()));
+  byId("reset").addEventListener("click", () => rechosen(() => choices.reset(state.result)));
   byId("share").addEventListener("click", share);
   byId("see").addEventListener("click", () => (location.hash = addressOf("look", looked())));
   byId("mode-text").addEventListener("click", () => mode("text"));
@@ -55,6 +58,7 @@ export function enter(values) {
   if (!state.known) return;
   const text = state.early ?? values.text;
   state.early = undefined;
+  if (!languages.served(values.from, values.to)) return unserved(values, text ?? state.text);
   if (text !== undefined || values.from || values.to) use(values.from ?? state.from, values.to ?? state.to, text ?? state.text);
   else writeBack();
 }
@@ -78,7 +82,8 @@ export function respeak() {
 
 function mode(name) {
   for (const each of ["text", "file"]) byId(`mode-${each}`).setAttribute("aria-pressed", String(each === name));
-  byId("text-panes").hidden = byId("hint").hidden = document.querySelector(".drawers").hidden = name !== "text";
+  byId("text-panes").hidden = byId("hint").hidden = name !== "text";
+  drawers.only(name === "file" ? ["glossary"] : null);
   byId("file-panes").hidden = name !== "file";
 }
 
@@ -109,7 +114,7 @@ function swap() {
 }
 
 function changed() {
-  state.result = null;
+  state.answer = state.result = null;
   fillTo(); // another source has other targets
   keep();
   fillFrom();
@@ -124,6 +129,14 @@ function keep() {
   }
 }
 
+// A link may name a pair that is not served: that is said, and nothing is translated until another one is chosen.
+function unserved(values, text) {
+  byId("source").value = state.text = text;
+  follow();
+  empty();
+  notices.offerPairs(values.from, values.to ?? state.to, (source, target) => use(source, target, state.text));
+}
+
 // --- the text --------------------------------------------------------------------------------------------------------
 
 function use(from, to, text) {
@@ -135,7 +148,7 @@ function use(from, to, text) {
   fillTo();
   state.text = text;
   keep();
-  state.result = null;
+  state.answer = state.result = null;
   follow();
   ask();
 }
@@ -201,7 +214,8 @@ async function ask() {
   try {
     const answer = await api.translate(request(), mine.signal);
     if (state.asking !== mine) return;
-    state.result = answer.translations[0];
+    state.answer = answer.translations[0];
+    state.result = choices.applied(state.answer);
     state.of = text;
     state.seconds = answer.seconds;
     state.at = sentenceAtCaret();
@@ -211,18 +225,20 @@ async function ask() {
   } catch (error) {
     if (error.name === "AbortError" || state.asking !== mine) return;
     failed(error.message);
+    if (error.data?.detected) notices.offerSources(error.data, (source) => use(source, state.to, state.text));
   }
   byId("progress").hidden = true;
 }
 
 function empty() {
-  state.result = null;
+  state.answer = state.result = null;
   byId("progress").hidden = true;
   byId("target").replaceChildren();
   byId("target").classList.remove("stale");
   byId("target-empty").hidden = false;
   byId("target-said").textContent = byId("detected").textContent = byId("quality").textContent = "";
   byId("copy").disabled = byId("see").disabled = true;
+  byId("undo").hidden = byId("reset").hidden = true;
   drawers.showNbest(null);
   fillFrom();
 }
@@ -239,6 +255,8 @@ function shown() {
   byId("target").classList.remove("stale");
   byId("target-empty").hidden = true;
   byId("copy").disabled = byId("see").disabled = false;
+  byId("undo").hidden = !choices.canUndo();
+  byId("reset").hidden = !choices.any(result);
   byId("detected").textContent = result.detected ? t("detectedAs", nameOf(result.detected.language), percent(result.detected.confidence)) : "";
   const via = languages.way(result.source, result.target)?.through;
   byId("quality").textContent = [via && t("through", nameOf(via)), t("took", number(state.seconds, 2))].filter(Boolean).join(" · ");
@@ -255,33 +273,36 @@ function openWord(word, index, anchor) {
   turnTo(word.sentence);
   other.ask({
     anchor, word, sentence: sentences[word.sentence], way: languages.way(state.result.source, state.result.target), terms: glossary.fields(),
-    choose: (one) => choose(word.sentence, one.text, index),
+    choose: (one) => choose(word.sentence, one.text, index, word.number),
   });
 }
 
 // The sentence at once as it was chosen; then what the model has to say about it.
-async function choose(index, text, focus) {
+async function choose(index, text, focus, word = null) {
   if (!fresh()) return;
-  const { result } = state, sentence = result.sentences[index];
-  state.result = replaced(result, index, text, null);
-  const chosen = state.result;
-  shown();
-  if (focus !== undefined) output.wordNode(focus)?.focus();
-  byId("target-said").textContent = chosen.text;
-  history.note({ from: pair().source, to: state.to, text: state.text, translation: chosen.text });
+  const { answer } = state, sentence = answer.sentences[index];
+  rechosen(() => choices.add(answer, index, text, word), focus);
+  history.note({ from: pair().source, to: state.to, text: state.text, translation: state.result.text });
   try {
-    const answer = await api.translate({
-      text: sentence.source.text, source: result.source, target: result.target, prefix: text, tokens: true, alignment: true,
+    const found = await api.translate({
+      text: sentence.source.text, source: answer.source, target: answer.target, prefix: text, tokens: true, alignment: true,
     });
-    const again = answer.translations[0];
-    if (state.result !== chosen || !fresh() || again.text !== text || again.sentences.length !== 1) return;
-    state.result = replaced(chosen, index, text, again.sentences[0]);
-    const focused = document.activeElement?.dataset?.word;
-    shown();
-    if (focused !== undefined) output.wordNode(focused)?.focus();
+    const again = found.translations[0];
+    if (again.text !== text || again.sentences.length !== 1 || !choices.learn(answer, index, text, again.sentences[0])) return;
+    if (state.answer === answer && fresh()) rechosen(() => {}, document.activeElement?.dataset?.word);
   } catch (error) {
     toast(error.message);
   }
+}
+
+// The same answer with other choices.
+function rechosen(change, focus) {
+  if (!state.answer || !fresh()) return;
+  change();
+  state.result = choices.applied(state.answer);
+  shown();
+  byId("target-said").textContent = state.result.text;
+  if (focus !== undefined) output.wordNode(focus)?.focus();
 }
 
 // The sentence in which the caret stands, or the first.

@@ -1,0 +1,112 @@
+"""Protected spans that a translation has lost, put where the words are that go with theirs."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
+
+from heed.text.layout import replaced
+from heed.text.sentences import CLOSING, OPENING, STOPS
+
+Links = Sequence[tuple[int, int]]  # (source word, target word); words are separated by white space
+_WORDS = re.compile(r"\S+")
+_END = re.compile(rf"[{re.escape(STOPS + CLOSING)},;:]*\s*$")
+_START = re.compile(rf"[{re.escape(OPENING)}]*")
+_NUMBER = re.compile(r"[$€£¥₩]?[0-9](?:[0-9]|[.,](?=[0-9]))*[%‰]?")
+
+
+class Span(Protocol):
+    """A part of a text."""
+
+    @property
+    def start(self) -> int: ...
+    @property
+    def end(self) -> int: ...
+    @property
+    def text(self) -> str: ...
+
+
+def place(
+    source: str,
+    spans: Sequence[Span],
+    translation: str,
+    links: Links,
+    find: Callable[[str], Sequence[Span]],
+    first: int = 0,
+) -> str:
+    """A translation that has each of `spans`, and no other that `find` finds; its `first` characters stay.
+
+    A lost number takes the place of one that is not in the source; other spans go before the first word that is linked to
+    theirs, or after the one that goes with the word before.
+    """
+    needed = Counter(span.text for span in spans)
+    wrong = []
+    for span in find(translation):
+        if needed[span.text] > 0:
+            needed[span.text] -= 1
+        else:
+            wrong.append((span.start, span.end))
+    lost = []
+    for span in reversed(spans):  # of several that are the same, the last are lost
+        if needed[span.text] > 0:
+            needed[span.text] -= 1
+            lost.append(span)
+    lost.reverse()
+    numbers = _foreign_numbers(source, translation, wrong)
+    edits = [(*at, "") for at in wrong]
+    for span in list(lost):
+        if numbers and _NUMBER.fullmatch(span.text):
+            edits.append((*numbers.pop(0), span.text))
+            lost.remove(span)
+    edits += _insertions(source, lost, translation, links, first)
+    return _tidy(replaced(translation, sorted(edits, key=lambda edit: edit[:2])))
+
+
+def _foreign_numbers(source: str, translation: str, wrong: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The numbers of a translation that its source does not have."""
+    known = {match[0] for match in _NUMBER.finditer(source)}
+    matches = [match.span() for match in _NUMBER.finditer(translation) if match[0] not in known]
+    return [(start, end) for start, end in matches if all(end <= left or right <= start for left, right in wrong)]
+
+
+def _insertions(
+    source: str, lost: Iterable[Span], translation: str, links: Links, first: int
+) -> list[tuple[int, int, str]]:
+    """The lost spans with their positions, those at one position joined in their order."""
+    ours, theirs = ([match.span() for match in _WORDS.finditer(text)] for text in (source, translation))
+    linked: dict[int, list[int]] = {}
+    for word, other in links:
+        if word < len(ours) and other < len(theirs):
+            linked.setdefault(word, []).append(other)
+    found: dict[int, list[str]] = {}
+    for span in lost:
+        word = max(0, sum(start <= span.start for start, _ in ours) - 1)
+        place = max(first, _position(word, linked, ours, theirs, translation))
+        found.setdefault(place, []).append(span.text)
+    return [(at, at, f" {' '.join(texts)} ") for at, texts in sorted(found.items())]
+
+
+def _position(
+    word: int,
+    linked: dict[int, list[int]],
+    ours: list[tuple[int, int]],
+    theirs: list[tuple[int, int]],
+    translation: str,
+) -> int:
+    """Where a span of a source word goes: never behind the last full stop, nor before an opening quotation mark."""
+    end, start = _END.search(translation).start(), _START.match(translation).end()
+    if not theirs:
+        return 0
+    if word in linked:
+        place = theirs[min(linked[word])][0]
+    elif before := [other for other in linked if other < word]:
+        place = theirs[max(linked[max(before)])][1]
+    else:
+        number = round(word * len(theirs) / max(1, len(ours)))
+        place = theirs[number][0] if number < len(theirs) else len(translation)
+    return max(min(place, end), min(start, end))
+
+
+def _tidy(text: str) -> str:
+    """Single spaces, and none before punctuation or at the ends."""
+    return re.sub(r" +(?=[.,;:!?…。！？](?:\s|$))", "", re.sub(" {2,}", " ", text)).strip()
