@@ -1,7 +1,9 @@
 """SASRec trained by heed, by RecTools and by a plain loop of torch: the same model, log, negatives and batches of as many users."""
 
+import logging
+import warnings
 from collections.abc import Callable, Iterator
-from contextlib import closing, nullcontext
+from contextlib import nullcontext
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
@@ -83,17 +85,13 @@ def heed(task: Task, device: torch.device) -> Epoch:
         budget=round(task.users * np.minimum(task.rows.lengths, task.length + 1).mean()),
     )  # fmt: skip
     optimizer = torch.optim.AdamW(model.parameters(), lr=task.rate, betas=(0.9, 0.98), weight_decay=0.0, fused=True)
+    batches = in_thread((at, batch.to(device)) for at, batch in made.start(DataPosition(0, 0)))
     done = [0, 0]  # epochs and steps
 
     def epoch() -> None:
-        steps = len(made.plan(done[0]))
-        moved = ((at, batch.to(device)) for at, batch in made.start(DataPosition(done[0], 0)))
-        with closing(in_thread(moved)) as batches:
-            loop.train(
-                model, batches, loss, optimizer, constant(task.rate, 0), steps=range(done[1] + 1, done[1] + steps + 1),
-                context=lambda: half(device),
-            )  # fmt: skip
-        done[0], done[1] = done[0] + 1, done[1] + steps
+        steps = range(done[1] + 1, done[1] + len(made.plan(done[0])) + 1)
+        loop.train(model, batches, loss, optimizer, constant(task.rate, 0), steps=steps, context=lambda: half(device))
+        done[0], done[1] = done[0] + 1, steps[-1]
         _wait(device)
 
     return epoch
@@ -110,7 +108,7 @@ class PlainLayer(nn.Module):
     def __init__(self, dim: int, heads: int, dropout: float):
         super().__init__()
         self.attention = nn.MultiheadAttention(dim, heads, dropout, batch_first=True)
-        self.norms = nn.ModuleList(nn.LayerNorm(dim) for _ in range(2))
+        self.norms = nn.ModuleList(nn.LayerNorm(dim, eps=1e-8) for _ in range(2))
         self.up, self.down, self.dropout = nn.Linear(dim, dim), nn.Linear(dim, dim), nn.Dropout(dropout)
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
@@ -128,7 +126,7 @@ class PlainSASRec(nn.Module):
         self.items = nn.Embedding(task.items + 1, task.dim, padding_idx=0)
         self.positions = nn.Embedding(task.length, task.dim)
         self.layers = nn.ModuleList(PlainLayer(task.dim, task.heads, task.dropout) for _ in range(task.layers))
-        self.norm, self.dropout = nn.LayerNorm(task.dim), nn.Dropout(task.dropout)
+        self.norm, self.dropout = nn.LayerNorm(task.dim, eps=1e-8), nn.Dropout(task.dropout)
         self.register_buffer("mask", torch.ones(task.length, task.length, dtype=torch.bool).triu(1))
 
     def forward(self, items: Tensor) -> Tensor:
@@ -182,14 +180,13 @@ def plain(task: Task, device: torch.device) -> Epoch:
 
 def rectools(task: Task, device: torch.device) -> Epoch:
     """RecTools' SASRecModel, one more epoch at each call."""
-    import logging
-
     import pandas
     from pytorch_lightning import Trainer
     from rectools.dataset import Dataset
     from rectools.models import SASRecModel
     from rectools.models.nn.item_net import IdEmbeddingsItemNet
 
+    warnings.filterwarnings("ignore", "Pydantic serializer warnings")
     logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
     users = np.repeat(np.arange(len(task.rows)), task.rows.lengths)
     times = np.arange(len(users)).astype("datetime64[s]").astype("datetime64[ns]")
