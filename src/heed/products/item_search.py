@@ -7,13 +7,14 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from heed.vocabularies.ragged import RaggedRows
 
 MANY = 1 << 16  # items, from which on groups are larger
-GROUPS = (16, 32)  # items of a group: of few, and of many
+GROUPS = (8, 32)  # items of a group: of few, and of many
 BLOCK = {"cuda": 1 << 17, "cpu": 1 << 13}  # items that are scored at one time, for as many users:
 USERS = {"cuda": 1024, "cpu": 64}  # on a CPU their scores fit into its caches
 CANDIDATES = 1 << 24  # numbers of the items that are scored again, at one time
@@ -78,7 +79,7 @@ def _span(rows: RaggedRows, start: int, end: int) -> slice:
 def _best(states: Tensor, matrix: ItemMatrix, count: int, seen: SeenItems | None) -> tuple[Tensor, Tensor]:
     group = GROUPS[len(matrix) > MANY]
     maxima = _maxima(states, matrix, group, seen)
-    groups = maxima.T.contiguous().topk(min(count, len(maxima)), dim=1, sorted=False).indices.sort(dim=1).values
+    groups = maxima.T.contiguous().topk(min(count, len(maxima)), dim=1, sorted=False).indices
     step = max(1, CANDIDATES // (groups.shape[1] * group * states.shape[1]))
     parts = [
         _within(states[start : start + step], groups[start : start + step], matrix, group, count, seen, start)
@@ -117,12 +118,12 @@ def _within(
     """The best items of some groups of each user; `first` is the number of the first user."""
     places = (groups[:, :, None] * group + torch.arange(group, device=groups.device)).flatten(1)
     ids = places.clamp(max=len(matrix) - 1)
-    scores = torch.einsum("nd,nkd->nk", states, matrix.weight[ids])
+    scores = (F.embedding(ids, matrix.weight) @ states[:, :, None])[:, :, 0]
     if matrix.bias is not None:
         scores += matrix.bias[ids]
     wrong = places >= len(matrix)
     if seen is not None:
         users = torch.arange(first, first + len(states), device=ids.device)[:, None]
         wrong |= seen.has(users, ids)
-    scores, order = scores.masked_fill_(wrong, -torch.inf).sort(dim=1, descending=True, stable=True)
-    return scores[:, :count], ids.gather(1, order[:, :count])
+    scores, order = scores.masked_fill_(wrong, -torch.inf).topk(count, dim=1)
+    return scores, ids.gather(1, order)
