@@ -1,7 +1,6 @@
 """heed train, recommend and evaluate with a log in which each item has its successor."""
 
 import json
-from itertools import chain
 
 import pytest
 import torch
@@ -63,18 +62,6 @@ def test_seen_items_are_excluded_on_request_and_the_best_are_those_of_all_scores
     }
     rest = own.recommend([seen], 100, exclude_seen=True)[0]
     assert [one.item for one in rest] == [one.item for one in everything if one.item not in seen]
-
-
-def test_a_million_items_would_be_searched_in_blocks_with_the_same_result(trained, monkeypatch):
-    own = heed.load(trained / "run", "cpu")
-    histories = [["item 3"], ["item 4", "item 9", "item 1"], ["item 0"] * 9]
-    whole = [own.recommend(histories, 5, exclude_seen=exclude) for exclude in (False, True)]
-    monkeypatch.setattr("heed.products.recommender.BLOCK", 5)
-    monkeypatch.setattr("heed.products.recommender.USERS", 2)
-    parts = [own.recommend(histories, 5, exclude_seen=exclude) for exclude in (False, True)]
-    for one, other in zip(chain(*whole), chain(*parts), strict=True):
-        assert [own.item for own in one] == [own.item for own in other]
-        assert [own.score for own in one] == pytest.approx([own.score for own in other], abs=1e-5)
 
 
 def test_files_of_users_and_of_histories_become_a_table(trained, tmp_path, capsys):

@@ -18,6 +18,7 @@ from heed.tasks.item_losses import (
     RecommendationLoss,
     SampledSoftmax,
     is_seen,
+    seen_keys,
     unseen,
 )
 
@@ -42,10 +43,10 @@ def all_scores(own):
 
 def test_negatives_are_never_seen():
     own = given()
-    told = is_seen(own, torch.arange(ITEMS).expand(6, -1))
+    told = is_seen(own, torch.arange(ITEMS).expand(6, -1), seen_keys(own))
     assert [row.nonzero()[:, 0].tolist() for row in told] == [[1, 2, 3]] * 2 + [[0, 4, 5, 6, 7]] * 4
     drawn, counts = unseen(own, 400)
-    assert not is_seen(own, drawn)[counts].any() and counts.double().mean() > 0.95
+    assert not is_seen(own, drawn, seen_keys(own))[counts].any() and counts.double().mean() > 0.95
     drawn = torch.where(counts, drawn, 8)
     assert set(drawn[0].tolist()) == {0, 4, 5, 6, 7, 8, 9, 10} and set(drawn[5].tolist()) == {1, 2, 3, 8, 9, 10}
     full = own._replace(seen=torch.stack([torch.zeros(ITEMS, dtype=torch.int64), torch.arange(ITEMS)]))

@@ -11,16 +11,15 @@ from torch import Tensor
 
 from heed.data.interactions.augment import take
 from heed.data.packing import offsets_of, to_device
-from heed.evaluation.ranking import without_seen
 from heed.models.abilities import RanksItems
 from heed.models.package import Package
 from heed.products.history_trace import HistoryTrace, trace_history
+from heed.products.item_search import ItemMatrix, best_items
 from heed.products.product import Product, single
 from heed.vocabularies.histories import Histories
 from heed.vocabularies.items import Items
 from heed.vocabularies.ragged import RaggedRows, as_ragged, slice_indices
 
-BLOCK = 1 << 17  # items that are scored at one time
 USERS = 1024  # histories that are scored at one time
 
 
@@ -115,30 +114,17 @@ class Recommender(Product):
 
     @torch.inference_mode()
     def _best(self, rows: RaggedRows, count: int, exclude_seen: bool) -> tuple[np.ndarray, np.ndarray]:
-        states = self.states(rows)
-        weight, bias = self.model.item_weights()
-        scores, ids = states.new_zeros(len(rows), 0), torch.zeros(len(rows), 0, dtype=torch.int64, device=states.device)
-        for first in range(0, len(weight), BLOCK):
-            found = self._scores(
-                states, weight[first : first + BLOCK], None if bias is None else bias[first : first + BLOCK]
-            )
-            if exclude_seen:
-                found = without_seen(found, _within(rows, first, found.shape[1]))
-            own, places = found.topk(min(count, found.shape[1]), dim=1)
-            scores, order = torch.cat([scores, own], dim=1).sort(dim=1, descending=True, stable=True)
-            ids = torch.cat([ids, places + first], dim=1).gather(1, order)[:, :count]
-            scores = scores[:, :count]
+        states, matrix = self.states(rows), ItemMatrix(*self.model.item_weights())
+        with torch.autocast(states.device.type, enabled=False):  # rounded scores would have many ties
+            scores, ids = best_items(states, matrix, count, rows if exclude_seen else None)
         return ids.cpu().numpy(), scores.cpu().numpy()
 
     @torch.inference_mode()
     def scores(self, rows: RaggedRows) -> Float[Tensor, "n items"]:
         """The scores of all items after each history."""
-        return self._scores(self.states(rows), *self.model.item_weights())
-
-    @staticmethod
-    def _scores(states: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        with torch.autocast(states.device.type, enabled=False):  # rounded scores would have many ties
-            return torch.nn.functional.linear(states, weight, bias)
+        states = self.states(rows)
+        with torch.autocast(states.device.type, enabled=False):
+            return torch.nn.functional.linear(states, *self.model.item_weights())
 
     @torch.inference_mode()
     def states(self, rows: RaggedRows) -> Float[Tensor, "n dim"]:
@@ -152,10 +138,3 @@ class Recommender(Product):
         offsets = to_device(offsets_of(lengths), self.device)
         states = self.model.item_states(torch.from_numpy(ids)[None].to(self.device), offsets)
         return states[0, offsets.starts[1:].long() - 1].to(self.model.item_weights()[0].dtype)
-
-
-def _within(rows: RaggedRows, first: int, size: int) -> RaggedRows:
-    """The items of each row within a block, numbered from its beginning."""
-    inside = (rows.ids >= first) & (rows.ids < first + size)
-    sums = np.concatenate([[0], inside.cumsum()])
-    return RaggedRows(rows.ids[inside].astype(np.int64) - first, sums[rows.ends] - sums[rows.ends - rows.lengths])

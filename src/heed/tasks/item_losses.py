@@ -41,22 +41,25 @@ def exact(x: Tensor) -> Tensor:
 ItemLoss = Callable[[Predictions], Tensor]  # the sum over all states
 
 
-def is_seen(given: Predictions, items: Int[Tensor, "n k"]) -> Bool[Tensor, "n k"]:
-    """Which items the history of their row has."""
-    count = len(given.weight)
-    keys = (given.seen[0] * count + given.seen[1]).sort().values
-    asked = given.history[:, None] * count + items
+def seen_keys(given: Predictions) -> Int[Tensor, " m"]:
+    """A number for each item of each history, in order."""
+    return (given.seen[0] * len(given.weight) + given.seen[1]).sort().values
+
+
+def is_seen(given: Predictions, items: Int[Tensor, "n k"], keys: Int[Tensor, " m"]) -> Bool[Tensor, "n k"]:
+    """Which items the history of their row has, by the keys of all that is seen."""
+    asked = given.history[:, None] * len(given.weight) + items
     return keys[torch.searchsorted(keys, asked).clamp(max=len(keys) - 1)] == asked
 
 
 def unseen(given: Predictions, count: int) -> tuple[Int[Tensor, "n k"], Bool[Tensor, "n k"]]:
     """Items drawn evenly among those that a history does not have, and which of them are such: in a small log a draw may fail."""
-    shape = len(given.states), count
+    shape, keys = (len(given.states), count), seen_keys(given)
     drawn = torch.randint(len(given.weight), shape, device=given.states.device)
-    wrong = is_seen(given, drawn)
+    wrong = is_seen(given, drawn, keys)
     for _ in range(ROUNDS):
         drawn = torch.where(wrong, torch.randint(len(given.weight), shape, device=drawn.device), drawn)
-        wrong = is_seen(given, drawn)
+        wrong = is_seen(given, drawn, keys)
     return drawn, ~wrong
 
 
@@ -74,8 +77,8 @@ class BinaryCrossEntropy:
 
     def __call__(self, given: Predictions) -> Tensor:
         drawn, counts = unseen(given, self.negatives)
-        positive = given.scores(given.expected[:, None])[:, 0]
-        negative = given.scores(drawn)
+        found = given.scores(torch.cat([given.expected[:, None], drawn], dim=1))  # at once: one gradient of the matrix
+        positive, negative = found[:, 0], found[:, 1:]
         return self.power(len(given.weight)) * F.softplus(-positive).sum() + (F.softplus(negative) * counts).sum()
 
 

@@ -68,10 +68,10 @@ def test_items_and_users_get_what_the_product_recommends(ask, shop, exclude):
 
 
 @pytest.mark.parametrize("kind", ["shop", "masked"])
-def test_an_explanation_is_the_attention_and_what_scores_lose(ask, client, kind, shop):
+def test_an_explanation_is_the_attention_and_what_scores_lose(ask, kind):
     history = ["tea", "사과", "bread", "soap", "towel", "Milk", "butter", "배"]
     [found] = ask(items=history, k=3, explain=True, model=kind)["results"]
-    product = shop.product if kind == "shop" else recommender("bert4rec")
+    product = recommender("sasrec" if kind == "shop" else "bert4rec")
     model, longest = product.model, 6 - (kind == "masked")
     ids = product.items.encode(history)[-longest:] + [model.mask] * (kind == "masked")
     with torch.inference_mode(), record(model) as maps:

@@ -87,6 +87,8 @@ export const tag = (body, signal) => post("v1/tag", body, signal);
 export const answer = (body, signal) => post("v1/answer", body, signal);
 export const classify = (body, signal) => post("v1/classify", body, signal);
 export const similarity = (body, signal) => post("v1/similarity", body, signal);
+export const recommend = (body, signal) => post("v1/recommend", body, signal);
+export const items = (model, q, signal) => get(`v1/items?${new URLSearchParams({ model, q })}`, signal);
 export const runs = (signal) => get("v1/runs", signal);
 export const run = (name, after, signal) => get(`v1/runs/${encodeURIComponent(name)}?after=${after}`, signal);
 export const samples = (name, signal) => get(`v1/runs/${encodeURIComponent(name)}/samples`, signal);

@@ -6,6 +6,7 @@ import { byId, element } from "./dom.js";
 import * as filling from "./fill.js";
 import * as languages from "./languages.js";
 import * as looking from "./look.js";
+import * as recommending from "./recommend.js";
 import * as watching from "./runs.js";
 import * as comparing from "./similarity.js";
 import { readAddress, remember, remembered } from "./store.js";
@@ -15,7 +16,7 @@ import * as writing from "./write.js";
 import { chooseLocale, localeNow, speak, t } from "./speech.js";
 
 const READING = { fill: filling, tag: tagging, answer: answering, classify: classifying, similarity: comparing };
-const VIEWS = { translate: translating, write: writing, ...READING, look: looking, runs: watching };
+const VIEWS = { translate: translating, write: writing, ...READING, recommend: recommending, look: looking, runs: watching };
 let shown = null, usual = "translate";
 
 const link = (view) => document.querySelector(`nav [data-view="${view}"]`);
@@ -103,6 +104,7 @@ async function begin() {
   link("write").hidden = !known.language_models?.length;
   link("translate").hidden = !known.models.length;
   for (const [name, { verb }] of Object.entries(READING)) link(name).hidden = !known.encoders?.some((one) => one.verb === verb);
+  link("recommend").hidden = !known.recommenders?.length;
   link("look").hidden = link("translate").hidden && link("write").hidden && !known.encoders?.some((one) => one.attention);
   document.querySelector("nav").classList.toggle("many", Object.keys(VIEWS).filter((name) => !link(name).hidden).length > 5);
   usual = Object.keys(VIEWS).find((name) => !link(name).hidden);

@@ -1,0 +1,22 @@
+// What the view of recommenders says, in English and in Korean.
+export const RECOMMEND_WORDS = {
+  recommend: ["Recommend", "추천"],
+  recommend_about: ["{0} · {1} · {2}M weights · {3} items", "{0} · {1} · 가중치 {2}M · 항목 {3}개"],
+  recommend_search: ["Search for an item to add", "추가할 항목 검색"],
+  recommend_options: ["Items found", "찾은 항목"],
+  noItems: ["No item has “{0}” in its name.", "이름에 ‘{0}’이(가) 들어간 항목이 없습니다."],
+  moreItems: ["{0} more: type more of the name", "{0}개 더 있음: 이름을 더 입력하세요"],
+  recommend_history: ["History, the last item last", "이력 (마지막 항목이 맨 뒤)"],
+  recommend_user: ["User of the log", "기록에 있는 사용자"],
+  recommend_takeUser: ["Take the history", "이력 가져오기"],
+  recommend_clear: ["Clear", "비우기"],
+  recommend_unseen: ["Only items that are not in the history", "이력에 없는 항목만"],
+  recommend_out: ["What comes next", "다음 항목"],
+  recommend_empty: ["Pick items, and what comes next appears here.", "항목을 고르면 다음에 올 항목이 여기에 나타납니다."],
+  recommend_nothing: ["Nothing is left to recommend: the history has every item.", "추천할 항목이 없습니다. 이력에 모든 항목이 있습니다."],
+  recommend_add: ["Add {0} to the history", "{0} 이력에 추가"],
+  recommend_remove: ["Remove {0}", "{0} 빼기"],
+  recommend_attention: ["Attention to each item where the next one is predicted: the mean of all heads and layers.", "다음 항목을 예측하는 자리에서 각 항목에 주는 어텐션: 모든 헤드와 층의 평균."],
+  recommend_goesBy: ["What the score of “{0}” loses without each item.", "각 항목을 뺐을 때 ‘{0}’의 점수가 줄어드는 정도."],
+  recommendHint: ["Point at a recommendation to see which items of the history it goes by; click to keep it. A bar is exp(score − best score).", "추천 항목을 가리키면 이력의 어떤 항목이 영향을 주었는지 보이고, 누르면 고정됩니다. 막대 길이는 exp(점수 − 최고 점수)입니다."],
+};
