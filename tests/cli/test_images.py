@@ -80,7 +80,7 @@ def test_an_image_that_cannot_be_read_is_named_and_the_others_are_classified(tra
         (["classify", "{run}", "{tmp}"], "has no images in it"),
         (["classify", "{run}", "{test}", "--top", "0"], "--top is 0; it must be at least 1"),
         (["classify", "{run}", "--input", "a.txt"], "--input is for texts, and"),
-        (["evaluate", "{run}"], "is an image classifier: name images with their labels, --images"),
+        (["evaluate", "{run}"], "is an image classifier: name images, --images"),
         (["embed", "{run}", "{test}", "--pool", "cls", "--out", "v.npy"], "--pool is for models of texts"),
         (["translate", "{run}", "text"], "is an image classifier: it cannot translate; use heed classify or evaluate"),
         (["evaluate", "{run}", "--images", "{other}"], "is of class 'left', which is none of those to train on"),
@@ -146,6 +146,90 @@ def test_a_head_is_kept_for_the_same_classes_in_whatever_order(trained, tmp_path
     assert main(["train", *arguments, *SHORT, *zero, "--out", str(tmp_path / "same")]) == 0
     one, other = (heed.load(folder, "cpu").model.state_dict() for folder in (run, tmp_path / "same"))
     assert all(torch.equal(weight, other[name]) for name, weight in one.items())
+
+
+# drawing
+
+DRAW = [
+    "--set", "model.name=image-transformer", "--set", "model.dim=16", "--set", "model.heads=2",
+    "--set", "model.hidden=24", "--set", "model.layers=1", "--set", "training.steps=2", "--set", "training.valid_every=2",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def drawing(tmp_path_factory):
+    """A folder of images without classes, a model that draws by class, and one that enlarges."""
+    root = tmp_path_factory.mktemp("drawing")
+    images = stripes(root / "train", 30)
+    flat = root / "flat"
+    flat.mkdir()
+    for path in images.rglob("*.png"):
+        path.rename(flat / path.name) if path.parent.name == "down" else None
+    stripes(root / "train", 30)
+    common = [*SHORT[4:], *DRAW, "--set", "data.size=8", "--set", "data.holdout=1"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HEED_CACHE", str(root / "cache"))
+        classes = ["--set", f"data.images={images}", "--set", "task.by_class=true", "--out", str(root / "classes")]
+        enlarge = ["--set", f"data.images={flat}", "--set", "task.enlarge=2", "--out", str(root / "enlarge")]
+        for more in (classes, enlarge):
+            assert main(["train", *common, *more]) == 0
+    return root
+
+
+def tiles(path, size=8):
+    """The images of a sheet, in order."""
+    with Image.open(path) as image:
+        pixels, scale = np.asarray(image.convert("RGB")), 96 // size
+    step = size * scale + 2
+    rows, columns = (side // step for side in pixels.shape[:2])
+    each = [
+        pixels[2 + r * step :, 2 + c * step :][: size * scale : scale, : size * scale : scale]
+        for r in range(rows)
+        for c in range(columns)
+    ]
+    return np.stack(each)
+
+
+def test_images_are_drawn_by_class_and_the_same_seed_draws_the_same(drawing, tmp_path, capsys):
+    run = str(drawing / "classes")
+    for name, more in (("a", []), ("b", []), ("c", ["--seed", "2"])):
+        out = str(tmp_path / f"{name}.png")
+        assert main(["generate", run, "--count", "4", "--class", "down", "--class", "across", "--out", out, *more]) == 0
+    one, two, other = (tiles(tmp_path / f"{name}.png") for name in "abc")
+    assert one.shape == (4, 8, 8, 3) and (one == two).all() and (one != other).any()
+    assert main(["evaluate", run, "--images", str(drawing / "train"), "--samples", "10"]) == 0
+    assert "bits/dim" in capsys.readouterr().out
+
+
+def test_half_an_image_is_completed_and_a_small_one_enlarged(drawing, tmp_path):
+    half = drawing / "train" / "down" / "1.png"
+    out = tmp_path / "out.png"
+    assert main(["generate", str(drawing / "classes"), "--complete", str(half), "--count", "3", "--out", str(out)]) == 0
+    with Image.open(half) as image:
+        kept = np.asarray(image)[:4]
+    found = tiles(out)
+    assert all((own[:4] == kept).all() for own in found[:3]) and (found[0][4:] != found[1][4:]).any()
+    assert main(["generate", str(drawing / "enlarge"), "--enlarge", str(half), "--out", str(out)]) == 0
+    assert tiles(out).shape == (1, 8, 8, 3)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["classes", "--out", "a.txt"], "images are written to a file: name it with --out samples.png"),
+        (["classes", "--out", "a.png", "--class", "up"], "'up' is no class of this model, which has across, down"),
+        (["classes", "--out", "a.png", "--enlarge", "x.png"], "the model enlarges no images"),
+        (["classes", "--out", "a.png", "--prompt", "x"], "--prompt is for texts, and"),
+        (["classes", "--out", "a.png", "--complete", "none.png"], "none.png does not exist"),
+        (["classes", "--out", "a.png", "--temperature", "0"], "temperature is 0.0; it must be above 0"),
+        (["enlarge", "--out", "a.png"], r"the model enlarges images: name one (--enlarge)"),
+        (["enlarge", "--out", "a.png", "--class", "up"], "the model knows no classes: leave them out"),
+    ],
+)
+def test_what_is_wrong_with_drawing_is_said(drawing, words, said, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["generate", str(drawing / words[0]), *words[1:]]) == 1
+    assert said in capsys.readouterr().err
 
 
 # scores

@@ -16,6 +16,7 @@ from heed.models import (
     electra,
     gpt,
     gpt2,
+    image_transformer,
     m2m100,
     marian,
     mbart,
@@ -52,6 +53,7 @@ MODELS: dict[str, System] = {
     "sasrec": sasrec.SYSTEM,
     "bert4rec": bert4rec.SYSTEM,
     "vit": vit.SYSTEM,
+    "image-transformer": image_transformer.SYSTEM,
 }
 
 
