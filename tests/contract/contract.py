@@ -103,7 +103,11 @@ def check_log(task: str, folder: Path) -> None:
 
 def answer(verb: str, folder: Path, words: list[str], out: Path, capsys) -> str:
     capsys.readouterr()
-    assert main([verb, str(folder), *(str(out) if word == "OUT" else word for word in words)]) == 0
+    image = out.with_suffix(".png")
+    places = {"OUT": str(out), "PNG": str(image)}
+    assert main([verb, str(folder), *(places.get(word, word) for word in words)]) == 0
     printed = capsys.readouterr().out
+    if image.is_file():
+        return printed + image.read_bytes().hex()
     assert printed or out.is_file()
     return printed.replace(str(folder), "") + (out.read_text("utf-8").replace(str(folder), "") if out.is_file() else "")

@@ -95,6 +95,10 @@ CASES = {  # the files of each task, and what each verb of its products is given
             "evaluate": ["--audio", "{corpus}/valid.recordings", *FEW],
         },
     ),
+    "image-generation": (
+        {"images": "images"},
+        {"generate": ["--count", "2", "--out", "PNG"], "evaluate": ["--images", "{corpus}/valid.images", *FEW]},
+    ),
     "masked": ({"source": "en"}, filler()),
     "replaced-tokens": ({"source": "en"}, {**filler(), "tag": [TARGET, "--format", "json"]}),
 }
@@ -113,6 +117,8 @@ def sections(task: str, corpus) -> dict:
             "data": data,
             "task": {"name": task, "crop": 1, "flip": True, "randaugment": 1, "mixup": 0.5, "erasing": 0.5},
         }
+    if task == "image-generation":
+        return {"data": data | {"size": 4}, "task": {"name": task, "flip": True, "enlarge": 0}}
     korean = {"ko", "questions"} & {*sides.values()}  # has more characters
     return {**more, "data": data, "subwords": {"size": 700 if korean else 400}}
 

@@ -173,7 +173,7 @@ def test_every_setting_of_a_model_can_be_set_but_what_the_data_decide(name):
     values, own = {"data": {side: ["a"] for side in sides}}, "vocab_size"
     if MODELS[name].task == "recommendation":
         values, own = {"data": {"interactions": ["a"]}}, "items"
-    if MODELS[name].task == "image-classification":
+    if MODELS[name].task.startswith("image-"):
         values, own = {"data": {"images": ["a"]}}, "labels"
     for field in fields(kind):
         model = {"name": name, field.name: getattr(kind(**{own: 9}), field.name)}

@@ -81,13 +81,22 @@ def _mean_of_models(names: list[str]):
 
 def _check_alike(name: str, one, other_name: str, other) -> None:
     """Refuse models that differ in vocabularies, labels or shape: the mean of their weights would mean nothing."""
-    if [part.key() for part in one.vocabularies] != [part.key() for part in other.vocabularies]:
-        raise ValueError(f"{name} and {other_name} have different subwords: their mean would mean nothing")
+    inputs = [_input_keys(own) for own in (one, other)]
+    if inputs[0] != inputs[1]:
+        what = "different subwords" if "images" not in one.processors else "another size or colours of images"
+        raise ValueError(f"{name} and {other_name} have {what}: their mean would mean nothing")
     labels = [own.processors["labels"].names if "labels" in own.processors else None for own in (one, other)]
     if labels[0] != labels[1]:
         raise ValueError(f"{name} and {other_name} have different labels: their mean would mean nothing")
     if _shape(one.model) != _shape(other.model):
         raise ValueError(f"{name} and {other_name} are of different shapes: see `heed info` of both")
+
+
+def _input_keys(package) -> list[str]:
+    """What decides how input becomes numbers."""
+    if "images" in package.processors:
+        return [package.processors["images"].key()]
+    return [part.key() for part in package.vocabularies]
 
 
 def _shape(model) -> tuple:

@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     from heed.products.text_batches import in_precision
     from heed.vocabularies.labels import Labels
 
-    if images.reads_images(args.folder):
+    if images.reads_images(args.folder, args.verb):
         return images.classify(args)
     if args.text and args.input:
         raise ValueError("there are texts and --input: give one of the two")

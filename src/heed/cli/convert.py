@@ -53,7 +53,7 @@ def _check_exportable(package, name: str) -> None:
     from heed.vocabularies.words import Words
 
     what = None if hasattr(package.model.config, "heads") else "is a recurrent network"
-    if isinstance(package.vocabularies[0], Words):
+    if "images" not in package.processors and isinstance(package.vocabularies[0], Words):
         what = "has a vocabulary of whole words"
     if what:
         raise ValueError(f"{name} {what}, which neither transformers nor CTranslate2 reads: it stays with heed")

@@ -15,6 +15,8 @@ examples:
   heed generate runs/wiki "The history of" --beam 5 --length 20 --count 3
   heed generate runs/wiki --input prompts.txt --one-line --out texts.txt
   heed generate ctrl "Rating: 5.0" --code Reviews                    # a CTRL and its control code
+  heed generate runs/pictures --count 16 --out samples.png           # a model of images (docs/images.md)
+  heed generate runs/pictures --complete half.png --count 4 --out completed.png
 
 Tokens are sampled, unless --greedy or --beam is given; the same seed gives the same text. Each text begins with its
 prompt, and ends before a --stop string. Several texts are each followed by an empty line, unless --one-line is given.
@@ -23,6 +25,7 @@ and --min-length, temperature, top-k, top-p, min-p, typical.
 """
 SAMPLING = ("temperature", "top_k", "top_p", "min_p", "typical_p", "seed")
 DECODING = (*SAMPLING, "repetition_penalty", "no_repeat", "min_length", "beam", "length_penalty")
+IMAGES = ("complete", "enlarge", "class_name")  # options of models that draw
 CHUNK = 256  # prompts of a file that are continued before anything is written
 
 
@@ -59,6 +62,12 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="sample from the tokens whose information is nearest to the entropy and that hold P",
     )
     option("--seed", type=int, help="the same seed gives the same text (1)")
+    drawing = parser.add_argument_group("images, for a model that draws: --out samples.png --count 16")
+    option = drawing.add_argument
+    option("--complete", metavar="IMAGE", help="keep the upper part of an image, and draw the rest")
+    option("--keep", type=float, default=0.5, metavar="SHARE", help="how much of it is kept (0.5)")
+    option("--enlarge", metavar="IMAGE", help="a small image, for a model that enlarges (task.enlarge)")
+    option("--class", dest="class_name", action="append", metavar="NAME", help="draw by class; may be given again")
     search = parser.add_argument_group("search, instead of sampling")
     search.add_argument("--greedy", action="store_true", help="the likeliest token each time")
     search.add_argument("--beam", type=int, help="how many hypotheses are kept at each step")
@@ -77,8 +86,15 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from heed.cli import images
     from heed.cli.common import open_product, write_chunks
 
+    if images.reads_images(args.folder, args.verb):
+        return images.generate(args)
+    if asked := next((name for name in IMAGES if getattr(args, name)), None):
+        raise ValueError(
+            f"--{asked.replace('_', '-')} is for a model of images, and {args.folder} writes text: leave it out"
+        )
     prompts, options = _prompts(args), _options(args)
     generator = open_product(args, "generate")
     _say(generator, prompts, args)

@@ -129,7 +129,51 @@ def _vectors(embedder: Any, paths: Sequence[Path]) -> tuple[list[Path], Any, int
     return kept, np.concatenate(parts), unread
 
 
+def generate(args: argparse.Namespace) -> int:
+    """A sheet of images, drawn by a model."""
+    from heed.cli.common import errors, open_product
+    from heed.files import atomic_file
+    from heed.products.image_generator import sheet
+
+    if not args.out or Path(args.out).suffix.lower() != ".png":
+        raise ValueError(f"images are written to a file: name it with --out samples.png (--out is {args.out})")
+    for name in ("text", "prompt", "input", "code", "beam", "top_k", "top_p"):
+        if getattr(args, name):
+            raise ValueError(f"--{name.replace('_', '-')} is for texts, and {args.folder} draws images: leave it out")
+    temperature = 1.0 if args.temperature is None else args.temperature
+    options = {"complete": args.complete, "keep": args.keep, "enlarge": args.enlarge, "labels": args.class_name or ()}
+    generator = open_product(args, "generate")
+    found = generator.generate(args.count, seed=args.seed or 1, temperature=temperature, **options)
+    with atomic_file(Path(args.out)) as part:
+        sheet(found, scale=max(1, 96 // found.shape[1])).save(part, format="PNG")
+    errors().print(f"[dim]{len(found):,} images in {args.out}[/]", highlight=False)
+    return 0
+
+
 def evaluate(args: argparse.Namespace) -> int:
+    """Of a classifier accuracy and calibration; of a model that draws, bits per dimension."""
+    from heed.loading import product_of
+
+    if not args.images:
+        raise ValueError(f"{args.system} is {product_of(args.system).noun}: name images, --images FOLDER or FILE")
+    return _evaluate_drawing(args) if "generate" in product_of(args.system).verbs else _evaluate_classes(args)
+
+
+def _evaluate_drawing(args: argparse.Namespace) -> int:
+    import numpy as np
+
+    from heed.cli.common import open_product
+    from heed.cli.scores import show_scores
+
+    models = [open_product(args, "generate", [name]) for name in (args.system, args.against) if name]
+    sets = [_labelled(args, model) for model in models]
+    found = [model.bits(own.pixels, own.labels) for model, own in zip(models, sets, strict=True)]
+    measure = lambda own, expected: {"bits": float(own.mean())}  # noqa: E731
+    show_scores(args, measure, found, np.zeros(len(found[0])), f"{len(found[0]):,} images; less is better")
+    return 0
+
+
+def _evaluate_classes(args: argparse.Namespace) -> int:
     """Accuracy with its interval and calibration; with --pictures, also figures of what is confused and of the worst mistakes."""
     import numpy as np
     from rich.console import Console
@@ -138,10 +182,6 @@ def evaluate(args: argparse.Namespace) -> int:
     from heed.cli.scores import show_scores
     from heed.evaluation.calibration import expected_calibration_error, label_ranks, rank_accuracy
 
-    if not args.images:
-        raise ValueError(
-            f"{args.system} is an image classifier: name images with their labels, --images FOLDER or FILE"
-        )
     names = [name for name in (args.system, args.against) if name]
     models = [open_product(args, "classify", [name]) for name in names]
     if any(model.labels != models[0].labels for model in models[1:]):
@@ -190,6 +230,6 @@ def _labelled(args: argparse.Namespace, model: Any) -> Any:
 
     columns = [int(name) if name.isdecimal() else name for name in args.columns or ("1", "2")]
     own = model.images
-    config = ImagesConfig(images=args.images, columns=columns, classes=model.labels, size=own.size)
+    config, known = ImagesConfig(images=args.images, columns=columns, classes=model.labels, size=own.size), model.labels
     form = Form(own.size, own.channels, own.fit, own.resample)
-    return prepare(args.images, config, form, model.labels, lambda what, done: None)[1]
+    return prepare(args.images, config, form, known, lambda what, done: None, labelled=bool(known))[1]

@@ -75,6 +75,10 @@ def _package(name: str, package) -> dict[str, dict]:
             "held out": config.get("split")
         }
         return facts | ({"trained": config["trained"]} if "trained" in config else {})
+    if "images" in package.processors:
+        own, labels = package.processors["images"], package.processors.get("labels")
+        facts["images"] = asdict(own) | ({"classes": labels.names} if labels else {})
+        return facts | {name: config[name] for name in ("origin", "trained") if name in config}
     facts["text"] = {
         **_languages(package),
         "vocabulary": kind_of(package.vocabularies[0]),
@@ -121,7 +125,7 @@ def _shown(value: Any) -> str:
     """A value in a table."""
     if isinstance(value, dict):
         return ", ".join(f"{name} {_shown(each)}" for name, each in value.items())
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return ", ".join(map(_shown, value)) or "none"
     if isinstance(value, bool):
         return "yes" if value else "no"

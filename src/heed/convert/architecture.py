@@ -14,7 +14,7 @@ from heed.vocabularies.vocabulary import Pair
 
 # what models are for that heed reads and writes, but cannot train or run yet
 UNTRAINED = (
-    "causal-encoder", "sentence-pairs",
+    "causal-encoder", "sentence-pairs", "image-features",
 )  # fmt: skip
 
 
@@ -31,7 +31,7 @@ class Architecture:
     model: type[nn.Module]
     config_table: ConfigTable
     weight_table: Callable[[Any], WeightTable]  # for a config
-    vocabulary: str  # the kind, as in vocabularies/folder.py
+    vocabulary: str | None  # the kind, as in vocabularies/folder.py; None: it reads images
     task: str  # heed's, where config.json does not decide it
     aliases: tuple[str, ...] = ()  # also read as this: the class without a head, or just a model_type
     auto_class: str = "AutoModelForSeq2SeqLM"  # opens it in transformers

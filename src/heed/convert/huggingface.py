@@ -28,6 +28,7 @@ from heed.convert import (
     sentence_transformers,
     tokenizers,
     transformer,
+    vit,
     weights,
 )
 from heed.convert.architecture import Architecture
@@ -39,7 +40,23 @@ from heed.vocabularies.multilingual import languages_of
 from heed.vocabularies.text_parts import TextParts
 from heed.vocabularies.vocabulary import Pair
 
-SYSTEMS = (marian, bart, pegasus, mbart, m2m100, transformer, gpt, gpt2, ctrl, bert, albert, roberta, electra, bigbird)
+SYSTEMS = (
+    marian,
+    bart,
+    pegasus,
+    mbart,
+    m2m100,
+    transformer,
+    gpt,
+    gpt2,
+    ctrl,
+    bert,
+    albert,
+    roberta,
+    electra,
+    bigbird,
+    vit,
+)
 ARCHITECTURES = [each for system in SYSTEMS for each in system.ARCHITECTURES]
 READABLE = {name: each for each in ARCHITECTURES if each.readable for name in (each.name, *each.aliases)}
 CONFIG, GENERATION, TOKENIZER = "config.json", "generation_config.json", "tokenizer_config.json"
@@ -49,19 +66,14 @@ def read(folder: Path) -> Package:
     """The model of a folder with its vocabularies, labels and search settings."""
     settings = _json(folder / CONFIG)
     architecture = _architecture(folder, settings)
+    if architecture.vocabulary is None:
+        return _read_images(folder, settings, architecture)
     vocabularies = vocabulary_folder.read(folder, {"kind": architecture.vocabulary})
     config = _about(folder / CONFIG, lambda: architecture.config_table.to_ours(settings))
     _refuse_other_vocabulary(folder, config, vocabularies)
     stated = {name: settings[name] for name in architecture.token_ids if name in settings}
     _about(folder / CONFIG, lambda: generation.check_ids(stated, vocabularies[1].special))
-    theirs = weights.read(folder)
-    _about(folder / CONFIG, lambda: check_layers(config, len(theirs)))
-    own = _about(folder / CONFIG, lambda: outline(architecture.model, config))
-    ours = _about(folder, lambda: architecture.weight_table(config).to_ours(theirs, own.keys()))
-    compare(own, shapes(ours), folder)
-    check_finite(ours, folder)
-    model = architecture.model(config)
-    put(model, ours, folder)
+    model = _model(folder, architecture, config)
     origin = _origin(folder, settings, architecture.name)
     facts = {"languages": _languages(folder, origin["name"]), "max_source": config.max_length, "origin": origin}
     if architecture.generates:
@@ -72,6 +84,29 @@ def read(folder: Path) -> Package:
             facts["languages"] = multilingual.default_direction(_tokenizer_settings(folder), vocabularies, forced)
     task, processors = task_of(folder, settings), architecture.processors(vocabularies, settings)
     return Package(model.eval(), task, processors, facts | sentence_transformers.read(folder, config.max_length))
+
+
+def _read_images(folder: Path, settings: dict[str, Any], architecture: Architecture) -> Package:
+    """A model of images, which has no vocabulary."""
+    config = _about(folder / CONFIG, lambda: architecture.config_table.to_ours(settings))
+    preprocessor = _json(path) if (path := folder / vit.PREPROCESSOR).is_file() else {"size": config.size}
+    processors = _about(path, lambda: vit.processors(preprocessor, settings, config))
+    model = _model(folder, architecture, config)
+    facts = {"origin": _origin(folder, settings, architecture.name)}
+    return Package(model.eval(), architecture.task, processors, facts)
+
+
+def _model(folder: Path, architecture: Architecture, config: Any) -> nn.Module:
+    """A model with the weights of a folder, every one of them and no other."""
+    theirs = weights.read(folder)
+    _about(folder / CONFIG, lambda: check_layers(config, len(theirs)))
+    own = _about(folder / CONFIG, lambda: outline(architecture.model, config))
+    ours = _about(folder, lambda: architecture.weight_table(config).to_ours(theirs, own.keys()))
+    compare(own, shapes(ours), folder)
+    check_finite(ours, folder)
+    model = architecture.model(config)
+    put(model, ours, folder)
+    return model
 
 
 def task_of(folder: Path, settings: dict[str, Any]) -> str:
@@ -92,6 +127,8 @@ def model_of(folder: Path, settings: dict[str, Any]) -> type[nn.Module]:
 def write(package: Package, folder: Path) -> Architecture:
     """A folder that transformers' Auto classes open. Heed's own Transformer is written as a Marian."""
     model, languages = package.model, package.facts.get("languages") or {}
+    if "images" in package.processors:
+        return _write_images(package, folder)
     vocabularies = multilingual.choose(package.vocabularies, languages)
     architecture, max_length = _architecture_of(model), model.config.max_length
     if any(isinstance(own, TextParts) and own.tokens is not None for own in vocabularies):
@@ -116,6 +153,21 @@ def write(package: Package, folder: Path) -> Architecture:
         write_text(part / "README.md", model_card.huggingface(package, architecture))
         for name, own in architecture.beside(package).items():
             write(own, part / name)
+    return architecture
+
+
+def _write_images(package: Package, folder: Path) -> Architecture:
+    architecture = _architecture_of(package.model)
+    theirs, settings = architecture.to_theirs(package.model)
+    settings |= architecture.settings(package)
+    settings["dtype"] = str(next(package.model.parameters()).dtype).removeprefix("torch.")
+    preprocessor = vit.to_theirs(package)
+    with atomic_folder(folder) as part:
+        write_json(part / CONFIG, settings)
+        write_json(part / vit.PREPROCESSOR, preprocessor)
+        theirs = {name: weight.detach().cpu().contiguous() for name, weight in theirs.items()}
+        save_weights(theirs, part / weights.SAFE, metadata={"format": "pt"})
+        write_text(part / "README.md", model_card.huggingface(package, architecture))
     return architecture
 
 

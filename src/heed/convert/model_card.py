@@ -11,6 +11,7 @@ from heed.models import MODELS, name_of
 from heed.models.package import Package
 from heed.text.language_codes import public_codes
 from heed.version import __version__
+from heed.vocabularies.images import MODES
 from heed.vocabularies.multilingual import languages_of
 
 TRANSFORMERS = """\
@@ -19,6 +20,15 @@ from transformers import {auto_class}, AutoTokenizer
 folder = "."  # the folder of this file
 model, tokenizer = {auto_class}.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
 texts = tokenizer(["A text."], return_tensors="pt")
+{use}
+"""
+IMAGES = """\
+from PIL import Image
+from transformers import {auto_class}, AutoImageProcessor
+
+folder = "."  # the folder of this file
+model, processor = {auto_class}.from_pretrained(folder), AutoImageProcessor.from_pretrained(folder)
+images = processor(Image.open("image.png").convert({mode!r}), return_tensors="pt")
 {use}
 """
 MULTILINGUAL = """\
@@ -36,6 +46,10 @@ COMMANDS |= dict.fromkeys(("classification", "regression", "multiple-choice"), "
 COMMANDS |= {"tagging": "heed tag {} < text", "question-answering": 'heed answer {} --context FILE "question"'}
 COMMANDS["embedding"] = "heed embed {} --input texts.txt --out vectors.npy"
 COMMANDS |= dict.fromkeys(UNTRAINED, "heed info {}")
+COMMANDS |= {
+    "image-classification": "heed classify {} image.png",
+    "image-features": "heed embed {} images --out vectors.npy",
+}
 
 
 def huggingface(package: Package, architecture: Architecture) -> str:
@@ -44,6 +58,9 @@ def huggingface(package: Package, architecture: Architecture) -> str:
     run = architecture.example or _multilingual(package) or (GENERATE if architecture.generates else usual)
     code = TRANSFORMERS.format(auto_class=architecture.auto_class, use=run)
     search, packages = _search(package) if architecture.generates else "", "transformers torch sentencepiece"
+    if "images" in package.processors:
+        mode, packages = MODES[package.processors["images"].channels], "transformers torch pillow"
+        code = IMAGES.format(auto_class=architecture.auto_class, use=run, mode=mode)
     if sentence_transformers.is_one(package):
         code, packages = sentence_transformers.EXAMPLE, "sentence-transformers"
     return f"""---
@@ -83,6 +100,8 @@ Made a folder of heed {__version__}. Use it with `{use(package, "FOLDER")}`.
 
 def use(package: Package, folder: Path | str) -> str:
     """The command that runs a model."""
+    if "images" in package.processors:
+        return COMMANDS[package.task].format(folder)
     summarizes = name_of(package.model) in SUMMARIZERS and not all(_languages(package))
     usual = "heed summarize {} < text" if summarizes else f"heed translate {{}}{_direction(package)} < text"
     return COMMANDS.get(package.task, usual).format(folder)
@@ -127,7 +146,7 @@ def _table(package: Package) -> str:
     rows = {
         "layers": f"{layers}, width {c.dim}, {c.heads} heads",
         "weights": f"{sum(weight.numel() for weight in package.model.parameters()):,}",
-        "subwords": f"{c.vocab_size:,}",
+        **({"subwords": f"{c.vocab_size:,}"} if hasattr(c, "vocab_size") else {}),
         "licence": package.facts.get("origin", {}).get("licence") or "not stated",
     }
     trained = package.facts.get("trained", {})
@@ -151,9 +170,9 @@ def _search(package: Package) -> str:
 def title(package: Package) -> str:
     """The name of a model, with its languages."""
     name, (source, target) = MODELS[name_of(package.model)].title, _languages(package)
-    if package.task == "classification":
+    if package.task in ("classification", "image-classification"):
         name += " as a classifier"
-    codes = languages_of(package.vocabularies[-1])
+    codes = _all_languages(package)
     if codes and not (source and target):
         return f"{name}, {len(codes)} languages"
     return f"{name}, {source} to {target}" if source and target else name
@@ -162,8 +181,13 @@ def title(package: Package) -> str:
 def _language_codes(package: Package) -> list[str]:
     """Those of its direction; of a multilingual model that has none by default, all."""
     known = [code for code in _languages(package) if code]
-    codes = languages_of(package.vocabularies[-1])
+    codes = _all_languages(package)
     return sorted(public_codes(codes)) if codes and len(known) < 2 else list(dict.fromkeys(known))
+
+
+def _all_languages(package: Package) -> Any:
+    """Those of a multilingual model."""
+    return () if "images" in package.processors else languages_of(package.vocabularies[-1])
 
 
 def _languages(package: Package) -> tuple[str | None, str | None]:

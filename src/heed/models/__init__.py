@@ -16,6 +16,7 @@ from heed.models import (
     electra,
     gpt,
     gpt2,
+    image_transformer,
     m2m100,
     marian,
     mbart,
@@ -54,6 +55,7 @@ MODELS: dict[str, System] = {
     "bert4rec": bert4rec.SYSTEM,
     "vit": vit.SYSTEM,
     "speech-transformer": speech_transformer.SYSTEM,
+    "image-transformer": image_transformer.SYSTEM,
 }
 
 

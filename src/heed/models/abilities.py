@@ -176,3 +176,17 @@ class TranscribesSpeech(HasVocabularyOutput, Protocol):
 
     def project(self, x: Tensor) -> Tensor:
         """Hidden states to logits."""
+
+
+@runtime_checkable
+class DrawsImages(Protocol):
+    """Predicts the values of an image one after another, each from those before it."""
+
+    def pixel_nll(self, images: Tensor, labels: Tensor | None = None, small: Tensor | None = None) -> Tensor:
+        """-log p of each image (b, h, w, c), bytes, in nats; by class, or as an enlargement of a small image, where the model is for it."""
+
+    def start_images(self, rows: int, labels: Tensor | None = None, small: Tensor | None = None) -> Any:
+        """The state before the first turn, for a batch of `rows` images."""
+
+    def step_pixel(self, before: Tensor | None, turn: int, state: Any) -> Tensor:
+        """The state (b, dim) of a turn, from the values (b, k) of the turn before it."""

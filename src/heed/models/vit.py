@@ -64,7 +64,10 @@ class ViTConfig:
 
 
 class ImageTrace(NamedTuple):
-    """`states`: the input of the first layer and the output of each; `maps`: attentions (b, heads, q, k), one per layer."""
+    """`states`: the input of the first layer and the output of each; `maps`: attentions (b, heads, q, k), one per layer.
+
+    Without a head, `logits` are the vectors of the images.
+    """
 
     states: list[Tensor]
     maps: list[Tensor]
@@ -86,7 +89,7 @@ class ViT(nn.Module):
         self.dropout = nn.Dropout(c.dropout)
         rates = [c.path_dropout * i / max(1, c.layers - 1) for i in range(c.layers)]
         self.stack = Stack([_layer(c, rate) for rate in rates], nn.LayerNorm(c.dim, eps=c.norm_eps))
-        self.head = nn.Linear(c.dim, c.labels)
+        self.head = nn.Linear(c.dim, c.labels) if c.labels else None  # none: a body that is to be trained further
         self._initialize(c.init_std)
 
     def classify_images(self, images: Float[Tensor, "b c h w"]) -> Float[Tensor, "b labels"]:
@@ -126,11 +129,11 @@ class ViT(nn.Module):
         try:
             with record(self) as maps:
                 first = self.embed(images)
-                logits = self.head(self.pool(self.stack(first)))
+                pooled = self.pool(self.stack(first))
         finally:
             for handle in handles:
                 handle.remove()
-        return ImageTrace([first, *states], maps, logits)
+        return ImageTrace([first, *states], maps, pooled if self.head is None else self.head(pooled))
 
     def adapted(self, config: ViTConfig) -> "ViT":
         """The same body for images of another size, whose positions are interpolated, and with a new head for other labels."""
@@ -140,6 +143,7 @@ class ViT(nn.Module):
                 f"images have {config.channels} channels, but the model reads {c.channels}: set data.colours"
             )
         if config.labels != c.labels:
+            weights = {name: own for name, own in weights.items() if not name.startswith(self.HEAD)}
             weights |= {name: own for name, own in new.state_dict().items() if name.startswith(self.HEAD)}
         if config.size != c.size:
             side = config.size // config.patch

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from heed.nn import masks
 from heed.nn.blocks import BlockMask, attend_blocks
 from heed.nn.cache import Cache
+from heed.nn.local_pixels import LocalMask, attend_local
 from heed.nn.packing import PackedMask, attend_packed
 
 Kernel = Callable[..., Tensor]
@@ -26,7 +27,7 @@ def attend(
     key: Float[Tensor, "b h k d"],
     value: Float[Tensor, "b h k dv"],
     *,
-    mask: Bool[Tensor, "... #q #k"] | PackedMask | BlockMask | None = None,
+    mask: Bool[Tensor, "... #q #k"] | PackedMask | BlockMask | LocalMask | None = None,
     causal: bool = False,
     dropout: float = 0.0,
     bias: Float[Tensor, "b h q k"] | None = None,
@@ -40,6 +41,8 @@ def attend(
         return attend_packed(query, key, value, mask, causal, dropout)
     if isinstance(mask, BlockMask):
         return attend_blocks(query, key, value, mask, dropout)
+    if isinstance(mask, LocalMask):
+        return attend_local(query, key, value, mask, dropout)
     queries, keys = query.shape[-2], key.shape[-2]
     square_causal = causal and queries == keys and mask is None and bias is None
     if not square_causal:
@@ -110,7 +113,7 @@ class Attention(nn.Module):
         x: Float[Tensor, "b q dim"],
         memory: Float[Tensor, "b k dim"] | None = None,
         *,
-        mask: Bool[Tensor, "... #q #k"] | PackedMask | BlockMask | None = None,
+        mask: Bool[Tensor, "... #q #k"] | PackedMask | BlockMask | LocalMask | None = None,
         causal: bool = False,
         cache: Cache | None = None,
     ) -> Float[Tensor, "b q dim"]:
@@ -144,6 +147,8 @@ def record(model: nn.Module) -> Iterator[list[Float[Tensor, "b h q k"]]]:
     def attend_and_record(query, key, value, *, mask=None, causal=False, dropout=0.0, bias=None):
         if isinstance(mask, BlockMask):
             mask, bias = mask.valid, mask.bias(query.shape[-2]).to(query)
+        if isinstance(mask, LocalMask):
+            mask = mask.dense()
         scores = query @ key.mT / math.sqrt(query.shape[-1])  # equation (1), head by head
         scores = scores if bias is None else scores + bias
         combined = _combine(mask, causal, query.shape[-2], key.shape[-2], query.device)

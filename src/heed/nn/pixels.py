@@ -25,3 +25,10 @@ class Normalize:
             self.kept[key] = self.numbers.to(images.device, images.dtype)
         mean, std = self.kept[key]
         return (images - mean) / std
+
+
+def shrink(images: UInt8[Tensor, "b h w c"], size: int) -> UInt8[Tensor, "b s s c"]:
+    """Images with `size` pixels each way, of which each is the mean of a square, rounded."""
+    step = images.shape[1] // size
+    parts = images.unflatten(1, (size, step)).unflatten(3, (size, step)).to(torch.float32)
+    return parts.mean(dim=(2, 4)).round().to(torch.uint8)

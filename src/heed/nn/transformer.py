@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from heed.nn.cache import LayerCache, StackCache
+from heed.nn.local_pixels import LocalMask
 from heed.nn.packing import PackedMask
 
 
@@ -88,7 +89,7 @@ class Layer(nn.Module):
         x: Float[Tensor, "b t dim"],
         memory: Float[Tensor, "b s dim"] | None = None,
         *,
-        mask: Bool[Tensor, "..."] | PackedMask | None = None,
+        mask: Bool[Tensor, "..."] | PackedMask | LocalMask | None = None,
         causal: bool = False,
         memory_mask: Bool[Tensor, "..."] | PackedMask | None = None,
         cache: LayerCache | None = None,

@@ -6,6 +6,7 @@ from heed.tasks.denoising import Denoising
 from heed.tasks.embedding import Embedding
 from heed.tasks.gap_sentences import GapSentences
 from heed.tasks.image_classification import ImageClassification
+from heed.tasks.image_generation import ImageGeneration
 from heed.tasks.language import LanguageModelling
 from heed.tasks.masked import MaskedLanguage
 from heed.tasks.multiple_choice import MultipleChoice
@@ -33,6 +34,7 @@ TASKS: dict[str, type[Task]] = {
     "recommendation": Recommendation,
     "image-classification": ImageClassification,
     "speech-recognition": SpeechRecognition,
+    "image-generation": ImageGeneration,
 }
 
 

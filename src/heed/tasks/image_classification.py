@@ -77,7 +77,7 @@ class ImageClassification(Task):
     def prepare(self, recipe: Any, base: Package | None, tell: Tell) -> Prepared:
         data: ImagesConfig = recipe.data
         own: Images | None = base.processors.get("images") if base is not None else None
-        form, known = self._form(data, own), None
+        form, known = prepared_form(data, own), None
         if own is not None and data.size is None:
             data = replace(data, size=own.size)
         key, train = images.prepare(data.images, data, form, None, tell)
@@ -85,7 +85,7 @@ class ImageClassification(Task):
             known = base.processors["labels"].names  # in the order of the head, which is kept
             key, train = images.prepare(data.images, data, form, known, tell)
         if data.valid_images:
-            form = replace(form, size=train.facts["size"])
+            form = prepared_form(data, own, train.facts["size"])
             _, valid = images.prepare(data.valid_images, data, form, train.classes, tell)
         else:
             train, valid = held_out(train, data.holdout)
@@ -95,11 +95,6 @@ class ImageClassification(Task):
         processors = {"images": processor, "labels": Labels(train.classes)}
         sizes = {"labels": len(train.classes), "size": processor.size, "channels": processor.channels}
         return Prepared(key, train, valid, processors, sizes)
-
-    def _form(self, data: ImagesConfig, own: Images | None) -> Form:
-        kept = own is not None and data.colours == "auto"
-        channels = own.channels if kept else images.channels_of(data.images, data)
-        return Form(data.size or (own.size if own else None), channels, data.fit, data.resample)
 
     def batches(
         self, recipe: Any, prepared: Prepared, plan: Any, share: tuple[int, int], position: DataPosition
@@ -129,9 +124,7 @@ class ImageClassification(Task):
     # reports and records
 
     def data_summary(self, prepared: Prepared) -> str:
-        train = prepared.train
-        size, kind = train.facts["size"], "in colour" if train.facts["channels"] == 3 else "in grey"
-        return f"{len(train):,} images of {size} × {size} pixels {kind}, of {len(train.classes)} classes, to train on."
+        return prepared.train.summary()
 
     def notes(self, recipe: Any, prepared: Prepared, validation: Validation, max_length: int) -> list[str]:
         made = self._batches(recipe, prepared, max_length)
@@ -154,6 +147,13 @@ class ImageClassification(Task):
             "classes": ", ".join(prepared.train.classes[:100]) + (", …" if len(prepared.train.classes) > 100 else ""),
             "licence of the data": recipe.data.licence or "not stated",
         }
+
+
+def prepared_form(data: ImagesConfig, own: Images | None, size: int | None = None) -> Form:
+    """What images are made to be: what the recipe says, else what a trained model reads, else `size`, else what they are."""
+    kept = own is not None and data.colours == "auto"
+    channels = own.channels if kept else images.channels_of(data.images, data)
+    return Form(data.size or (own.size if own else size), channels, data.fit, data.resample)
 
 
 def held_out(every: ImageSet, most: int) -> tuple[ImageSet, ImageSet]:

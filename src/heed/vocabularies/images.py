@@ -127,9 +127,8 @@ def fitted(image: Image.Image, size: int, fit: Fit, resample: Resample) -> Image
         return image
     if fit == "stretch":
         return image.resize((size, size), filter_)
-    smaller, larger = sorted(image.size)
-    scale = size / (smaller if fit == "crop" else larger)
-    width, height = (max(1, round(side * scale)) for side in image.size)
+    whole = min(image.size) if fit == "crop" else max(image.size)  # the side that gets this size
+    width, height = (max(1, size * side // whole) for side in image.size)
     image = image.resize((width, height), filter_)
     left, top = (width - size) // 2, (height - size) // 2
     return image.crop((left, top, left + size, top + size))  # beyond its edges it is black

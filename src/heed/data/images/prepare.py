@@ -52,6 +52,12 @@ class ImageSet:
         """Some of these images."""
         return ImageSet(self.folder, self.rows[rows])
 
+    def summary(self) -> str:
+        """How many images there are, and of what kind."""
+        size, kind = self.facts["size"], "in colour" if self.facts["channels"] == 3 else "in grey"
+        classes = f", of {len(self.classes)} classes," if len(self.classes) > 1 else ""
+        return f"{len(self):,} images of {size} × {size} pixels {kind}{classes} to train on."
+
     def broken_summary(self) -> list[str]:
         """A sentence on what could not be read, with names; and one on files that are no images."""
         broken, found = self.facts["broken"], []
@@ -79,17 +85,25 @@ class Form:
 
 
 def prepare(
-    names: Sequence[str], config: ImagesConfig, form: Form, classes: Sequence[str] | None, tell: Tell
+    names: Sequence[str],
+    config: ImagesConfig,
+    form: Form,
+    classes: Sequence[str] | None,
+    tell: Tell,
+    labelled: bool = True,
 ) -> tuple[str, ImageSet]:
     """The key of some entries of data.images and their images, read or found in the cache.
 
-    `classes` are those that labels must be among, in their order; None: the labels themselves make them.
+    `classes` are those that labels must be among, in their order; None: the labels themselves make them. Not `labelled`: all are
+    of one class without a name, and a folder need not have folders.
     """
-    sources = [open_source(name, config.columns, config.max_pixels) for name in names]
+    sources = [open_source(name, config.columns, config.max_pixels, labelled) for name in names]
+    if not labelled:
+        sources, classes = [own.without_labels() for own in sources], [""]
     hashes = [
         [(_name(path, name), sha256(path)) for path in own.files] for name, own in zip(names, sources, strict=True)
     ]
-    given = [config.columns, config.classes, config.broken, config.max_pixels, list(classes or [])]
+    given = [config.columns, config.classes if labelled else [], config.broken, config.max_pixels, list(classes or [])]
     key = digest("images", EDITION, hashes, dataclasses.asdict(form), given)
 
     def make(folder: Path) -> None:
@@ -107,7 +121,7 @@ def channels_of(names: Sequence[str], config: ImagesConfig) -> int:
     """1 for grey, 3 for colour."""
     if config.colours != "auto":
         return 1 if config.colours == "grey" else 3
-    return 1 if all(open_source(name, config.columns, config.max_pixels).grey for name in names) else 3
+    return 1 if all(open_source(name, config.columns, config.max_pixels, False).grey for name in names) else 3
 
 
 def _write(

@@ -38,12 +38,18 @@ class ImageSource(NamedTuple):
     grey: bool
     others: int = 0
 
+    def without_labels(self) -> "ImageSource":
+        items = self.items
+        return self._replace(items=lambda: (item._replace(label="") for item in items()))
 
-def open_source(name: str, columns: Sequence[int | str] = (1, 2), max_pixels: int = 1 << 62) -> ImageSource:
-    """What an entry of data.images names, by its ending."""
+
+def open_source(
+    name: str, columns: Sequence[int | str] = (1, 2), max_pixels: int = 1 << 62, labelled: bool = True
+) -> ImageSource:
+    """What an entry of data.images names, by its ending; with `labelled`, a folder must have folders."""
     path = Path(name)
     if path.is_dir():
-        return _folders(path, max_pixels)
+        return _folders(path, max_pixels, labelled)
     if not path.exists():
         raise ValueError(f"{path}: there is no such file or folder of images")
     check_file(path)
@@ -71,11 +77,12 @@ def _hidden(path: Path, root: Path) -> bool:
     return any(part.startswith(".") for part in path.relative_to(root).parts)
 
 
-def _folders(root: Path, max_pixels: int) -> ImageSource:
+def _folders(root: Path, max_pixels: int, labelled: bool) -> ImageSource:
     images, others = image_files(root)
-    inside = [path for path in images if path.parent != root]
+    inside = [path for path in images if path.parent != root or not labelled]
     if not images:
-        raise ValueError(f"{root} has no images: it must have a folder for each class, with images in it")
+        what = ": it must have a folder for each class, with images in it" if labelled else ""
+        raise ValueError(f"{root} has no images{what}")
     if not inside:
         raise ValueError(
             f"{root} has images, but no folders: put those of each class into a folder with its name, or write a CSV file of "

@@ -1,0 +1,46 @@
+"""Images drawn value by value from a model, in batches, with cached keys; some of their pixels may be given."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Int, UInt8
+from torch import Tensor
+
+from heed.models.abilities import DrawsImages
+
+
+@torch.inference_mode()
+def draw_images(
+    model: DrawsImages,
+    rows: int,
+    *,
+    generator: torch.Generator,
+    temperature: float = 1.0,
+    labels: Int[Tensor, " b"] | None = None,
+    small: UInt8[Tensor, "b s s c"] | None = None,
+    known: tuple[UInt8[Tensor, "b h w c"], Bool[Tensor, "h w"]] | None = None,
+    each_turn: Callable[[int, Any], None] = lambda turn, states: None,
+) -> UInt8[Tensor, "b h w c"]:
+    """`rows` images. `known`: images, and which of their pixels are given; these stay as they are, and the others are drawn.
+
+    `each_turn` gets the number of each turn and the states that its values were drawn from.
+    """
+    if not temperature > 0:
+        raise ValueError(f"temperature is {temperature}; it must be above 0")
+    state, before, found = model.start_images(rows, labels, small), None, []
+    given, fixed = (None, None) if known is None else _by_turn(model, *known)
+    for turn in range(model.config.max_length):
+        states = model.step_pixel(before, turn, state)
+        each_turn(turn, states)
+        before = model.output.sample(states, temperature, generator)
+        if given is not None and fixed[turn]:
+            before = given[:, turn]
+        found.append(before)
+    return model.in_place(torch.stack(found, dim=1))
+
+
+def _by_turn(model: Any, images: Tensor, which: Tensor) -> tuple[Tensor, list[bool]]:
+    """The values of given images by turn, and for each turn whether they are given."""
+    marks = which[None, :, :, None].expand(1, -1, -1, images.shape[3]).to(torch.uint8)
+    return model.in_turn(images), model.in_turn(marks)[0, :, 0].bool().tolist()

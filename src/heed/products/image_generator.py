@@ -1,0 +1,134 @@
+"""Images out: drawn from nothing, by class, from their upper part, or from a small image."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from jaxtyping import Float, UInt8
+from PIL import Image
+from torch import Tensor
+
+from heed.decoding.images import draw_images
+from heed.models.abilities import DrawsImages
+from heed.models.package import Package
+from heed.nn.pixels import shrink
+from heed.products.image_classifier import ImageModel, Source
+from heed.products.product import single
+from heed.vocabularies.images import MAX_PIXELS, Images, UnreadableImage, decode
+from heed.vocabularies.labels import Labels
+
+Pixels = UInt8[np.ndarray, "n h w c"]
+
+
+class ImageGenerator(ImageModel):
+    """A model that draws images; `labels` are the classes that it is told, if there are any."""
+
+    noun, verbs, reads = "an image generator", ("generate", "evaluate"), ("images",)
+    needs: ClassVar[type] = DrawsImages
+
+    def __init__(self, model: Any, images: Images, labels: Labels | None = None, facts: dict[str, Any] | None = None):
+        super().__init__(model, images, facts)
+        self.labels = [] if labels is None else labels.names
+
+    @classmethod
+    def open(cls, packages: Sequence[Package], names: Sequence[str], **options: Any) -> "ImageGenerator":
+        own = single(packages, names, cls.noun)
+        return cls(own.model, own.processors["images"], own.processors.get("labels"), own.facts)
+
+    @property
+    def enlarges(self) -> int:
+        """The pixels each way of the small images that it enlarges; 0: it does not."""
+        return self.model.config.small
+
+    def generate(
+        self,
+        count: int = 1,
+        *,
+        labels: Sequence[str] = (),
+        complete: Source | None = None,
+        keep: float = 0.5,
+        enlarge: Source | None = None,
+        seed: int = 1,
+        temperature: float = 1.0,
+        each_turn: Callable[[int, Any], None] = lambda turn, states: None,
+    ) -> Pixels:
+        """`count` images as bytes. `labels`: their classes, used in turn. `complete`: an image of which the upper `keep` stays.
+
+        `enlarge`: an image that is enlarged, for a model that does so. The same seed draws the same images.
+        """
+        if count < 1:
+            raise ValueError(f"{count} images are asked for; it must be at least 1")
+        self.model.eval()
+        given: dict[str, Any] = {"labels": self._numbers(labels, count)} if self.labels or labels else {}
+        if self.enlarges or enlarge is not None:
+            given["small"] = self._small(enlarge, count)
+        if complete is not None:
+            given["known"] = self._known(complete, keep, count)
+        generator = torch.Generator(self.device).manual_seed(seed)
+        found = draw_images(
+            self.model, count, generator=generator, temperature=temperature, each_turn=each_turn, **given
+        )
+        return found.cpu().numpy()
+
+    def _numbers(self, labels: Sequence[str], count: int) -> Tensor:
+        """The numbers of classes, in turn; without any, all classes in turn."""
+        if labels and not self.labels:
+            raise ValueError("the model knows no classes: leave them out")
+        unknown = [name for name in labels if name not in self.labels]
+        if unknown:
+            raise ValueError(f"{unknown[0]!r} is no class of this model, which has {', '.join(self.labels[:10])}")
+        chosen = [self.labels.index(name) for name in labels or self.labels]
+        return torch.tensor([chosen[i % len(chosen)] for i in range(count)], device=self.device)
+
+    def _small(self, source: Source | None, count: int) -> Tensor:
+        if not self.enlarges:
+            raise ValueError("the model enlarges no images: it was trained without task.enlarge")
+        if source is None:
+            raise ValueError("the model enlarges images: name one (--enlarge)")
+        size, own = self.enlarges, self.images
+        try:
+            image = decode(source if isinstance(source, bytes) else Path(source), MAX_PIXELS)
+        except UnreadableImage as error:
+            raise ValueError(f"{source} {error}") from None
+        pixels = Images(size, own.channels, own.mean, own.std, own.fit, "box").pixels(image)
+        return self._tensor(pixels).expand(count, -1, -1, -1)
+
+    def _known(self, source: Source, keep: float, count: int) -> tuple[Tensor, Tensor]:
+        if not 0 < keep < 1:
+            raise ValueError(f"the share of the image that is kept is {keep}; it must be above 0 and below 1")
+        pixels = self._tensor(self.read([source])[0]).expand(count, -1, -1, -1)
+        size = self.images.size
+        rows = torch.arange(size, device=self.device) < round(keep * size)
+        return pixels, rows[:, None].expand(-1, size)
+
+    def _tensor(self, pixels: np.ndarray) -> Tensor:
+        return torch.from_numpy(pixels.copy()).to(self.device)[None]
+
+    @torch.inference_mode()
+    def bits(self, pixels: np.ndarray, labels: np.ndarray) -> Float[np.ndarray, " n"]:
+        """Bits per dimension of each image."""
+        self.model.eval()
+        found = []
+        for start in range(0, len(pixels), size := 16 if self.device.type == "cpu" else 64):
+            own = torch.from_numpy(np.array(pixels[start : start + size])).to(self.device)
+            told: dict[str, Tensor] = {}
+            if self.labels:
+                told["labels"] = torch.from_numpy(labels[start : start + size]).to(self.device)
+            if self.enlarges:
+                told["small"] = shrink(own, self.enlarges)
+            found.append(self.model.pixel_nll(own, **told).double().cpu().numpy() / (np.log(2) * own[0].numel()))
+        return np.concatenate(found)
+
+
+def sheet(images: Pixels, columns: int | None = None, scale: int = 1, gap: int = 2) -> Image.Image:
+    """Images side by side, with white between them; each pixel is `scale` pixels each way."""
+    count, height, width, channels = images.shape
+    columns = columns or int(np.ceil(np.sqrt(count)))
+    rows, step = -(-count // columns), (height * scale + gap, width * scale + gap)
+    whole = np.full((rows * step[0] + gap, columns * step[1] + gap, channels), 255, np.uint8)
+    for number, image in enumerate(images):
+        top, left = gap + number // columns * step[0], gap + number % columns * step[1]
+        whole[top : top + height * scale, left : left + width * scale] = image.repeat(scale, 0).repeat(scale, 1)
+    return Image.fromarray(whole[..., 0] if channels == 1 else whole)

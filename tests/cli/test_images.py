@@ -1,0 +1,247 @@
+"""Image models from the command line: trained further, classes, vectors, scores and pictures."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+import heed
+from heed.cli.main import main
+from heed.evaluation.calibration import expected_calibration_error, label_ranks, rank_accuracy, reliability
+
+TRAIN = [
+    "--set", "model.name=vit", "--set", "model.patch=4", "--set", "model.dim=16", "--set", "model.heads=2",
+    "--set", "model.hidden=24", "--set", "model.layers=1", "--set", "model.pooling=mean",
+]  # fmt: skip
+SHORT = [
+    "--set", "training.steps=30", "--set", "training.valid_every=30", "--set", "training.batch_tokens=64",
+    "--set", "training.rate=0.01", "--set", "training.warmup=3", "--set", "training.schedule=constant",
+    "--set", "training.threads=1", "--set", "training.device=cpu", "--quiet",
+]  # fmt: skip
+
+
+def stripes(folder, count, kinds=("across", "down")):
+    random = np.random.default_rng(count)
+    for number in range(count):
+        pixels = random.integers(0, 100, (8, 8, 3)).astype(np.uint8)
+        (pixels[::2] if number % 2 else pixels[:, ::2])[:] += 150
+        path = folder / kinds[number % 2] / f"{number}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(pixels).save(path)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A classifier of stripes, and its images."""
+    root = tmp_path_factory.mktemp("images")
+    images = stripes(root / "train", 60)
+    arguments = ["--set", f"data.images={images}", "--set", "data.size=8", "--set", "data.holdout=6"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HEED_CACHE", str(root / "cache"))
+        assert main(["train", *TRAIN, *SHORT, *arguments, "--out", str(root / "run")]) == 0
+    return root / "run", stripes(root / "test", 12)
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("HEED_CACHE", str(tmp_path / "cache"))
+
+
+def test_classes_come_with_probabilities_the_likeliest_first(trained, capsys):
+    run, test = trained
+    one = test / "across" / "0.png"
+    assert main(["classify", str(run), str(one), str(test / "down"), "--top", "2"]) == 0
+    rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert len(rows) == 7 and rows[0][0] == str(one) and len(rows[0]) == 5
+    assert all(float(row[2]) >= float(row[4]) for row in rows)
+    assert [row[1] for row in rows] == ["across"] + ["down"] * 6
+    found = heed.load(run, "cpu").classify([one])[0]
+    assert found.label == "across" and f"{found.probabilities['across']:.4f}" == rows[0][2]
+    assert heed.load(run, "cpu").classify([one.read_bytes()])[0].probabilities == found.probabilities
+
+
+def test_an_image_that_cannot_be_read_is_named_and_the_others_are_classified(trained, tmp_path, capsys):
+    run, test = trained
+    (tmp_path / "bad.jpg").write_bytes(b"\xff\xd8\xff")
+    assert main(["classify", str(run), str(tmp_path / "bad.jpg"), str(test / "down" / "1.png")]) == 1
+    said = capsys.readouterr()
+    assert len(said.out.splitlines()) == 1 and "bad.jpg is " in said.err
+    assert "1 of 2 images could not be read" in said.err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["classify", "{run}", "none.png"], "none.png: no such file or folder"),
+        (["classify", "{run}"], "name images, or folders of images"),
+        (["classify", "{run}", "{tmp}"], "has no images in it"),
+        (["classify", "{run}", "{test}", "--top", "0"], "--top is 0; it must be at least 1"),
+        (["classify", "{run}", "--input", "a.txt"], "--input is for texts, and"),
+        (["evaluate", "{run}"], "is an image classifier: name images, --images"),
+        (["embed", "{run}", "{test}", "--pool", "cls", "--out", "v.npy"], "--pool is for models of texts"),
+        (["translate", "{run}", "text"], "is an image classifier: it cannot translate; use heed classify or evaluate"),
+        (["evaluate", "{run}", "--images", "{other}"], "is of class 'left', which is none of those to train on"),
+    ],
+)
+def test_what_is_wrong_is_said(trained, words, said, tmp_path, capsys):
+    run, test = trained
+    other = stripes(tmp_path / "other" / "data", 4, ("left", "right"))
+    places = {"run": run, "test": test, "tmp": tmp_path / "cache" / "..", "other": other}
+    if said == "has no images in it":
+        (tmp_path / "empty").mkdir()
+        places["tmp"] = tmp_path / "empty"
+    assert main([word.format(**places) for word in words]) == 1
+    assert said in capsys.readouterr().err
+
+
+def test_vectors_are_written_and_searched(trained, tmp_path, capsys):
+    run, test = trained
+    assert main(["embed", str(run), str(test), "--normalize", "--out", str(tmp_path / "v.npy")]) == 0
+    vectors = np.load(tmp_path / "v.npy")
+    assert vectors.shape == (12, 16) and np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
+    capsys.readouterr()
+    one = test / "across" / "2.png"
+    assert main(["embed", str(run), str(one), "--search", str(test), "--top", "3"]) == 0
+    row = capsys.readouterr().out.strip().split("\t")
+    assert row[:3] == [str(one), str(one), "1.0000"] and len(row) == 7
+
+
+def test_scores_have_intervals_and_pictures(trained, tmp_path, capsys):
+    run, test = trained
+    (test / "down" / "bad.png").write_bytes(b"no image")
+    folder, facts = tmp_path / "report", tmp_path / "scores.json"
+    arguments = ["--images", str(test), "--pictures", str(folder), "--json", str(facts), "--samples", "20"]
+    assert main(["evaluate", str(run), *arguments]) == 0
+    said = capsys.readouterr().out
+    assert "accuracy" in said and "expected calibration error" in said and "down/bad.png is no image" in said
+    own = json.loads(facts.read_text("utf-8"))
+    assert own["scores"]["accuracy"]["value"] == 100 and own["texts"] == 12 and own["broken"][0][0] == "down/bad.png"
+    for name in ("confusion.png", "calibration.png", "mistakes.png"):
+        with Image.open(folder / name) as image:
+            assert image.width > 300
+    (test / "down" / "bad.png").unlink()
+
+
+def test_a_model_is_trained_further_at_another_size_with_other_classes(trained, tmp_path, capsys):
+    run, _ = trained
+    images = stripes(tmp_path / "data", 40, ("a", "b"))
+    arguments = ["--from", str(run), "--set", "task.name=image-classification", "--set", f"data.images={images}"]
+    assert main(["train", *arguments, *SHORT, "--set", "data.size=12", "--out", str(tmp_path / "tuned")]) == 0
+    new, old = heed.load(tmp_path / "tuned", "cpu"), heed.load(run, "cpu")
+    assert new.labels == ["a", "b"] and new.model.config.size == 12 and len(new.model.positions) == 9
+    assert new.images.mean == old.images.mean  # the body goes on reading what it has learned to read
+    assert main(["average", str(run), str(run), "--out", str(tmp_path / "mean")]) == 0
+    assert main(["average", str(run), str(tmp_path / "tuned"), "--out", str(tmp_path / "mixed")]) == 1
+    assert "have another size or colours of images: their mean would mean nothing" in capsys.readouterr().err
+
+
+def test_a_head_is_kept_for_the_same_classes_in_whatever_order(trained, tmp_path):
+    run, _ = trained
+    images = stripes(tmp_path / "data", 40)
+    arguments = ["--from", str(run), "--set", "task.name=image-classification", "--set", f"data.images={images}"]
+    zero = ["--set", "training.steps=1", "--set", "training.rate=0.0", "--set", "training.valid_every=1"]
+    assert main(["train", *arguments, *SHORT, *zero, "--out", str(tmp_path / "same")]) == 0
+    one, other = (heed.load(folder, "cpu").model.state_dict() for folder in (run, tmp_path / "same"))
+    assert all(torch.equal(weight, other[name]) for name, weight in one.items())
+
+
+# drawing
+
+DRAW = [
+    "--set", "model.name=image-transformer", "--set", "model.dim=16", "--set", "model.heads=2",
+    "--set", "model.hidden=24", "--set", "model.layers=1", "--set", "training.steps=2", "--set", "training.valid_every=2",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def drawing(tmp_path_factory):
+    """A folder of images without classes, a model that draws by class, and one that enlarges."""
+    root = tmp_path_factory.mktemp("drawing")
+    images = stripes(root / "train", 30)
+    flat = root / "flat"
+    flat.mkdir()
+    for path in images.rglob("*.png"):
+        path.rename(flat / path.name) if path.parent.name == "down" else None
+    stripes(root / "train", 30)
+    common = [*SHORT[4:], *DRAW, "--set", "data.size=8", "--set", "data.holdout=1"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HEED_CACHE", str(root / "cache"))
+        classes = ["--set", f"data.images={images}", "--set", "task.by_class=true", "--out", str(root / "classes")]
+        enlarge = ["--set", f"data.images={flat}", "--set", "task.enlarge=2", "--out", str(root / "enlarge")]
+        for more in (classes, enlarge):
+            assert main(["train", *common, *more]) == 0
+    return root
+
+
+def tiles(path, size=8):
+    """The images of a sheet, in order."""
+    with Image.open(path) as image:
+        pixels, scale = np.asarray(image.convert("RGB")), 96 // size
+    step = size * scale + 2
+    rows, columns = (side // step for side in pixels.shape[:2])
+    each = [
+        pixels[2 + r * step :, 2 + c * step :][: size * scale : scale, : size * scale : scale]
+        for r in range(rows)
+        for c in range(columns)
+    ]
+    return np.stack(each)
+
+
+def test_images_are_drawn_by_class_and_the_same_seed_draws_the_same(drawing, tmp_path, capsys):
+    run = str(drawing / "classes")
+    for name, more in (("a", []), ("b", []), ("c", ["--seed", "2"])):
+        out = str(tmp_path / f"{name}.png")
+        assert main(["generate", run, "--count", "4", "--class", "down", "--class", "across", "--out", out, *more]) == 0
+    one, two, other = (tiles(tmp_path / f"{name}.png") for name in "abc")
+    assert one.shape == (4, 8, 8, 3) and (one == two).all() and (one != other).any()
+    assert main(["evaluate", run, "--images", str(drawing / "train"), "--samples", "10"]) == 0
+    assert "bits/dim" in capsys.readouterr().out
+
+
+def test_half_an_image_is_completed_and_a_small_one_enlarged(drawing, tmp_path):
+    half = drawing / "train" / "down" / "1.png"
+    out = tmp_path / "out.png"
+    assert main(["generate", str(drawing / "classes"), "--complete", str(half), "--count", "3", "--out", str(out)]) == 0
+    with Image.open(half) as image:
+        kept = np.asarray(image)[:4]
+    found = tiles(out)
+    assert all((own[:4] == kept).all() for own in found[:3]) and (found[0][4:] != found[1][4:]).any()
+    assert main(["generate", str(drawing / "enlarge"), "--enlarge", str(half), "--out", str(out)]) == 0
+    assert tiles(out).shape == (1, 8, 8, 3)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["classes", "--out", "a.txt"], "images are written to a file: name it with --out samples.png"),
+        (["classes", "--out", "a.png", "--class", "up"], "'up' is no class of this model, which has across, down"),
+        (["classes", "--out", "a.png", "--enlarge", "x.png"], "the model enlarges no images"),
+        (["classes", "--out", "a.png", "--prompt", "x"], "--prompt is for texts, and"),
+        (["classes", "--out", "a.png", "--complete", "none.png"], "none.png does not exist"),
+        (["classes", "--out", "a.png", "--temperature", "0"], "temperature is 0.0; it must be above 0"),
+        (["enlarge", "--out", "a.png"], r"the model enlarges images: name one (--enlarge)"),
+        (["enlarge", "--out", "a.png", "--class", "up"], "the model knows no classes: leave them out"),
+    ],
+)
+def test_what_is_wrong_with_drawing_is_said(drawing, words, said, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["generate", str(drawing / words[0]), *words[1:]]) == 1
+    assert said in capsys.readouterr().err
+
+
+# scores
+
+
+def test_ranks_and_calibration_by_hand():
+    found = np.array([[0.5, 0.3, 0.2], [0.4, 0.4, 0.2], [0.1, 0.2, 0.7], [0.6, 0.3, 0.1]])
+    labels = np.array([0, 1, 0, 2])
+    assert label_ranks(found, labels).tolist() == [0, 1, 2, 2]
+    assert rank_accuracy(3)(label_ranks(found, labels), labels) == {"accuracy": 25.0}
+    assert set(rank_accuracy(6)(np.array([0, 4, 5]), np.zeros(3))) == {"accuracy", "top5"}
+    own = reliability(found, labels, 10)
+    assert own.counts.tolist() == [0, 0, 0, 1, 1, 1, 1, 0, 0, 0]
+    expected = (abs(0.5 - 1) + 0.4 + 0.7 + 0.6) / 4
+    assert expected_calibration_error(found, labels, 10) == pytest.approx(expected)

@@ -1,0 +1,170 @@
+"""ViT beside transformers': weights, states, attentions, other resolutions, and how images are read; both ways."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from PIL import Image
+from transformers import AutoImageProcessor, ViTForImageClassification, ViTImageProcessorPil, ViTModel
+
+from heed.cli.main import main
+from heed.convert import huggingface
+from heed.loading import load, open_package
+from heed.nn.pixels import Normalize, from_bytes
+
+SIZES = {
+    "hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 24, "image_size": 12,
+    "patch_size": 4,
+}  # fmt: skip
+
+
+def theirs(kind=ViTForImageClassification, **changes):
+    torch.manual_seed(0)
+    settings = {**SIZES, **changes}
+    if kind is ViTForImageClassification:
+        settings |= {"id2label": {0: "cat", 1: "dog", 2: "owl"}, "label2id": {"cat": 0, "dog": 1, "owl": 2}}
+    model = kind(transformers.ViTConfig(attn_implementation="eager", **settings)).eval()
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.normal_(0, 0.2)
+    return model.double()  # of weights that float32 has too
+
+
+def saved(model, folder, **processing):
+    model.save_pretrained(folder)
+    size = model.config.image_size
+    ViTImageProcessorPil(**{"size": {"height": size, "width": size}, **processing}).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture
+def exact(monkeypatch):
+    """Their softmax in the precision of its input, which they round to float32."""
+    plain = torch.nn.functional.softmax
+    monkeypatch.setattr(torch.nn.functional, "softmax", lambda x, dim, dtype=None: plain(x, dim=dim))
+
+
+def images(size=12, channels=3):
+    return torch.randn(2, channels, size, size, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+
+
+@pytest.mark.parametrize("changes", [{}, {"qkv_bias": False, "hidden_act": "gelu_pytorch_tanh"}, {"num_channels": 1}])
+def test_logits_states_and_attentions_are_theirs(tmp_path, exact, changes):
+    other = theirs(**changes)
+    processing = {"image_mean": [0.3], "image_std": [0.2]} if changes.get("num_channels") == 1 else {}
+    own = open_package(saved(other, tmp_path, **processing)).model.double()
+    x = images(channels=changes.get("num_channels", 3))
+    with torch.no_grad():
+        found, expected = own.trace(x), other(x, output_hidden_states=True, output_attentions=True)
+    assert torch.allclose(found.logits, expected.logits, rtol=0, atol=1e-10)
+    assert torch.allclose(own.classify_images(x), expected.logits, rtol=0, atol=1e-10)
+    for ours, hf in zip([*found.states, *found.maps], [*expected.hidden_states, *expected.attentions], strict=True):
+        assert torch.allclose(ours, hf, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("size", [8, 20, 24])
+def test_positions_are_interpolated_as_theirs(tmp_path, exact, size):
+    other = theirs()
+    own = open_package(saved(other, tmp_path)).model.double()
+    with torch.no_grad():
+        expected = other(images(size), interpolate_pos_encoding=True).logits
+        assert torch.allclose(own.classify_images(images(size)), expected, rtol=0, atol=1e-10)
+
+
+def test_a_body_without_a_head_embeds_and_can_be_written_again(tmp_path, exact):
+    other = theirs(ViTModel)
+    package = open_package(saved(other, tmp_path / "theirs"))
+    own = package.model.double()
+    with torch.no_grad():
+        states = own.image_states(images())
+        assert torch.allclose(states, other(images()).last_hidden_state, rtol=0, atol=1e-10)
+    huggingface.write(package, tmp_path / "ours")
+    again = ViTModel.from_pretrained(tmp_path / "ours", add_pooling_layer=False).double()
+    with torch.no_grad():
+        assert torch.allclose(states, again(images()).last_hidden_state, rtol=0, atol=1e-10)
+    assert load(tmp_path / "theirs", "cpu", verb="embed").noun == "an image model"
+
+
+def test_a_folder_goes_to_heed_and_back(tmp_path, exact, capsys):
+    other = theirs()
+    saved(other, tmp_path / "theirs", resample=3)
+    assert main(["convert", str(tmp_path / "theirs"), "--out", str(tmp_path / "heed")]) == 0
+    assert main(["convert", str(tmp_path / "heed"), "--to", "huggingface", "--out", str(tmp_path / "back")]) == 0
+    assert main(["info", str(tmp_path / "heed")]) == 0
+    assert "owl" in capsys.readouterr().out
+    back = ViTForImageClassification.from_pretrained(tmp_path / "back").double()
+    assert back.config.id2label == {0: "cat", 1: "dog", 2: "owl"}
+    with torch.no_grad():
+        assert torch.allclose(back(images()).logits, other(images()).logits, rtol=0, atol=1e-10)
+    for name in ("config.json", "preprocessor_config.json"):
+        one, two = (json.loads((tmp_path / folder / name).read_text("utf-8")) for folder in ("theirs", "back"))
+        ignored = {"transformers_version", "encoder_stride", "pooler_act", "pooler_output_size", "dtype"}
+        assert {k: v for k, v in one.items() if k not in ignored} == {k: v for k, v in two.items() if k not in ignored}
+    assert "AutoImageProcessor" in (tmp_path / "back" / "README.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("shape", [(12, 12), (37, 50), (9, 30), (200, 100)])
+@pytest.mark.parametrize("resample", [0, 1, 2, 3])
+@pytest.mark.parametrize("cut", [False, True])
+def test_images_are_read_as_theirs(shape, resample, cut, tmp_path):
+    processing = {"resample": resample, "image_mean": [0.4, 0.5, 0.6], "image_std": [0.2, 0.25, 0.3]}
+    size = {"height": 12, "width": 12}
+    processing |= {"do_center_crop": True, "size": {"shortest_edge": 12}, "crop_size": size} if cut else {"size": size}
+    processor = ViTImageProcessorPil(**processing)
+    processor.save_pretrained(tmp_path)
+    from heed.convert import vit
+    from heed.models.vit import ViTConfig
+
+    settings = json.loads((tmp_path / "preprocessor_config.json").read_text("utf-8"))
+    own = vit.to_ours(settings, ViTConfig(size=12, patch=4))
+    pixels = np.random.default_rng(0).integers(0, 256, (*shape, 3), dtype=np.uint8)
+    image = Image.fromarray(pixels)
+    expected = torch.from_numpy(np.array(processor(image)["pixel_values"]))
+    found = Normalize(own.mean, own.std)(from_bytes(torch.from_numpy(own.pixels(image).copy())[None], torch.float64))
+    assert torch.allclose(found, expected.double(), atol=2e-6)
+
+
+def test_what_is_written_is_read_by_their_image_processor(tmp_path):
+    package = open_package(saved(theirs(), tmp_path / "theirs"))
+    huggingface.write(package, tmp_path / "ours")
+    image = Image.fromarray(np.random.default_rng(0).integers(0, 256, (30, 20, 3), dtype=np.uint8))
+    image.save(tmp_path / "image.png")
+    processor = AutoImageProcessor.from_pretrained(tmp_path / "ours", backend="pil")
+    other = ViTForImageClassification.from_pretrained(tmp_path / "ours")
+    with torch.no_grad():
+        expected = other(torch.from_numpy(np.array(processor(image)["pixel_values"]))).logits.softmax(dim=1)[0]
+    found = load(tmp_path / "ours", "cpu").classify([tmp_path / "image.png"])[0]
+    for i, name in enumerate(("cat", "dog", "owl")):
+        assert found.probabilities[name] == pytest.approx(expected[i].item(), abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"size": {"height": 10, "width": 12}}, "size is .*; heed's images are square"),
+        ({"size": {"height": 16, "width": 16}}, "images are made 16 pixels each way, but the model is for 12"),
+        ({"size": {"shortest_edge": 14}, "do_center_crop": True, "crop_size": 12}, "at one size alone"),
+        ({"rescale_factor": 0.5}, "rescale_factor is 0.5; heed divides by 255 alone"),
+        ({"resample": 9}, "resample is 9; it must be one of Pillow's numbers"),
+        ({"image_std": [0.0, 1.0, 1.0]}, "must be a list of 3 numbers above zero"),
+    ],
+)
+def test_what_heed_cannot_do_is_refused(tmp_path, changes, words):
+    saved(theirs(), tmp_path)
+    path = tmp_path / "preprocessor_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | changes), "utf-8")
+    with pytest.raises(ValueError, match=rf"preprocessor_config\.json: .*{words}"):
+        open_package(tmp_path)
+
+
+def test_a_model_without_a_counterpart_stays_with_heed(tmp_path):
+    package = open_package(saved(theirs(), tmp_path / "theirs"))
+    from heed.models.vit import ViT, ViTConfig
+
+    own = ViT(ViTConfig(labels=3, size=12, patch=4, dim=16, heads=2, hidden=24, layers=1, pooling="mean"))
+    with pytest.raises(
+        ValueError, match=r"transformers has no model that computes what a ViT .* does: it stays with heed"
+    ):
+        huggingface.write(package._replace(model=own), tmp_path / "ours")

@@ -1,0 +1,219 @@
+"""Image Transformer: local attention, outputs, what each value knows, and cached drawing."""
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from heed.decoding.images import draw_images
+from heed.models.image_transformer import ImageTransformer, ImageTransformerConfig
+from heed.nn.attention import Attention, attend, record
+from heed.nn.local_pixels import in_lines, in_squares
+from heed.nn.pixel_outputs import Categorical, LogisticMixture
+from heed.nn.pixels import shrink
+
+SMALL = {
+    "size": 6, "channels": 3, "dim": 16, "heads": 2, "hidden": 24, "layers": 2, "dropout": 0.0, "query_block": 9,
+    "memory_block": 6, "query_rows": 3, "query_columns": 2, "memory_rows": 2, "memory_columns": 1, "components": 3,
+    "small_layers": 1,
+}  # fmt: skip
+KINDS = [
+    {"attention": attention, "output": output, "channels": channels, **more}
+    for attention in ("1d", "2d")
+    for output in ("logistic", "categorical")
+    for channels, more in ((3, {}), (1, {"labels": 4}), (3, {"small": 2}))
+]
+
+
+def model(**changes):
+    torch.manual_seed(0)
+    own = ImageTransformer(ImageTransformerConfig(**{**SMALL, **changes})).double().eval()
+    with torch.no_grad():
+        for weight in own.parameters():
+            weight.normal_(0, 0.2)
+    return own
+
+
+def images(count=2, size=6, channels=3, seed=1):
+    own = np.random.default_rng(seed).integers(0, 256, (count, size, size, channels), dtype=np.uint8)
+    return torch.from_numpy(own)
+
+
+def told(own, pixels):
+    c = own.config
+    found = {"labels": torch.arange(len(pixels)) % c.labels} if c.labels else {}
+    return found | ({"small": shrink(pixels, c.small)} if c.small else {})
+
+
+# local attention
+
+ORDERS = {
+    "1d": lambda: in_lines(24, 6, 4),
+    "1d without memory": lambda: in_lines(24, 8, 0),
+    "all": lambda: in_lines(24, 99, 5),
+    "2d": lambda: in_squares(6, 1, (2, 3), (2, 1)),
+    "2d of channels": lambda: in_squares(4, 3, (2, 2), (1, 2)),
+}
+
+
+@pytest.mark.parametrize("kind", ORDERS)
+def test_local_attention_equals_dense_attention_under_its_mask(kind):
+    order = ORDERS[kind]()
+    length, mask = len(order.order), order.mask
+    q, k, v = torch.randn(3, 2, 2, length, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
+    dense = torch.ones(length, length, dtype=torch.bool).tril() if mask is None else mask.dense()
+    expected = F.scaled_dot_product_attention(q, k, v, attn_mask=dense)
+    assert torch.allclose(attend(q, k, v, mask=mask, causal=mask is None), expected, rtol=0, atol=1e-12)
+    for turn, own in enumerate(order.visible()):
+        assert torch.equal(torch.arange(length)[own], dense[turn].nonzero()[:, 0])
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 6])
+def test_the_squares_of_a_position_are_those_of_the_paper(rows):
+    """A definition of its own: for each two pixels, whether one is before the other and in its block's memory."""
+    size, columns, above, beside = 6, 3, 2, 1
+    order = in_squares(size, 1, (rows, columns), (above, beside))
+    place = [(p // size, p % size) for p in order.order.tolist()]
+    turns = sorted(place, key=lambda p: (p[0] // rows, p[1] // columns, p[0] % rows, p[1] % columns))
+    assert place == turns
+    dense = torch.ones(36, 36, dtype=torch.bool).tril() if order.mask is None else order.mask.dense()
+    for i, (row, column) in enumerate(place):
+        top, left = row // rows * rows, column // columns * columns
+        for j, (other_row, other_column) in enumerate(place):
+            inside = top - above <= other_row < top + rows and left - beside <= other_column < left + columns + beside
+            assert dense[i, j].item() == (inside and j <= i)
+
+
+def test_a_recorded_attention_is_that_of_the_dense_mask():
+    part, mask = Attention(8, 2).double(), in_squares(4, 1, (2, 2), (1, 1)).mask
+    x = torch.randn(1, 16, 8, dtype=torch.float64)
+    with record(part) as maps:
+        y = part(x, mask=mask)
+    assert torch.allclose(y, part(x, mask=mask), atol=1e-12) and torch.equal(maps[0][0, 0] > 0, mask.dense())
+
+
+# outputs
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_a_mixture_of_logistics_is_a_distribution(channels):
+    own = LogisticMixture(4, channels, 5).double()
+    parameters = 2 * torch.randn(1, 1, own.out.out_features, dtype=torch.float64)
+    values = torch.full((1, 256, channels), 77)
+    values[0, :, -1] = torch.arange(256)  # all values of the last channel: together the probability of those before it
+    total = own.logp(parameters.expand(1, 256, -1), values).exp().sum().item()
+    assert total == pytest.approx(_marginal(own, parameters, values[:, :1], channels - 1), rel=1e-9)
+
+
+def _marginal(own, parameters, values, channel):
+    """The probability of the channels before one, by a mixture of those channels alone."""
+    logits, means, scales, pairs = own._parts(parameters)
+    x = (values.double() / 127.5 - 1)[..., None]
+    total = logits.log_softmax(dim=-1)
+    for i in range(channel):
+        mean = own._mean(i, x, means, pairs)
+        inverse = torch.exp(-scales[..., i, :])
+        edges = [torch.sigmoid(inverse * (x[..., i, :] - mean + side / 255)) for side in (1, -1)]
+        total = total + (edges[0] - edges[1]).log()
+    return total.exp().sum().item()
+
+
+def test_a_drawn_pixel_has_the_probabilities_of_the_mixture():
+    torch.manual_seed(0)
+    own = LogisticMixture(4, 1, 3).double()
+    with torch.no_grad():
+        own.out.weight.zero_()
+        own.out.bias.copy_(torch.tensor([1.0, 0.0, -1.0, -0.5, 0.2, 0.9, -3.0, -2.0, -2.5]))
+        values = torch.arange(256)[None, :, None]
+        p = own.logp(own.out(torch.zeros(1, 256, 4, dtype=torch.float64)), values).exp()[0]
+        drawn = own.sample(torch.zeros(40_000, 4, dtype=torch.float64), 1.0, torch.Generator().manual_seed(1))
+    assert p.sum().item() == pytest.approx(1)
+    counts = torch.bincount(drawn[:, 0], minlength=256) / len(drawn)
+    assert (counts.cumsum(0) - p.cumsum(0)).abs().max() < 0.015
+
+
+def test_gradients_are_finite_for_every_value():
+    own = LogisticMixture(4, 3, 4)
+    states = (20 * torch.randn(1, 256, 4)).requires_grad_()
+    values = torch.arange(256)[None, :, None].expand(-1, -1, 3)
+    own.nll(states, values).sum().backward()
+    assert states.grad.isfinite().all() and all(weight.grad.isfinite().all() for weight in own.parameters())
+
+
+def test_categorical_nll_is_that_of_its_softmax():
+    own, states = Categorical(4).double(), torch.randn(2, 5, 4, dtype=torch.float64)
+    values = torch.randint(0, 256, (2, 5, 1))
+    logp = own.out(states).log_softmax(dim=2)
+    assert torch.allclose(own.nll(states, values), -logp.gather(2, values).sum(dim=(1, 2)))
+
+
+# the model
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_value_depends_on_those_before_it_alone(kind):
+    own, pixels = model(**kind), images(1, channels=kind["channels"])
+    more = told(own, pixels)
+    values = own.in_turn(pixels)
+    assert torch.equal(own.in_place(values), pixels)
+    states = own.pixel_states(pixels, **more)
+    for turn in (0, 5, len(values[0]) - 1):
+        changed = values.clone()
+        changed[:, turn] = (changed[:, turn] + 100) % 256
+        other = own.pixel_states(own.in_place(changed), **more)
+        same = (states - other).abs().amax(dim=2)[0] < 1e-12
+        assert same[: turn + 1].all() and (turn + 1 == len(same) or not same.all())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_cached_drawing_equals_the_full_pass(kind):
+    own, seen = model(**kind), []
+    more = told(own, images(3, channels=kind["channels"]))
+    found = draw_images(
+        own, 3, generator=torch.Generator().manual_seed(4), each_turn=lambda turn, states: seen.append(states), **more
+    )
+    with torch.inference_mode():
+        states = own.pixel_states(found, **more)
+    assert torch.allclose(torch.stack(seen, dim=1), states, rtol=0, atol=1e-10)
+    again = draw_images(own, 3, generator=torch.Generator().manual_seed(4), **more)
+    other = draw_images(own, 3, generator=torch.Generator().manual_seed(5), **more)
+    assert torch.equal(found, again) and not torch.equal(found, other)
+
+
+@pytest.mark.parametrize("attention", ["1d", "2d"])
+def test_completion_keeps_the_given_pixels(attention):
+    own, pixels = model(attention=attention), images(2)
+    which = torch.zeros(6, 6, dtype=torch.bool)
+    which[:3] = True
+    which[4, 2] = True
+    found = draw_images(own, 2, generator=torch.Generator().manual_seed(4), known=(pixels, which))
+    assert torch.equal(found[:, which], pixels[:, which]) and not torch.equal(found[:, ~which], pixels[:, ~which])
+
+
+def test_small_images_are_means_of_squares():
+    own = images(1)
+    expected = own[0, :3, 3:].double().mean(dim=(0, 1)).round()
+    assert torch.equal(shrink(own, 2)[0, 0, 1].double(), expected)
+
+
+def test_a_model_wants_what_it_was_made_for():
+    with pytest.raises(ValueError, match="the model draws by class: tell it one"):
+        model(labels=3).pixel_nll(images())
+    with pytest.raises(ValueError, match="the model knows no classes"):
+        model().pixel_nll(images(), labels=torch.zeros(2, dtype=torch.int64))
+    with pytest.raises(ValueError, match="the model enlarges small images: give it some"):
+        model(small=2).pixel_nll(images())
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"query_block": 7}, "query_block is 7, which does not divide the 36 positions of an image"),
+        ({"attention": "2d", "query_rows": 4}, "query_rows is 4, which does not divide the 6 pixels of a side"),
+        ({"components": 0}, "components is 0; it must be from 1 to 100"),
+        ({"channels": 4}, "channels is 4; it must be 1"),
+    ],
+)
+def test_what_cannot_be_built_is_refused(changes, words):
+    with pytest.raises(ValueError, match=words):
+        ImageTransformerConfig(**{**SMALL, **changes})
