@@ -56,17 +56,49 @@ def search_options(args: argparse.Namespace) -> dict[str, Any]:
     return {name: value for name, own in names.items() if (value := getattr(args, own, None)) is not None}
 
 
+def open_language(args: argparse.Namespace, recognizer: Any) -> Any:
+    """The language model that --lm names, for this recognizer; None without one."""
+    from heed.loading import load
+    from heed.products.speech_language import language_scores
+
+    if args.lm is None:
+        return None
+    return language_scores(load(args.lm, args.device, "torch", "generate"), recognizer.vocabulary, args.lm)
+
+
 def run(args: argparse.Namespace) -> int:
-    from heed.cli.common import errors, open_product, write_chunks
+    from heed.cli.common import open_product
 
     if args.format == "srt" and len(args.files) > 1:
         raise ValueError("--format srt is for one recording: call heed transcribe for each")
     recognizer = open_product(args, "transcribe")
+    return _write(args, recognizer, args.files, open_language(args, recognizer))
+
+
+def translate(args: argparse.Namespace) -> int:
+    """What heed translate does with a model of speech: the texts that it is given are files."""
+    from heed.cli.common import open_product
+
+    recognizer = open_product(args, "transcribe")
+    if not recognizer.translates:
+        raise ValueError(f"{args.folder[0]} writes the language that is spoken: use heed transcribe")
+    names = args.text or [name for name in (args.input, args.file) if name]
+    if not names:
+        raise ValueError("name the recordings to translate: heed translate MODEL talk.wav")
+    args.format = "text"
+    return _write(args, recognizer, names, None)
+
+
+def _write(args: argparse.Namespace, recognizer: Any, names: list[str], language: Any) -> int:
+    from heed.cli.common import errors, write_chunks
+
     refused: list[str] = []
+    several = len(names) > 1
 
     def chunks() -> Iterator[list[str]]:
-        for start in range(0, len(args.files), CHUNK):
-            yield _lines(args, recognizer, args.files[start : start + CHUNK], refused)
+        for start in range(0, len(names), CHUNK):
+            kept, found = _transcribed(args, recognizer, language, names[start : start + CHUNK], refused)
+            yield _lines(args.format, kept, found, several)
 
     write_chunks(chunks(), args.out)
     for sentence in refused:
@@ -74,8 +106,10 @@ def run(args: argparse.Namespace) -> int:
     return 1 if refused else 0
 
 
-def _lines(args: argparse.Namespace, recognizer: Any, names: list[str], refused: list[str]) -> list[str]:
-    """What is written of each recording; one that cannot be read is left out, and the others are done."""
+def _transcribed(
+    args: argparse.Namespace, recognizer: Any, language: Any, names: list[str], refused: list[str]
+) -> tuple[list[str], list[Any]]:
+    """The recordings that can be read, and what is said in them; the others are left out."""
     from heed.audio import files
 
     sounds, kept = [], []
@@ -85,16 +119,16 @@ def _lines(args: argparse.Namespace, recognizer: Any, names: list[str], refused:
             kept.append(name)
         except (ValueError, OSError) as error:
             refused.append(str(error))
-    found = recognizer.transcribe(sounds, **search_options(args))
-    if args.format == "srt":
+    return kept, recognizer.transcribe(sounds, language=language, **search_options(args))
+
+
+def _lines(form: str, names: list[str], found: list[Any], several: bool) -> list[str]:
+    if form == "srt":
         return [line for own in found for line in subtitles(own.words, own)]
-    if args.format == "json":
-        return [
-            json.dumps({"file": name, **asdict(own)}, ensure_ascii=False) for name, own in zip(kept, found, strict=True)
-        ]
-    if len(args.files) == 1:
-        return [own.text for own in found]
-    return [f"{Path(name).name}\t{own.text}" for name, own in zip(kept, found, strict=True)]
+    pairs = list(zip(names, found, strict=True))
+    if form == "json":
+        return [json.dumps({"file": name, **asdict(own)}, ensure_ascii=False) for name, own in pairs]
+    return [f"{Path(name).name}\t{own.text}" if several else own.text for name, own in pairs]
 
 
 def subtitles(words: list[Any], whole: Any) -> list[str]:

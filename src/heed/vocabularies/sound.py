@@ -72,8 +72,9 @@ class SoundFeatures:
                 "the model reads features that were computed elsewhere, and not sounds: train one on sounds (docs/speech.md)"
             )
         samples = torch.from_numpy(resample(sound.samples, sound.rate, s.rate))
-        log_mel = features.fbank(samples, s.rate, s.mels, frame=s.frame, shift=s.shift)
-        return (features.mfcc(log_mel, s.cepstra) if s.kind == "mfcc" else log_mel).numpy()
+        with torch.autocast("cpu", enabled=False):
+            log_mel = features.fbank(samples, s.rate, s.mels, frame=s.frame, shift=s.shift)
+            return (features.mfcc(log_mel, s.cepstra) if s.kind == "mfcc" else log_mel).numpy()
 
     def normalized(self, frames: np.ndarray) -> np.ndarray:
         """Mean 0 and deviation 1, of the utterance or of the training data."""
