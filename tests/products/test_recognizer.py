@@ -10,11 +10,11 @@ import torch
 
 from heed.audio.files import Sound, write_wav
 from heed.cli.main import main
-from heed.cli.transcribe import stamp
 from heed.decoding.ctc import TokenSpan
 from heed.loading import load
-from heed.products.recognizer import group_words
+from heed.products.recognizer import Transcription, Word, group_words
 from heed.products.speech_windows import cut
+from heed.products.subtitles import lines, stamp, web_vtt
 
 WORDS = {"la": 400, "mi": 900, "so": 1800}  # Hz
 RATE = 8000
@@ -121,6 +121,18 @@ def test_the_command_writes_text_json_and_subtitles(trained, capsys):
     assert main(["transcribe", run, one, "--format", "srt", "--device", "cpu"]) == 0
     number, times, text, *_ = capsys.readouterr().out.split("\n")
     assert number == "1" and text == texts["3.wav"] and times.count(" --> ") == 1
+    assert main(["transcribe", run, one, "--format", "vtt", "--device", "cpu"]) == 0
+    assert capsys.readouterr().out.startswith("WEBVTT\n\n00:00:00.")
+
+
+def test_subtitles_end_at_a_pause_and_after_some_words():
+    times = [0.0, 0.5, 2.5, 3.0, 3.5]
+    found = Transcription("a b c d e", 5.0, [Word(w, t, t + 0.4, 1.0) for w, t in zip("abcde", times, strict=True)])
+    assert lines(found) == [(0.0, 0.9, "a b"), (2.5, 3.9, "c d e")]
+    many = Transcription("x", 5.0, [Word("x", 0.1 * i, 0.1 * i + 0.1, 1.0) for i in range(30)])
+    assert [len(text.split()) for _, _, text in lines(many)] == [12, 12, 6]
+    assert lines(Transcription("Hello.", 2.0)) == [(0.0, 2.0, "Hello.")] and lines(Transcription("", 2.0)) == []
+    assert web_vtt(found).startswith("WEBVTT\n\n00:00:00.000 --> 00:00:00.900\na b\n\n")
     assert stamp(3725.5) == "01:02:05,500"
 
 

@@ -16,8 +16,6 @@ examples:
   heed transcribe runs/speech talk.wav --lm runs/characters --lm-weight 0.5
   heed train recipes/speech-fsdd.toml --set data.audio=recordings --out runs/fsdd
 """
-SECONDS, WORDS = 6.0, 12  # of a subtitle, at most
-PAUSE = 0.8  # seconds without a word that end a subtitle
 CHUNK = 32  # files that are read at one time
 
 
@@ -28,7 +26,10 @@ def add(parser: argparse.ArgumentParser) -> None:
     option("folder", help="a run or a model folder")
     option("files", nargs="+", metavar="FILE", help="recordings: WAV; with soundfile also FLAC, Ogg and MP3")
     option(
-        "--format", choices=["text", "json", "srt"], default="text", help="text, JSON lines with times, or subtitles"
+        "--format",
+        choices=["text", "json", "srt", "vtt"],
+        default="text",
+        help="text, JSON lines with times, or subtitles",
     )
     add_search(parser)
     option("--out", metavar="FILE", help="write to a file")
@@ -69,8 +70,8 @@ def open_language(args: argparse.Namespace, recognizer: Any) -> Any:
 def run(args: argparse.Namespace) -> int:
     from heed.cli.common import open_product
 
-    if args.format == "srt" and len(args.files) > 1:
-        raise ValueError("--format srt is for one recording: call heed transcribe for each")
+    if args.format in ("srt", "vtt") and len(args.files) > 1:
+        raise ValueError(f"--format {args.format} is for one recording: call heed transcribe for each")
     recognizer = open_product(args, "transcribe")
     return _write(args, recognizer, args.files, open_language(args, recognizer))
 
@@ -123,39 +124,11 @@ def _transcribed(
 
 
 def _lines(form: str, names: list[str], found: list[Any], several: bool) -> list[str]:
-    if form == "srt":
-        return [line for own in found for line in subtitles(own.words, own)]
+    from heed.products.subtitles import subrip, web_vtt
+
+    if form in ("srt", "vtt"):
+        return [line for own in found for line in (subrip if form == "srt" else web_vtt)(own).splitlines()]
     pairs = list(zip(names, found, strict=True))
     if form == "json":
         return [json.dumps({"file": name, **asdict(own)}, ensure_ascii=False) for name, own in pairs]
     return [f"{Path(name).name}\t{own.text}" if several else own.text for name, own in pairs]
-
-
-def subtitles(words: list[Any], whole: Any) -> list[str]:
-    """Words as SubRip: parts of a few seconds, which end where there is a pause."""
-    groups: list[list[Any]] = []
-    for word in words:
-        full = groups and (
-            word.end - groups[-1][0].start > SECONDS
-            or len(groups[-1]) >= WORDS
-            or word.start - groups[-1][-1].end > PAUSE
-        )
-        if not groups or full:
-            groups.append([])
-        groups[-1].append(word)
-    spans = [(own[0].start, own[-1].end, " ".join(word.text for word in own)) for own in groups]
-    if not spans and whole.text:
-        spans = [(0.0, whole.seconds, whole.text)]
-    return [
-        line
-        for i, (start, end, text) in enumerate(spans, 1)
-        for line in (str(i), f"{stamp(start)} --> {stamp(end)}", text, "")
-    ]
-
-
-def stamp(seconds: float) -> str:
-    """A time as subtitles have it."""
-    milliseconds = round(1000 * seconds)
-    hours, rest = divmod(milliseconds, 3_600_000)
-    minutes, rest = divmod(rest, 60_000)
-    return f"{hours:02}:{minutes:02}:{rest // 1000:02},{rest % 1000:03}"

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from heed.loading import find_model, load
 from heed.products.generator import Generator
 from heed.products.product import Product
+from heed.products.recognizer import Recognizer
 from heed.products.translator.directions import Direction
 from heed.products.translator.term_search import MIN_BEAMS
 from heed.products.translator.translator import Translator
@@ -18,6 +19,7 @@ from heed.service.http.asked_model import AskedModel
 from heed.service.http.encoders import VERBS, ServedEncoder
 from heed.service.http.language_models import ServedLanguageModel
 from heed.service.http.queue import BatchWorker, OnBatch, Ticket
+from heed.service.http.recognizers import ServedRecognizer
 from heed.text.language_codes import name as language_name
 
 MAX_ATTENTION_WEIGHTS = 2_000_000  # of a sentence that is inspected
@@ -200,7 +202,7 @@ def open_models(folders: Sequence[str], device: str, engine: str) -> list[Served
         name = _name(names[0])
         name = name if name not in [one.name for one in models] else f"{name}-{len(models) + 1}"
         verb = said if said in VERBS else None
-        product = load(names, device, engine, verb or ("translate", "generate", *VERBS))
+        product = load(names, device, engine, verb or ("translate", "generate", *VERBS, "transcribe"))
         if not isinstance(product, Translator):
             models.append(_asked_model(name, product, verb or next(iter(product.verbs)), said, folder))
         else:
@@ -211,6 +213,8 @@ def open_models(folders: Sequence[str], device: str, engine: str) -> list[Served
 def _asked_model(name: str, product: Product, verb: str, said: str | None, folder: str) -> AskedModel:
     if said is not None and said != verb:
         raise ValueError(f"{said}={folder}: {folder} is {product.noun}, which has no languages: write its name alone")
+    if isinstance(product, Recognizer):
+        return ServedRecognizer(name, product)
     return ServedLanguageModel(name, product) if isinstance(product, Generator) else ServedEncoder(name, product, verb)
 
 

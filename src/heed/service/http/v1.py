@@ -276,6 +276,7 @@ def _describe(service: Service) -> dict[str, Any]:
         "data": [describe(service, model) for model in service.language_models.values()],
         "language_models": [model.facts() for model in service.language_models.values()],
         "encoders": [model.facts() for model in service.encoders.values()],
+        "recognizers": [model.facts() for model in service.recognizers.values()],
         "models": [json.loads(json.dumps(model.facts())) for model in catalogue.models],
         "directions": catalogue.groups,
         "languages": [{"code": one["code"], "name": one["name"]} for one in catalogue.languages],
