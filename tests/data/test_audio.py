@@ -69,8 +69,8 @@ def test_a_table_ljspeech_fsdd_and_stored_features_are_read(folder):
     ("text", "words"),
     [
         ("wavs/r0.wav\thello\nwavs/none.wav\thi\n", r"1 of 2 recordings are not there: .*none.wav"),
-        ("wavs/r0.wav hello\n", "line 1: write it as path, tab, text"),
-        ("wavs/r0.wav\t \n", "line 1: write it as path, tab, text"),
+        ("wavs/r0.wav hello\n", "line 1: write it as path, tab, text,"),
+        ("wavs/r0.wav\t \n", "line 1: write it as path, tab, text,"),
         ("\n", "there is not one recording with a text"),
     ],
 )

@@ -54,9 +54,7 @@ def decode(file: BinaryIO, name: str, longest: float = float("inf")) -> Sound:
 
 def _check_seconds(name: str, samples: int, rate: int, longest: float) -> None:
     if samples > longest * max(1, rate):
-        raise ValueError(
-            f"{name} has {samples / rate:,.1f} seconds; {longest:g} are taken at once: send parts of it"
-        )
+        raise ValueError(f"{name} has {samples / rate:,.1f} seconds; {longest:g} are taken at once: send parts of it")
 
 
 def write_wav(path: Path, samples: np.ndarray, rate: int) -> None:

@@ -74,10 +74,12 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from heed.cli import answer, embed, fill, hearing, labelled, language, ranking, tag
+    from heed.cli import answer, embed, fill, hearing, labelled, language, ranking, speak, tag
 
     if labelled.has_verb(args.system, "transcribe"):
         return hearing.evaluate(args)
+    if labelled.has_verb(args.system, "speak"):
+        return speak.evaluate(args)
     if labelled.has_verb(args.system, "recommend"):
         return ranking.evaluate(args)
     if fill.fills(args.system):

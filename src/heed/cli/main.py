@@ -20,6 +20,7 @@ VERBS = {
     "answer": "find the answers to questions in a text",
     "embed": "turn texts into vectors, and search a file for similar lines",
     "transcribe": "write what is said in recordings, with the times of words",
+    "speak": "say a text with a trained voice",
     "recommend": "recommend what comes next for a user, or after some items",
     "generate": "continue a text with a language model",
     "fill": "fill in the masked words of a text",

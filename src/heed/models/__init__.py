@@ -26,6 +26,7 @@ from heed.models import (
     seq2seq,
     speech_transformer,
     transformer,
+    transformer_tts,
     transformer_xl,
 )
 from heed.models.encoder import Encoder
@@ -52,6 +53,7 @@ MODELS: dict[str, System] = {
     "sasrec": sasrec.SYSTEM,
     "bert4rec": bert4rec.SYSTEM,
     "speech-transformer": speech_transformer.SYSTEM,
+    "transformer-tts": transformer_tts.SYSTEM,
 }
 
 

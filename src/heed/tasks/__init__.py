@@ -15,6 +15,7 @@ from heed.tasks.replaced_tokens import ReplacedTokens
 from heed.tasks.speech import SpeechRecognition
 from heed.tasks.tagging import Tagging
 from heed.tasks.translation import Translation
+from heed.tasks.voice import SpeechSynthesis
 
 TASKS: dict[str, type[Task]] = {
     "translation": Translation,
@@ -31,6 +32,7 @@ TASKS: dict[str, type[Task]] = {
     "embedding": Embedding,
     "recommendation": Recommendation,
     "speech-recognition": SpeechRecognition,
+    "speech-synthesis": SpeechSynthesis,
 }
 
 

@@ -69,11 +69,11 @@ def speak(lines: Sequence[tuple[str, str]], how: Speaking, out: Path, tell: Call
         made = threads.map(lambda job: _record(program, part / job[0], job, how), jobs)
         for number, _ in enumerate(made, 1):
             tell(number)
-        tables = {MANIFEST: [(name, spoken) for name, _, _, spoken, _ in jobs]}
+        tables = {MANIFEST: [(name, spoken, voice) for name, voice, _, spoken, _ in jobs]}
         if any(spoken != text for spoken, text in lines):
-            tables[OTHER] = [(name, text) for name, _, _, _, text in jobs]
+            tables[OTHER] = [(name, text, voice) for name, voice, _, _, text in jobs]
         for name, rows in tables.items():
-            text = "".join(f"{path}\t{own}\n" for path, own in rows)
+            text = "".join(f"{path}\t{own}\t{voice}\n" for path, own, voice in rows)
             (part / name).write_text(text, "utf-8", newline="\n")
     return len(jobs)
 
