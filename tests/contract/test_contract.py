@@ -91,7 +91,7 @@ CASES = {  # the files of each task, and what each verb of its products is given
     "speech-synthesis": (
         {"audio": "recordings"},
         {
-            "speak": ["Hello.", "--out", "OUT.wav", "--picture", "OUT.png"],
+            "speak": ["Hello.", "--out", "{corpus}/hello.wav", "--picture", "{corpus}/hello.png"],
             "evaluate": ["--audio", "{corpus}/valid.recordings", *FEW],
         },
     ),

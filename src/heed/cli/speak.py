@@ -43,6 +43,7 @@ def run(args: argparse.Namespace) -> int:
         _draw(args, voice, found)
     if not found.ended:
         errors().print("[yellow]The voice did not find the end: the sound is cut.[/]", highlight=False)
+    print(f"{args.out}: {found.sound.seconds:.2f} seconds")
     return 0
 
 

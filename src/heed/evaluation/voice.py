@@ -8,14 +8,17 @@ import numpy as np
 from heed.audio.features import cosines
 
 CEPSTRA = 13  # after the first, which is loudness
-DECIBELS = 10 / math.log(10) * math.sqrt(2)
+DECIBELS = 20 / math.log(10)  # of a difference of logarithms of magnitudes
 
 
 def distortion(made: np.ndarray, recorded: np.ndarray) -> float:
-    """Of two log-mel spectrograms (frames, mels), in decibels: the mean over the frames of the best alignment (Kubichek, 1993)."""
+    """Of two log-mel spectrograms (frames, mels): the mean over the frames of the best alignment (Kubichek, 1993).
+
+    It is the root mean square difference, in decibels, of the spectra as far as these cepstra describe them.
+    """
     table = cosines(made.shape[1], CEPSTRA + 1).numpy()[:, 1:]
     one, other = made @ table, recorded @ table
-    distance = np.sqrt(np.square(one[:, None] - other[None]).sum(axis=2))
+    distance = np.sqrt(np.square(one[:, None] - other[None]).sum(axis=2) / made.shape[1])
     return DECIBELS * float(np.mean([distance[i, j] for i, j in warp(distance)]))
 
 
