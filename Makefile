@@ -8,7 +8,7 @@ DEMO := runs/demo
 ROAD := runs/road
 WORKERS ?= 2
 
-.PHONY: demo road notes test check-all check-mutants check-faults check-lowest lint lock wheel setup setup-tests browser clean check-fuzz
+.PHONY: demo road notes test check-all check-mutants check-faults check-lowest lint lock wheel setup setup-tests browser espeak clean check-fuzz
 
 demo: setup
 	@echo; echo "── training a Korean-English translator on the built-in phrasebook ──"
@@ -50,10 +50,10 @@ road: setup
 notes: setup
 	$(VENV)/bin/python -m bench.notes
 
-test: setup-tests browser lint
+test: setup-tests browser espeak lint
 	$(VENV)/bin/python -m pytest -m "not long" -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-check-all: setup-tests browser lint
+check-all: setup-tests browser espeak lint
 	$(VENV)/bin/python -m pytest -m ""
 
 # would the tests notice? 200 faults put into the code, one at a time; fails if fewer than 95 % are noticed
@@ -116,6 +116,12 @@ browser:
 	    SUDO=$$( [ "$$(id -u)" = 0 ] || echo sudo ); $$SUDO apt-get update -qq && $$SUDO apt-get install -y -qq chromium; \
 	  else echo "The pages are tested in a browser: install Chromium or Chrome and put it on PATH" \
 	    "(macOS: brew install --cask chromium; Fedora: dnf install chromium)." >&2; exit 1; fi; } >/dev/null
+
+espeak:
+	@{ command -v espeak-ng || \
+	  if command -v apt-get; then echo "── installing espeak-ng for the tests of speech ──" >&2; \
+	    SUDO=$$( [ "$$(id -u)" = 0 ] || echo sudo ); $$SUDO apt-get update -qq && $$SUDO apt-get install -y -qq --no-install-recommends espeak-ng; \
+	  else echo "espeak-ng is not installed: the tests of heed speak-corpus are skipped (macOS: brew install espeak-ng)." >&2; fi; } >/dev/null
 
 clean:
 	rm -rf $(VENV) $(DEMO) $(DEMO)-data $(ROAD)

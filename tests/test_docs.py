@@ -11,7 +11,7 @@ ROOT = Path(__file__).parent.parent
 def verbs(page: str) -> list[str]:
     """The verbs of the table, row by row."""
     rows = re.findall(r"^\| (`heed .*?) \|", (ROOT / page).read_text("utf-8"), re.MULTILINE)
-    return [re.findall(r"`heed (\w+)`", row) for row in rows]
+    return [re.findall(r"`heed ([\w-]+)`", row) for row in rows]
 
 
 def test_both_readmes_have_a_row_for_every_verb():

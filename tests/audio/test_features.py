@@ -6,6 +6,7 @@ import torch
 
 from heed.audio import features
 from heed.audio.resampling import change_speed, resample
+from heed.audio.spectrogram import mel_spectrogram, sound_of
 
 # kaldi-native-fbank 1.22.4 (OnlineFbank with 80 bins, OnlineMfcc without energy, no dither, 16 kHz) of `signal()`: frames 0 and 7,
 # of the first every eighth number
@@ -74,3 +75,28 @@ def test_speed_changes_length_and_pitch():
     frames = torch.arange(20.0)[:, None]
     assert features.stretch(frames, 1.0) is frames
     assert len(features.stretch(frames, 2.0)) == 10 and features.stretch(frames, 2.0)[3, 0] == 6.5
+
+
+# librosa 0.11.0 (melspectrogram with n_fft 1024, hop 256, power 1, 80 mels, no padding but zeros): the logarithm of frames 0 and 7, every
+# eighth number
+MEL = [
+    [-2.66299, -2.18521, -3.52898, -2.88347, -2.7517, -2.81791, -2.56605, -2.71562, -3.08149, -3.0317],
+    [-2.44399, -2.66773, -2.97038, -3.21311, -2.56765, -2.62, -2.67959, -2.61486, -2.55594, -2.45855],
+]
+
+
+def test_mel_spectrograms_are_librosas():
+    found = mel_spectrogram(signal(4000), 16_000)
+    assert found.shape == (16, 80)
+    torch.testing.assert_close(found[[0, 7], ::8], torch.tensor(MEL), rtol=0, atol=1e-4)
+
+
+def test_the_sound_of_a_spectrogram_has_this_spectrogram():
+    tones = sum(torch.sin(2 * torch.pi * f * torch.arange(8000) / 16_000) for f in (300, 1100, 2500)) / 6
+    wanted = mel_spectrogram(tones, 16_000)
+    sound = sound_of(wanted, 16_000)
+    assert torch.equal(sound, sound_of(wanted, 16_000))
+    found = mel_spectrogram(sound, 16_000)
+    inner = slice(3, -4)
+    loud = wanted[inner] > wanted[inner].max() - 3
+    assert (found[: len(wanted)][inner] - wanted[inner])[loud].abs().mean() < 0.2

@@ -9,7 +9,7 @@ import torch
 import heed
 from heed.cli.main import main
 from heed.decoding.config import UNGUARDED
-from heed.service.http.models import open_models
+from heed.service.http.opening import open_models
 from tests.cli.conftest import sets
 
 TEXTS = ["나는 책을 읽어요.", "바다", "그는 학교에 가요.", "오늘은 비가 와요."]

@@ -99,6 +99,13 @@ CASES = {  # the files of each task, and what each verb of its products is given
         {"images": "images"},
         {"generate": ["--count", "2", "--out", "PNG"], "evaluate": ["--images", "{corpus}/valid.images", *FEW]},
     ),
+    "speech-synthesis": (
+        {"audio": "recordings"},
+        {
+            "speak": ["Hello.", "--out", "{corpus}/hello.wav", "--picture", "{corpus}/hello.png"],
+            "evaluate": ["--audio", "{corpus}/valid.recordings", *FEW],
+        },
+    ),
     "masked": ({"source": "en"}, filler()),
     "replaced-tokens": ({"source": "en"}, {**filler(), "tag": [TARGET, "--format", "json"]}),
 }
@@ -109,6 +116,8 @@ def sections(task: str, corpus) -> dict:
     data = {side: [str(corpus / f"train.{ending}")] for side, ending in sides.items()}
     if task == "recommendation":  # a log holds out its own, and has no text
         return {"data": data}
+    if task == "speech-synthesis":  # it reads letters
+        return {"data": data | {"valid_audio": [str(corpus / "valid.recordings")], "rate": 8000, "mels": 20}}
     data |= {VALID.get(side, f"valid_{side}"): [str(corpus / f"valid.{ending}")] for side, ending in sides.items()}
     data |= {"columns": [1, 2, 3, 4]} if "tsv" in sides else {}
     more = {"task": {"name": task, "scored": [str(corpus / "valid.scored")]}} if task == "embedding" else {}

@@ -27,23 +27,34 @@ class Sound(NamedTuple):
 
 def read(path: str | Path) -> Sound:
     """The sound of a file; several channels are averaged. What is no sound is refused with a sentence."""
-    path = Path(path)
-    check_file(path)
+    check_file(Path(path))
     with open(path, "rb") as file:
-        if file.read(4) in (b"RIFF", b"RF64"):
-            file.seek(0)
-            found = _wav(path, file)
-        else:
-            found = None
-    channels, rate = found or _other(path)
+        return decode(file, str(path))
+
+
+def decode(file: BinaryIO, name: str, longest: float = float("inf")) -> Sound:
+    """The sound of an open file, which errors call `name`; one of more than `longest` seconds is refused before it is unpacked."""
+    begins = file.read(4)
+    file.seek(0)
+    found = _wav(name, file) if begins in (b"RIFF", b"RF64") else None
+    if found is None:
+        file.seek(0)
+        found = _other(name, file, longest)
+    channels, rate = found
     if not 1 <= rate <= FASTEST:
-        raise ValueError(f"{path} has {rate:,} samples a second; a sound has 1 to {FASTEST:,}: the file is damaged")
+        raise ValueError(f"{name} has {rate:,} samples a second; a sound has 1 to {FASTEST:,}: the file is damaged")
     if not len(channels):
-        raise ValueError(f"{path} has no samples: there is nothing to hear")
+        raise ValueError(f"{name} has no samples: there is nothing to hear")
+    _check_seconds(name, len(channels), rate, longest)
     samples = channels.mean(axis=1, dtype=np.float32) if channels.shape[1] > 1 else channels[:, 0]
     if not np.isfinite(samples).all():
-        raise ValueError(f"{path} has samples that are no numbers (NaN or infinite): the file is damaged")
+        raise ValueError(f"{name} has samples that are no numbers (NaN or infinite): the file is damaged")
     return Sound(np.ascontiguousarray(samples, dtype=np.float32), rate)
+
+
+def _check_seconds(name: str, samples: int, rate: int, longest: float) -> None:
+    if samples > longest * max(1, rate):
+        raise ValueError(f"{name} has {samples / rate:,.1f} seconds; {longest:g} are taken at once: send parts of it")
 
 
 def write_wav(path: Path, samples: np.ndarray, rate: int) -> None:
@@ -60,7 +71,7 @@ def wav_bytes(samples: np.ndarray, rate: int) -> bytes:
     )  # fmt: skip
 
 
-def _wav(path: Path, file: BinaryIO) -> tuple[np.ndarray, int] | None:
+def _wav(path: str, file: BinaryIO) -> tuple[np.ndarray, int] | None:
     """The channels (samples, channels) and the rate of a WAV file; None if it is compressed in some way."""
     file.seek(8)
     if file.read(4) != b"WAVE":
@@ -80,7 +91,7 @@ def _wav(path: Path, file: BinaryIO) -> tuple[np.ndarray, int] | None:
     raise ValueError(f"{path} has no samples: it is damaged, or was cut")
 
 
-def _samples(path: Path, form: bytes, data: bytes) -> tuple[np.ndarray, int] | None:
+def _samples(path: str, form: bytes, data: bytes) -> tuple[np.ndarray, int] | None:
     if len(form) < 16:
         raise ValueError(f"{path} does not say how its samples are written: it is damaged")
     kind, channels, rate, _, _, bits = struct.unpack("<HHIIHH", form[:16])
@@ -103,15 +114,19 @@ def _samples(path: Path, form: bytes, data: bytes) -> tuple[np.ndarray, int] | N
     return values.astype(np.float32).reshape(-1, channels), rate
 
 
-def _other(path: Path) -> tuple[np.ndarray, int]:
+def _other(path: str, file: BinaryIO, longest: float) -> tuple[np.ndarray, int]:
     """What soundfile reads: FLAC, Ogg, MP3, compressed WAV."""
     try:
         import soundfile
     except (ImportError, OSError):  # OSError: without its C library
         raise ValueError(f"{path} is no plain WAV file; to read anything else, heed {NEEDS}") from None
     try:
-        samples, rate = soundfile.read(path, dtype="float32", always_2d=True)
+        with soundfile.SoundFile(file) as sound:
+            rate, frames = int(sound.samplerate), sound.frames
+            samples = sound.read(dtype="float32", always_2d=True) if frames <= longest * rate else None
     except (soundfile.SoundFileError, RuntimeError, ValueError, TypeError) as error:
         why = " ".join(str(error).split()).rstrip(".")
         raise ValueError(f"{path} is not a sound that can be read ({why}): use WAV, FLAC, Ogg or MP3") from None
-    return samples, int(rate)
+    if samples is None:
+        _check_seconds(path, frames, rate, longest)
+    return samples, rate

@@ -1,6 +1,7 @@
 """heed evaluate"""
 
 import argparse
+import functools
 from dataclasses import asdict
 from pathlib import Path
 
@@ -82,26 +83,24 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from heed.cli import answer, embed, fill, hearing, images, labelled, language, ranking, tag
+    from heed.cli import answer, embed, fill, hearing, images, labelled, language, ranking, speak, tag
 
-    if images.reads_images(args.system):
-        return images.evaluate(args)
-    if labelled.has_verb(args.system, "transcribe"):
-        return hearing.evaluate(args)
-    if labelled.has_verb(args.system, "recommend"):
-        return ranking.evaluate(args)
-    if fill.fills(args.system):
-        return fill.evaluate(args)
-    if args.conll or labelled.has_verb(args.system, "tag"):
-        return tag.evaluate(args)
-    if args.squad or labelled.has_verb(args.system, "answer"):
-        return answer.evaluate(args)
-    if labelled.has_verb(args.system, "embed"):
-        return embed.evaluate(args)
-    if args.tsv or labelled.is_classifier(args.system):
-        return labelled.evaluate(args)
-    if args.text:
-        return language.evaluate(args)
+    has = functools.partial(labelled.has_verb, args.system)
+    kinds = (  # the first that it is
+        (lambda: images.reads_images(args.system), images),
+        (lambda: has("transcribe"), hearing),
+        (lambda: has("speak"), speak),
+        (lambda: has("recommend"), ranking),
+        (lambda: fill.fills(args.system), fill),
+        (lambda: args.conll or has("tag"), tag),
+        (lambda: args.squad or has("answer"), answer),
+        (lambda: has("embed"), embed),
+        (lambda: args.tsv or labelled.is_classifier(args.system), labelled),
+        (lambda: args.text, language),
+    )
+    for is_this, own in kinds:
+        if is_this():
+            return own.evaluate(args)
     return _evaluate_translations(args)
 
 

@@ -22,7 +22,7 @@ def evaluate(args: argparse.Namespace) -> int:
     from rich.console import Console
 
     from heed.cli.common import errors, open_product, write_lines
-    from heed.cli.transcribe import search_options
+    from heed.cli.transcribe import open_language, search_options
     from heed.data.audio import manifests
     from heed.data.audio.prepare import computed
     from heed.evaluation.speech import score
@@ -33,11 +33,18 @@ def evaluate(args: argparse.Namespace) -> int:
     recognizer = open_product(args, "transcribe", [args.system])
     references, began = [own.text for own in utterances], time.monotonic()
     frames = [computed(own, recognizer.sound)[0] for own in utterances]
-    found = recognizer.transcribe_frames(frames, recognizer.search(**search_options(args)))
+    language = open_language(args, recognizer)
+    found = recognizer.transcribe_frames(frames, recognizer.search(**search_options(args)), language)
     spent, seconds = time.monotonic() - began, sum(own.seconds for own in found)
     texts = [own.text for own in found]
     scores = score(texts, references, lowercase=args.lowercase, samples=args.samples)
-    _show(Console(), scores)
+    console = Console()
+    _show(console, scores)
+    if recognizer.translates:
+        from heed.evaluation.translation import score as score_translations
+
+        for metric in (own := score_translations(texts, [references], lowercase=args.lowercase)).bleu, own.chrf:
+            console.print(f"{metric.name:<6}[bold]{metric.value:>7.2f}[/]  {metric.signature}", highlight=False)
     speed = f"{seconds / 60:.1f} minutes of sound in {spent:.1f} s, real-time factor {spent / seconds:.4f}"
     errors().print(f"[dim]{speed}[/]", highlight=False)
     if args.out:

@@ -20,6 +20,7 @@ VERBS = {
     "answer": "find the answers to questions in a text",
     "embed": "turn texts into vectors, and search a file for similar lines",
     "transcribe": "write what is said in recordings, with the times of words",
+    "speak": "say a text with a trained voice",
     "recommend": "recommend what comes next for a user, or after some items",
     "generate": "continue a text with a language model",
     "fill": "fill in the masked words of a text",
@@ -35,6 +36,7 @@ VERBS = {
     "vectors": "find the words near a word, in a file of word vectors or in a model; train word vectors on a text",
     "recipes": "list the built-in recipes, show one, or copy it to change it",
     "plot": "draw the curves of one or more runs",
+    "speak-corpus": "read a text aloud with espeak-ng, in several voices and speeds, to train on",
     "phrasebook": "write the built-in corpora to files: Korean-English phrases, articles with summaries",
 }
 
@@ -64,7 +66,11 @@ def parser() -> argparse.ArgumentParser:
 
 def parse(verb: str, arguments: Sequence[str]) -> argparse.Namespace:
     """What the verb is asked for. Texts and files may stand before, after and between options."""
-    module, line, raw = importlib.import_module(f"heed.cli.{verb}"), VERBS[verb], argparse.RawDescriptionHelpFormatter
+    module, line, raw = (
+        importlib.import_module(f"heed.cli.{verb.replace('-', '_')}"),
+        VERBS[verb],
+        argparse.RawDescriptionHelpFormatter,
+    )
     name, commands = f"heed {verb}", getattr(module, "COMMANDS", {})
     if arguments and arguments[0] in commands:  # a second word, which has options of its own
         (verb, line), name = commands[arguments[0]], f"{name} {arguments[0]}"
@@ -88,7 +94,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     args = parse(arguments[0], arguments[1:])
     try:
-        return importlib.import_module(f"heed.cli.{args.verb}").run(args) or 0
+        return importlib.import_module(f"heed.cli.{args.verb.replace('-', '_')}").run(args) or 0
     except BrokenPipeError:  # the reader of the output, such as head, has ended
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141

@@ -138,7 +138,7 @@ def _service(args: argparse.Namespace, folders: list[str]):
 
     from heed.service.http.connections import ConnectionLimits
     from heed.service.http.limits import Limits, read_keys
-    from heed.service.http.models import open_models
+    from heed.service.http.opening import open_models
     from heed.service.http.service import Service, Settings
 
     if args.threads:

@@ -16,8 +16,6 @@ examples:
   heed transcribe runs/speech talk.wav --lm runs/characters --lm-weight 0.5
   heed train recipes/speech-fsdd.toml --set data.audio=recordings --out runs/fsdd
 """
-SECONDS, WORDS = 6.0, 12  # of a subtitle, at most
-PAUSE = 0.8  # seconds without a word that end a subtitle
 CHUNK = 32  # files that are read at one time
 
 
@@ -28,7 +26,10 @@ def add(parser: argparse.ArgumentParser) -> None:
     option("folder", help="a run or a model folder")
     option("files", nargs="+", metavar="FILE", help="recordings: WAV; with soundfile also FLAC, Ogg and MP3")
     option(
-        "--format", choices=["text", "json", "srt"], default="text", help="text, JSON lines with times, or subtitles"
+        "--format",
+        choices=["text", "json", "srt", "vtt"],
+        default="text",
+        help="text, JSON lines with times, or subtitles",
     )
     add_search(parser)
     option("--out", metavar="FILE", help="write to a file")
@@ -56,17 +57,49 @@ def search_options(args: argparse.Namespace) -> dict[str, Any]:
     return {name: value for name, own in names.items() if (value := getattr(args, own, None)) is not None}
 
 
-def run(args: argparse.Namespace) -> int:
-    from heed.cli.common import errors, open_product, write_chunks
+def open_language(args: argparse.Namespace, recognizer: Any) -> Any:
+    """The language model that --lm names, for this recognizer; None without one."""
+    from heed.loading import load
+    from heed.products.speech_language import language_scores
 
-    if args.format == "srt" and len(args.files) > 1:
-        raise ValueError("--format srt is for one recording: call heed transcribe for each")
+    if args.lm is None:
+        return None
+    return language_scores(load(args.lm, args.device, "torch", "generate"), recognizer.vocabulary, args.lm)
+
+
+def run(args: argparse.Namespace) -> int:
+    from heed.cli.common import open_product
+
+    if args.format in ("srt", "vtt") and len(args.files) > 1:
+        raise ValueError(f"--format {args.format} is for one recording: call heed transcribe for each")
     recognizer = open_product(args, "transcribe")
+    return _write(args, recognizer, args.files, open_language(args, recognizer))
+
+
+def translate(args: argparse.Namespace) -> int:
+    """What heed translate does with a model of speech: the texts that it is given are files."""
+    from heed.cli.common import open_product
+
+    recognizer = open_product(args, "transcribe")
+    if not recognizer.translates:
+        raise ValueError(f"{args.folder[0]} writes the language that is spoken: use heed transcribe")
+    names = args.text or [name for name in (args.input, args.file) if name]
+    if not names:
+        raise ValueError("name the recordings to translate: heed translate MODEL talk.wav")
+    args.format = "text"
+    return _write(args, recognizer, names, None)
+
+
+def _write(args: argparse.Namespace, recognizer: Any, names: list[str], language: Any) -> int:
+    from heed.cli.common import errors, write_chunks
+
     refused: list[str] = []
+    several = len(names) > 1
 
     def chunks() -> Iterator[list[str]]:
-        for start in range(0, len(args.files), CHUNK):
-            yield _lines(args, recognizer, args.files[start : start + CHUNK], refused)
+        for start in range(0, len(names), CHUNK):
+            kept, found = _transcribed(args, recognizer, language, names[start : start + CHUNK], refused)
+            yield _lines(args.format, kept, found, several)
 
     write_chunks(chunks(), args.out)
     for sentence in refused:
@@ -74,8 +107,10 @@ def run(args: argparse.Namespace) -> int:
     return 1 if refused else 0
 
 
-def _lines(args: argparse.Namespace, recognizer: Any, names: list[str], refused: list[str]) -> list[str]:
-    """What is written of each recording; one that cannot be read is left out, and the others are done."""
+def _transcribed(
+    args: argparse.Namespace, recognizer: Any, language: Any, names: list[str], refused: list[str]
+) -> tuple[list[str], list[Any]]:
+    """The recordings that can be read, and what is said in them; the others are left out."""
     from heed.audio import files
 
     sounds, kept = [], []
@@ -85,43 +120,15 @@ def _lines(args: argparse.Namespace, recognizer: Any, names: list[str], refused:
             kept.append(name)
         except (ValueError, OSError) as error:
             refused.append(str(error))
-    found = recognizer.transcribe(sounds, **search_options(args))
-    if args.format == "srt":
-        return [line for own in found for line in subtitles(own.words, own)]
-    if args.format == "json":
-        return [
-            json.dumps({"file": name, **asdict(own)}, ensure_ascii=False) for name, own in zip(kept, found, strict=True)
-        ]
-    if len(args.files) == 1:
-        return [own.text for own in found]
-    return [f"{Path(name).name}\t{own.text}" for name, own in zip(kept, found, strict=True)]
+    return kept, recognizer.transcribe(sounds, language=language, **search_options(args))
 
 
-def subtitles(words: list[Any], whole: Any) -> list[str]:
-    """Words as SubRip: parts of a few seconds, which end where there is a pause."""
-    groups: list[list[Any]] = []
-    for word in words:
-        full = groups and (
-            word.end - groups[-1][0].start > SECONDS
-            or len(groups[-1]) >= WORDS
-            or word.start - groups[-1][-1].end > PAUSE
-        )
-        if not groups or full:
-            groups.append([])
-        groups[-1].append(word)
-    spans = [(own[0].start, own[-1].end, " ".join(word.text for word in own)) for own in groups]
-    if not spans and whole.text:
-        spans = [(0.0, whole.seconds, whole.text)]
-    return [
-        line
-        for i, (start, end, text) in enumerate(spans, 1)
-        for line in (str(i), f"{stamp(start)} --> {stamp(end)}", text, "")
-    ]
+def _lines(form: str, names: list[str], found: list[Any], several: bool) -> list[str]:
+    from heed.products.subtitles import subrip, web_vtt
 
-
-def stamp(seconds: float) -> str:
-    """A time as subtitles have it."""
-    milliseconds = round(1000 * seconds)
-    hours, rest = divmod(milliseconds, 3_600_000)
-    minutes, rest = divmod(rest, 60_000)
-    return f"{hours:02}:{minutes:02}:{rest // 1000:02},{rest % 1000:03}"
+    if form in ("srt", "vtt"):
+        return [line for own in found for line in (subrip if form == "srt" else web_vtt)(own).splitlines()]
+    pairs = list(zip(names, found, strict=True))
+    if form == "json":
+        return [json.dumps({"file": name, **asdict(own)}, ensure_ascii=False) for name, own in pairs]
+    return [f"{Path(name).name}\t{own.text}" if several else own.text for name, own in pairs]

@@ -20,6 +20,7 @@ examples:
   heed translate runs/en-de --keep Heed --keep "Studio 54" < notes.en
   heed translate runs/en-de --sentences < letter.txt     # lines of several sentences; URLs and long numbers are kept
   heed translate runs/en-de --file letter.docx --out brief.docx
+  heed translate runs/speech-ko-en talk.wav              # speech to text in another language (docs/speech.md)
   heed translate runs/en-de --file words.tsv --column 2 --out woerter.tsv
   heed translate Helsinki-NLP/opus-mt-ko-en "나는 책을 읽어요."       # a name on the Hugging Face hub, or a folder from there
   heed translate facebook/nllb-200-distilled-600M --from ko --to en "나는 책을 읽어요."   # a model of many languages
@@ -88,8 +89,12 @@ DECODING = ("beam", "nbest", "length_penalty", "penalty", "stopping", "min_lengt
 
 
 def run(args: argparse.Namespace) -> int:
+    from heed.cli import transcribe
     from heed.cli.common import RERANKING, open_product, stream_lines, write_chunks
+    from heed.cli.labelled import has_verb
 
+    if len(args.folder) == 1 and has_verb(args.folder[0], "transcribe"):
+        return transcribe.translate(args)
     names = (*DECODING, *RERANKING)
     chosen = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
     glossary = _glossary(args)

@@ -27,6 +27,7 @@ from heed.models import (
     seq2seq,
     speech_transformer,
     transformer,
+    transformer_tts,
     transformer_xl,
     vit,
 )
@@ -56,6 +57,7 @@ MODELS: dict[str, System] = {
     "vit": vit.SYSTEM,
     "speech-transformer": speech_transformer.SYSTEM,
     "image-transformer": image_transformer.SYSTEM,
+    "transformer-tts": transformer_tts.SYSTEM,
 }
 
 

@@ -190,3 +190,17 @@ class DrawsImages(Protocol):
 
     def step_pixel(self, before: Tensor | None, turn: int, state: Any) -> Tensor:
         """The state (b, dim) of a turn, from the values (b, k) of the turn before it."""
+
+
+@runtime_checkable
+class SpeaksText(Protocol):
+    """Reads a text and writes the spectrogram of its sound: voices."""
+
+    def read_text(self, tokens: Tensor, valid: Tensor, speakers: Tensor) -> Tensor:
+        """(b, s) token ids, where they are not padding, and the speaker of each, to the memory (b, s, dim)."""
+
+    def spoken(self, frames: Tensor, lengths: Tensor, memory: Tensor, valid: Tensor) -> Any:
+        """What is written after each of the frames (b, t, size), how many of which count."""
+
+    def next_frames(self, last: Tensor, state: Any) -> tuple[Tensor, Tensor]:
+        """The frames after the last one, and the logit that they are the end."""

@@ -17,6 +17,7 @@ from heed.tasks.replaced_tokens import ReplacedTokens
 from heed.tasks.speech import SpeechRecognition
 from heed.tasks.tagging import Tagging
 from heed.tasks.translation import Translation
+from heed.tasks.voice import SpeechSynthesis
 
 TASKS: dict[str, type[Task]] = {
     "translation": Translation,
@@ -35,6 +36,7 @@ TASKS: dict[str, type[Task]] = {
     "image-classification": ImageClassification,
     "speech-recognition": SpeechRecognition,
     "image-generation": ImageGeneration,
+    "speech-synthesis": SpeechSynthesis,
 }
 
 

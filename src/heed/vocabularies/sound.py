@@ -14,6 +14,7 @@ from heed import config
 from heed.audio import features
 from heed.audio.files import Sound
 from heed.audio.resampling import resample
+from heed.audio.spectrogram import mel_spectrogram, sound_of
 
 FEWEST, MOST = 1, 1024  # numbers of a frame
 RATES = (1000, 192_000)
@@ -23,7 +24,7 @@ RATES = (1000, 192_000)
 class FeatureSettings:
     """How features are computed. "given": they were computed elsewhere, and `size` numbers are a frame."""
 
-    kind: Literal["fbank", "mfcc", "given"] = "fbank"
+    kind: Literal["fbank", "mfcc", "mel", "given"] = "fbank"  # "mel" is what a voice writes, and can be heard
     rate: int = 16_000
     mels: int = 80
     cepstra: int = 13
@@ -47,7 +48,12 @@ class FeatureSettings:
     @property
     def size(self) -> int:
         """How many numbers a frame is."""
-        return {"fbank": self.mels, "mfcc": self.cepstra, "given": self.given}[self.kind]
+        return {"mfcc": self.cepstra, "given": self.given}.get(self.kind, self.mels)
+
+    @property
+    def samples(self) -> dict[str, int]:
+        """Of a frame and from one to the next, for spectrograms."""
+        return {"width": round(self.rate * self.frame / 1000), "hop": round(self.rate * self.shift / 1000)}
 
 
 class SoundFeatures:
@@ -72,8 +78,11 @@ class SoundFeatures:
                 "the model reads features that were computed elsewhere, and not sounds: train one on sounds (docs/speech.md)"
             )
         samples = torch.from_numpy(resample(sound.samples, sound.rate, s.rate))
-        log_mel = features.fbank(samples, s.rate, s.mels, frame=s.frame, shift=s.shift)
-        return (features.mfcc(log_mel, s.cepstra) if s.kind == "mfcc" else log_mel).numpy()
+        with torch.autocast("cpu", enabled=False):
+            if s.kind == "mel":
+                return mel_spectrogram(samples, s.rate, s.mels, **s.samples).numpy()
+            log_mel = features.fbank(samples, s.rate, s.mels, frame=s.frame, shift=s.shift)
+            return (features.mfcc(log_mel, s.cepstra) if s.kind == "mfcc" else log_mel).numpy()
 
     def normalized(self, frames: np.ndarray) -> np.ndarray:
         """Mean 0 and deviation 1, of the utterance or of the training data."""
@@ -84,6 +93,16 @@ class SoundFeatures:
         else:
             return frames
         return ((frames - mean) / np.maximum(deviation, 1e-5)).astype(np.float32)
+
+    def sound(self, frames: np.ndarray) -> Sound:
+        """The sound of normalized features that can be heard."""
+        s = self.settings
+        if s.kind != "mel" or s.normalize != "corpus":
+            raise ValueError(f"features of the kind {s.kind!r} cannot be heard")
+        mean, deviation = (np.asarray(own, dtype=np.float32) for own in (self.mean, self.deviation))
+        log_mel = torch.from_numpy(frames * np.maximum(deviation, 1e-5) + mean)
+        with torch.autocast("cpu", enabled=False):
+            return Sound(sound_of(log_mel.float(), s.rate, **s.samples).clamp(-1, 1).numpy(), s.rate)
 
     def __call__(self, sound: Sound) -> np.ndarray:
         return self.normalized(self.frames(sound))

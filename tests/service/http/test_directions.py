@@ -12,7 +12,8 @@ import heed
 from heed.loading import write_package
 from heed.service.http.catalogue import Catalogue
 from heed.service.http.limits import Refusal
-from heed.service.http.models import ServedModel, open_models
+from heed.service.http.models import ServedModel
+from heed.service.http.opening import open_models
 from heed.service.http.service import Service
 from heed.vocabularies.sentencepiece import SubwordsConfig, learn
 from tests.convert.multilingual import saved

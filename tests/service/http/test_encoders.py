@@ -12,7 +12,7 @@ from heed.loading import write_package
 from heed.nn.attention import record
 from heed.service.http.encoders import ServedEncoder
 from heed.service.http.limits import ApiKey, ApiKeys, Limits
-from heed.service.http.models import open_models
+from heed.service.http.opening import open_models
 from heed.service.http.queue import Cancelled, Ticket
 from heed.service.http.service import Service, Settings
 from tests.convert.encoders import package

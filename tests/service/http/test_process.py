@@ -17,7 +17,8 @@ from heed.cli.main import main
 from heed.loading import load, write_package
 from heed.models.package import Package
 from heed.service.http.catalogue import Catalogue
-from heed.service.http.models import ServedModel, open_models
+from heed.service.http.models import ServedModel
+from heed.service.http.opening import open_models
 
 HELLO = "한국어는 쉬웠어요."
 

@@ -11,7 +11,7 @@ from heed.loading import write_package
 from heed.models.package import Package
 from heed.nn.attention import record
 from heed.service.http.limits import ApiKey, ApiKeys, Limits
-from heed.service.http.models import open_models
+from heed.service.http.opening import open_models
 from heed.service.http.queue import Ticket
 from heed.service.http.recommenders import ItemsAfter, ServedRecommender
 from heed.service.http.service import Service, Settings

@@ -28,6 +28,7 @@ class Utterance(NamedTuple):
     text: str
     path: Path
     frames: tuple[int, int] | None = None
+    speaker: str = ""
 
 
 def read(name: str, kind: str = "auto", split: str = "train") -> list[Utterance]:
@@ -66,14 +67,16 @@ def _of_split(kind: str, split: str) -> str:
 
 
 def table(path: Path, split: str) -> Iterator[Utterance]:
-    """Path, tab, text; a path is relative to the table."""
+    """Path, tab, text and, if wanted, tab, speaker; a path is relative to the table."""
     for number, line in enumerate(readers.lines(path), 1):
         if not line.strip():
             continue
-        name, tab, text = line.partition("\t")
-        if not tab or not name.strip() or not text.strip():
-            raise ValueError(f"{path}, line {number}: write it as path, tab, text")
-        yield Utterance(f"{path.name}:{number}", clean(text), path.parent / name.strip())
+        name, text, *more = [part.strip() for part in line.split("\t")] + [""] * ("\t" not in line)
+        if not name or not text or len(more) > 1:
+            raise ValueError(
+                f"{path}, line {number}: write it as path, tab, text, and tab, speaker if there are several"
+            )
+        yield Utterance(f"{path.name}:{number}", clean(text), path.parent / name, None, "".join(more))
 
 
 def ljspeech(path: Path, split: str) -> Iterator[Utterance]:
@@ -94,7 +97,7 @@ def fsdd(path: Path, split: str) -> Iterator[Utterance]:
         if match := FSDD.fullmatch(own.name):
             test = int(match[3]) < FSDD_TEST
             if split == "all" or test == (split == "test"):
-                yield Utterance(own.stem, DIGITS[int(match[1])], own)
+                yield Utterance(own.stem, DIGITS[int(match[1])], own, None, match[2])
 
 
 def stored(path: Path, split: str) -> Iterator[Utterance]:

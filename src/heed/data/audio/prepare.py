@@ -13,13 +13,12 @@ from heed.audio import files
 from heed.audio.features import stretch
 from heed.audio.resampling import change_speed
 from heed.data.audio import manifests
-from heed.data.audio.config import AudioConfig
 from heed.data.audio.manifests import Utterance
 from heed.data.prepare import cached, digest
 from heed.files import atomic_folder, open_checked, sha256, write_sums
 from heed.vocabularies.sound import SoundFeatures
 
-EDITION = 1  # of the folders in the cache
+EDITION = 2  # of the folders in the cache
 Tell = Callable[[str, int | None], None]
 
 
@@ -35,6 +34,7 @@ class SpeechCorpus:
         rows = json.loads((folder / "rows.json").read_text("utf-8"))
         self.texts: list[str] = [row["text"] for row in rows]
         self.names: list[str] = [row["name"] for row in rows]
+        self.speakers: list[str] = [row.get("speaker", "") for row in rows]
         self.lengths = np.array([row["frames"] for row in rows], dtype=np.int64)
         self.ends = self.lengths.cumsum()
         shape = (int(self.lengths.sum()), int(self.facts["size"]))
@@ -60,11 +60,11 @@ def key_of(utterances: Sequence[Utterance], settings: dict[str, Any]) -> str:
     for own in utterances:
         if own.path not in hashes:
             hashes[own.path] = sha256(own.path)
-    rows = [(own.name, own.text, hashes[own.path], own.frames) for own in utterances]
+    rows = [(own.name, own.text, hashes[own.path], own.frames, own.speaker) for own in utterances]
     return digest("speech", EDITION, rows, settings)
 
 
-def features_of(config: AudioConfig, utterances: Sequence[Utterance]) -> SoundFeatures:
+def features_of(config: Any, utterances: Sequence[Utterance]) -> SoundFeatures:
     """What computes the features of these recordings, or takes those that are stored."""
     stored = {own.path for own in utterances if own.frames is not None}
     if stored and any(own.frames is None for own in utterances):
@@ -117,7 +117,7 @@ def _write(
                 continue
             seconds += length
             for made in versions:
-                rows.append({"name": own.name, "text": own.text, "frames": len(made)})
+                rows.append({"name": own.name, "text": own.text, "speaker": own.speaker, "frames": len(made)})
                 sums += made.sum(axis=0, dtype=np.float64), np.square(made, dtype=np.float64).sum(axis=0)
                 file.write(made.astype("<f4").tobytes())
     if not rows:

@@ -18,7 +18,15 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from heed.service import page
-from heed.service.http import completions, encoder_routes, libretranslate, recommend_routes, reference, v1
+from heed.service.http import (
+    audio_routes,
+    completions,
+    encoder_routes,
+    libretranslate,
+    recommend_routes,
+    reference,
+    v1,
+)
 from heed.service.http.hosts import check_host
 from heed.service.http.limits import Refusal
 from heed.service.http.service import ClientDisconnected, Service
@@ -39,7 +47,13 @@ ROUTING_ERRORS = {
     404: "there is nothing at this address; /docs lists what there is",
     405: "this address does not take this method",
 }
-OPENAI = ("/v1/completions", "/v1/embeddings", "/v1/models/")  # whose clients expect errors in another shape
+OPENAI = (
+    "/v1/completions",
+    "/v1/embeddings",
+    "/v1/models/",
+    "/v1/audio/",
+)  # whose clients expect errors in another shape
+FILES = ("/translate_file", "/v1/audio/transcriptions")  # whose bodies are files
 log = logging.getLogger("heed.service")
 
 
@@ -60,6 +74,7 @@ def create_app(service: Service) -> FastAPI:
     app.include_router(completions.router(service))
     app.include_router(encoder_routes.router(service))
     app.include_router(recommend_routes.router(service))
+    app.include_router(audio_routes.router(service))
     _add_pages(app, service)
     _add_error_handlers(app)
     app.add_middleware(ServiceMiddleware, service=service)
@@ -211,7 +226,7 @@ class ServiceMiddleware:
         check_host(scope, self.service.settings.allowed_hosts)
         if scope["method"] == "POST":
             self.service.quotas.charge((scope.get("client") or ("",))[0], 1, 0, time.monotonic())
-        most = limits.bytes if scope["path"] == "/translate_file" else limits.text_bytes
+        most = limits.bytes if scope["path"] in FILES else limits.text_bytes
         if (size := _declared_size(scope, most)) > most:
             raise Refusal(413, f"the body has more than {most:,} bytes, which is all that is taken here")
         if scope["method"] == "POST" and scope["path"] != "/detect":

@@ -5,22 +5,13 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from heed.loading import find_model, load
-from heed.products.generator import Generator
-from heed.products.product import Product
-from heed.products.recommender import Recommender
 from heed.products.translator.directions import Direction
 from heed.products.translator.passages import MAX_TERMS_AT_ONCE, can_require, lacks, rate, with_required
 from heed.products.translator.term_search import MIN_BEAMS
 from heed.products.translator.translator import Translator
-from heed.service.http.asked_model import AskedModel
-from heed.service.http.encoders import VERBS, ServedEncoder
-from heed.service.http.language_models import ServedLanguageModel
 from heed.service.http.queue import BatchWorker, OnBatch, Ticket
-from heed.service.http.recommenders import ServedRecommender
 from heed.text.glossary import Glossary
 from heed.text.language_codes import name as language_name
 
@@ -237,69 +228,3 @@ def count_terms(glossary: Glossary | None, text: str) -> int:
             f"a sentence has {number} terms of the glossary, and {MAX_TERMS_AT_ONCE} are allowed: divide it, or leave terms out"
         )
     return number
-
-
-def open_models(folders: Sequence[str], device: str, engine: str) -> list[ServedModel | AskedModel]:
-    """Models of folders, of every kind that is served; commas make an ensemble of translators.
-
-    `ko-en=FOLDER` gives the languages of a translator that does not know them, or chooses one of several directions; `embed=FOLDER`
-    says what a model is asked that can do several things.
-    """
-    models: list[ServedModel | AskedModel] = []
-    for given in folders:
-        before, equals, rest = given.partition("=")
-        folder = rest if equals and not Path(given).is_dir() else given
-        names, said = folder.split(","), before if folder is rest else None
-        name = _name(names[0])
-        name = name if name not in [one.name for one in models] else f"{name}-{len(models) + 1}"
-        verb = said if said in VERBS else None
-        product = load(names, device, engine, verb or ("translate", "generate", *VERBS, "recommend"))
-        if not isinstance(product, Translator):
-            models.append(_asked_model(name, product, verb or next(iter(product.verbs)), said, folder))
-        else:
-            models.append(_translator(name, product, said, folder))
-    return models
-
-
-def _asked_model(name: str, product: Product, verb: str, said: str | None, folder: str) -> AskedModel:
-    if said is not None and said != verb:
-        raise ValueError(f"{said}={folder}: {folder} is {product.noun}, which has no languages: write its name alone")
-    if isinstance(product, Recommender):
-        return ServedRecommender(name, product)
-    return ServedLanguageModel(name, product) if isinstance(product, Generator) else ServedEncoder(name, product, verb)
-
-
-def _translator(name: str, translator: Translator, pair: str | None, folder: str) -> ServedModel:
-    if pair and len(translator.directions) > 1:
-        translator = translator.toward(*pair.split("-", 1))
-        [(source, target)], several = translator.directions, []
-    elif len(translator.directions) > 1:
-        several = translator.directions
-        source, target = _default(translator)
-    else:
-        (source, target), several = _languages(pair, folder, translator), []
-    return ServedModel(name, source, target, translator, directions=several)
-
-
-def _default(translator: Translator) -> Direction:
-    """The direction that the folder of a model of several names, or one with English, which most people can read."""
-    languages, pairs = translator.facts.get("languages") or {}, translator.directions
-    source, target = languages.get("source"), languages.get("target")
-    named = [pair for pair in pairs if source in (None, pair[0]) and target in (None, pair[1])] or pairs
-    return next((pair for pair in named if "en" in pair), named[0])
-
-
-def _name(folder: str) -> str:
-    path = Path(folder)
-    if not path.is_dir():
-        return folder.split("/")[-1]
-    path = path.resolve()
-    return path.parent.name if find_model(path) == path and (path.parent / "recipe.toml").is_file() else path.name
-
-
-def _languages(pair: str | None, folder: str, translator: Translator) -> tuple[str, str]:
-    known = translator.facts.get("languages") or {}
-    source, target = pair.split("-", 1) if pair and "-" in pair else (known.get("source"), known.get("target"))
-    if not source or not target:
-        raise ValueError(f"{folder} does not say which languages it is for: write them before it, as in ko-en={folder}")
-    return source, target

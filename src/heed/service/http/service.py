@@ -24,6 +24,7 @@ from heed.service.http.limits import ApiKeys, ClientQuotas, Gate, Limits, Refusa
 from heed.service.http.metrics import Metrics
 from heed.service.http.models import ServedModel
 from heed.service.http.queue import MAX_BATCH_JOBS, Cancelled, Ticket
+from heed.service.http.recognizers import ServedRecognizer
 from heed.service.http.recommenders import ServedRecommender
 from heed.service.http.segmenter_pool import SegmenterPool
 
@@ -66,6 +67,7 @@ class Service:
         self.language_models = {own.name: own for own in models if isinstance(own, ServedLanguageModel)}
         self.encoders = {own.name: own for own in models if isinstance(own, ServedEncoder)}
         self.recommenders = {own.name: own for own in models if isinstance(own, ServedRecommender)}
+        self.recognizers = {own.name: own for own in models if isinstance(own, ServedRecognizer)}
         self.catalogue = Catalogue([own for own in models if isinstance(own, ServedModel)])
         self.gate, self.metrics, self.quotas = Gate(self.limits), Metrics(), ClientQuotas(self.limits)
         self.files, self.segmenters = FileStore(), SegmenterPool()
@@ -87,6 +89,7 @@ class Service:
         names = ", ".join(self.language_models)
         readers = [f"{own.verb}: {own.name}" for own in self.encoders.values()]
         readers += [f"recommend: {name}" for name in self.recommenders]
+        readers += [f"transcribe: {name}" for name in self.recognizers]
         return "\n".join(filter(None, [self.catalogue.listing, names and f"language models: {names}", *readers]))
 
     def warm(self) -> None:

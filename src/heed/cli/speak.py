@@ -1,0 +1,126 @@
+"""heed speak"""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+EXAMPLES = """\
+examples:
+  heed speak runs/voice "안녕하세요." --out hello.wav
+  heed speak runs/voice "안녕하세요." --speaker f2 --out hello.wav --picture hello.png
+  heed speak runs/voice --lines sentences.txt --out spoken             # a folder of recordings, with a table of path and text
+  heed train recipes/voice.toml --set data.audio=corpus/manifest.tsv --out runs/voice
+"""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    from heed.cli.common import add_device
+
+    option = parser.add_argument
+    option("folder", help="a run or a model folder")
+    option("text", nargs="?", help="what to say")
+    option("--lines", metavar="FILE", help="say each line of a file")
+    option("--out", type=Path, required=True, metavar="FILE", help="a WAV file; with --lines, a folder")
+    option("--speaker", help="who says it; default: the first of the model")
+    option("--picture", type=Path, metavar="FILE", help="draw the spectrogram and the attention (.png)")
+    add_device(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    from heed.audio.files import write_wav
+    from heed.cli.common import errors, open_product, read_lines
+
+    if (args.text is None) == (args.lines is None):
+        raise ValueError("say what to speak: a text, or --lines FILE")
+    if args.lines and args.picture:
+        raise ValueError("--picture is for one text: leave out --lines")
+    voice = open_product(args, "speak")
+    if args.lines:
+        return _speak_lines(args, voice, [line for line in read_lines(args.lines) if line.strip()])
+    (found,) = voice.speak([args.text], args.speaker)
+    write_wav(args.out, found.sound.samples, found.sound.rate)
+    if args.picture:
+        _draw(args, voice, found)
+    if not found.ended:
+        errors().print("[yellow]The voice did not find the end: the sound is cut.[/]", highlight=False)
+    print(f"{args.out}: {found.sound.seconds:.2f} seconds")
+    return 0
+
+
+def _speak_lines(args: argparse.Namespace, voice: Any, texts: list[str]) -> int:
+    from heed.audio.files import wav_bytes
+    from heed.cli.common import errors
+    from heed.files import atomic_folder
+
+    if not texts:
+        raise ValueError(f"{args.lines}: there is nothing to speak")
+    found = voice.speak(texts, args.speaker)
+    with atomic_folder(args.out) as part:
+        (part / "wavs").mkdir()
+        rows = []
+        for number, own in enumerate(found, 1):
+            (part / "wavs" / f"{number:06}.wav").write_bytes(wav_bytes(own.sound.samples, own.sound.rate))
+            rows.append(f"wavs/{number:06}.wav\t{' '.join(own.text.split())}\n")
+        (part / "manifest.tsv").write_text("".join(rows), encoding="utf-8", newline="\n")
+    cut = sum(not own.ended for own in found)
+    if cut:
+        errors().print(
+            f"[yellow]Of {len(found):,} texts the voice did not find the end of {cut:,}.[/]", highlight=False
+        )
+    print(f"{len(found):,} recordings in {args.out}: {args.out / 'manifest.tsv'}")
+    return 0
+
+
+def _draw(args: argparse.Namespace, voice: Any, found: Any) -> None:
+    from heed.lab.spectrogram import draw_speech
+
+    attention = voice.attention(found.text, found.frames, args.speaker)
+    pieces = voice.vocabulary.pieces(voice.encode([found.text])[0])
+    draw_speech(args.picture, found.frames, voice.sound.seconds, attention, [*pieces, "</s>"], found.text)
+
+
+def evaluate(args: argparse.Namespace) -> int:
+    """What heed evaluate does for voices: texts are spoken and compared with their recordings."""
+    import numpy as np
+    from rich.console import Console
+
+    from heed.cli.common import open_product
+    from heed.data.audio import manifests
+    from heed.data.audio.prepare import computed
+    from heed.evaluation.voice import distortion
+
+    if not args.audio:
+        raise ValueError(f"{args.system} is a voice: name recordings with their texts, --audio FILE")
+    utterances = [own for name in args.audio for own in manifests.read(name, split=args.split)]
+    voice = open_product(args, "speak", [args.system])
+    scale, mean = (np.asarray(own, dtype=np.float32) for own in (voice.sound.deviation, voice.sound.mean))
+    ids = voice.encode([own.text for own in utterances])
+    speakers = [voice.speaker_number(own.speaker or None) for own in utterances]
+    made, ended = [], []
+    for start in range(0, len(ids), 64):
+        found = voice.frames(ids[start : start + 64], speakers[start : start + 64])
+        made, ended = made + found[0], ended + found[1]
+    recorded = [computed(own, voice.sound)[0] for own in utterances]
+    distances = [distortion(own * scale + mean, other) for own, other in zip(made, recorded, strict=True)]
+    drawn = np.random.default_rng(0).choice(distances, (args.samples, len(distances))).mean(axis=1)
+    low, high = np.percentile(drawn, [2.5, 97.5])
+    length = sum(map(len, made)) / sum(map(len, recorded))
+    console = Console()
+    console.print(f"MCD  [bold]{np.mean(distances):.2f}[/] dB  ({low:.2f} to {high:.2f})", highlight=False)
+    console.print(
+        f"[dim]{len(made):,} texts, {100 * np.mean(ended):.1f} % of which end by themselves; spoken {length:.3f} times as long as "
+        "recorded; the interval is 95 %, by a bootstrap over texts[/]",
+        highlight=False, soft_wrap=True,
+    )  # fmt: skip
+    if args.json:
+        from heed.files import write_json
+
+        interval = [float(low), float(high)]
+        facts = {
+            "mcd": float(np.mean(distances)),
+            "interval": interval,
+            "ended": float(np.mean(ended)),
+            "length": length,
+        }
+        write_json(args.json, {"system": args.system, "scores": facts, "texts": len(made)})
+    return 0

@@ -1,0 +1,33 @@
+"""The models that are served and hear: they write what is said in a recording."""
+
+import io
+from typing import Any
+
+from heed.audio import files
+from heed.products.recognizer import Transcription
+from heed.service.http.asked_model import AskedModel
+from heed.service.http.queue import Ticket
+
+PER_SECOND = 25  # states, the tokens of plain work, of a second of sound
+MAX_SECONDS = 1800.0  # of one recording
+
+
+class ServedRecognizer(AskedModel):
+    """One recognizer; recordings are read one after another, a long one in windows."""
+
+    attends = False
+
+    def warm_up(self) -> None:
+        """Build now what is built at the first call."""
+
+    def transcribe(self, ticket: Ticket, name: str, data: bytes, **changes: Any) -> Transcription:
+        """What is said in an uploaded file."""
+        sound = files.decode(io.BytesIO(data), name or "the file", MAX_SECONDS)
+        size = max(1, round(PER_SECOND * sound.seconds))
+        [found] = self.ask(ticket, "transcribe", lambda: self.product.transcribe([sound], **changes), size)
+        return found
+
+    def facts(self) -> dict[str, Any]:
+        """What /v1/models says of it."""
+        known = {name: self.product.facts.get(name) for name in ("language", "target_language", "longest_seconds")}
+        return {**super().facts(), "verb": "transcribe", **known, "rate": self.product.sound.settings.rate}

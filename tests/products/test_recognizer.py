@@ -1,0 +1,203 @@
+"""A recognizer of a language of tones, from training to subtitles."""
+
+import json
+import shutil
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+
+from heed.audio.files import Sound, write_wav
+from heed.cli.main import main
+from heed.decoding.ctc import TokenSpan
+from heed.loading import load
+from heed.products.recognizer import Transcription, Word, group_words
+from heed.products.speech_windows import cut
+from heed.products.subtitles import lines, stamp, web_vtt
+
+WORDS = {"la": 400, "mi": 900, "so": 1800}  # Hz
+RATE = 8000
+TONE, REST = 0.2, 0.12  # seconds
+
+
+def say(words):
+    parts = [np.zeros(int(RATE * REST))]
+    for word in words:
+        tone = 0.5 * np.sin(2 * np.pi * WORDS[word] * np.arange(int(RATE * TONE)) / RATE)
+        parts += [tone * np.hanning(len(tone)), np.zeros(int(RATE * REST))]
+    noise = 0.001 * np.random.default_rng(len(words)).standard_normal(sum(map(len, parts)))
+    return (np.concatenate(parts) + noise).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A run that has learned three words, in a few seconds."""
+    folder = tmp_path_factory.mktemp("tones")
+    random = np.random.default_rng(0)
+    rows = []
+    for i in range(130):
+        words = [list(WORDS)[k] for k in random.integers(0, 3, 1 + i % 4)]
+        write_wav(folder / f"{i}.wav", say(words), RATE)
+        rows.append(f"{i}.wav\t{' '.join(words)}")
+    (folder / "train.tsv").write_text("\n".join(rows[:120]) + "\n", "utf-8")
+    (folder / "valid.tsv").write_text("\n".join(rows[120:]) + "\n", "utf-8")
+    settings = {
+        "data.audio": folder / "train.tsv", "data.valid_audio": folder / "valid.tsv", "data.rate": RATE, "data.mels": 12, "data.shift": 20.0, "data.frame": 40.0,
+        "task.name": "speech-recognition", "task.ctc": 0.5, "task.mask_bands": 0, "task.mask_stretches": 0,
+        "task.label_smoothing": 0.0, "subwords.kind": "words", "subwords.least": 1, "model.name": "speech-transformer",
+        "model.dim": 32, "model.heads": 2, "model.hidden": 64, "model.encoder_layers": 1, "model.decoder_layers": 1,
+        "model.channels": 6, "model.subsampling": 2, "model.dropout": 0.0, "model.hidden_dropout": 0.0, "training.batch_tokens": 800, "training.rate": 0.005,
+        "training.warmup": 20, "training.steps": 200, "training.valid_every": 200, "training.threads": 1,
+        "training.device": "cpu", "decoding.beam": 3, "data.language": "tones",
+    }  # fmt: skip
+    chosen = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
+    assert main(["train", *chosen, "--out", str(folder / "run"), "--quiet"]) == 0
+    return folder
+
+
+@pytest.fixture(scope="module")
+def recognizer(trained):
+    return load(trained / "run", "cpu")
+
+
+def test_new_recordings_are_written_down_with_the_times_of_words(recognizer):
+    said = ["so", "la", "la", "mi"]
+    (found,) = recognizer.transcribe([Sound(say(said), RATE)])
+    assert found.text == " ".join(said)
+    assert [word.text for word in found.words] == said
+    for i, word in enumerate(found.words):
+        middle = REST + i * (TONE + REST) + TONE / 2
+        assert abs((word.start + word.end) / 2 - middle) < 0.2 and 0 < word.probability <= 1
+    assert found.seconds == pytest.approx(len(say(said)) / RATE)
+
+
+def test_a_batch_has_the_texts_of_its_recordings(recognizer):
+    texts = [["la"], ["mi", "so", "mi", "la"], ["so", "so"]]
+    sounds = [Sound(say(words), RATE) for words in texts]
+    together = recognizer.transcribe(sounds)
+    alone = [recognizer.transcribe([sound])[0] for sound in sounds]
+    assert [own.text for own in together] == [own.text for own in alone] == [" ".join(words) for words in texts]
+
+
+@pytest.mark.parametrize("change", [{"beam": 1}, {"ctc_weight": 0.0}, {"ctc_weight": 1.0}, {"beam": 5, "nbest": 3}])
+def test_each_way_to_search_hears_the_same(recognizer, change):
+    (found,) = recognizer.transcribe([Sound(say(["mi", "la"]), RATE)], **change)
+    assert found.text == "mi la"
+    assert len(found.others) == change.get("nbest", 1) - 1
+
+
+def test_a_long_recording_is_read_in_windows(recognizer):
+    said = [list(WORDS)[i % 3] for i in range(20)]
+    (found,) = recognizer.transcribe([Sound(say(said), RATE)])
+    assert found.seconds > 3 * recognizer.facts["longest_seconds"]
+    assert found.text.split() == said
+    starts = [word.start for word in found.words]
+    assert starts == sorted(starts) and found.words[-1].end <= found.seconds
+
+
+def test_stereo_other_rates_and_silence(recognizer, tmp_path):
+    high = np.repeat(say(["la", "so"]), 12)  # 96 kHz
+    assert recognizer.transcribe([Sound(high, 96_000)])[0].text == "la so"
+    silent, short = recognizer.transcribe([Sound(np.zeros(RATE, np.float32), RATE), Sound(say(["la"])[:80], RATE)])
+    assert (silent.text, silent.words, silent.seconds) == ("", [], 1.0)
+    assert short.seconds == 0.01
+
+
+def test_the_command_writes_text_json_and_subtitles(trained, capsys):
+    run, one, other = str(trained / "run"), str(trained / "3.wav"), str(trained / "121.wav")
+    texts = dict(
+        line.split("\t")
+        for name in ("train", "valid")
+        for line in (trained / f"{name}.tsv").read_text("utf-8").splitlines()
+    )
+    assert main(["transcribe", run, one, "--device", "cpu"]) == 0
+    assert capsys.readouterr().out == texts["3.wav"] + "\n"
+    assert main(["transcribe", run, one, other, "--device", "cpu"]) == 0
+    assert capsys.readouterr().out == f"3.wav\t{texts['3.wav']}\n121.wav\t{texts['121.wav']}\n"
+    assert main(["transcribe", run, one, "--format", "json", "--device", "cpu"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["text"] == texts["3.wav"] and [word["text"] for word in found["words"]] == found["text"].split()
+    assert main(["transcribe", run, one, "--format", "srt", "--device", "cpu"]) == 0
+    number, times, text, *_ = capsys.readouterr().out.split("\n")
+    assert number == "1" and text == texts["3.wav"] and times.count(" --> ") == 1
+    assert main(["transcribe", run, one, "--format", "vtt", "--device", "cpu"]) == 0
+    assert capsys.readouterr().out.startswith("WEBVTT\n\n00:00:00.")
+
+
+def test_subtitles_end_at_a_pause_and_after_some_words():
+    times = [0.0, 0.5, 2.5, 3.0, 3.5]
+    found = Transcription("a b c d e", 5.0, [Word(w, t, t + 0.4, 1.0) for w, t in zip("abcde", times, strict=True)])
+    assert lines(found) == [(0.0, 0.9, "a b"), (2.5, 3.9, "c d e")]
+    many = Transcription("x", 5.0, [Word("x", 0.1 * i, 0.1 * i + 0.1, 1.0) for i in range(30)])
+    assert [len(text.split()) for _, _, text in lines(many)] == [12, 12, 6]
+    assert lines(Transcription("Hello.", 2.0)) == [(0.0, 2.0, "Hello.")] and lines(Transcription("", 2.0)) == []
+    assert web_vtt(found).startswith("WEBVTT\n\n00:00:00.000 --> 00:00:00.900\na b\n\n")
+    assert stamp(3725.5) == "01:02:05,500"
+
+
+def test_one_file_that_is_no_sound_does_not_stop_the_others(trained, capsys):
+    (trained / "text.wav").write_text("I am a text.\n", "utf-8")
+    names = [str(trained / name) for name in ("text.wav", "3.wav", "none.wav")]
+    assert main(["transcribe", str(trained / "run"), *names, "--device", "cpu"]) == 1
+    found = capsys.readouterr()
+    assert found.out.startswith("3.wav\t") and "text.wav" in found.err and "none.wav: no such file" in found.err
+
+
+def test_evaluation_has_rates_and_a_table_of_errors(trained, tmp_path, capsys):
+    run, table = str(trained / "run"), str(trained / "valid.tsv")
+    arguments = [
+        "evaluate",
+        run,
+        "--audio",
+        table,
+        "--json",
+        str(tmp_path / "s.json"),
+        "--sentences",
+        str(tmp_path / "e.tsv"),
+    ]
+    assert main([*arguments, "--device", "cpu"]) == 0
+    found = capsys.readouterr()
+    scores = json.loads((tmp_path / "s.json").read_text("utf-8"))["scores"]
+    assert scores["wer"]["rate"] == 0 and "WER" in found.out and "real-time factor" in found.err
+    assert len((tmp_path / "e.tsv").read_text("utf-8").splitlines()) == 11
+    assert main(["evaluate", run, "--device", "cpu"]) == 1
+    assert "is a speech recognizer: name recordings with their texts, --audio FILE" in capsys.readouterr().err
+    assert main(["translate", run, table, "--device", "cpu"]) == 1
+    assert "writes the language that is spoken: use heed transcribe" in capsys.readouterr().err
+    assert main(["transcribe", run, "a.wav", "b.wav", "--format", "srt"]) == 1
+    assert "--format srt is for one recording" in capsys.readouterr().err
+
+
+def test_a_damaged_description_of_features_is_refused(trained, tmp_path, capsys):
+    shutil.copytree(trained / "run" / "model", tmp_path / "model")
+    config = json.loads((tmp_path / "model" / "config.json").read_text("utf-8"))
+    config.pop("sha256", None)
+    config["processors"]["sound"]["features"]["mels"] = 30
+    (tmp_path / "model" / "config.json").write_text(json.dumps(config), "utf-8")
+    assert main(["transcribe", str(tmp_path / "model"), str(trained / "3.wav")]) == 1
+    assert "its features are not those of its model" in capsys.readouterr().err
+
+
+def test_windows_cover_a_recording_without_gaps():
+    loudness = np.random.default_rng(0).random(1000)
+    loudness[300:330] = -5
+    windows = cut(loudness, 400, 20)
+    assert windows[0].first == 0 and windows[-1].last == 1000
+    assert all(one.last == other.first for one, other in pairwise(windows))
+    assert all(own.end - own.start <= 400 for own in windows) and 300 <= windows[0].last < 330
+    assert cut(loudness[:400], 400, 20) == [(0, 400, 0, 400)]
+
+
+def test_pieces_are_grouped_into_words():
+    spans = [TokenSpan(i, i + 1, 0.0) for i in range(6)]
+    assert group_words(["a", "b", "▁", "c", "▁", "▁"], spans) == [[0, 1], [3]]
+    assert group_words(["▁a", "b", "▁c"], spans) == [[0, 1], [2]]
+
+
+def test_features_are_exact_where_the_model_computes_in_half_precision(recognizer):
+    sound = Sound(say(["la", "mi"]), RATE)
+    expected = recognizer.sound(sound)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        np.testing.assert_array_equal(recognizer.sound(sound), expected)
+        assert recognizer.transcribe([sound])[0].text.startswith("la mi")
