@@ -12,7 +12,7 @@ examples:
   heed embed google-bert/bert-base-multilingual-cased --pool cls --normalize --input texts.txt --out vectors.npy
 
 Any encoder embeds: a pre-trained one, the body of a classifier, a folder of transformers or of sentence-transformers.
-One that was trained for it is better by far: task.name = "embedding" (docs/embeddings.md).
+One that was trained for it is better by far: task.name = "embedding" (docs/guides/embeddings.md).
 """
 
 

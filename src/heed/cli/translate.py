@@ -11,10 +11,10 @@ examples:
   heed translate runs/en-de "A man is sleeping." "Two dogs play."
   heed translate runs/en-de --beam 5 --nbest 5 --scores < test.en
   heed translate runs/en-de --align "A man is sleeping."
-  heed translate runs/many --to de < test.en             # a model of several directions (docs/data.md)
+  heed translate runs/many --to de < test.en             # a model of several directions (docs/guides/data.md)
   heed translate runs/a,runs/b,runs/c < test.en          # an ensemble
   heed translate runs/en-de --sample --top-p 0.9 --seed 7 < test.en
-  heed translate runs/en-de --rerank mbr < test.en       # of 16 candidates the one most like all (docs/search.md)
+  heed translate runs/en-de --rerank mbr < test.en       # of 16 candidates the one most like all (docs/guides/search.md)
   heed translate runs/en-de --prefix "Ein Hund" "A dog is sleeping."
   heed translate runs/en-ko --glossary '{"Tobigs": "투빅스"}' "Tobigs likes books."   # or --glossary terms.tsv
   heed translate runs/en-de --keep Heed --keep "Studio 54" < notes.en
@@ -25,7 +25,7 @@ examples:
 
 One line in, one line out. With --nbest there are that many lines for each; --scores puts the score (log
 probability over the length penalty) and a tab before each; --token-scores and --align put theirs after it.
---file keeps the layout of a document: .txt .md .html .srt .tsv .docx (docs/documents.md).
+--file keeps the layout of a document: .txt .md .html .srt .tsv .docx (docs/guides/documents.md).
 """
 
 
@@ -44,7 +44,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--format", choices=["text", "md", "html", "srt", "tsv", "docx"], help="default: by the name of the file"
     )
     document.add_argument("--force", action="store_true", help="overwrite the file of --out")
-    terms = parser.add_argument_group("terms (docs/glossary.md)")
+    terms = parser.add_argument_group("terms (docs/guides/glossary.md)")
     terms.add_argument(
         "--glossary", metavar="FILE", help="translations of terms: JSON, or lines of a term, a tab and its translation"
     )
