@@ -8,16 +8,13 @@ from pathlib import Path
 import pytest
 from bench import notes
 
-from heed.cli.lab_settings import LABS
-from heed.cli.main import VERBS, main, parse
-from heed.cli.train import settings
+from heed.cli.main import main
 from heed.lab.experiments import errata
-from heed.runs import recipe
+from tests.documented import check
 
 ROOT = Path(__file__).parent.parent
 PAGES = {name: (ROOT / "docs" / "learn" / name).read_text("utf-8") for name in ("notes.md", "notes.ko.md")}
 STATEMENTS = notes.read()
-TARGETS = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text("utf-8"), re.M))
 
 
 def anchors(page: str) -> list[str]:
@@ -128,20 +125,7 @@ def test_quoted_code_is_in_its_file():
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_commands_are_what_heed_and_make_understand(command):
-    program, *words = shlex.split(command)
-    if program == "make":
-        assert words[0] in TARGETS
-        return
-    if program == "python":
-        assert words[0] == "-m" and (ROOT / words[1].replace(".", "/")).with_suffix(".py").exists()
-        return
-    assert words[0] in VERBS
-    if len(words) == 1 or (words[0] == "lab" and len(words) == 2):
-        assert words[-1] in (VERBS if len(words) == 1 else LABS)  # a command by its name
-        return
-    args = parse(words[0], words[1:])
-    if words[0] == "train":
-        recipe.read(args.recipe, settings(args))  # its file is there, and every --set is a setting of it
+    check(command, whole=len(command.split()) > 3)  # a shorter one names a verb, or a lab
 
 
 # those that take a second or two, with small sizes; tests/cli/test_lab.py runs all labs

@@ -179,10 +179,10 @@ def _tuning_weights(facts: Facts) -> Mapping[str, Any]:
 
 
 TUNING_RULES = (
-    Rule("batches", _tuning_batches, "few tokens, so that a small corpus has many steps", "docs/guides/defaults.md#fine-tuning"),
-    Rule("learning rate", _tuning_schedule, "a seventh of a new model's: what it knows is kept", "docs/guides/defaults.md#fine-tuning"),
-    Rule("end", _tuning_end, "twenty epochs at most, while validation improves", "docs/guides/defaults.md#fine-tuning"),
-    Rule("weights", _tuning_weights, "the moving average from the trained model on, at its best", "docs/guides/defaults.md#fine-tuning"),
+    Rule("batches", _tuning_batches, "few tokens, so that a small corpus has many steps", "docs/guides/fine-tuning.md#what-is-chosen"),
+    Rule("learning rate", _tuning_schedule, "a seventh of a new model's: what it knows is kept", "docs/guides/fine-tuning.md#what-is-chosen"),
+    Rule("end", _tuning_end, "twenty epochs at most, while validation improves", "docs/guides/fine-tuning.md#what-is-chosen"),
+    Rule("weights", _tuning_weights, "the moving average from the trained model on, at its best", "docs/guides/fine-tuning.md#what-is-chosen"),
 )  # fmt: skip
 OF_THE_MODEL = ("size", "regularization", "vocabulary")  # the rules whose choices a GPU makes larger
 
