@@ -1,4 +1,4 @@
-# make demo, make road, make test: each does all its own set-up. See CONTRIBUTING.md.
+# make demo, make road, make docs, make test: each does all its own set-up. See CONTRIBUTING.md.
 
 PYTHON ?= python3
 VENV := .venv
@@ -8,7 +8,7 @@ DEMO := runs/demo
 ROAD := runs/road
 WORKERS ?= 2
 
-.PHONY: demo road notes test check-all check-mutants check-faults check-lowest lint lock wheel setup setup-tests browser espeak clean check-fuzz
+.PHONY: demo road notes docs setup-docs test check-all check-mutants check-faults check-lowest lint lock wheel setup setup-tests browser espeak clean check-fuzz
 
 demo: setup
 	@echo; echo "── training a Korean-English translator on the built-in phrasebook ──"
@@ -49,6 +49,12 @@ road: setup
 # the statements of the lecture notes, counted by state; fails if one is open
 notes: setup
 	$(VENV)/bin/python -m bench.notes
+
+# the documentation as a site in site/, English and Korean, with search and the Python reference; fails on a warning
+docs: setup-docs
+	HEED_DOCS=en NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict --site-dir site
+	HEED_DOCS=ko NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict --site-dir site/ko
+	@echo "The site: site/index.html     To read it with search: $(PYTHON) -m http.server --directory site"
 
 test: setup-tests browser espeak lint
 	$(VENV)/bin/python -m pytest -m "not long" -n $(WORKERS) --dist loadfile --no-loadscope-reorder
@@ -94,6 +100,8 @@ setup: $(VENV)/.heed
 
 setup-tests: $(VENV)/.heed-tests
 
+setup-docs: $(VENV)/.heed-docs
+
 $(VENV)/bin/pip:
 	@echo "── making a virtual environment in $(VENV) ──"
 	$(PYTHON) -m venv $(VENV)
@@ -106,6 +114,11 @@ $(VENV)/.heed: $(VENV)/bin/pip pyproject.toml constraints.txt
 $(VENV)/.heed-tests: $(VENV)/.heed
 	@echo "── installing what the tests need ──"
 	$(VENV)/bin/pip install -q --disable-pip-version-check -c constraints.txt -e ".[test]"
+	@touch $@
+
+$(VENV)/.heed-docs: $(VENV)/.heed
+	@echo "── installing what the site needs ──"
+	$(VENV)/bin/pip install -q --disable-pip-version-check -c constraints.txt -e ".[docs]"
 	@touch $@
 
 # the pages are tested in a browser; tests/chromium.py looks for the same ones
@@ -124,4 +137,4 @@ espeak:
 	  else echo "espeak-ng is not installed: the tests of heed speak-corpus are skipped (macOS: brew install espeak-ng)." >&2; fi; } >/dev/null
 
 clean:
-	rm -rf $(VENV) $(DEMO) $(DEMO)-data $(ROAD)
+	rm -rf $(VENV) $(DEMO) $(DEMO)-data $(ROAD) site

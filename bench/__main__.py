@@ -116,7 +116,9 @@ def chosen_systems(args: argparse.Namespace, kind: str) -> tuple[list[System], l
 def missing(system: System, args: argparse.Namespace) -> str | None:
     """Why a system cannot take part, or None."""
     if system.needs == "joeynmt":
-        return None if args.joeynmt else "it needs a virtual environment of its own, --joeynmt PYTHON (docs/bench.md)"
+        return (
+            None if args.joeynmt else "it needs an environment of its own, --joeynmt PYTHON (docs/internals/bench.md)"
+        )
     if system.needs == "before":
         return None if args.before else "it needs another checkout of heed, --before FOLDER"
     if system.needs and find_spec(system.needs) is None:

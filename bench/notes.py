@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-INVENTORY = Path(__file__).parent.parent / "docs" / "notes-inventory.tsv"
+INVENTORY = Path(__file__).parent.parent / "docs" / "learn" / "notes-inventory.tsv"
 SHOWN = ("works", "differs, said")
 # models of the notes' reading list that Heed does not have yet
 PLANNED = ("Image Transformer", "ViT", "Speech-Transformer", "Transformer TTS")
@@ -26,7 +26,7 @@ class Statement:
 
     @property
     def anchor(self) -> str:
-        """Where docs/notes.md and docs/notes.ko.md have it."""
+        """Where docs/learn/notes.md and docs/learn/notes.ko.md have it."""
         return f"{self.section}-{self.number}"
 
     @property

@@ -8,16 +8,13 @@ from pathlib import Path
 import pytest
 from bench import notes
 
-from heed.cli.lab_settings import LABS
-from heed.cli.main import VERBS, main, parse
-from heed.cli.train import settings
+from heed.cli.main import main
 from heed.lab.experiments import errata
-from heed.runs import recipe
+from tests.documented import check
 
 ROOT = Path(__file__).parent.parent
-PAGES = {name: (ROOT / "docs" / name).read_text("utf-8") for name in ("notes.md", "notes.ko.md")}
+PAGES = {name: (ROOT / "docs" / "learn" / name).read_text("utf-8") for name in ("notes.md", "notes.ko.md")}
 STATEMENTS = notes.read()
-TARGETS = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text("utf-8"), re.M))
 
 
 def anchors(page: str) -> list[str]:
@@ -33,12 +30,12 @@ def commands(page: str) -> list[str]:
 
 def code_blocks(page: str) -> list[tuple[str, str]]:
     """Each quotation of code, and the file that it is from."""
-    return re.findall(r"\[`[^`]+`\]\(\.\./([^)]+)\)\n\n```python\n(.*?)\n```", page, re.S)
+    return re.findall(r"\[`[^`]+`\]\(\.\./\.\./([^)]+)\)\n\n```python\n(.*?)\n```", page, re.S)
 
 
 def places(page: str) -> list[tuple[str, str]]:
     """Each file of the source that a page links, with the name that follows it, or none."""
-    return re.findall(r"\]\(\.\./([^)]+)\)(?: `([\w.]+)`)?", page)
+    return re.findall(r"\]\(\.\./\.\./([^)]+)\)(?: `([\w.]+)`)?", page)
 
 
 COMMANDS = sorted({command for page in PAGES.values() for command in commands(page)} | {one.command for one in STATEMENTS if one.command})  # fmt: skip
@@ -88,7 +85,7 @@ def test_both_languages_have_every_statement_once_with_its_mark_and_command():
             row = re.search(rf'^\| <a id="{one.anchor}"></a>{one.number}{marks[one.state]} \|.*$', page, re.M)
             assert row, one.anchor
             assert one.command.replace("|", "\\|") in row[0], one.anchor
-            assert all(part.split()[0].removeprefix("docs/") in row[0] for part in one.where.split("; ") if part)
+            assert all(part.split()[0].removeprefix("docs/learn/") in row[0] for part in one.where.split("; ") if part)
 
 
 def test_both_languages_have_the_same_anchors_commands_code_and_places():
@@ -106,7 +103,7 @@ def test_links_lead_somewhere(name):
         file, _, anchor = target.partition("#")
         if file.startswith("https://"):
             continue
-        assert (ROOT / "docs" / file).exists(), target
+        assert (ROOT / "docs" / "learn" / file).exists(), target
         assert file or anchor in anchors(page), target
 
 
@@ -128,20 +125,7 @@ def test_quoted_code_is_in_its_file():
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_commands_are_what_heed_and_make_understand(command):
-    program, *words = shlex.split(command)
-    if program == "make":
-        assert words[0] in TARGETS
-        return
-    if program == "python":
-        assert words[0] == "-m" and (ROOT / words[1].replace(".", "/")).with_suffix(".py").exists()
-        return
-    assert words[0] in VERBS
-    if len(words) == 1 or (words[0] == "lab" and len(words) == 2):
-        assert words[-1] in (VERBS if len(words) == 1 else LABS)  # a command by its name
-        return
-    args = parse(words[0], words[1:])
-    if words[0] == "train":
-        recipe.read(args.recipe, settings(args))  # its file is there, and every --set is a setting of it
+    check(command, whole=len(command.split()) > 3)  # a shorter one names a verb, or a lab
 
 
 # those that take a second or two, with small sizes; tests/cli/test_lab.py runs all labs

@@ -78,8 +78,8 @@ def test_a_recipe_file_is_taken_as_it_is(train, tmp_path):
 
 
 def mixed(tmp_path):
-    """The recipe of docs/data.md, its files and a model to start from."""
-    text = (Path(__file__).parents[2] / "docs" / "data.md").read_text("utf-8")
+    """The recipe of docs/guides/fine-tuning.md, its files and a model to start from."""
+    text = (Path(__file__).parents[2] / "docs" / "guides" / "fine-tuning.md").read_text("utf-8")
     recipe = text.split("```toml\n# mix.toml\n[[data.corpora]]\nname")[1].split("```")[0]
     (tmp_path / "mix.toml").write_text("[[data.corpora]]\nname" + recipe, "utf-8")
     for name, lines in (("medical", range(100, 120)), ("medical-val", range(200, 206)), ("news", range(300, 400))):

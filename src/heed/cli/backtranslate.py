@@ -9,7 +9,7 @@ examples:
   heed backtranslate runs/en-ko mono.en.gz --out synthetic.tsv --sample --top-k 10 --tag "<bt>"
 
 MODEL translates in the other direction: from the language that the new model will write. Each line of the result is a
-translation, a tab and the line itself, so that the file is a corpus of the new model (docs/data.md):
+translation, a tab and the line itself, so that the file is a corpus of the new model (docs/guides/data.md):
 
   [[data.corpora]]
   tsv = "synthetic.tsv"

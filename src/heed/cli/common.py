@@ -32,7 +32,7 @@ def add_precision(parser: argparse.ArgumentParser) -> None:
 
 
 def add_engine(parser: argparse.ArgumentParser, default: str = "auto") -> None:
-    line = f"what runs the search; auto is ctranslate2 where it can, else torch (default: {default}; docs/speed.md)"
+    line = f"what runs the search; auto is ctranslate2 where it can, else torch (default: {default}; docs/internals/speed.md)"
     parser.add_argument("--engine", choices=["auto", "torch", "ctranslate2"], default=default, help=line)
 
 
@@ -47,7 +47,7 @@ def add_text_engine(parser: argparse.ArgumentParser) -> None:
 def add_encoder_engine(parser: argparse.ArgumentParser) -> None:
     line = (
         "what runs a BERT, RoBERTa or ELECTRA on the CPU: auto (the default) is ctranslate2 in float32 for many texts, else torch; "
-        "ctranslate2-int8 is faster, and its numbers are rounded (docs/encoders.md)"
+        "ctranslate2-int8 is faster, and its numbers are rounded (docs/guides/encoders.md)"
     )
     choices = ["auto", "torch", "ctranslate2", "ctranslate2-int8"]
     parser.add_argument("--engine", choices=choices, default="auto", help=line)
@@ -63,7 +63,9 @@ def add_reranking(parser: argparse._ActionsContainer) -> None:
     """Options of DecodingConfig that a search may have beyond its beam; they are in `RERANKING`."""
     option = parser.add_argument
     option(
-        "--rerank", choices=["none", "mbr"], help="mbr: of several candidates the one most like all (docs/search.md)"
+        "--rerank",
+        choices=["none", "mbr"],
+        help="mbr: the candidate that is most like all others (docs/guides/search.md)",
     )
     option(
         "--candidates", type=int, metavar="N", help="how many candidates --rerank mbr has, of each kind (default: 16)"

@@ -14,7 +14,7 @@ examples:
   heed embed runs/vit cat.png --search photos/ --top 3                     # the images that are most similar
 
 Any encoder embeds: a pre-trained one, the body of a classifier, a folder of transformers or of sentence-transformers.
-One that was trained for it is better by far: task.name = "embedding" (docs/embeddings.md).
+One that was trained for it is better by far: task.name = "embedding" (docs/guides/embeddings.md).
 """
 
 

@@ -10,8 +10,8 @@ examples:
   heed evaluate runs/en-de --source test.en --reference test.de
   heed evaluate runs/en-de --source test.en --reference test.de --lowercase --against runs/other
   heed evaluate runs/ko-en --source test.ko --reference test.en --gold test.align
-  heed evaluate runs/many --to de --source test.en --reference test.de    # one direction of several (docs/data.md)
-  heed evaluate runs/en-de --source test.en --reference test.de --rerank mbr    # docs/search.md
+  heed evaluate runs/many --to de --source test.en --reference test.de    # one direction of several (docs/guides/data.md)
+  heed evaluate runs/en-de --source test.en --reference test.de --rerank mbr    # docs/guides/search.md
   heed evaluate test.hyp --reference test.de             # existing translations, in a file
   heed evaluate runs/news --source test.article --reference test.summary --rouge
   heed evaluate runs/en-de --source test.en --reference test.de --sentences report.html

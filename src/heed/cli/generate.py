@@ -15,7 +15,7 @@ examples:
   heed generate runs/wiki "The history of" --beam 5 --length 20 --count 3
   heed generate runs/wiki --input prompts.txt --one-line --out texts.txt
   heed generate ctrl "Rating: 5.0" --code Reviews                    # a CTRL and its control code
-  heed generate runs/pictures --count 16 --out samples.png           # a model of images (docs/images.md)
+  heed generate runs/pictures --count 16 --out samples.png           # a model of images (docs/guides/images.md)
   heed generate runs/pictures --complete half.png --count 4 --out completed.png
 
 Tokens are sampled, unless --greedy or --beam is given; the same seed gives the same text. Each text begins with its

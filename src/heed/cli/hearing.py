@@ -13,7 +13,7 @@ def add_audio(parser: argparse.ArgumentParser) -> None:
     add_search(parser)
     group = parser.add_argument_group("recordings")
     group.add_argument(
-        "--audio", nargs="+", metavar="FILE", help="tables of path and text, or folders (docs/speech.md)"
+        "--audio", nargs="+", metavar="FILE", help="tables of path and text, or folders (docs/guides/speech.md)"
     )
     group.add_argument("--split", default="test", help="of corpora that have one: test (default), train or all")
 

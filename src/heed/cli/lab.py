@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 EXAMPLES = """\
 examples:
   heed lab gradients --out lab                        # lab/gradients.png, .json and .html, and tables here
-  heed lab positions --out lab --model runs/en-de     # sinusoids beside positions that a model has learned
+  heed lab positions --out lab --model runs/learned   # beside those of a model with model.positions=learned
   heed lab complexity --out lab --device cuda
   heed lab bottleneck runs/fixed runs/additive runs/transformer --source test.de --reference test.en --out lab
   heed lab all --out lab --lang ko                    # and lab/index.html

@@ -11,7 +11,7 @@ examples:
   heed report runs/many --to de --source test.en --reference test.de --out de.html    # one direction of several
 
 One page that loads nothing from elsewhere: curves, scores with their signatures, sentences from best to worst, where
-translations go wrong, what the run was made of, and what to try next (docs/report.md). heed train writes it at the end
+translations go wrong, what the run was made of, and what to try next (docs/guides/report.md). heed train writes it at the end
 of a translator's training; --no-report leaves it out. Without --against the run is compared with the latest one beside
 it that was validated on the same sentences.
 """

@@ -21,7 +21,7 @@ examples:
 
   curl http://127.0.0.1:8000/translate -d q="나는 학생이에요." -d source=auto -d target=en
 
-By default it can be reached from this machine only; see --host. docs/serving.md describes the API.
+By default it can be reached from this machine only; see --host. docs/reference/serving.md describes the API.
 """
 DEMO = Path("runs/demo")
 OPEN_FILES = 64  # of the service itself: libraries, the event loop, processes that read documents

@@ -38,7 +38,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--from", dest="start", metavar="FOLDER", help="start from this model: a run, a folder, or a name on the hub"
     )
     parser.add_argument(
-        "--rejected", metavar="FILE", help="write the pairs that were filtered, each with the rule (docs/cleaning.md)"
+        "--rejected", metavar="FILE", help="write filtered pairs, each with its rule (docs/guides/cleaning.md)"
     )
     add_run_options(parser, "training.steps=4000")
 

@@ -11,23 +11,23 @@ examples:
   heed translate runs/en-de "A man is sleeping." "Two dogs play."
   heed translate runs/en-de --beam 5 --nbest 5 --scores < test.en
   heed translate runs/en-de --align "A man is sleeping."
-  heed translate runs/many --to de < test.en             # a model of several directions (docs/data.md)
+  heed translate runs/many --to de < test.en             # a model of several directions (docs/guides/data.md)
   heed translate runs/a,runs/b,runs/c < test.en          # an ensemble
   heed translate runs/en-de --sample --top-p 0.9 --seed 7 < test.en
-  heed translate runs/en-de --rerank mbr < test.en       # of 16 candidates the one most like all (docs/search.md)
+  heed translate runs/en-de --rerank mbr < test.en       # of 16 candidates the one most like all (docs/guides/search.md)
   heed translate runs/en-de --prefix "Ein Hund" "A dog is sleeping."
   heed translate runs/en-ko --glossary '{"Tobigs": "투빅스"}' "Tobigs likes books."   # or --glossary terms.tsv
   heed translate runs/en-de --keep Heed --keep "Studio 54" < notes.en
   heed translate runs/en-de --sentences < letter.txt     # lines of several sentences; URLs and long numbers are kept
   heed translate runs/en-de --file letter.docx --out brief.docx
-  heed translate runs/speech-ko-en talk.wav              # speech to text in another language (docs/speech.md)
+  heed translate runs/speech-ko-en talk.wav              # speech to text in another language (docs/guides/speech.md)
   heed translate runs/en-de --file words.tsv --column 2 --out woerter.tsv
   heed translate Helsinki-NLP/opus-mt-ko-en "나는 책을 읽어요."       # a name on the Hugging Face hub, or a folder from there
   heed translate facebook/nllb-200-distilled-600M --from ko --to en "나는 책을 읽어요."   # a model of many languages
 
 One line in, one line out; a line is one unit, with --sentences each of its sentences. With --nbest there are that many lines for each; --scores puts the score (log
 probability over the length penalty) and a tab before each; --token-scores and --align put theirs after it.
---file keeps the layout of a document: .txt .md .html .srt .tsv .docx (docs/documents.md).
+--file keeps the layout of a document: .txt .md .html .srt .tsv .docx (docs/guides/documents.md).
 """
 
 
@@ -49,7 +49,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--format", choices=["text", "md", "html", "srt", "tsv", "docx"], help="default: by the name of the file"
     )
     document.add_argument("--force", action="store_true", help="overwrite the file of --out")
-    terms = parser.add_argument_group("terms (docs/glossary.md)")
+    terms = parser.add_argument_group("terms (docs/guides/glossary.md)")
     terms.add_argument(
         "--glossary", metavar="FILE", help="translations of terms: JSON, or lines of a term, a tab and its translation"
     )

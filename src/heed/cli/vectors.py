@@ -16,7 +16,7 @@ examples:
 
 Reads word2vec (text and binary), GloVe and fastText .vec, plain or gzipped, whatever their names; runs, model folders and
 names on the hub. A word that is not in the file of a fastText gets a vector from its n-grams (words.ngrams.bin beside
-words.vec), if they are there. A file is streamed, never held in memory. docs/vectors.md shows how to train a model with such vectors.
+words.vec), if they are there. A file is streamed, never held in memory. docs/learn/vectors.md shows how to train a model with such vectors.
 """
 
 COMMANDS = {"train": ("vectors_train", "learn word vectors from a text: skip-gram, GloVe or fastText")}

@@ -81,7 +81,7 @@ class DataConfig:
     source_language: str | None = None  # as the files are named (train.en); for heed serve and the model card
     target_language: str | None = None
     licence: str | None = None  # of the data, for the model card
-    corpora: list[CorpusConfig] = field(default_factory=list)  # or several, each a table of its own (docs/data.md)
+    corpora: list[CorpusConfig] = field(default_factory=list)  # or several, a table each (docs/guides/data.md)
 
     def __post_init__(self):
         given = bool(self.source or self.target or self.tsv) + bool(self.phrasebook) + bool(self.corpora)

@@ -16,7 +16,7 @@ class FiltersConfig:
     same: bool = True  # filter pairs with the same text on both sides
     duplicates: bool = True  # filter pairs that occurred before
     overlap: bool = True  # filter pairs of which a side, apart from case and punctuation, is in the validation set
-    swapped: bool = True  # filter pairs with source and target swapped, told by their letters (docs/cleaning.md)
+    swapped: bool = True  # filter pairs with source and target swapped, told by their letters (docs/guides/cleaning.md)
     max_repeats: int = 0  # how many different sources a target may have, and targets a source; 0 is no limit
     numbers: bool = False  # filter pairs whose numbers disagree
     max_punctuation: int = 0  # how many marks (.?!:;()) one side may have that the other has not; 0 is no limit

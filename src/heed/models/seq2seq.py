@@ -2,7 +2,7 @@
 
 The recurrent ancestors of the Transformer in the lecture notes: an encoder reads the source into states h_j, a decoder
 generates the target from the last one (`attention = "off"`), or attends to all of them at each step (Bahdanau et
-al., 2015; Luong et al., 2015). docs/road.md lists the equations with the code of each.
+al., 2015; Luong et al., 2015). docs/learn/road.md lists the equations with the code of each.
 """
 
 import math
@@ -53,7 +53,7 @@ class Seq2SeqConfig:
     encoder_layers: int = 1
     decoder_layers: int = 1
     bidirectional: bool = True  # the encoder reads in both directions, each half of `hidden` wide
-    attention: Literal["off", "content", "additive", "dot", "general", "scaled-dot"] = "additive"  # docs/road.md
+    attention: Literal["off", "content", "additive", "dot", "general", "scaled-dot"] = "additive"  # docs/learn/road.md
     order: Literal["bahdanau", "luong"] = "bahdanau"  # attend before each step of the decoder, or after it
     feeding: bool = False  # input feeding, with "luong"
     reverse_source: bool = False  # the encoder reads the source from its end

@@ -18,7 +18,7 @@ Encode = Callable[..., Float[Tensor, "b t dim"]]  # as Encoder.encode_text
 
 ENGINES = ("auto", "torch", "ctranslate2", "ctranslate2-int8")
 BATCH_TOKENS = 512  # in a batch: larger ones are no faster
-LEAST_TOKENS = 2048  # for which a model is converted where nobody asks for it: docs/encoders.md has the break-even
+LEAST_TOKENS = 2048  # for which a model is converted unasked: docs/guides/encoders.md has the break-even
 
 
 class EncoderEngine(CTranslate2Model):

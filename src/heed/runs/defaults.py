@@ -1,6 +1,6 @@
 """What `heed train` chooses when nothing is set: rules from the data and the machine to settings.
 
-Each rule says why, and where it was measured (docs/defaults.md has the tables). A setting that the user names is never
+Each rule says why, and where it was measured (docs/guides/defaults.md has the tables). A setting that the user names is never
 touched; what was chosen is printed, and stands in the recipe.toml of the run.
 """
 
@@ -22,7 +22,7 @@ TINY = (128, 4, 512, 4, 4)
 LEAST = (128, 4, 512, 3, 3)
 GPU_EXAMPLE = (
     "For example Multi30k en-de, 29,000 pairs: 43.4 BLEU after five minutes on an H200, 38.1 after 25 minutes on two CPU "
-    "cores (docs/defaults.md#measured)."
+    "cores (docs/guides/defaults.md#measured)."
 )
 EPOCHS = {LARGE: 20, MEDIUM: 20, SMALL: 20, TINY: 6, LEAST: 0}  # from how many passes over the corpus on a size pays
 
@@ -134,14 +134,14 @@ def _search(facts: Facts) -> Mapping[str, Any]:
 
 
 RULES = (
-    Rule("size", _size, "as large as the corpus can train, and as the time allows", "docs/defaults.md#size"),
-    Rule("regularization", _regularization, "small corpora are learned by heart without it", "docs/defaults.md#regularization"),
-    Rule("vocabulary", _vocabulary, "frequent enough that each subword is learned", "docs/defaults.md#vocabulary"),
-    Rule("batches", _batches, "what the device computes well", "docs/defaults.md#batches"),
-    Rule("learning rate", _schedule, "the highest that is stable with norms before sublayers", "docs/defaults.md#schedule"),
-    Rule("end", _ending, "while validation improves; then the rate falls to zero", "docs/defaults.md#end"),
-    Rule("weights", _weights, "the moving average of the weights, at its best validation", "docs/defaults.md#weights"),
-    Rule("search", _search, "chosen on validation sentences at the end, if one is clearly better", "docs/defaults.md#search"),
+    Rule("size", _size, "as large as the corpus can train, and as the time allows", "docs/guides/defaults.md#size"),
+    Rule("regularization", _regularization, "small corpora are learned by heart without it", "docs/guides/defaults.md#regularization"),
+    Rule("vocabulary", _vocabulary, "frequent enough that each subword is learned", "docs/guides/defaults.md#vocabulary"),
+    Rule("batches", _batches, "what the device computes well", "docs/guides/defaults.md#batches"),
+    Rule("learning rate", _schedule, "the highest that is stable with norms before sublayers", "docs/guides/defaults.md#schedule"),
+    Rule("end", _ending, "while validation improves; then the rate falls to zero", "docs/guides/defaults.md#end"),
+    Rule("weights", _weights, "the moving average of the weights, at its best validation", "docs/guides/defaults.md#weights"),
+    Rule("search", _search, "chosen on validation sentences at the end, if one is clearly better", "docs/guides/defaults.md#search"),
 )  # fmt: skip
 
 
@@ -179,10 +179,10 @@ def _tuning_weights(facts: Facts) -> Mapping[str, Any]:
 
 
 TUNING_RULES = (
-    Rule("batches", _tuning_batches, "few tokens, so that a small corpus has many steps", "docs/defaults.md#fine-tuning"),
-    Rule("learning rate", _tuning_schedule, "a seventh of a new model's: what it knows is kept", "docs/defaults.md#fine-tuning"),
-    Rule("end", _tuning_end, "twenty epochs at most, while validation improves", "docs/defaults.md#fine-tuning"),
-    Rule("weights", _tuning_weights, "the moving average from the trained model on, at its best", "docs/defaults.md#fine-tuning"),
+    Rule("batches", _tuning_batches, "few tokens, so that a small corpus has many steps", "docs/guides/fine-tuning.md#what-is-chosen"),
+    Rule("learning rate", _tuning_schedule, "a seventh of a new model's: what it knows is kept", "docs/guides/fine-tuning.md#what-is-chosen"),
+    Rule("end", _tuning_end, "twenty epochs at most, while validation improves", "docs/guides/fine-tuning.md#what-is-chosen"),
+    Rule("weights", _tuning_weights, "the moving average from the trained model on, at its best", "docs/guides/fine-tuning.md#what-is-chosen"),
 )  # fmt: skip
 OF_THE_MODEL = ("size", "regularization", "vocabulary")  # the rules whose choices a GPU makes larger
 

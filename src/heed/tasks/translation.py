@@ -43,7 +43,7 @@ LARGE = 4000  # target subwords: with fewer, a shortlist saves little
 class TranslationSettings:
     label_smoothing: float = 0.1  # share of the probability that is spread over the vocabulary
     r_drop: float = 0.0  # weight of R-Drop (5 is usual); 0 is off
-    teacher: list[str] = field(default_factory=list)  # models of the same vocabulary to distill from (docs/distill.md)
+    teacher: list[str] = field(default_factory=list)  # of the same vocabulary, to distill from (docs/guides/distill.md)
     tune_length_penalty: int = (
         0  # validation sentences on which the finished model's length penalty is chosen; 0 is off
     )

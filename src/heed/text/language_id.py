@@ -10,7 +10,7 @@ from heed.text.language_codes import synonyms
 from heed.text.languages import NAMES
 
 NOT_A_LANGUAGE = "zxx"  # py3langid's class for numbers, markup and names of files
-MIN_PROBABILITY = 0.02  # of the language that a text should have: less, and it is in another (docs/cleaning.md)
+MIN_PROBABILITY = 0.02  # of the language that a text should have: less, and it is in another (docs/guides/cleaning.md)
 MIN_LETTERS = 4
 
 

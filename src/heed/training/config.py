@@ -17,7 +17,7 @@ from heed.training.schedule import Schedule
 class TrainingConfig:
     """What is the same for every task."""
 
-    auto: bool = False  # settings that are not set follow from the data and the machine (docs/defaults.md)
+    auto: bool = False  # settings that are not set follow from the data and the machine (docs/guides/defaults.md)
     steps: int = 10_000  # at most
     time: str | None = None  # at most, for example "10m" or "2h"; with --resume, "+1h" is one hour more
     batch_tokens: int = 4096  # tokens per batch and side, of all processes together, padding included
@@ -35,7 +35,7 @@ class TrainingConfig:
     clip: float = 1.0  # largest norm of the gradient; 0 is no limit
     precision: Literal["auto", "float32", "tf32", "bfloat16"] = "auto"  # bfloat16 on a GPU that has it, else float32
     packed: bool | None = (
-        None  # sequences packed without padding; by default on one GPU in bfloat16 (docs/speed-training.md)
+        None  # sequences packed without padding; by default on one GPU in bfloat16 (docs/internals/speed-training.md)
     )
     compile: bool = False  # torch.compile
     seed: int = 1

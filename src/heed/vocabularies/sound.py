@@ -75,7 +75,7 @@ class SoundFeatures:
         s = self.settings
         if s.kind == "given":
             raise ValueError(
-                "the model reads features that were computed elsewhere, and not sounds: train one on sounds (docs/speech.md)"
+                "the model reads features that were computed elsewhere, and not sounds: train one on sounds (docs/guides/speech.md)"
             )
         samples = torch.from_numpy(resample(sound.samples, sound.rate, s.rate))
         with torch.autocast("cpu", enabled=False):

@@ -1,4 +1,4 @@
-"""A service that answers as docs/serving.md says, with given answers."""
+"""A service that answers as docs/reference/serving.md says, with given answers."""
 
 import json
 import threading

@@ -149,7 +149,7 @@ class Translator(Product):
         `decoding` are settings of DecodingConfig (beam, nbest, length_penalty, sample, ...). `prefix` is what a translation
         must begin with. A text with more subwords than the model allows is translated in parts, cut with too_long="cut"
         (`source` is what was read), or refused with too_long="refuse". Terms of `glossary` that occur in a text are
-        translated as it says, and those in `keep` stay (docs/glossary.md); `terms` of a translation lists them.
+        translated as it says, and those in `keep` stay (docs/guides/glossary.md); `terms` of a translation lists them.
         """
         options = {"prefix": prefix, "too_long": too_long, "batch_tokens": batch_tokens}
         options |= {"glossary": glossary, "keep": keep}

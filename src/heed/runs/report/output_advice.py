@@ -154,7 +154,7 @@ def numbers(f: Findings) -> Advice | None:
         "numbers",
         f"{a.numbers_kept:,} of the {a.numbers:,} numbers of the sources are in the outputs; the references have "
         f"{a.numbers_in_references:,}.",
-        "Add pairs with numbers. Where a number must be right, name it as a term to keep (docs/glossary.md).",
+        "Add pairs with numbers. Where a number must be right, name it as a term to keep (docs/guides/glossary.md).",
     )
 
 

@@ -1,4 +1,4 @@
-// The service, as docs/serving.md tells it. Addresses are relative: the page may live under any path.
+// The service, as docs/reference/serving.md tells it. Addresses are relative: the page may live under any path.
 import { remember, remembered } from "./store.js";
 import { t } from "./speech.js";
 
