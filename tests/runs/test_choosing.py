@@ -88,6 +88,26 @@ def mixed(tmp_path):
             (tmp_path / f"{name}.{language}").write_text(said, "utf-8")
 
 
+def test_a_recipe_file_with_a_time_ends_annealed(train, tmp_path):
+    """A cosine that was made for other steps would end in the middle."""
+    assert train("first", "--set", "training.steps=2")[0] == 0
+    text = (tmp_path / "first" / "recipe.toml").read_text("utf-8")
+    lines = [
+        line for line in text.splitlines() if not line.startswith(("cooldown", "steps", "time", "sha256", "schedule"))
+    ]
+    (tmp_path / "own.toml").write_text("\n".join(lines), "utf-8")
+    settings = [word for name in ("steps=100000", "schedule=cosine") for word in ("--set", f"training.{name}")]
+    command = ["train", str(tmp_path / "own.toml"), "--out", str(tmp_path / "timed"), "--time", "3s", "--no-report"]
+    assert main([*command, *settings]) == 0
+    log = read_training(tmp_path / "timed", ["chrf"])
+    recipe = config.load_toml(tmp_path / "timed" / "recipe.toml")
+    assert recipe["training"]["cooldown"] == 0.25 and log.ended_by == "time"
+    assert main([*command[:3], str(tmp_path / "plain"), *command[4:], *settings, "--set", "training.cooldown=0"]) == 0
+    assert config.load_toml(tmp_path / "plain" / "recipe.toml")["training"]["cooldown"] == 0.0, (
+        "what the user says counts"
+    )
+
+
 def test_a_trained_model_is_tuned_on_a_mix_by_the_rules(train, tmp_path, monkeypatch, capsys):
     """The recipe is that of the documentation."""
     assert train("base", "--set", "training.steps=4")[0] == 0

@@ -19,9 +19,9 @@ from heed.training.duration import seconds_of
 def complete(
     recipe: Recipe, folder: Path, resume: bool, device: torch.device, tell: Tell, say: Callable[[str], None]
 ) -> Recipe:
-    """The recipe with every setting that the user left open; without training.auto, as it is."""
+    """The recipe with every setting that the user left open; without training.auto, as it is, and annealed where it has a time."""
     if not recipe.training.auto:
-        return recipe
+        return _annealed(recipe)
     if resume and (folder / "recipe.toml").is_file():
         before = read(folder / "recipe.toml", [], saved=True)
         return _with(recipe, {name: value for name, value in _settings(before).items() if name not in recipe.explicit})
@@ -35,6 +35,13 @@ def complete(
         say(line)
     chosen = {name: value for choice in choices for name, value in choice.settings.items()}
     return _with(recipe, chosen | {"training.time": time})
+
+
+def _annealed(recipe: Recipe) -> Recipe:
+    """With a time, a run ends with a finished model: the rate falls to zero, whatever the schedule was made for."""
+    if recipe.training.time is None or "training.cooldown" in recipe.explicit:
+        return recipe
+    return dataclasses.replace(recipe, training=dataclasses.replace(recipe.training, cooldown=defaults.COOLDOWN))
 
 
 def _applies(recipe: Recipe) -> bool:

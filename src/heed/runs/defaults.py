@@ -12,6 +12,7 @@ import torch
 
 from heed.training.duration import in_words
 
+COOLDOWN = 0.25  # share of a run, at its end, in which the rate falls to zero
 TUNING_RATE = 0.0002  # for a model 512 wide, a seventh of the rate of a new one
 CPU_TIME = "1h"  # the default on a CPU: enough for a useful model of a small corpus
 MODEL_SIZES = ("dim", "heads", "hidden", "encoder_layers", "decoder_layers")
@@ -122,7 +123,12 @@ def _ending(facts: Facts) -> Mapping[str, Any]:
     else:
         steps = int(min(100_000, max(8000, 20 * facts.tokens / _batch_tokens(facts))))
         every = int(min(500, max(20, _expected_steps(facts) / 16)))
-    return {"training.steps": steps, "training.valid_every": every, "training.patience": 6, "training.cooldown": 0.25}
+    return {
+        "training.steps": steps,
+        "training.valid_every": every,
+        "training.patience": 6,
+        "training.cooldown": COOLDOWN,
+    }
 
 
 def _weights(facts: Facts) -> Mapping[str, Any]:
@@ -171,7 +177,12 @@ def _tuning_schedule(facts: Facts) -> Mapping[str, Any]:
 def _tuning_end(facts: Facts) -> Mapping[str, Any]:
     steps = _tuning_steps(facts)
     every = min(500, max(20, steps // 25))
-    return {"training.steps": steps, "training.valid_every": every, "training.patience": 5, "training.cooldown": 0.25}
+    return {
+        "training.steps": steps,
+        "training.valid_every": every,
+        "training.patience": 5,
+        "training.cooldown": COOLDOWN,
+    }
 
 
 def _tuning_weights(facts: Facts) -> Mapping[str, Any]:

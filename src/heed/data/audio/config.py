@@ -35,7 +35,9 @@ class AudioConfig:
 
     def __post_init__(self):
         if not self.audio:
-            raise ValueError("data.audio names no recordings: a table of path and text, or a folder (docs/guides/speech.md)")
+            raise ValueError(
+                "data.audio names no recordings: a table of path and text, or a folder (docs/guides/speech.md)"
+            )
         if self.holdout < 0:
             raise ValueError(f"data.holdout is {self.holdout}; it must be 0 (chosen) or more")
         if not self.speeds or any(not SPEEDS[0] <= one <= SPEEDS[1] for one in self.speeds):

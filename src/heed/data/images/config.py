@@ -12,7 +12,9 @@ Colours = Literal["auto", "grey", "rgb"]
 class ImagesConfig:
     """Where images are, and the form in which they are read."""
 
-    images: list[str] = field(default_factory=list)  # folders of folders, CSV, IDX, CIFAR's sheets (docs/guides/images.md)
+    images: list[str] = field(
+        default_factory=list
+    )  # folders of folders, CSV, IDX, CIFAR's sheets (docs/guides/images.md)
     valid_images: list[str] = field(default_factory=list)  # the same, to validate on
     holdout: int = 1000  # without those, this many images are set aside, a tenth at most
     columns: list[int | str] = field(default_factory=lambda: [1, 2])  # of CSV: path and label, by number or by name
