@@ -21,8 +21,8 @@ from rich.console import Console
 from rich.table import Table
 
 from bench import machine, recommend_search, recommend_train
-from heed.data.interactions import log as logs
 from heed.data.interactions.config import InteractionsConfig
+from heed.data.interactions.log import core, open_log
 from heed.device import choose_device
 from heed.files import write_json
 from heed.vocabularies.ragged import RaggedRows
@@ -67,11 +67,11 @@ def in_turns(made: dict[str, Callable[[], Any]], rounds: int) -> dict[str, list[
 
 def read_log(path: Path) -> tuple[RaggedRows, int]:
     """The histories of a log, as heed reads it, with users and items of five interactions each."""
-    found = logs.without_duplicates(logs.in_order(logs.read(InteractionsConfig([str(path)]))), "exact")
-    found = found.take(logs.core(found.users, found.items, 5))
-    _, users = np.unique(found.users, return_inverse=True)
-    names, items = np.unique(found.items, return_inverse=True)
-    return RaggedRows(items.astype(np.int64), np.bincount(users)), len(names)
+    with open_log(InteractionsConfig([str(path)])) as log:
+        left = core(log, 5)
+        kept = [block.items[left.inside(block)] for block in log.blocks()]
+        names, items = np.unique(np.concatenate(kept), return_inverse=True)
+        return RaggedRows(items.astype(np.int64), left.user_counts[left.user_counts > 0]), len(names)
 
 
 def measure_training(args: argparse.Namespace, device: torch.device, console: Console) -> list[dict[str, Any]]:

@@ -4,7 +4,9 @@ import builtins
 import gzip
 import json
 import re
+import tracemalloc
 from collections import Counter
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from heed.data.interactions.config import InteractionsConfig
 from heed.data.interactions.evaluation import read_held
 from heed.data.interactions.files import find_format
 from heed.data.interactions.prepare import PreparedLog, prepare
+from heed.data.interactions.split import ranked_time
 from heed.evaluation.item_baselines import ItemKNN
 from heed.evaluation.ranking import rank
 from heed.vocabularies.histories import Histories
@@ -32,11 +35,11 @@ def config(path, text, **settings):
 
 def told(config):
     """The log as a user reads it: each user's items in order."""
-    log = logs.without_duplicates(logs.in_order(logs.read(config)), config.duplicates)
     found: dict = {}
-    for user, item in zip(log.users, log.items, strict=True):
-        found.setdefault(log.user_names[user], []).append(log.item_names[item])
-    return found, log.counts
+    with logs.open_log(config) as log:
+        for user, (start, end) in enumerate(pairwise(log.starts)):
+            found[log.user_names[user]] = [log.item_names[item] for item in log.items[start:end]]
+        return found, log.counts
 
 
 SAME = {
@@ -69,7 +72,7 @@ def test_a_parquet_log_is_the_same_or_needs_pyarrow(tmp_path, monkeypatch):
         pytest.raises(ValueError, match="is a Parquet file, which needs pyarrow: install it"),
     ):
         patched.setattr(builtins, "__import__", refuse)
-        logs.read(InteractionsConfig([str(path)]))
+        told(InteractionsConfig([str(path)]))
     pyarrow = pytest.importorskip("pyarrow")
     import pyarrow.parquet as parquet
 
@@ -100,7 +103,7 @@ def test_duplicates_are_left_out_by_a_rule_and_counted(rule, left, tmp_path):
     assert "".join(found["u"]) == left and counts["duplicates"] == 5 - len(left)
 
 
-def test_the_core_is_what_a_plain_loop_leaves():
+def test_the_core_is_what_a_plain_loop_leaves(tmp_path):
     random = np.random.default_rng(0)
     users, items = random.integers(0, 40, 300), random.integers(0, 45, 300) * random.integers(0, 2, 300)
     pairs = list(zip(users.tolist(), items.tolist(), strict=True))
@@ -111,7 +114,16 @@ def test_the_core_is_what_a_plain_loop_leaves():
         if left == kept:
             break
         kept = left
-    assert 0 < len(kept) < 250 and np.flatnonzero(logs.core(users, items, 5)).tolist() == kept
+    text = "".join(f"u{user} i{item}\n" for user, item in pairs)
+    with logs.open_log(config(tmp_path / "log.txt", text)) as log:
+        left = logs.core(log, 5)
+        names = [
+            (log.user_names[block.first + block.users[i]], log.item_names[block.items[i]])
+            for block in log.blocks()
+            for i in np.flatnonzero(left.inside(block))
+        ]
+    assert 0 < len(kept) < 250
+    assert sorted(names) == sorted((f"u{pairs[i][0]}", f"i{pairs[i][1]}") for i in kept)
 
 
 def test_leave_one_out_holds_out_the_last_two_of_each_user(tmp_path):
@@ -248,7 +260,7 @@ def test_files_with_and_without_times_are_not_one_log(tmp_path):
     with pytest.raises(
         ValueError, match=r"a\.csv has times and .*b\.csv has none: they cannot be brought into one order"
     ):
-        logs.read(InteractionsConfig([str(path) for path in paths]))
+        told(InteractionsConfig([str(path) for path in paths]))
 
 
 def test_a_log_without_a_known_item_is_refused(tmp_path):
@@ -290,3 +302,68 @@ def test_the_format_is_told_by_the_name_and_the_first_lines(tmp_path):
         config(tmp_path / name, text)
         assert find_format(tmp_path / name, "auto") == kind
     assert find_format(tmp_path / "b.txt", "users") == "users"
+
+
+def drawn_log(users, rows, items, seed=0):
+    """Many repeats, times that go back, and ties."""
+    random = np.random.default_rng(seed)
+    who, what = random.integers(0, users, rows), random.integers(0, items, rows) * random.integers(0, 2, rows)
+    when = random.integers(-50, 50, rows) / 4
+    return timed((f"u{u}", f"i{i}", t) for u, i, t in zip(who, what, when, strict=True))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"duplicates": "exact"},
+        {"duplicates": "first", "core": 3},
+        {"duplicates": "consecutive", "core": 5},
+        {"duplicates": "keep", "split": "time"},
+        {"core": 4, "split": "time", "valid_share": 0.2, "test_share": 0.3},
+        {"core": 2, "split": "time", "valid_from": "-2.5", "test_from": "3"},
+    ],
+)
+def test_a_log_in_many_blocks_is_prepared_as_in_one(settings, tmp_path, monkeypatch):
+    given = config(tmp_path / "log.csv", drawn_log(30, 600, 40), **settings)
+    found = []
+    for rows, chunk in ((logs.ROWS, logs.CHUNK), (25, 7)):
+        monkeypatch.setenv("HEED_CACHE", str(tmp_path / f"cache-{rows}"))
+        monkeypatch.setattr(logs, "ROWS", rows)
+        monkeypatch.setattr(logs, "CHUNK", chunk)
+        _, log = prepare(given, lambda *_: None)
+        found.append({path.name: path.read_bytes() for path in log.folder.iterdir()})
+        assert list(log.folder.parent.iterdir()) == [log.folder], "nothing else is left in the cache"
+    assert found[0] == found[1] and len(found[0]) == 9
+
+
+def test_times_areranked_time_as_by_sorting(tmp_path, monkeypatch):
+    monkeypatch.setattr(logs, "ROWS", 25)
+    with logs.open_log(config(tmp_path / "log.csv", drawn_log(10, 200, 5), duplicates="keep")) as log:
+        ranks = [0, 1, 57, 99, 100, 101, 163, 199]
+        assert [ranked_time(log, rank) for rank in ranks] == np.sort(log.times)[ranks].tolist()
+
+
+def test_preparing_takes_the_memory_of_a_block_not_of_the_log(tmp_path, monkeypatch):
+    monkeypatch.setattr(logs, "CHUNK", 200)
+
+    def peak(interactions, rows):
+        monkeypatch.setattr(logs, "ROWS", rows)
+        monkeypatch.setenv("HEED_CACHE", str(tmp_path / f"cache-{interactions}-{rows}"))
+        given = config(tmp_path / f"{interactions}-{rows}.csv", drawn_log(100, interactions, 50), core=2)
+        tracemalloc.start()
+        try:
+            prepare(given, lambda *_: None)
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    whole, blocks = ((peak(15_000, rows) - peak(5_000, rows)) / 10_000 for rows in (1 << 22, 300))
+    assert whole > 40 and blocks < 8, "bytes for each interaction more"
+
+
+def test_what_is_not_in_the_core_is_no_item_of_the_model(tmp_path):
+    text = "".join(f"u{i} a b c d e\n" for i in range(6)) + "x rare\n"
+    _, log = prepare(config(tmp_path / "log.txt", text, core=5), lambda *_: None)
+    assert sorted(log.items.names) == list("abcde") and "x" not in log.histories.names
+    assert (log.facts["counts"]["items left out"], log.facts["counts"]["users left out"]) == (1, 1)
+    assert log.histories.counts().tolist() == np.bincount(log.histories.training().ids, minlength=5).tolist()

@@ -3,7 +3,7 @@
 The k best items are in the k groups with the best maxima: so a block needs one pass for its maxima, and k groups are scored again.
 """
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -20,7 +20,8 @@ USERS = {"cuda": 1024, "cpu": 64}  # on a CPU their scores fit into its caches
 CANDIDATES = 1 << 24  # numbers of the items that are scored again, at one time
 
 
-class ItemMatrix(NamedTuple):
+@dataclass(frozen=True)
+class ItemMatrix:
     """What states are multiplied by, and what is added, to score each item."""
 
     weight: Float[Tensor, "items dim"]

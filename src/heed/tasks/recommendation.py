@@ -12,7 +12,7 @@ from torch import nn
 from heed.config import check_fraction, check_not_negative
 from heed.data.batching import DataPosition
 from heed.data.interactions import augment
-from heed.data.interactions.augment import Augmentation, take
+from heed.data.interactions.augment import Augmentation
 from heed.data.interactions.batches import Form, ItemBatches, MaskItems, next_items
 from heed.data.interactions.config import InteractionsConfig
 from heed.data.interactions.prepare import PreparedLog, prepare
@@ -116,7 +116,7 @@ class Recommendation(Task):
 
     def prepare(self, recipe: Any, base: Package | None, tell: Tell) -> Prepared:
         key, log = prepare(recipe.data, tell)
-        held = log.histories.held("valid")
+        held = log.histories.held("valid", self.settings.valid_users)
         processors = {"items": log.items} | ({"histories": log.histories} if self.settings.histories else {})
         return Prepared(key, log, held, processors, {"items": len(log.items)})
 
@@ -176,11 +176,7 @@ class Recommendation(Task):
         return BinaryCrossEntropy(s.count, s.calibration if s.objective == "gbce" else 0.0)
 
     def validation(self, recipe: Any, prepared: Prepared) -> "RecommendationValidation":
-        held, most = prepared.valid, self.settings.valid_users
-        if most and most < len(held.users):
-            rows = np.sort(np.random.default_rng(0).permutation(len(held.users))[:most])
-            held = Held(held.users[rows], take(held.histories, rows), held.targets[rows])
-        return RecommendationValidation(held, prepared.train, recipe.training.samples)
+        return RecommendationValidation(prepared.valid, prepared.train, recipe.training.samples)
 
     # reports and records
 

@@ -14,6 +14,7 @@ from heed.vocabularies.items import checked
 from heed.vocabularies.ragged import RaggedRows, slice_indices
 
 FILE = "histories.safetensors"
+PART = 1 << 16  # users whose items are read at one time
 ARRAYS = ("items", "offsets", "train_end", "valid_at", "test_at")
 
 
@@ -65,18 +66,25 @@ class Histories:
         lengths = self.train_end.astype(np.int64)
         return RaggedRows(self.items[slice_indices(self.offsets[:-1], lengths)], lengths)
 
-    def held(self, part: str) -> Held:
-        """The users who have something to "valid"ate or to "test" on, with what came before it."""
+    def held(self, part: str, most: int = 0) -> Held:
+        """The users who have something to "valid"ate or to "test" on, with what came before it; at `most` so many (0: all), drawn."""
         at = (self.valid_at if part == "valid" else self.test_at).astype(np.int64)
         users = np.flatnonzero(at >= 0)
+        if most and most < len(users):
+            users = users[np.sort(np.random.default_rng(0).permutation(len(users))[:most])]
         starts, lengths = self.offsets[users], at[users]
         rows = RaggedRows(self.items[slice_indices(starts, lengths)], lengths)
         targets = self.items[starts + lengths].astype(np.int64)
         return Held(users, _without(rows, self.known), np.where(targets < self.known, targets, -1))
 
     def counts(self) -> np.ndarray:
-        """How often each item is trained on."""
-        return np.bincount(self.training().ids, minlength=self.known)
+        """How often each item is trained on; users are counted in parts, since they may be more than memory has room for."""
+        found = np.zeros(self.known, dtype=np.int64)
+        for start in range(0, len(self), PART):
+            lengths = self.train_end[start : start + PART].astype(np.int64)
+            own = self.items[slice_indices(self.offsets[start : start + len(lengths)], lengths)]
+            found += np.bincount(own, minlength=self.known)
+        return found
 
     def write(self, folder: Path) -> dict[str, Any]:
         """Write the histories into a model folder; what its config.json says of them."""

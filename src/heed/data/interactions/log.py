@@ -1,7 +1,13 @@
-"""A log in arrays: users and items as numbers, sorted by user and time. What is left out is counted."""
+"""A log in arrays on disk: users and items as numbers, sorted by user and time. What is left out is counted.
 
+Interactions may be more than memory has room for: they are read, sorted and counted in blocks. Names are in memory.
+"""
+
+import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,39 +17,219 @@ from heed.data.interactions.config import Duplicates, InteractionsConfig
 from heed.data.interactions.files import read_rows
 from heed.data.interactions.times import parse_time
 
-CHUNK = 1 << 16
+CHUNK = 1 << 16  # lines that are read at one time
+ROWS = 1 << 22  # interactions of a block, unless one user has more: they take about a hundred bytes each
+COLUMNS = {"users": np.int32, "items": np.int32, "times": np.float64}
+Tell = Callable[[str, int], None]
 
 
-class Log(NamedTuple):
-    """Interactions, one a place of the arrays. `times` is None where a log has none: then they are in the order of the files."""
+class Block(NamedTuple):
+    """All interactions of the users from `first` to before `last`. `users` are the numbers of their users, counted from `first`."""
 
+    first: int
+    last: int
     users: np.ndarray
     items: np.ndarray
     times: np.ndarray | None
+
+    def before(self, chosen: np.ndarray) -> np.ndarray:
+        """For each interaction, how many of the chosen ones its user had before."""
+        sums = np.concatenate([[0], chosen.cumsum()])
+        starts = np.searchsorted(self.users, np.arange(self.last - self.first))
+        return sums[:-1] - sums[starts][self.users]
+
+    def per_user(self, chosen: np.ndarray) -> np.ndarray:
+        """How many of the chosen interactions each user has."""
+        return np.bincount(self.users[chosen], minlength=self.last - self.first)
+
+
+@dataclass(frozen=True)
+class Log:
+    """Interactions by user and time, in memory-mapped arrays: those of user u are from starts[u] to starts[u + 1]. `times` is
+    None where a log has none: then they are in the order of the files.
+    """
+
+    items: np.ndarray
+    times: np.ndarray | None
+    starts: np.ndarray
     user_names: list[str]
     item_names: list[str]
     counts: Counter
 
-    def take(self, kept: np.ndarray) -> "Log":
-        """Some of the interactions, by number or by a mask."""
-        times = None if self.times is None else self.times[kept]
-        return self._replace(users=self.users[kept], items=self.items[kept], times=times)
+    def __len__(self) -> int:
+        return int(self.starts[-1])
+
+    def blocks(self) -> Iterator[Block]:
+        """All users, as many at a time as have ROWS interactions."""
+        for first, last in _cuts(self.starts):
+            rows = slice(int(self.starts[first]), int(self.starts[last]))
+            users = np.repeat(np.arange(last - first), np.diff(self.starts[first : last + 1]))
+            times = None if self.times is None else np.array(self.times[rows])
+            yield Block(first, last, users, np.array(self.items[rows]), times)
 
 
-def read(config: InteractionsConfig, tell: Callable[[str, int], None] = lambda what, done: None) -> Log:
-    """The interactions of all files, in their order."""
-    users, items, counts, parts = {}, {}, Counter(), []
+def _cuts(starts: np.ndarray) -> Iterator[tuple[int, int]]:
+    """Ranges of users that have at most ROWS interactions, or are one user."""
+    first = 0
+    while first < len(starts) - 1:
+        last = max(first + 1, int(np.searchsorted(starts, starts[first] + ROWS, side="right")) - 1)
+        yield first, last
+        first = last
+
+
+def temporary_folder(inside: Path | None = None) -> tempfile.TemporaryDirectory:
+    """A folder for arrays; Windows may not remove files that are still mapped."""
+    return tempfile.TemporaryDirectory(prefix="interactions-", dir=inside, ignore_cleanup_errors=True)
+
+
+@contextmanager
+def open_log(
+    config: InteractionsConfig, tell: Tell = lambda what, done: None, folder: Path | None = None
+) -> Iterator[Log]:
+    """The interactions of all files, sorted and without repeats, in a temporary folder inside `folder`."""
+    with temporary_folder(folder) as made:
+        found = _Columns(Path(made))
+        users, items, counts, timed = _read(config, found, tell)
+        tell("sorting interactions", 0)
+        log = _sorted(found, len(users), bool(timed), config.duplicates, counts)
+        yield replace(log, user_names=list(users), item_names=list(items))
+
+
+class _Columns:
+    """Users, items and times in files, to which rows are added."""
+
+    def __init__(self, folder: Path):
+        self.paths = {name: folder / name for name in COLUMNS}
+        self.rows = 0
+        self.sizes = np.zeros(0, np.int64)  # how many interactions each user has
+
+    def add(self, *parts: np.ndarray) -> None:
+        for (name, kind), part in zip(COLUMNS.items(), parts, strict=True):
+            with self.paths[name].open("ab") as file:
+                file.write(part.astype(kind, copy=False).tobytes())
+        self.rows += len(parts[0])
+        own = np.bincount(parts[0], minlength=len(self.sizes))
+        own[: len(self.sizes)] += self.sizes
+        self.sizes = own
+
+    def open(self, name: str) -> np.ndarray:
+        return np.memmap(self.paths[name], COLUMNS[name], "r+", shape=(self.rows,))
+
+
+def _read(
+    config: InteractionsConfig, found: _Columns, tell: Tell
+) -> tuple[dict[str, int], dict[str, int], Counter, bool]:
+    """Add all interactions of the files; the numbers of users and items, counts, and whether there are times."""
+    users, items, counts = {}, {}, Counter()
     timed: dict[bool, str] = {}
     for path in map(Path, config.interactions):
         for chunk in _chunks(_codes(path, config, users, items, counts, timed)):
-            parts.append(chunk)
+            found.add(*chunk)
             tell("reading interactions", counts["read"])
     if len(timed) > 1:
         raise ValueError(f"{timed[True]} has times and {timed[False]} has none: they cannot be brought into one order")
-    if not parts:
+    if not found.rows:
         raise ValueError(f"{', '.join(config.interactions)}: no interaction is rated {config.min_rating:g} or higher")
-    columns = [np.concatenate(own) for own in zip(*parts, strict=True)]
-    return Log(columns[0], columns[1], columns[2] if True in timed else None, list(users), list(items), counts)
+    return users, items, counts, True in timed
+
+
+def _sorted(found: _Columns, users: int, timed: bool, rule: Duplicates, counts: Counter) -> Log:
+    """The log by user and time, without repeats: rows are brought to the block of their user, and each block is sorted."""
+    starts = np.concatenate([[0], found.sizes.cumsum()])
+    columns = [found.open(name) for name in COLUMNS]
+    cuts = list(_cuts(starts))
+    if len(cuts) > 1:
+        columns = _by_block(columns, starts, np.array([first for first, _ in cuts]), found)
+    done, left = 0, np.zeros(users, np.int64)
+    for first, last in cuts:
+        rows = slice(int(starts[first]), int(starts[last]))
+        own = _one_block([np.array(column[rows]) for column in columns], timed, rule, counts)
+        size = len(own[0])
+        for column, part in zip(columns, own, strict=True):  # what is written over has been read: no block grows
+            column[done : done + size] = part
+        left += np.bincount(own[0], minlength=users)
+        done += size
+    after = np.concatenate([[0], left.cumsum()])
+    return Log(columns[1][:done], columns[2][:done] if timed else None, after, [], [], counts)
+
+
+def _by_block(columns: list[np.ndarray], starts: np.ndarray, firsts: np.ndarray, found: _Columns) -> list[np.ndarray]:
+    """New columns in which the rows of each block of users are together, in the order of the files."""
+    folder = found.paths["users"].parent
+    out = [np.memmap(folder / f"{n}-in-blocks", k, "w+", shape=(found.rows,)) for n, k in COLUMNS.items()]
+    ends = starts[firsts].copy()  # of what each block has by now
+    for start in range(0, found.rows, ROWS):
+        parts = [np.array(column[start : start + ROWS]) for column in columns]
+        blocks = np.searchsorted(firsts, parts[0], side="right") - 1
+        order = np.argsort(blocks, kind="stable")
+        sizes = np.bincount(blocks, minlength=len(firsts))
+        places = np.split(order, sizes.cumsum()[:-1])
+        for block, own in enumerate(places):
+            for column, part in zip(out, parts, strict=True):
+                column[ends[block] : ends[block] + len(own)] = part[own]
+        ends += sizes
+    return out
+
+
+def _one_block(columns: list[np.ndarray], timed: bool, rule: Duplicates, counts: Counter) -> list[np.ndarray]:
+    """The rows of some users by user and time; of equal times, in the order of the file."""
+    users, _, times = columns
+    order = np.argsort(users, kind="stable")
+    if timed:
+        one, other = users[order], times[order]
+        counts["out of order"] += int(((one[1:] == one[:-1]) & (other[1:] < other[:-1])).sum())
+        order = np.lexsort((times, users))  # which is stable
+    columns = [column[order] for column in columns]
+    kept = _without_duplicates(*columns, timed, rule)
+    counts["duplicates"] += int((~kept).sum())
+    return [column[kept] for column in columns]
+
+
+def _without_duplicates(
+    users: np.ndarray, items: np.ndarray, times: np.ndarray, timed: bool, rule: Duplicates
+) -> np.ndarray:
+    """Which rows stay; without times, an exact repeat cannot be told from a second interaction."""
+    kept = np.ones(len(users), dtype=bool)
+    if rule == "keep" or (rule == "exact" and not timed):
+        return kept
+    if rule == "consecutive":
+        kept[1:] = (users[1:] != users[:-1]) | (items[1:] != items[:-1])
+        return kept
+    keys = [items, users] if rule == "first" else [items, times, users]
+    order = np.lexsort(keys)  # stable: of equal ones the first stays
+    same = np.all([own[order][1:] == own[order][:-1] for own in keys], axis=0)
+    kept[order[1:][same]] = False
+    return kept
+
+
+class Core(NamedTuple):
+    """Which users and items are left; how many interactions each of them then has."""
+
+    users: np.ndarray
+    items: np.ndarray
+    user_counts: np.ndarray
+    item_counts: np.ndarray
+
+    def inside(self, block: Block, end: float = np.inf) -> np.ndarray:
+        """Which interactions of a block are left: of users and items that are, and before `end`."""
+        own = self.users[block.first : block.last][block.users] & self.items[block.items]
+        return own if np.isinf(end) else own & (block.times < end)
+
+
+def core(log: Log, least: int, end: float = np.inf) -> Core:
+    """What is left when users and items with fewer than `least` interactions before `end` are left out, again and again."""
+    left = Core(*(np.ones(len(names), dtype=bool) for names in (log.user_names, log.item_names)), *[np.zeros(0)] * 2)
+    total = -1
+    while True:
+        users, items = (np.zeros(len(names), np.int64) for names in (log.user_names, log.item_names))
+        for block in log.blocks():
+            inside = left.inside(block, end)
+            users[block.first : block.last] += block.per_user(inside)
+            items += np.bincount(block.items[inside], minlength=len(items))
+        if int(users.sum()) == total:
+            return left._replace(user_counts=users, item_counts=items)
+        total = int(users.sum())
+        left = Core(left.users & (users >= least), left.items & (items >= least), users, items)
 
 
 def _codes(
@@ -100,42 +286,3 @@ def _chunks(rows: Iterable[tuple[int, int, float]]) -> Iterable[tuple[np.ndarray
 def _arrays(part: list[tuple[int, int, float]]) -> tuple[np.ndarray, ...]:
     users, items, times = zip(*part, strict=True)
     return np.array(users, np.int32), np.array(items, np.int32), np.array(times, np.float64)
-
-
-def in_order(log: Log) -> Log:
-    """Each user's interactions one after another, by time; of equal times, in the order of the file."""
-    order = np.argsort(log.users, kind="stable")
-    if log.times is not None:
-        users, times = log.users[order], log.times[order]
-        log.counts["out of order"] = int(((users[1:] == users[:-1]) & (times[1:] < times[:-1])).sum())
-        order = np.lexsort((np.arange(len(log.users)), log.times, log.users))
-    return log.take(order)
-
-
-def without_duplicates(log: Log, rule: Duplicates) -> Log:
-    """A sorted log without repeats; without times, an exact repeat cannot be told from a second interaction."""
-    if rule == "keep" or (rule == "exact" and log.times is None) or not len(log.users):
-        return log
-    if rule == "consecutive":
-        repeated = (log.users[1:] == log.users[:-1]) & (log.items[1:] == log.items[:-1])
-        kept = np.concatenate([[True], ~repeated])
-    else:
-        keys = [np.arange(len(log.users)), log.items, log.users]
-        keys = keys if rule == "first" else [keys[0], log.items, log.times, log.users]
-        order = np.lexsort(keys)
-        same = np.all([own[order][1:] == own[order][:-1] for own in keys[1:]], axis=0)
-        kept = np.ones(len(log.users), dtype=bool)
-        kept[order[1:][same]] = False
-    log.counts["duplicates"] = int((~kept).sum())
-    return log.take(kept)
-
-
-def core(users: np.ndarray, items: np.ndarray, least: int) -> np.ndarray:
-    """Which interactions are left when users and items with fewer than `least` are left out, again and again."""
-    kept = np.ones(len(users), dtype=bool)
-    while True:
-        enough = [np.bincount(own[kept], minlength=int(own.max(initial=-1)) + 1) >= least for own in (users, items)]
-        left = kept & enough[0][users] & enough[1][items]
-        if left.sum() == kept.sum():
-            return kept
-        kept = left

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from heed.data.interactions import log as logs
 from heed.data.interactions.config import InteractionsConfig
+from heed.data.interactions.log import open_log, temporary_folder
 from heed.data.interactions.split import SplitLog, split
 from heed.data.prepare import cached, digest
 from heed.files import atomic_folder, check_file, sha256, write_sums
 from heed.vocabularies.histories import ARRAYS, Histories
 from heed.vocabularies.items import Items
 
-EDITION = 1  # of the folders in the cache
+EDITION = 2  # of the folders in the cache
 WORDS = {  # what the counts of a log say
     "rated lower": "rated lower than data.min_rating and left out",
     "out of order": "not in the order of time, and sorted",
@@ -62,19 +62,22 @@ def prepare(config: InteractionsConfig, tell: Callable[[str, int | None], None])
     key = digest("interactions", EDITION, [sha256(Path(path)) for path in config.interactions], settings)
 
     def make(folder: Path) -> None:
-        log = logs.without_duplicates(logs.in_order(logs.read(config, tell)), config.duplicates)
-        tell("splitting interactions", 0)
-        _write(folder, split(log, config), dict(log.counts))
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with (
+            open_log(config, tell, folder.parent) as log,
+            temporary_folder(folder.parent) as work,
+        ):
+            tell("splitting interactions", 0)
+            _write(folder, split(log, config, Path(work)), dict(log.counts))
 
     return key, cached(f"interactions-{key}", PreparedLog, make, tell)
 
 
 def _write(folder: Path, found: SplitLog, counts: dict[str, int]) -> None:
-    histories = Histories(found.users, len(found.items), found.arrays)
-    training = histories.training()
+    learned = found.arrays["train_end"]
     facts = {
-        "interactions": len(training.ids),
-        "users": int((training.lengths > 0).sum()),
+        "interactions": int(learned.sum()),
+        "users": int((learned > 0).sum()),
         "items": len(found.items),
         "counts": counts,
         "limits": found.limits,

@@ -1,14 +1,17 @@
 """What is trained on, validated on and tested on: the last two of each user, or what comes after a time."""
 
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from heed.data.interactions.config import InteractionsConfig
-from heed.data.interactions.log import Log, core
+from heed.data.interactions.log import Block, Core, Log, core
 from heed.data.interactions.times import parse_time
 
 LEAST = 3  # interactions of a user: one to begin with, one to validate on, one to test on
+HELD = ("valid_at", "test_at")
 
 
 class SplitLog(NamedTuple):
@@ -20,117 +23,185 @@ class SplitLog(NamedTuple):
     limits: tuple[float, float] | None = None
 
 
-def split(log: Log, config: InteractionsConfig) -> SplitLog:
-    """A sorted log, without rare users and items, with what is held out of it."""
-    return _by_time(log, config) if config.split == "time" else _leave_one_out(log, config)
+class Parts(NamedTuple):
+    """Of a block: which interactions are kept, which of them are trained on, and by user those that are held out, -1 for none."""
+
+    kept: np.ndarray
+    trained: np.ndarray
+    held: dict[str, np.ndarray]
 
 
-def _leave_one_out(log: Log, config: InteractionsConfig) -> SplitLog:
-    log = _counted(log, core(log.users, log.items, config.core), config)
-    lengths = np.bincount(log.users, minlength=len(log.user_names))
-    enough = lengths >= LEAST
-    if not enough.any():
+Rule = Callable[[Block], Parts]
+
+
+def split(log: Log, config: InteractionsConfig, folder: Path) -> SplitLog:
+    """A log without rare users and items, with what is held out of it; the items of all histories are written to `folder`."""
+    if config.split == "time":
+        return _by_time(log, config, folder)
+    return _leave_one_out(log, config, folder)
+
+
+def _leave_one_out(log: Log, config: InteractionsConfig, folder: Path) -> SplitLog:
+    left = core(log, config.core)
+    lengths = left.user_counts
+    _count_left_out(log, left, config)
+    if not (lengths >= LEAST).any():
         raise ValueError(
             f"not one user has {LEAST} interactions, of which leave-one-out validates on one and tests on one: split by time instead "
             "(data.split), or add interactions"
         )
     log.counts["one interaction"] = int((lengths == 1).sum())
     log.counts["too short to hold out"] = int((lengths == 2).sum())
-    ends = lengths.cumsum()
-    held = {name: np.where(enough, ends - back, -1) for name, back in (("valid_at", 2), ("test_at", 1))}
-    trained = np.ones(len(log.items), dtype=bool)
-    trained[np.concatenate([at[enough] for at in held.values()])] = False
-    return _finished(log, np.ones(len(log.item_names), dtype=bool), trained, held)
+
+    def rule(block: Block) -> Parts:
+        kept = left.inside(block)
+        own = block.per_user(kept)
+        rows, ends = np.flatnonzero(kept), own.cumsum()
+        held = {}
+        for name, back in zip(HELD, (2, 1), strict=True):
+            held[name] = np.full(len(own), -1)
+            held[name][own >= LEAST] = rows[ends[own >= LEAST] - back]
+        return Parts(kept, _without(kept, held), held)
+
+    return _finished(log, left.item_counts > 0, rule, folder)
 
 
-def _by_time(log: Log, config: InteractionsConfig) -> SplitLog:
+def _by_time(log: Log, config: InteractionsConfig, folder: Path) -> SplitLog:
     if log.times is None:
         raise ValueError(
             "data.split is 'time', but the log has no times: name their column as data.time, or leave one out"
         )
-    begins, ends = _limits(log.times, config)
-    past = log.times < begins
-    inside = np.zeros(len(past), dtype=bool)
-    inside[past] = core(log.users[past], log.items[past], config.core)
-    if not inside.any():
-        raise _nothing_left(log, config, f" of the {past.sum():,} before the time of validation")
-    known = np.zeros(len(log.item_names), dtype=bool)
-    known[log.items[inside]] = True
-    before, held = _known_before(log, known[log.items]), {}
-    for name, chosen in (("valid_at", ~past & (log.times < ends)), ("test_at", log.times >= ends)):
-        places = np.flatnonzero(chosen & (before > 0))
-        users, first = np.unique(log.users[places], return_index=True)
-        held[name] = np.full(len(log.user_names), -1)
-        held[name][users] = places[first]
-        if not len(users):
+    begins, ends = _limits(log, config)
+    left = core(log, config.core, begins)
+    past = sum(int((block.times < begins).sum()) for block in log.blocks())
+    inside = int(left.item_counts.sum())
+    if not inside:
+        raise _nothing_left(log, config, f" of the {past:,} before the time of validation")
+    known = left.item_counts > 0
+
+    def rule(block: Block) -> Parts:
+        had, held = block.before(known[block.items]), {}
+        for name, begin, end in zip(HELD, (begins, ends), (ends, np.inf), strict=True):
+            places = np.flatnonzero((block.times >= begin) & (block.times < end) & (had > 0))
+            users, first = np.unique(block.users[places], return_index=True)
+            held[name] = np.full(block.last - block.first, -1)
+            held[name][users] = places[first]
+        kept = known[block.items]
+        for at in held.values():
+            kept[at[at >= 0]] = True
+        return Parts(kept, left.inside(block, begins), held)
+
+    _count_held(log, rule, known)
+    log.counts["not in the core"] = past - inside
+    log.counts["held out"] = len(log) - past
+    return _finished(log, known, rule, folder)._replace(limits=(begins, ends))
+
+
+def _without(kept: np.ndarray, held: dict[str, np.ndarray]) -> np.ndarray:
+    trained = kept.copy()
+    for at in held.values():
+        trained[at[at >= 0]] = False
+    return trained
+
+
+def _count_held(log: Log, rule: Rule, known: np.ndarray) -> None:
+    """How many users have something to be found after the split, and how much of that is new."""
+    users, new = dict.fromkeys(HELD, 0), dict.fromkeys(HELD, 0)
+    for block in log.blocks():
+        for name, at in rule(block).held.items():
+            users[name] += int((at >= 0).sum())
+            new[name] += int((~known[block.items[at[at >= 0]]]).sum())
+    for name in HELD:
+        if not users[name]:
             raise ValueError(
                 f"not one user has interactions both before and after the time of {'validation' if name == 'valid_at' else 'the test'}: "
                 "choose other times (data.valid_from and data.test_from, or data.valid_share and data.test_share)"
             )
-        log.counts[f"new items {name}"] = int((~known[log.items[places[first]]]).sum())
-    log.counts["not in the core"] = int((past & ~inside).sum())
-    log.counts["held out"] = int((~past).sum())
-    return _finished(log, known, inside, held)._replace(limits=(begins, ends))
+        log.counts[f"new items {name}"] = new[name]
 
 
-def _limits(times: np.ndarray, config: InteractionsConfig) -> tuple[float, float]:
+def _limits(log: Log, config: InteractionsConfig) -> tuple[float, float]:
     """The times from which on interactions are validated on and tested on."""
+    extremes = [(block.times.min(), block.times.max()) for block in log.blocks()]
+    least, most = float(min(low for low, _ in extremes)), float(max(high for _, high in extremes))
     if config.valid_from is not None and config.test_from is not None:
         begins, ends = parse_time(config.valid_from), parse_time(config.test_from)
     else:
         shares = (1 - config.valid_share - config.test_share, 1 - config.test_share)
-        begins, ends = (float(np.quantile(times, share, method="higher")) for share in shares)
-    if begins <= times.min() or ends <= begins or ends > times.max():
+        begins, ends = (ranked_time(log, int(np.ceil(share * (len(log) - 1)))) for share in shares)
+    if begins <= least or ends <= begins or ends > most:
         raise ValueError(
-            f"the times of the log, from {times.min():.0f} to {times.max():.0f}, cannot be split at {begins:.0f} and {ends:.0f}: choose "
+            f"the times of the log, from {least:.0f} to {most:.0f}, cannot be split at {begins:.0f} and {ends:.0f}: choose "
             "data.valid_from and data.test_from between them, or leave one out"
         )
     return begins, ends
 
 
-def _known_before(log: Log, known: np.ndarray) -> np.ndarray:
-    """For each interaction, how many items that are known the user had before."""
-    sums = np.concatenate([[0], known.cumsum()])
-    first = np.searchsorted(log.users, np.arange(len(log.user_names)))
-    return sums[:-1] - sums[first][log.users]
+def ranked_time(log: Log, rank: int) -> float:
+    """The time with this rank, from 0: found by counting leading digits, so that no more than a block is in memory."""
+    prefix = 0
+    for shift in (48, 32, 16, 0):
+        counts = np.zeros(1 << 16, np.int64)
+        for keys in _time_keys(log):
+            own = keys if shift == 48 else keys[keys >> np.uint64(shift + 16) == prefix]
+            digits = (own >> np.uint64(shift)) & np.uint64(0xFFFF)
+            counts += np.bincount(digits.astype(np.int64), minlength=len(counts))
+        digit = int(np.searchsorted(counts.cumsum(), rank, side="right"))
+        rank -= int(counts[:digit].sum())
+        prefix = prefix << 16 | digit
+    bits = prefix ^ (1 << 63) if prefix >> 63 else prefix ^ (1 << 64) - 1
+    return float(np.array(bits, np.uint64).view(np.float64))
 
 
-def _counted(log: Log, kept: np.ndarray, config: InteractionsConfig) -> Log:
-    if not kept.any():
+def _time_keys(log: Log) -> Iterator[np.ndarray]:
+    """Whole numbers in the order of the times."""
+    for block in log.blocks():
+        bits = (block.times + 0.0).view(np.uint64)  # there is one zero
+        top = np.uint64(1 << 63)
+        yield np.where(bits & top, ~bits, bits | top)
+
+
+def _count_left_out(log: Log, left: Core, config: InteractionsConfig) -> None:
+    inside = int(left.item_counts.sum())
+    if not inside:
         raise _nothing_left(log, config)
-    before = [len(np.unique(own)) for own in (log.users, log.items)]
-    small = log.take(kept)
-    log.counts["not in the core"] = int((~kept).sum())
-    log.counts["users left out"], log.counts["items left out"] = (
-        all_of - len(np.unique(own)) for all_of, own in zip(before, (small.users, small.items), strict=True)
-    )
-    return small
+    log.counts["not in the core"] = len(log) - inside
+    log.counts["users left out"] = int((np.diff(log.starts) > 0).sum() - (left.user_counts > 0).sum())
+    log.counts["items left out"] = len(log.item_names) - int((left.item_counts > 0).sum())
 
 
 def _nothing_left(log: Log, config: InteractionsConfig, which: str = "") -> ValueError:
     return ValueError(
-        f"no interaction is left to train on{which}: of {len(log.users):,}, none is of a user and an item with {config.core} each "
+        f"no interaction is left to train on{which}: of {len(log):,}, none is of a user and an item with {config.core} each "
         "(data.core): set it lower"
     )
 
 
-def _finished(log: Log, known: np.ndarray, trained: np.ndarray, held: dict[str, np.ndarray]) -> SplitLog:
+def _finished(log: Log, known: np.ndarray, rule: Rule, folder: Path) -> SplitLog:
     """Users and items numbered anew, frequent items first. Of items that are not `known`, only what is to be predicted is kept."""
-    counts = np.bincount(log.items[trained], minlength=len(known)) + 1
-    order = np.argsort(np.where(known, -counts, 0), kind="stable")[: known.sum()]
+    counts, size = np.zeros(len(known), np.int64), 0
+    for block in log.blocks():
+        parts = rule(block)
+        counts += np.bincount(block.items[parts.trained], minlength=len(known))
+        size += int(parts.kept.sum())
+    order = np.argsort(np.where(known, -counts - 1, 0), kind="stable")[: known.sum()]
     numbers = np.full(len(known), len(order), dtype=np.uint32)  # beyond the last: not known
     numbers[order] = np.arange(len(order))
-    kept = known[log.items]
-    for at in held.values():
-        kept[at[at >= 0]] = True
-    before, size = np.concatenate([[0], kept.cumsum()]), len(log.user_names)
-    lengths, learned = (np.bincount(log.users[own], minlength=size) for own in (kept, trained))
-    starts = np.concatenate([[0], lengths.cumsum()])
-    users = np.flatnonzero(lengths)
-    arrays = {
-        "items": numbers[log.items[kept]],
-        "offsets": np.concatenate([[0], lengths[users].cumsum()]).astype(np.int64),
-        "train_end": learned[users].astype(np.int32),
-        **{name: np.where(at < 0, -1, before[at] - starts[:-1])[users].astype(np.int32) for name, at in held.items()},
-    }
-    return SplitLog([log.user_names[i] for i in users], [log.item_names[i] for i in order], arrays)
+    items, done = np.memmap(folder / "items-of-histories", np.uint32, "w+", shape=(size,)), 0
+    users, rows = [], {name: [] for name in ("lengths", "train_end", *HELD)}
+    for block in log.blocks():
+        parts = rule(block)
+        own = numbers[block.items[parts.kept]]
+        items[done : done + len(own)] = own
+        done += len(own)
+        lengths, before = block.per_user(parts.kept), block.before(parts.kept)
+        there = lengths > 0
+        users += [log.user_names[block.first + i] for i in np.flatnonzero(there)]
+        found = {"lengths": lengths, "train_end": block.per_user(parts.trained)}
+        found |= {name: np.where(at < 0, -1, before[at]) for name, at in parts.held.items()}
+        for name, part in found.items():
+            rows[name].append(part[there])
+    joined = {name: np.concatenate(own) for name, own in rows.items()}
+    arrays = {"items": items, "offsets": np.concatenate([[0], joined.pop("lengths").cumsum()]).astype(np.int64)}
+    arrays |= {name: own.astype(np.int32) for name, own in joined.items()}
+    return SplitLog(users, [log.item_names[i] for i in order], arrays)
