@@ -15,11 +15,13 @@ from heed.products.recognizer import Recognizer
 from heed.products.translator.directions import Direction
 from heed.products.translator.term_search import MIN_BEAMS
 from heed.products.translator.translator import Translator
+from heed.products.voice import Voice
 from heed.service.http.asked_model import AskedModel
 from heed.service.http.encoders import VERBS, ServedEncoder
 from heed.service.http.language_models import ServedLanguageModel
 from heed.service.http.queue import BatchWorker, OnBatch, Ticket
 from heed.service.http.recognizers import ServedRecognizer
+from heed.service.http.voices import ServedVoice
 from heed.text.language_codes import name as language_name
 
 MAX_ATTENTION_WEIGHTS = 2_000_000  # of a sentence that is inspected
@@ -202,7 +204,7 @@ def open_models(folders: Sequence[str], device: str, engine: str) -> list[Served
         name = _name(names[0])
         name = name if name not in [one.name for one in models] else f"{name}-{len(models) + 1}"
         verb = said if said in VERBS else None
-        product = load(names, device, engine, verb or ("translate", "generate", *VERBS, "transcribe"))
+        product = load(names, device, engine, verb or ("translate", "generate", *VERBS, "transcribe", "speak"))
         if not isinstance(product, Translator):
             models.append(_asked_model(name, product, verb or next(iter(product.verbs)), said, folder))
         else:
@@ -215,6 +217,8 @@ def _asked_model(name: str, product: Product, verb: str, said: str | None, folde
         raise ValueError(f"{said}={folder}: {folder} is {product.noun}, which has no languages: write its name alone")
     if isinstance(product, Recognizer):
         return ServedRecognizer(name, product)
+    if isinstance(product, Voice):
+        return ServedVoice(name, product)
     return ServedLanguageModel(name, product) if isinstance(product, Generator) else ServedEncoder(name, product, verb)
 
 

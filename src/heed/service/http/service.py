@@ -26,6 +26,7 @@ from heed.service.http.models import ServedModel
 from heed.service.http.queue import MAX_BATCH_JOBS, Cancelled, Ticket
 from heed.service.http.recognizers import ServedRecognizer
 from heed.service.http.segmenter_pool import SegmenterPool
+from heed.service.http.voices import ServedVoice
 
 log = logging.getLogger("heed.service")
 END = object()  # after the last item of a stream
@@ -65,6 +66,7 @@ class Service:
         self.language_models = {own.name: own for own in models if isinstance(own, ServedLanguageModel)}
         self.encoders = {own.name: own for own in models if isinstance(own, ServedEncoder)}
         self.recognizers = {own.name: own for own in models if isinstance(own, ServedRecognizer)}
+        self.voices = {own.name: own for own in models if isinstance(own, ServedVoice)}
         self.catalogue = Catalogue([own for own in models if isinstance(own, ServedModel)])
         self.gate, self.metrics, self.quotas = Gate(self.limits), Metrics(), ClientQuotas(self.limits)
         self.files, self.segmenters = FileStore(), SegmenterPool()
@@ -85,7 +87,7 @@ class Service:
         """What is served, in a line for each kind of model."""
         names = ", ".join(self.language_models)
         readers = [f"{own.verb}: {own.name}" for own in self.encoders.values()]
-        readers += [f"transcribe: {name}" for name in self.recognizers]
+        readers += [f"transcribe: {name}" for name in self.recognizers] + [f"speak: {name}" for name in self.voices]
         return "\n".join(filter(None, [self.catalogue.listing, names and f"language models: {names}", *readers]))
 
     def warm(self) -> None:

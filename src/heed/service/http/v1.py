@@ -277,6 +277,7 @@ def _describe(service: Service) -> dict[str, Any]:
         "language_models": [model.facts() for model in service.language_models.values()],
         "encoders": [model.facts() for model in service.encoders.values()],
         "recognizers": [model.facts() for model in service.recognizers.values()],
+        "voices": [model.facts() for model in service.voices.values()],
         "models": [json.loads(json.dumps(model.facts())) for model in catalogue.models],
         "directions": catalogue.groups,
         "languages": [{"code": one["code"], "name": one["name"]} for one in catalogue.languages],
