@@ -175,6 +175,8 @@ def test_every_setting_of_a_model_can_be_set_but_what_the_data_decide(name):
         values, own = {"data": {"interactions": ["a"]}}, "items"
     if MODELS[name].task.startswith("image-"):
         values, own = {"data": {"images": ["a"]}}, "labels"
+    if MODELS[name].task.startswith("speech"):
+        values = {"data": {"audio": ["a"]}}
     for field in fields(kind):
         model = {"name": name, field.name: getattr(kind(**{own: 9}), field.name)}
         if field.name in data_fields(kind):

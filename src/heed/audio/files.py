@@ -1,5 +1,6 @@
 """Sound files as samples: WAV by ourselves, FLAC, Ogg and the rest by soundfile."""
 
+import io
 import struct
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -9,6 +10,7 @@ import numpy as np
 from heed.files import check_file, write_bytes
 
 PCM, FLOAT, EXTENSIBLE = 1, 3, 0xFFFE  # formats of WAV
+WAV_HEADER = 44  # bytes before the samples of what is written here
 FASTEST = 768_000  # samples a second; more is damage
 INTEGERS = {8: "u1", 16: "<i2", 32: "<i4"}
 NEEDS = "needs soundfile: pip install 'heed[audio]', or convert it to WAV"
@@ -60,6 +62,20 @@ def _check_seconds(name: str, samples: int, rate: int, longest: float) -> None:
 def write_wav(path: Path, samples: np.ndarray, rate: int) -> None:
     """Write samples of one channel as WAV of 16 bits; those beyond -1 and 1 are clipped."""
     write_bytes(path, wav_bytes(samples, rate))
+
+
+def encode(sound: Sound, form: str) -> bytes:
+    """A sound as a file: "wav", or "pcm", its samples of 16 bits alone; "flac" and "mp3" by soundfile."""
+    if form in ("wav", "pcm"):
+        data = wav_bytes(*sound)
+        return data if form == "wav" else data[WAV_HEADER:]
+    try:
+        import soundfile
+    except (ImportError, OSError):
+        raise ValueError(f"to write {form}, heed needs soundfile: pip install 'heed[audio]', or ask for wav") from None
+    file = io.BytesIO()
+    soundfile.write(file, sound.samples, sound.rate, format=form.upper())
+    return file.getvalue()
 
 
 def wav_bytes(samples: np.ndarray, rate: int) -> bytes:

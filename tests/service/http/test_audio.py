@@ -7,14 +7,19 @@ import pytest
 import torch
 
 from heed.audio.files import decode, wav_bytes
+from heed.data.audio.voices import spelled
 from heed.models.speech_transformer import SpeechTransformer, SpeechTransformerConfig
+from heed.models.transformer_tts import TransformerTTS, TransformerTTSConfig
 from heed.products.recognizer import Recognizer
 from heed.products.subtitles import subrip, web_vtt
+from heed.products.voice import Voice
 from heed.service.http import recognizers
 from heed.service.http.limits import Limits
 from heed.service.http.recognizers import ServedRecognizer
 from heed.service.http.service import Service, Settings
+from heed.service.http.voices import ServedVoice
 from heed.vocabularies.characters import Characters
+from heed.vocabularies.labels import Labels
 from heed.vocabularies.sound import FeatureSettings, SoundFeatures
 from tests.service.http.conftest import RunningService
 
@@ -40,9 +45,34 @@ def served():
     return ServedRecognizer("ears", recognizer())
 
 
+def voice() -> Voice:
+    """A small one that has learned nothing, but makes some sound."""
+    torch.manual_seed(0)
+    words = Characters(list(spelled("hello .안녕")))
+    config = TransformerTTSConfig(
+        vocab_size=len(words),
+        outputs=20,
+        speakers=2,
+        dim=8,
+        heads=2,
+        hidden=8,
+        encoder_layers=1,
+        decoder_layers=1,
+        postnet=4,
+    )
+    settings = FeatureSettings("mel", rate=8000, mels=20, frame=32.0, shift=16.0, normalize="corpus")
+    sound = SoundFeatures(settings, [-3.0] * 20, [1.0] * 20)
+    return Voice(TransformerTTS(config), sound, words, Labels(["ann", "bob"]), {"frames_per_token": 3.0})
+
+
 @pytest.fixture(scope="module")
-def client(served):
-    running = RunningService(Service([served], Settings(limits=Limits(bytes=200_000))))
+def speaking():
+    return ServedVoice("mouth", voice())
+
+
+@pytest.fixture(scope="module")
+def client(served, speaking):
+    running = RunningService(Service([served, speaking], Settings(limits=Limits(bytes=200_000))))
     with running.client() as client:
         yield client
     running.stop()
@@ -103,3 +133,31 @@ def test_the_model_is_listed(client):
 def test_without_a_recognizer_there_is_a_sentence(start):
     with start(both=False).client() as client:
         assert "no speech recognizer is served here" in ask(client, 404).json()["error"]["message"]
+
+
+def test_a_text_is_spoken_as_by_the_product(client, speaking):
+    for speaker in (None, "bob"):
+        (expected,) = speaking.product.speak(["Hello."], speaker)
+        answer = client.post("/v1/audio/speech", json={"input": "Hello.", **({"voice": speaker} if speaker else {})})
+        assert answer.status_code == 200 and answer.headers["content-type"] == "audio/wav"
+        found = decode(io.BytesIO(answer.content), "answer")
+        assert found.rate == 8000
+        np.testing.assert_allclose(found.samples, expected.sound.samples, atol=2**-14)
+    for form, begins in (("pcm", b""), ("flac", b"fLaC")):
+        answer = client.post("/v1/audio/speech", json={"input": "Hello.", "response_format": form})
+        assert answer.status_code == 200 and answer.content.startswith(begins)
+    assert len(client.post("/v1/audio/speech", json={"input": "Hello.", "response_format": "pcm"}).content) % 2 == 0
+
+
+@pytest.mark.parametrize(
+    ("more", "status", "words"),
+    [
+        ({"voice": "alloy"}, 400, "'alloy' is none of the speakers 'ann', 'bob'"),
+        ({"speed": 2.0}, 400, "speed is 2; a voice has its own"),
+        ({"input": "!!"}, 400, "text 1 has nothing that the voice can speak"),
+        ({"model": "other"}, 404, "which is no voice here; it is one of mouth"),
+    ],
+)
+def test_what_cannot_be_spoken_is_refused(client, more, status, words):
+    answer = client.post("/v1/audio/speech", json={"input": "Hello.", **more})
+    assert answer.status_code == status and words in answer.json()["error"]["message"]

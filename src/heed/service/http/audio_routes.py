@@ -1,4 +1,4 @@
-"""Speech to text, as OpenAI's clients ask for it."""
+"""Speech to text and text to speech, as OpenAI's clients ask for it."""
 
 import time
 from typing import Any, Literal
@@ -7,16 +7,18 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
 from pydantic import BaseModel, Field
 
+from heed.audio.files import encode
 from heed.products.recognizer import Transcription
 from heed.products.subtitles import lines, subrip, web_vtt
 from heed.service.http.asked_model import choose_model
 from heed.service.http.bodies import Upload, read_fields, validate
 from heed.service.http.limits import Refusal
-from heed.service.http.openapi import FORMS, OPENAI_ERROR, operation
+from heed.service.http.openapi import FORMS, OPENAI_ERROR, operation, responses
 from heed.service.http.recognizers import ServedRecognizer
 from heed.service.http.service import Service
 
 EXAMPLE = {"text": "seven"}
+SOUNDS = {"wav": "audio/wav", "flac": "audio/flac", "mp3": "audio/mpeg", "pcm": "audio/pcm"}
 NO_LANGUAGES: tuple[list[str], list[str]] = ([], [])
 
 
@@ -36,8 +38,21 @@ class TranscriptionRequest(BaseModel, extra="forbid", arbitrary_types_allowed=Tr
     api_key: str | None = None
 
 
+class SpeechRequest(BaseModel, extra="forbid", json_schema_extra={"example": {"input": "안녕하세요."}}):
+    """OpenAI's request for a sound."""
+
+    input: str = Field(max_length=4096, description="what to say")
+    model: str | None = Field(None, max_length=200, description="may be omitted if there is only one")
+    voice: str | None = Field(None, max_length=200, description="a speaker of the model; the first by default")
+    response_format: Literal["wav", "flac", "mp3", "pcm"] = "wav"
+    speed: float = Field(1.0, description="1: a voice has its own speed")
+    instructions: str | None = Field(None, description="ignored")
+    api_key: str | None = None
+
+
 def router(service: Service) -> APIRouter:
     routes = APIRouter(prefix="/v1/audio", tags=["speech"])
+    _add_speech(routes, service)
 
     @routes.post(
         "/transcriptions", **operation(TranscriptionRequest, EXAMPLE, NO_LANGUAGES, FORMS[2:], error=OPENAI_ERROR)
@@ -60,6 +75,30 @@ def router(service: Service) -> APIRouter:
         return _answer(body.response_format, found, model, round(time.monotonic() - start, 4))
 
     return routes
+
+
+def _add_speech(routes: APIRouter, service: Service) -> None:
+    described = operation(SpeechRequest, {}, NO_LANGUAGES, error=OPENAI_ERROR)
+    described["responses"] = responses("the sound", "audio/wav", OPENAI_ERROR)
+
+    @routes.post("/speech", **described)
+    async def speech(request: Request) -> Response:
+        """A text as sound."""
+        fields = await read_fields(request, service.limits.text_bytes, forms=False)
+        body = validate(SpeechRequest, fields)
+        if body.speed != 1:
+            raise Refusal(400, f"speed is {body.speed:g}; a voice has its own: leave it out")
+        model = choose_model(service.voices, body.model, "voice")
+        size = service.limits.check([body.input])
+        service.check_key(request, fields, size)
+        service.log_texts([body.input])
+        data = await service.run(
+            request,
+            size,
+            lambda ticket: encode(model.speak(ticket, body.input, body.voice), body.response_format),
+            long=True,
+        )
+        return Response(data, media_type=SOUNDS[body.response_format])
 
 
 def _answer(form: str, found: Transcription, model: ServedRecognizer, seconds: float) -> Response:

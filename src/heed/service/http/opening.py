@@ -10,12 +10,14 @@ from heed.products.recognizer import Recognizer
 from heed.products.recommender import Recommender
 from heed.products.translator.directions import Direction
 from heed.products.translator.translator import Translator
+from heed.products.voice import Voice
 from heed.service.http.asked_model import AskedModel
 from heed.service.http.encoders import VERBS, ServedEncoder
 from heed.service.http.language_models import ServedLanguageModel
 from heed.service.http.models import ServedModel
 from heed.service.http.recognizers import ServedRecognizer
 from heed.service.http.recommenders import ServedRecommender
+from heed.service.http.voices import ServedVoice
 
 
 def open_models(folders: Sequence[str], device: str, engine: str) -> list[ServedModel | AskedModel]:
@@ -32,7 +34,9 @@ def open_models(folders: Sequence[str], device: str, engine: str) -> list[Served
         name = _name(names[0])
         name = name if name not in [one.name for one in models] else f"{name}-{len(models) + 1}"
         verb = said if said in VERBS else None
-        product = load(names, device, engine, verb or ("translate", "generate", *VERBS, "recommend", "transcribe"))
+        product = load(
+            names, device, engine, verb or ("translate", "generate", *VERBS, "recommend", "transcribe", "speak")
+        )
         if not isinstance(product, Translator):
             models.append(_asked_model(name, product, verb or next(iter(product.verbs)), said, folder))
         else:
@@ -47,6 +51,8 @@ def _asked_model(name: str, product: Product, verb: str, said: str | None, folde
         return ServedRecommender(name, product)
     if isinstance(product, Recognizer):
         return ServedRecognizer(name, product)
+    if isinstance(product, Voice):
+        return ServedVoice(name, product)
     return ServedLanguageModel(name, product) if isinstance(product, Generator) else ServedEncoder(name, product, verb)
 
 

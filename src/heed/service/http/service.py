@@ -27,6 +27,7 @@ from heed.service.http.queue import MAX_BATCH_JOBS, Cancelled, Ticket
 from heed.service.http.recognizers import ServedRecognizer
 from heed.service.http.recommenders import ServedRecommender
 from heed.service.http.segmenter_pool import SegmenterPool
+from heed.service.http.voices import ServedVoice
 
 log = logging.getLogger("heed.service")
 END = object()  # after the last item of a stream
@@ -68,6 +69,7 @@ class Service:
         self.encoders = {own.name: own for own in models if isinstance(own, ServedEncoder)}
         self.recommenders = {own.name: own for own in models if isinstance(own, ServedRecommender)}
         self.recognizers = {own.name: own for own in models if isinstance(own, ServedRecognizer)}
+        self.voices = {own.name: own for own in models if isinstance(own, ServedVoice)}
         self.catalogue = Catalogue([own for own in models if isinstance(own, ServedModel)])
         self.gate, self.metrics, self.quotas = Gate(self.limits), Metrics(), ClientQuotas(self.limits)
         self.files, self.segmenters = FileStore(), SegmenterPool()
@@ -90,6 +92,7 @@ class Service:
         readers = [f"{own.verb}: {own.name}" for own in self.encoders.values()]
         readers += [f"recommend: {name}" for name in self.recommenders]
         readers += [f"transcribe: {name}" for name in self.recognizers]
+        readers += [f"speak: {name}" for name in self.voices]
         return "\n".join(filter(None, [self.catalogue.listing, names and f"language models: {names}", *readers]))
 
     def warm(self) -> None:

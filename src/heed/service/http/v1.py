@@ -291,6 +291,7 @@ def _describe(service: Service) -> dict[str, Any]:
         "encoders": [model.facts() for model in service.encoders.values()],
         "recommenders": [model.facts() for model in service.recommenders.values()],
         "recognizers": [model.facts() for model in service.recognizers.values()],
+        "voices": [model.facts() for model in service.voices.values()],
         "models": [json.loads(json.dumps(model.facts())) for model in catalogue.models],
         "directions": catalogue.groups,
         "languages": [{"code": one["code"], "name": one["name"]} for one in catalogue.languages],
