@@ -8,7 +8,7 @@ DEMO := runs/demo
 ROAD := runs/road
 WORKERS ?= 2
 
-.PHONY: demo road notes docs setup-docs test check-all check-mutants check-faults check-lowest lint lock wheel setup setup-tests browser espeak clean check-fuzz
+.PHONY: demo road notes docs setup-docs test check-all check-mutants check-faults check-lowest check-soak lint lock wheel setup setup-tests browser espeak clean check-fuzz
 
 demo: setup
 	@echo; echo "── training a Korean-English translator on the built-in phrasebook ──"
@@ -61,6 +61,10 @@ test: setup-tests browser espeak lint
 
 check-all: setup-tests browser espeak lint
 	$(VENV)/bin/python -m pytest -m ""
+
+# can the service be worn down? clients of all kinds at once, for a quarter of an hour on an idle machine
+check-soak: setup-tests
+	$(VENV)/bin/python -m bench.soak $(SOAK)
 
 # would the tests notice? 200 faults put into the code, one at a time; fails if fewer than 95 % are noticed
 check-mutants: setup-tests

@@ -50,6 +50,7 @@ SYSTEMS = {
     "restricted": System("Transformer, restricted encoder", TRANSFORMER, ("model.encoder=restricted",), usual=False),
     "convolution": System("Transformer, convolutional encoder", TRANSFORMER, ("model.encoder=convolution",), usual=False),
 }  # fmt: skip
+MORE_COLORS = ("#3f7d20", "#c9a227", "#5b8def", "#8c6d5a", "#d46fb5", "#6b7280")  # a system has a colour of its own
 BOTTLENECK = ("rnn", "lstm", "gru", "bahdanau", "dot", "transformer")
 
 
@@ -198,11 +199,10 @@ def curves(found: Sequence[dict[str, Any]], path: Path) -> None:
     paper = charts.new_figure("From RNNs to the Transformer", "BLEU on the validation set (greedy) by the steps of training.", height=6.4)  # fmt: skip
     panel = paper.subplots()
     charts.style_axes(panel, "Multi30k, German to English", "steps", "BLEU")
-    styles = ("-", (0, (4, 2)))
+    colors = (*charts.SERIES, *MORE_COLORS)
     for number, own in enumerate(found):
         steps, values = zip(*own["curve"], strict=True)
-        color = charts.SERIES[number % len(charts.SERIES)]
-        charts.line(panel, steps, values, color, styles[number // len(charts.SERIES) % 2], marker="o")
+        charts.line(panel, steps, values, colors[number], "-", marker="o")
     charts.label_line_ends(panel, [own["title"] for own in found], gap=0.045)
     charts.save(paper, path)
 

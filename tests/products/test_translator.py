@@ -355,3 +355,18 @@ def test_an_ensemble_allows_what_all_of_it_allow(make, texts):
 def test_the_source_of_a_translation_is_the_text_made_clean(translator, long):
     assert translator.translate("  a   b ").source == "a b"
     assert translator.translate(long.replace(" ", "  ")).source == clean(long)
+
+
+def test_a_twin_has_the_same_weights_and_no_module_in_common(make, texts):
+    """So one may record its attention while the other translates, in two threads."""
+    made = make(16)
+    twin = made.twin()
+    assert not {*made.model.modules()} & {*twin.model.modules()}
+    pairs = zip(made.model.parameters(), twin.model.parameters(), strict=True)
+    assert all(one is other for one, other in pairs)
+    right = made.translate(texts)
+    assert twin.translate(texts) == right and [one.text for one in twin.translate(texts)] == [one.text for one in right]
+    with record(made.model) as maps:
+        assert [one.text for one in twin.translate(texts)] == [one.text for one in right]
+        assert not maps
+    assert twin.align(right) == made.align(right)

@@ -111,7 +111,6 @@ def _evaluate_translations(args: argparse.Namespace) -> int:
     from heed.cli.common import read_lines, write_lines
     from heed.cli.seen import show_seen
     from heed.evaluation.sentence_scores import score_sentences
-    from heed.evaluation.sentences import write
     from heed.evaluation.translation import metrics, score
 
     language.check_context(args)
@@ -146,7 +145,7 @@ def _evaluate_translations(args: argparse.Namespace) -> int:
         write_lines(translations, args.out)
     if args.sentences:
         table = score_sentences(translations, references, sources=sources, second=second, **options)
-        write(table, scores, args.sentences, comparison=comparison, names=(args.system, args.against or "B"))
+        _write_sentences(args, table, scores, comparison)
         console.print(f"Sentences: {args.sentences}")
     if args.json:
         _write_json(args.json, args, scores, comparison, rouge, translator, seen)
@@ -228,6 +227,14 @@ def _show_alignment(console, translator, sources: list[str], references: list[st
         f"recall {100 * alignment.recall(links, sure):.1f} %), from the cross attention to the references",
         highlight=False, soft_wrap=True,
     )  # fmt: skip
+
+
+def _write_sentences(args: argparse.Namespace, table, scores, comparison) -> None:
+    from heed.evaluation.sentences import write
+    from heed.lab.viewer import embedded
+
+    names = args.system, args.against or "B"
+    write(table, scores, args.sentences, comparison=comparison, names=names, font_faces=embedded)
 
 
 def _write_json(path: Path, args: argparse.Namespace, scores, comparison, rouge, translator, seen) -> None:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 
@@ -25,8 +25,12 @@ def write_html(
     comparison: Comparison | None = None,
     names: tuple[str, str] = ("A", "B"),
     title: str = "Sentence by sentence",
+    font_faces: Callable[[str], str] = lambda _: "",
 ) -> None:
-    """Write the page; with a comparison it shows the first system (A) against the second (B)."""
+    """Write the page; with a comparison it shows the first system (A) against the second (B).
+
+    `font_faces` returns CSS that embeds the glyphs of a text, which the reader's machine may lack.
+    """
     if comparison is not None and any(row.second is None for row in table):
         missing = "a row has no second hypothesis; call score_sentences(..., second=...)."
         raise ValueError(f"comparison is given but {missing}")
@@ -34,7 +38,7 @@ def write_html(
     parts = {
         "title": escape(title),
         "lede": _lede(scores, names if paired else ("A", "B")),
-        "style": asset("sentences.css"),
+        "style": font_faces(page_text(table) + title) + asset("sentences.css"),
         "script": asset("sentences.js"),
         "scores": score_cards(scores, comparison),
         "wins": _wins(table) if paired else "",
@@ -43,6 +47,13 @@ def write_html(
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(fill(asset("sentences.html"), parts), encoding="utf-8", newline="\n")
+
+
+def page_text(table: Sequence[SentenceScore]) -> str:
+    """All that the list of sentences can show."""
+    return "".join(
+        dict.fromkeys("".join(f"{own.source}{own.reference}{own.hypothesis}{own.second or ''}" for own in table))
+    )
 
 
 def asset(name: str) -> str:

@@ -8,9 +8,8 @@ from html import escape
 from importlib.resources import files
 
 from heed.lab.charts import Table
-from heed.lab.fonts import find_fonts
 from heed.lab.language import current_language, tr
-from heed.lab.viewer import font_faces
+from heed.lab.viewer import embedded
 
 
 @dataclass(frozen=True)
@@ -64,7 +63,7 @@ def _fill(title: str, lede: str, body: str, footer: str) -> str:
     parts = {
         "language": current_language(),
         "title": escape(title),
-        "style": font_faces(find_fonts(re.sub(r"<[^>]*>", "", title + lede + body + footer))) + _read("experiment.css"),
+        "style": embedded(re.sub(r"<[^>]*>", "", title + lede + body + footer)) + _read("experiment.css"),
         "lede": lede,
         "body": body,
         "footer": footer,

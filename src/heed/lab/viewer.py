@@ -49,6 +49,11 @@ def _settings(look: Look, part: str, layer: int | None, head: int | None) -> dic
     }
 
 
+def embedded(text: str) -> str:
+    """Return CSS with the glyphs of a text that the reader's machine may lack."""
+    return font_faces(find_fonts(text))
+
+
 def font_faces(fonts: Fonts) -> str:
     """Return CSS with the embedded glyphs that the reader's machine may lack."""
     faces = []

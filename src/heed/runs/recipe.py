@@ -3,7 +3,7 @@
 It is read in two passes: the names of the model and the task choose the dataclasses that the sections are read by.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
@@ -103,6 +103,7 @@ def read(path: Path | None, changes: Sequence[tuple[str, Any]], *, saved: bool =
     if saved:
         saved_recipe.check(path)
         values = upgraded(values)
+    written = set(values)
     for name, value in changes:
         config.override(values, name, value)
     try:
@@ -110,7 +111,15 @@ def read(path: Path | None, changes: Sequence[tuple[str, Any]], *, saved: bool =
             raise ValueError(f"[distill] is about a student: heed distill TEACHER {path or ''}".rstrip())
         return parse(values)
     except ValueError as error:
-        raise ValueError(f"{path}: {error}" if path is not None else str(error)) from error
+        given = path is None or _of_command_line(str(error), changes, written)
+        raise ValueError(str(error) if given else f"{path}: {error}") from error
+
+
+def _of_command_line(message: str, changes: Sequence[tuple[str, Any]], written: Container[str]) -> bool:
+    """Whether an error is about a setting of the command line, and not of the file, which has the sections `written`."""
+    names = [name for name, _ in changes]
+    names += [section for name in names if (section := name.partition(".")[0]) not in written]
+    return message.startswith(tuple(f"{name}{mark}" for name in names for mark in (":", " ")))
 
 
 def parse(values: Mapping[str, Any]) -> Recipe:

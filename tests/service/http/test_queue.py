@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from heed.service.http import queue
 from heed.service.http.queue import BatchWorker, Cancelled, Ticket, wait_for_results
 
 
@@ -238,6 +239,24 @@ def test_speed_is_measured_by_kind_of_job(model):
     assert worker._token_budget(("translate", 3)) == pytest.approx(120.0)
     assert worker._token_budget(("call",)) == 64  # little, since it may be slower than what is known
     assert len(worker.speed) == 2
+    worker.arrivals.extend(
+        [time.monotonic()] * queue.BUSY_REQUESTS
+    )  # many ask: nobody waits long for a batch of others
+    assert worker._token_budget(("align",)) == 5000
+    assert worker._token_budget(("translate", 3)) == 64
+    worker.arrivals.extend([time.monotonic() - 60] * queue.BUSY_REQUESTS)
+    assert worker._token_budget(("translate", 3)) == pytest.approx(120.0)
+    worker.close()
+
+
+def test_requests_that_come_at_once_are_counted_once_each(model):
+    worker, ticket = BatchWorker("test", model, max_wait=0.0, max_tokens=5000), Ticket()
+    hold(worker, model)
+    before = list(worker.arrivals)
+    futures = [*worker.submit(ticket, "a", [1], [1]), *worker.submit(ticket, "a", [2], [1])]
+    assert len(worker.arrivals) == len(before) + 1
+    model.free.set()
+    assert wait_for_results(futures) == [2, 4]
     worker.close()
 
 

@@ -101,6 +101,19 @@ class Translator(Product):
         own.engines = [engine.for_bundle(own.bundle) for engine in self.engines]
         return own
 
+    def twin(self) -> "Translator":
+        """The same weights and engines with modules of their own: two threads may use the two at once, also to look inside."""
+        own, weights = (
+            copy.copy(self),
+            {id(own): own for model in self.models for own in model.state_dict(keep_vars=True).values()},
+        )
+        own.models = [copy.deepcopy(model, weights) for model in self.models]
+        own.model = own.models[0]
+        own._set_bundle(ModelBundle(own.models, self.bundle.vocabularies, self.shortlist))
+        own.bundle.undirected = own.toward if self.bundle.undirected else None
+        own.engines = [engine.for_bundle(own.bundle) for engine in self.engines]
+        return own
+
     def _set_bundle(self, bundle: ModelBundle) -> None:
         self.bundle, self.special = bundle, bundle.special
         self.source, self.target = bundle.vocabularies

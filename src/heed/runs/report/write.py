@@ -1,11 +1,13 @@
 """The report of a run as one page that loads nothing from elsewhere."""
 
+import re
 from collections.abc import Callable
 from html import escape
 from pathlib import Path
 
-from heed.evaluation.sentence_page import asset, fill, sentence_list
+from heed.evaluation.sentence_page import asset, fill, page_text, sentence_list
 from heed.files import write_text
+from heed.lab.viewer import embedded
 from heed.runs.model_card import shape
 from heed.runs.report import sections
 from heed.runs.report.collect import Options, collect
@@ -36,12 +38,14 @@ def page(f: Findings) -> str:
         sections.scores, sections.next_steps, sections.curves, sections.against, sections.problems, sections.examples,
         sections.settings, sections.notes,
     )  # fmt: skip
+    shown = "\n".join(filter(None, (section(f) for section in every)))
+    glyphs = embedded(re.sub(r"<[^>]*>", "", shown) + page_text(f.sentences or []))
     parts = {
         "name": escape(f.folder.resolve().name),
         "title": escape(f.title),
         "lede": escape(_lede(f)),
-        "style": asset("sentences.css") + (_FOLDER / "report.css").read_text("utf-8"),
-        "sections": "\n".join(filter(None, (section(f) for section in every))),
+        "style": glyphs + asset("sentences.css") + (_FOLDER / "report.css").read_text("utf-8"),
+        "sections": shown,
         "list": f'<div class="every part"><h2>Every sentence</h2>{sentence_list(f.sentences)}</div>'
         if f.sentences
         else "",

@@ -107,7 +107,8 @@ class ServedModel:
     def start(self, on_batch: OnBatch, **sizes: int | float) -> None:
         self.worker = self.slow_worker = BatchWorker(self.name, self.run, on_batch=on_batch, **sizes)
         if self.translator.device.type == "cpu":  # a GPU does one thing at a time
-            self.slow_worker = BatchWorker(f"{self.name}-slow", self.run, on_batch=on_batch, **sizes)
+            twin = ServedModel(self.name, self.source, self.target, self.translator.twin(), directions=self.directions)
+            self.slow_worker = BatchWorker(f"{self.name}-slow", twin.run, on_batch=on_batch, **sizes)
 
     @property
     def workers(self) -> list[BatchWorker]:
@@ -163,8 +164,8 @@ class ServedModel:
     def _align(self, items: list[tuple[str, str]]) -> list[list[tuple[int, int]]]:
         return self.translator.align_pairs([source for source, _ in items], [target for _, target in items])
 
-    def _call(self, items: list[Callable[[], Any]]) -> list[Any]:
-        return [item() for item in items]
+    def _call(self, items: list[Callable[["ServedModel"], Any]]) -> list[Any]:
+        return [item(self) for item in items]
 
     def cost(self, size: int, options: TranslationOptions, terms: int = 0) -> float:
         """What a sentence of `size` subwords with so many terms is charged, in subwords of plain searches."""

@@ -18,6 +18,8 @@ from typing import Any
 
 MAX_BATCH_JOBS = 64
 TARGET_BATCH_SECONDS = 0.25  # by the measured speed: a small request waits for at most one batch
+SHARED_BATCH_SECONDS = 0.04  # while BUSY_REQUESTS came within BUSY_SECONDS: then someone waits for every batch
+BUSY_REQUESTS, BUSY_SECONDS = 4, 2.0
 MIN_BATCH_TOKENS = 64  # however slow the machine is
 INITIAL_BATCH_TOKENS = 256  # until the speed of the machine is known
 log = logging.getLogger("heed.service")
@@ -77,6 +79,7 @@ class BatchWorker:
         self.received: dict[Ticket, int | float] = {}  # what each waiting request has cost
         self.virtual_time = 0.0  # what a request would have cost that was always there
         self.running: list[Job] = []
+        self.arrivals: deque[float] = deque(maxlen=BUSY_REQUESTS)  # when the last requests came
         self.speed: dict[Any, float] = {}  # tokens of plain work per second, by kind of job
         self.waiting_tokens, self.waiting_jobs, self.waiting_cost = 0, 0, 0.0
         self.closed = False
@@ -100,6 +103,8 @@ class BatchWorker:
                 raise Cancelled
             if not jobs:
                 return []
+            if ticket not in self.received:
+                self.arrivals.append(now)
             self.received[ticket] = max(self.received.get(ticket, 0.0), self.virtual_time)
             self.waiting.setdefault(ticket, deque()).extend(jobs)
             self._count(jobs, 1)
@@ -167,7 +172,9 @@ class BatchWorker:
         """What the jobs of a batch may cost; little, while the speed of their kind is unknown and others have run."""
         speed = self.speed.get(_kind(key))
         first = MIN_BATCH_TOKENS if self.speed else INITIAL_BATCH_TOKENS
-        budget = first if speed is None else max(MIN_BATCH_TOKENS, speed * TARGET_BATCH_SECONDS)
+        busy = len(self.arrivals) == BUSY_REQUESTS and time.monotonic() - self.arrivals[0] < BUSY_SECONDS
+        seconds = SHARED_BATCH_SECONDS if busy else TARGET_BATCH_SECONDS
+        budget = first if speed is None else max(MIN_BATCH_TOKENS, speed * seconds)
         return min(self.max_tokens, budget)
 
     def _finish(self, ticket: Ticket) -> int | float:

@@ -8,11 +8,12 @@ HEAD = """<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewp
 <title>Heed's API</title><link rel="stylesheet" href="/docs.css"><main><h1>Heed's API</h1>
 <p>As a document for programs: <a href="/openapi.json">openapi.json</a>. The page: <a href="/">/</a>. Every error is
 <code>{"error": "one sentence"}</code>, or on OpenAI's paths <code>{"error": {"message": "one sentence"}}</code>.</p>"""
-STYLE = """:root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;margin:2rem}main{max-width:60rem;margin:auto}
+STYLE = """@font-face{font-family:"Heed glyphs";src:url("/assets/korean.ttf") format("truetype");unicode-range:U+1100-11FF,U+3130-318F,U+AC00-D7FF}
+:root{color-scheme:light dark}body{font:16px/1.5 system-ui,"Segoe UI",Arial,"Heed glyphs",sans-serif;margin:2rem}main{max-width:60rem;margin:auto}
 section{border-top:1px solid #8885;padding:1rem 0}h2{font-size:1.1rem;font-family:ui-monospace,monospace}
 h2 b{display:inline-block;min-width:4rem}table{border-collapse:collapse;width:100%}td,th{text-align:left;padding:.2rem .8rem .2rem 0;
 vertical-align:top;border-bottom:1px solid #8883}pre{overflow:auto;padding:.6rem;background:#8881;border-radius:.3rem}
-code{font-family:ui-monospace,monospace}"""
+code{font-family:ui-monospace,Menlo,Consolas,"Liberation Mono","Heed glyphs",monospace}"""
 
 
 def render(document: dict[str, Any]) -> str:

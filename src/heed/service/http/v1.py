@@ -276,7 +276,7 @@ async def _ask_model(
     def work(ticket) -> Any:
         size = 4 * len(model.translator.source.encode([body.text])[0]) + 1
         cost = size * max(1.0, weigh(model))
-        futures = model.submit(ticket, ("call",), [lambda: call(model)], [size], [cost])
+        futures = model.submit(ticket, ("call",), [call], [size], [cost])
         return wait_for_results(futures, ticket)[0]
 
     return await service.run(request, len(body.text), work)
