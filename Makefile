@@ -8,7 +8,7 @@ DEMO := runs/demo
 ROAD := runs/road
 WORKERS ?= 2
 
-.PHONY: demo road notes docs setup-docs test check-all check-mutants check-faults check-lowest lint lock wheel setup setup-tests browser clean check-fuzz
+.PHONY: demo road notes test check-all check-mutants check-faults check-lowest lint lock wheel setup setup-tests browser clean check-fuzz
 
 demo: setup
 	@echo; echo "── training a Korean-English translator on the built-in phrasebook ──"
@@ -50,6 +50,7 @@ road: setup
 notes: setup
 	$(VENV)/bin/python -m bench.notes
 
+.PHONY: docs setup-docs
 # the documentation as a site in site/, English and Korean, with search and the Python reference; fails on a warning
 docs: setup-docs
 	HEED_DOCS=en NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict --site-dir site
