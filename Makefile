@@ -50,18 +50,18 @@ road: setup
 notes: setup
 	$(VENV)/bin/python -m bench.notes
 
+test: setup-tests browser lint
+	$(VENV)/bin/python -m pytest -m "not long" -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+
+check-all: setup-tests browser lint
+	$(VENV)/bin/python -m pytest -m ""
+
 .PHONY: docs setup-docs
 # the documentation as a site in site/, English and Korean, with search and the Python reference; fails on a warning
 docs: setup-docs
 	HEED_DOCS=en NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict --site-dir site
 	HEED_DOCS=ko NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict --site-dir site/ko
 	@echo "The site: site/index.html     To read it with search: $(PYTHON) -m http.server --directory site"
-
-test: setup-tests browser lint
-	$(VENV)/bin/python -m pytest -m "not long" -n $(WORKERS) --dist loadfile --no-loadscope-reorder
-
-check-all: setup-tests browser lint
-	$(VENV)/bin/python -m pytest -m ""
 
 # would the tests notice? 200 faults put into the code, one at a time; fails if fewer than 95 % are noticed
 check-mutants: setup-tests
