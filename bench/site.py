@@ -50,6 +50,8 @@ def on_config(config: Any) -> Any:
 def on_files(files: Any, config: Any) -> Any:
     from mkdocs.structure.files import File
 
+    from heed.lab.fonts import bundled_korean, subset
+
     own = language()
     for file in [*files]:
         code = re.search(r"\.(ko)\.md$", file.src_uri)
@@ -61,6 +63,9 @@ def on_files(files: Any, config: Any) -> Any:
                 files.remove(files.get_file_from_path(plain))
             text = Path(file.abs_src_path).read_text("utf-8")
             files.append(File.generated(config, plain, content=text))
+    for path in bundled_korean():  # the letters that the pages have
+        letters = "".join(sorted({*"".join(page.read_text("utf-8") for page in (ROOT / "docs").rglob("*.md"))}))
+        files.append(File.generated(config, "assets/hangul.woff", content=subset(path, letters)))
     for path in linked_files():
         files.append(File.generated(config, f"{SOURCE}/{path}.md", content=as_page(path)))
     return files

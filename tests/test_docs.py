@@ -100,6 +100,11 @@ def test_both_readmes_name_the_same_pages_and_systems():
     assert [documented.commands(page) for page in (english,)] == [documented.commands(page) for page in (korean,)]
 
 
+@pytest.mark.parametrize("name", [name for name in PAGES if "/start/" in name and not name.endswith(".ko.md")])
+def test_first_steps_are_the_same_in_korean(name):
+    assert documented.commands(text(name)) == documented.commands(text(name.replace(".md", ".ko.md")))
+
+
 @pytest.mark.parametrize("name", ["README.md", "README.ko.md"])
 def test_a_readme_has_every_system_and_no_long_line(name):
     page = text(name)
