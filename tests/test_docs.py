@@ -28,6 +28,7 @@ RUN = {
     "make check-mutants": "tests/test_mutants.py",
     "make check-faults": "tests/test_faults.py",
     "make check-fuzz": "tests/test_fuzz.py",
+    "make check-soak": "tests/service/http/test_soak.py",
     "python -m bench": "tests/test_bench.py",
     "heed ": "tests/cli/test_documented.py",
 }
