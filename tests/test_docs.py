@@ -28,13 +28,13 @@ RUN = {
     "make check-mutants": "tests/test_mutants.py",
     "make check-faults": "tests/test_faults.py",
     "make check-fuzz": "tests/test_fuzz.py",
-    "make check-soak": "tests/service/http/test_soak.py",
     "python -m bench": "tests/test_bench.py",
     "heed ": "tests/cli/test_documented.py",
 }
 BY_HAND = (
     "make test",
     "make check-all",
+    "make check-soak",
     "make wheel",
     "python -m pytest",
     "python -m venv",

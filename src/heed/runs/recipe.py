@@ -3,7 +3,8 @@
 It is read in two passes: the names of the model and the task choose the dataclasses that the sections are read by.
 """
 
-from collections.abc import Container, Mapping, Sequence
+import copy
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
@@ -103,7 +104,7 @@ def read(path: Path | None, changes: Sequence[tuple[str, Any]], *, saved: bool =
     if saved:
         saved_recipe.check(path)
         values = upgraded(values)
-    written = set(values)
+    own = copy.deepcopy(values)
     for name, value in changes:
         config.override(values, name, value)
     try:
@@ -111,15 +112,21 @@ def read(path: Path | None, changes: Sequence[tuple[str, Any]], *, saved: bool =
             raise ValueError(f"[distill] is about a student: heed distill TEACHER {path or ''}".rstrip())
         return parse(values)
     except ValueError as error:
-        given = path is None or _of_command_line(str(error), changes, written)
-        raise ValueError(str(error) if given else f"{path}: {error}") from error
+        blamed = path is not None and _is_of_file(str(error), own, {name for name, _ in changes})
+        raise ValueError(f"{path}: {error}" if blamed else str(error)) from error
 
 
-def _of_command_line(message: str, changes: Sequence[tuple[str, Any]], written: Container[str]) -> bool:
-    """Whether an error is about a setting of the command line, and not of the file, which has the sections `written`."""
-    names = [name for name, _ in changes]
-    names += [section for name in names if (section := name.partition(".")[0]) not in written]
-    return message.startswith(tuple(f"{name}{mark}" for name in names for mark in (":", " ")))
+def _is_of_file(message: str, own: Mapping[str, Any], changed: Set[str]) -> bool:
+    """Whether an error is about what the file says, and not the command line: it names a setting of the file, or is the file's alone."""
+    settings = {f"{section}.{name}" for section, part in own.items() if isinstance(part, Mapping) for name in part}
+    names = (set(own) | settings) - set(changed)
+    if message.startswith(tuple(f"{name}{mark}" for name in names for mark in (":", " ", "["))):
+        return True
+    try:
+        parse(own)
+    except ValueError as error:
+        return str(error) == message
+    return False
 
 
 def parse(values: Mapping[str, Any]) -> Recipe:
