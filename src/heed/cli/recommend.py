@@ -44,6 +44,12 @@ def add(parser: argparse.ArgumentParser) -> None:
         default="table",
         help="user, rank, item and score with tabs, or JSON lines",
     )
+    option(
+        "--search",
+        choices=["exact", "faiss"],
+        default="exact",
+        help="faiss: many users of a million items several times as fast, and now and then an item is missed",
+    )
     option("--out", metavar="FILE", help="write to a file")
     add_device(parser)
 
@@ -55,6 +61,7 @@ def run(args: argparse.Namespace) -> int:
     if len(given) != 1:
         raise ValueError("say for whom: --user, --items, --users FILE or --histories FILE, one of them")
     recommender = open_product(args, "recommend")
+    recommender.use(args.search)
     asked: Iterable[str] = (
         stream_lines(getattr(args, given[0])) if given[0] in ("users", "histories") else args.items or args.user
     )

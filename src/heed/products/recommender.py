@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -13,6 +13,7 @@ from heed.data.interactions.augment import take
 from heed.data.packing import offsets_of, to_device
 from heed.models.abilities import RanksItems
 from heed.models.package import Package
+from heed.products.faiss_search import ItemIndex
 from heed.products.history_trace import HistoryTrace, trace_history
 from heed.products.item_search import ItemMatrix, best_items
 from heed.products.product import Product, single
@@ -40,6 +41,7 @@ class Recommender(Product):
         self, model: Any, items: Items, histories: Histories | None = None, facts: dict[str, Any] | None = None
     ):
         self.model, self.items, self.histories, self.facts = model, items, histories, facts or {}
+        self.index: ItemIndex | None = None
 
     @classmethod
     def open(cls, packages: Sequence[Package], names: Sequence[str], **options: Any) -> "Recommender":
@@ -51,6 +53,10 @@ class Recommender(Product):
     @property
     def device(self) -> torch.device:
         return next(self.model.parameters()).device
+
+    def use(self, search: Literal["exact", "faiss"]) -> None:
+        """How the best items are found: exactly, or by an index of faiss, which is made now."""
+        self.index = ItemIndex(ItemMatrix(*self.model.item_weights())) if search == "faiss" else None
 
     # what a user asks
 
@@ -115,6 +121,9 @@ class Recommender(Product):
     @torch.inference_mode()
     def _best(self, rows: RaggedRows, count: int, exclude_seen: bool) -> tuple[np.ndarray, np.ndarray]:
         states, matrix = self.states(rows), ItemMatrix(*self.model.item_weights())
+        if self.index is not None:
+            scores, ids = self.index.best(states, count, rows if exclude_seen else None)
+            return ids.numpy(), scores.numpy()
         with torch.autocast(states.device.type, enabled=False):  # rounded scores would have many ties
             scores, ids = best_items(states, matrix, count, rows if exclude_seen else None)
         return ids.cpu().numpy(), scores.cpu().numpy()

@@ -107,9 +107,10 @@ def read(path: Path | None, changes: Sequence[tuple[str, Any]], *, saved: bool =
     own = copy.deepcopy(values)
     for name, value in changes:
         config.override(values, name, value)
+    if "distill" in values:
+        where = f"{path}: " if path is not None and "distill" in own else ""
+        raise ValueError(f"{where}[distill] is about a student: heed distill TEACHER {path or ''}".rstrip())
     try:
-        if "distill" in values:
-            raise ValueError(f"[distill] is about a student: heed distill TEACHER {path or ''}".rstrip())
         return parse(values)
     except ValueError as error:
         blamed = path is not None and _is_of_file(str(error), own, {name for name, _ in changes})

@@ -17,7 +17,7 @@ from heed.service.http.openapi import _inlined
 
 EACH = {GenerationMode.POSITIVE: 5, GenerationMode.NEGATIVE: 2}  # of each operation, as the document says and not so
 PLACES = ["/translate", "/detect", "/languages", "/translate_file", "/download_file", "/frontend/settings", "/health", "/v1/translate",
-          "/v1/alternatives", "/v1/look", "/v1/models", "/v1/runs"]  # fmt: skip
+          "/v1/alternatives", "/v1/look", "/v1/models", "/v1/runs", "/v1/recommend", "/v1/items"]  # fmt: skip
 
 
 @pytest.mark.filterwarnings("ignore::hypothesis.errors.HypothesisDeprecationWarning")  # others draw too, in the service
