@@ -274,6 +274,7 @@ def _describe(service: Service) -> dict[str, Any]:
     return {
         "object": "list",
         "data": [describe(service, model) for model in service.language_models.values()],
+        "images": [model.facts() for model in service.image_models.values()],
         "language_models": [model.facts() for model in service.language_models.values()],
         "encoders": [model.facts() for model in service.encoders.values()],
         "models": [json.loads(json.dumps(model.facts())) for model in catalogue.models],
