@@ -21,8 +21,8 @@ class ImageLook:
     """
 
     label: ImageLabel
-    pixels: UInt8[np.ndarray, "h w c"]
-    attention: Float[np.ndarray, "l h t t"]
+    pixels: UInt8[np.ndarray, "size size c"]
+    attention: Float[np.ndarray, "layers heads t t"]
     rollout: Float[np.ndarray, "rows columns"]
     has_class_token: bool
 
