@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.fuzz import folders
+from bench.fuzz import folders, images
 from bench.fuzz.cases import Case, Reader
 from heed.data import conll, readers, squad, tables
 from heed.data.documents import Boundaries
@@ -260,5 +260,8 @@ READERS: dict[str, Reader] = {
        for kind in DOCUMENTS},
     "document-docx": Reader(_docx_seeds, _read_document, ("word/document.xml", "word/header1.xml", "<w:p>", "</w:p>", "<w:r>", "</w:r>", "<w:t>", "</w:t>",
                                                          "<w:br/>", "<!DOCTYPE a>", "<w:ins>", "</w:ins>", "<w:drawing>", "<w:moveTo>")),
+    "image-files": Reader(images.file_seeds, images.read_files),
+    "image-sets": Reader(images.set_seeds, images.read_sets),
+    "image-preprocessor": Reader(images.preprocessor_seeds, images.read_preprocessor, ("height", "width", "shortest_edge", "resample")),
     **folders.READERS,
 }  # fmt: skip

@@ -51,6 +51,7 @@ def classify(args: argparse.Namespace) -> int:
     import numpy as np
 
     from heed.cli.common import open_product, write_chunks
+    from heed.products.text_batches import in_precision
 
     for name in ("input", "tsv", "reference"):
         if getattr(args, name):
@@ -59,6 +60,7 @@ def classify(args: argparse.Namespace) -> int:
         raise ValueError(f"--top is {args.top}; it must be at least 1")
     paths = found_files(args.text)
     classifier, unread = open_product(args, "classify"), 0
+    in_precision(classifier.model, args.precision)
 
     def lines(part: Sequence[Path]):
         nonlocal unread
@@ -91,12 +93,14 @@ def embed(args: argparse.Namespace) -> int:
     from heed.cli.common import errors, open_product, write_lines
     from heed.evaluation.retrieval import nearest_rows
     from heed.files import atomic_file
+    from heed.products.text_batches import in_precision
 
     if args.pairs or args.input:
         raise ValueError("--pairs and --input are for texts, and this is a model of images: name images or folders")
     if args.pool:
         raise ValueError("--pool is for models of texts: a ViT has its own, model.pooling")
     paths, embedder = found_files(args.text), open_product(args, "embed")
+    in_precision(embedder.model, args.precision)
     paths, vectors, unread = _vectors(embedder, paths)
     if args.search:
         others, found, failed = _vectors(embedder, found_files([str(args.search)]))

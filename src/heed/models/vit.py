@@ -160,10 +160,11 @@ class ViT(nn.Module):
 
     @torch.no_grad()
     def _initialize(self, std: float) -> None:
-        """Normal within two deviations, as transformers does; biases are zero."""
+        """Normal within two deviations, biases zero; patches so that their vectors are of size one, however few pixels they have."""
         for module in self.modules():
             if isinstance(module, nn.Linear | nn.Conv2d):
-                nn.init.trunc_normal_(module.weight, 0.0, std, -2 * std, 2 * std)
+                own = std if isinstance(module, nn.Linear) else module.weight[0].numel() ** -0.5
+                nn.init.trunc_normal_(module.weight, 0.0, own, -2 * own, 2 * own)
                 if module.bias is not None:
                     module.bias.zero_()
         for weight in (self.positions, self.first):

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from heed.data.batching import text_inputs
 from heed.data.packing import pack_texts, to_device
-from heed.models.abilities import EncodesText
+from heed.models.abilities import EncodesImages, EncodesText
 from heed.vocabularies.ragged import Ids
 from heed.vocabularies.vocabulary import SpecialTokens
 
@@ -59,5 +59,5 @@ def in_precision(model: nn.Module, name: str) -> nn.Module:
     """The model in float32 or bfloat16; "auto" is bfloat16 for an encoder on a GPU that multiplies it, and else what it is."""
     if name == "auto":
         cuda = device_of(model).type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
-        return model.bfloat16() if cuda and isinstance(model, EncodesText) else model
+        return model.bfloat16() if cuda and isinstance(model, EncodesText | EncodesImages) else model
     return model.to(getattr(torch, name))

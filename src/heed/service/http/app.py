@@ -28,6 +28,7 @@ from heed.service.http import (
     v1,
 )
 from heed.service.http.hosts import check_host
+from heed.service.http.image_routes import router as image_router
 from heed.service.http.limits import Refusal
 from heed.service.http.service import ClientDisconnected, Service
 from heed.version import __version__
@@ -69,6 +70,7 @@ def create_app(service: Service) -> FastAPI:
         title="Heed", version=__version__, docs_url=None, redoc_url=None, lifespan=lifespan,
         description="Translates, continues and reads texts, recommends items, and lets you look inside. Compatible with LibreTranslate's API and OpenAI's.",
     )  # fmt: skip
+    app.include_router(image_router(service))
     app.include_router(libretranslate.router(service))
     app.include_router(v1.router(service))
     app.include_router(completions.router(service))

@@ -5,6 +5,8 @@ from pathlib import Path
 
 from heed.loading import find_model, load
 from heed.products.generator import Generator
+from heed.products.image_classifier import ImageClassifier
+from heed.products.image_generator import ImageGenerator
 from heed.products.product import Product
 from heed.products.recognizer import Recognizer
 from heed.products.recommender import Recommender
@@ -13,6 +15,7 @@ from heed.products.translator.translator import Translator
 from heed.products.voice import Voice
 from heed.service.http.asked_model import AskedModel
 from heed.service.http.encoders import VERBS, ServedEncoder
+from heed.service.http.image_models import ServedImageModel
 from heed.service.http.language_models import ServedLanguageModel
 from heed.service.http.models import ServedModel
 from heed.service.http.recognizers import ServedRecognizer
@@ -45,6 +48,10 @@ def open_models(folders: Sequence[str], device: str, engine: str) -> list[Served
 
 
 def _asked_model(name: str, product: Product, verb: str, said: str | None, folder: str) -> AskedModel:
+    if isinstance(product, ImageClassifier):
+        return ServedImageModel(name, product)
+    if isinstance(product, ImageGenerator):
+        raise ValueError(f"{folder} is {product.noun}, which is not served: use heed generate")
     if said is not None and said != verb:
         raise ValueError(f"{said}={folder}: {folder} is {product.noun}, which has no languages: write its name alone")
     if isinstance(product, Recommender):

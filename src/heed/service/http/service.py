@@ -19,6 +19,7 @@ from heed.service.http.connections import ConnectionLimits
 from heed.service.http.detect import Detection, detect, other_language, warm_up
 from heed.service.http.encoders import ServedEncoder
 from heed.service.http.files import FileStore
+from heed.service.http.image_models import ServedImageModel
 from heed.service.http.language_models import ServedLanguageModel
 from heed.service.http.limits import ApiKeys, ClientQuotas, Gate, Limits, Refusal
 from heed.service.http.metrics import Metrics
@@ -65,6 +66,7 @@ class Service:
         self.settings, self.keys = settings or Settings(), keys
         self.limits = self.settings.limits
         self.models, self.started = list(models), int(time.time())
+        self.image_models = {own.name: own for own in models if isinstance(own, ServedImageModel)}
         self.language_models = {own.name: own for own in models if isinstance(own, ServedLanguageModel)}
         self.encoders = {own.name: own for own in models if isinstance(own, ServedEncoder)}
         self.recommenders = {own.name: own for own in models if isinstance(own, ServedRecommender)}
@@ -88,12 +90,13 @@ class Service:
     @property
     def listing(self) -> str:
         """What is served, in a line for each kind of model."""
+        seen = [f"images: {name}" for name in self.image_models]
         names = ", ".join(self.language_models)
         readers = [f"{own.verb}: {own.name}" for own in self.encoders.values()]
         readers += [f"recommend: {name}" for name in self.recommenders]
         readers += [f"transcribe: {name}" for name in self.recognizers]
         readers += [f"speak: {name}" for name in self.voices]
-        return "\n".join(filter(None, [self.catalogue.listing, names and f"language models: {names}", *readers]))
+        return "\n".join(filter(None, [self.catalogue.listing, names and f"language models: {names}", *readers, *seen]))
 
     def warm(self) -> None:
         """Do now what would block the event loop: load models of languages, list those served, and start all threads.

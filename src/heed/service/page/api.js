@@ -93,6 +93,8 @@ export const runs = (signal) => get("v1/runs", signal);
 export const run = (name, after, signal) => get(`v1/runs/${encodeURIComponent(name)}?after=${after}`, signal);
 export const samples = (name, signal) => get(`v1/runs/${encodeURIComponent(name)}/samples`, signal);
 
+export const lookImage = (body, signal) => post("v1/images/look", body, signal);
+
 export async function translateFile(file, values, signal) {
   const form = new FormData();
   form.append("file", file);

@@ -4,6 +4,7 @@ import * as api from "./api.js";
 import * as classifying from "./classify.js";
 import { byId, element } from "./dom.js";
 import * as filling from "./fill.js";
+import * as seeing from "./images.js";
 import * as languages from "./languages.js";
 import * as looking from "./look.js";
 import * as recommending from "./recommend.js";
@@ -16,7 +17,9 @@ import * as writing from "./write.js";
 import { chooseLocale, localeNow, speak, t } from "./speech.js";
 
 const READING = { fill: filling, tag: tagging, answer: answering, classify: classifying, similarity: comparing };
-const VIEWS = { translate: translating, write: writing, ...READING, recommend: recommending, look: looking, runs: watching };
+const VIEWS = {
+  translate: translating, write: writing, images: seeing, ...READING, recommend: recommending, look: looking, runs: watching,
+};
 let shown = null, usual = "translate";
 
 const link = (view) => document.querySelector(`nav [data-view="${view}"]`);
@@ -102,6 +105,7 @@ async function begin() {
   if (known.keys && !api.apiKey()) askForKey();
   languages.ready(known);
   link("write").hidden = !known.language_models?.length;
+  link("images").hidden = !known.images?.length;
   link("translate").hidden = !known.models.length;
   for (const [name, { verb }] of Object.entries(READING)) link(name).hidden = !known.encoders?.some((one) => one.verb === verb);
   link("recommend").hidden = !known.recommenders?.length;

@@ -1,9 +1,11 @@
 // All that the page says, in English and in Korean. {0}, {1} are filled in.
+import { IMAGE_WORDS } from "./words-images.js";
 import { LAYER_WORDS } from "./words-layer.js";
 import { READING_WORDS } from "./words-read.js";
 import { RECOMMEND_WORDS } from "./words-recommend.js";
 
 export const WORDS = {
+  ...IMAGE_WORDS,
   // the frame
   skip: ["Skip to content", "본문으로 건너뛰기"],
   views: ["Views", "화면"],

@@ -1,0 +1,65 @@
+"""The image classifiers that are served. Images of all requests share batches."""
+
+from typing import Any
+
+import numpy as np
+
+from heed.products.image_classifier import ImageClassifier
+from heed.products.image_trace import ImageLook, look
+from heed.service.http.asked_model import AskedModel
+from heed.service.http.queue import BatchWorker, Ticket, wait_for_results
+
+
+class ServedImageModel(AskedModel):
+    """One image classifier and the worker that runs it."""
+
+    attends = False  # it has no texts to look at; images have a view of their own
+
+    def __init__(self, name: str, product: ImageClassifier, worker: BatchWorker | None = None):
+        super().__init__(name, product, worker)
+
+    def warm_up(self) -> None:
+        """Build now what is built at the first call."""
+        own = self.product.images
+        self.product.probabilities(np.zeros((1, own.size, own.size, own.channels), np.uint8))
+
+    def run(self, key: tuple, items: list[Any]) -> list[tuple[Any, Exception | None]]:
+        """A batch, in the worker's thread. An image that cannot be read is refused by itself: then smaller batches are tried."""
+        if key[0] != "classify":
+            return super().run(key, items)
+        try:
+            return [(one, None) for one in self.product.classify(items)]
+        except ValueError as error:
+            if len(items) > 1:
+                raise
+            return [(None, error)]
+
+    def classify(self, ticket: Ticket, images: list[bytes]) -> list[Any]:
+        """The classes of each image."""
+        size = self.model.config.max_length
+        futures = self.worker.submit(ticket, ("classify",), images, [size] * len(images))
+        found = []
+        for number, (result, error) in enumerate(wait_for_results(futures, ticket), 1):
+            if error is not None:
+                raise ValueError(str(error).replace("the image", f"image {number}", 1))
+            found.append(result)
+        return found
+
+    def look_at(self, ticket: Ticket, image: bytes) -> ImageLook:
+        return self.ask(ticket, "call", lambda: look(self.product, image), 4 * self.model.config.max_length)
+
+    def facts(self) -> dict[str, Any]:
+        """What /v1/models says of it."""
+        config, own = self.model.config, self.product.images
+        return {
+            "name": self.name,
+            "kind": type(self.model).__name__.lower(),
+            "weights": sum(weight.numel() for weight in self.model.parameters()),
+            "layers": config.layers,
+            "heads": config.heads,
+            "dim": config.dim,
+            "patch": config.patch,
+            "size": own.size,
+            "channels": own.channels,
+            "labels": self.product.labels,
+        }

@@ -1,0 +1,114 @@
+"""Images: their classes, and what the model looks at in one."""
+
+import base64
+import binascii
+import time
+from typing import Annotated, Any
+
+import numpy as np
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse
+from pydantic import Field
+
+from heed.service.http.asked_model import choose_model
+from heed.service.http.bodies import read_fields, validate
+from heed.service.http.encoder_routes import NO_LANGUAGES, AskedOfModel
+from heed.service.http.limits import Refusal
+from heed.service.http.openapi import operation
+from heed.service.http.service import Service
+
+MAX_IMAGES = 64  # of one request
+IMAGE_COST = 200  # characters that an image counts as, for quotas and the queue
+Encoded = Annotated[str, Field(min_length=1)]
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
+
+class ImagesRequest(AskedOfModel, json_schema_extra={"example": {"image": PIXEL, "top": 3}}):
+    """Images to be classified."""
+
+    image: Encoded | list[Encoded] = Field(description="the bytes of an image file in base64, or a list of them")
+    top: int = Field(5, ge=1, le=1000, description="classes of each image, the likeliest first")
+
+    @property
+    def images(self) -> list[str]:
+        return [self.image] if isinstance(self.image, str) else self.image
+
+
+class LookRequest(AskedOfModel, json_schema_extra={"example": {"image": PIXEL}}):
+    """An image to look into."""
+
+    image: Encoded = Field(description="the bytes of an image file in base64")
+
+
+CLASSES = {"images": [{"classes": [{"label": "cat", "probability": 0.9}]}], "model": "vit"}
+LOOK = {"classes": [{"label": "cat", "probability": 0.9}], "size": 32, "rows": 8, "heads": 6, "layers": 9}
+
+
+def router(service: Service) -> APIRouter:
+    routes = APIRouter(prefix="/v1/images", tags=["images"])
+
+    @routes.post("/classify", **operation(ImagesRequest, CLASSES, NO_LANGUAGES))
+    async def classify(request: Request) -> JSONResponse:
+        """The likeliest classes of each image."""
+        start = time.monotonic()
+        body, model, size = await _asked(service, request, ImagesRequest)
+        images = [_decoded(own, number) for number, own in enumerate(body.images, 1)]
+        found = await service.run(request, size, lambda ticket: model.classify(ticket, images))
+        results = [{"classes": _classes(one.probabilities, body.top)} for one in found]
+        return JSONResponse({"images": results, "model": model.name, "seconds": round(time.monotonic() - start, 4)})
+
+    @routes.post("/look", **operation(LookRequest, LOOK, NO_LANGUAGES))
+    async def look(request: Request) -> JSONResponse:
+        """The classes of an image, the image as the model reads it, and what each head looks at: bytes in base64."""
+        start = time.monotonic()
+        body, model, size = await _asked(service, request, LookRequest)
+        image = _decoded(body.image, 1)
+        found = await service.run(request, size, lambda ticket: model.look_at(ticket, image), long=True)
+        layers, heads, length, _ = found.attention.shape
+        told = {
+            "classes": _classes(found.label.probabilities, 10),
+            "model": model.name,
+            "size": found.pixels.shape[0],
+            "channels": found.pixels.shape[2],
+            "pixels": _base64(found.pixels),
+            "rows": found.rollout.shape[0],
+            "layers": layers,
+            "heads": heads,
+            "mean_of_heads": heads < model.model.config.heads,
+            "positions": length,
+            "class_token": found.has_class_token,
+            "attention": _base64(np.round(found.attention * 65535).astype("<u2")),
+            "rollout": found.rollout.reshape(-1).tolist(),
+            "seconds": round(time.monotonic() - start, 4),
+        }
+        return JSONResponse(told)
+
+    return routes
+
+
+async def _asked(service: Service, request: Request, kind: type[Any]) -> tuple[Any, Any, int]:
+    """The request, its model, and what it counts as."""
+    fields = await read_fields(request, service.limits.bytes, forms=False)
+    body = validate(kind, fields)
+    model = choose_model(service.image_models, body.model, "image classifier")
+    count = len(body.images) if isinstance(body, ImagesRequest) else 1
+    if not 1 <= count <= MAX_IMAGES:
+        raise Refusal(400, f"there are {count} images; one request may have 1 to {MAX_IMAGES}")
+    size = count * IMAGE_COST
+    service.check_key(request, fields, size)
+    return body, model, size
+
+
+def _decoded(text: str, number: int) -> bytes:
+    try:
+        return base64.b64decode(text.partition("base64,")[2] or text, validate=True)
+    except (binascii.Error, ValueError):
+        raise Refusal(400, f"image {number} is not base64: send the bytes of an image file, encoded so") from None
+
+
+def _classes(probabilities: dict[str, float], top: int) -> list[dict[str, Any]]:
+    return [{"label": name, "probability": own} for name, own in list(probabilities.items())[:top]]
+
+
+def _base64(values: np.ndarray) -> str:
+    return base64.b64encode(np.ascontiguousarray(values).tobytes()).decode("ascii")

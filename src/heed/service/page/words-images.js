@@ -1,0 +1,21 @@
+// What the view of images says, in English and in Korean.
+export const IMAGE_WORDS = {
+  images: ["Images", "이미지"],
+  images_about: ["{0} · {1} · {2}M weights · {3} classes · {4} × {4} pixels, patches of {5}", "{0} · {1} · 가중치 {2}M · 분류 {3}개 · {4} × {4}픽셀, 패치 {5}픽셀"],
+  images_choose: ["Drop an image here, or choose one", "이미지를 여기에 놓거나 선택하세요"],
+  images_kinds: ["PNG, JPEG, WebP, GIF, BMP, TIFF", "PNG, JPEG, WebP, GIF, BMP, TIFF"],
+  images_classes: ["Classes", "분류"],
+  images_canvas: ["The image as the model reads it: point at a patch, or move with the arrow keys", "모델이 읽는 이미지: 패치를 가리키거나 화살표 키로 옮기세요"],
+  images_empty: ["The classes of the image appear here.", "이미지의 분류가 여기에 나타납니다."],
+  images_heads: ["What each head looks at", "각 헤드가 보는 곳"],
+  images_layer: ["Layer {0} of {1}", "{1}층 중 {0}층"],
+  images_rollout: ["Attention rollout", "어텐션 롤아웃"],
+  images_isRollout: ["Attention rollout: how much of each patch is in what is classified, through all layers.", "어텐션 롤아웃: 모든 층을 거쳐 분류에 쓰이는 벡터에 각 패치가 들어 있는 정도."],
+  images_fromPatch: ["What the patch in row {0}, column {1} looks at.", "{0}행 {1}열 패치가 보는 곳."],
+  images_fromWhole: ["What is looked at for the classes.", "분류를 위해 보는 곳."],
+  images_meanOfHeads: ["Layer {0}, the mean of all heads.", "{0}층, 모든 헤드의 평균."],
+  images_oneHead: ["Layer {0}, head {1}.", "{0}층, 헤드 {1}."],
+  images_head: ["Head {0}", "헤드 {0}"],
+  images_allHeads: ["All heads", "모든 헤드"],
+  imagesHint: ["Point at a patch to see what it looks at; click to keep it, click a head to see it large. The more colour, the more is looked at it.", "패치를 가리키면 그 패치가 보는 곳이 나타납니다. 누르면 고정되고, 헤드를 누르면 크게 보입니다. 색이 짙을수록 많이 보는 곳입니다."],
+};

@@ -1,0 +1,103 @@
+"""/v1/images: classes, what is looked at, and what is wrong with a request."""
+
+import base64
+
+import httpx
+import numpy as np
+import pytest
+import torch
+
+from heed.products.image_trace import look, rollout
+from heed.service.http.image_models import ServedImageModel
+from heed.service.http.models import open_models
+from heed.service.http.service import Service
+from tests.service.http.conftest import RunningService
+from tests.service.image_models import CLASSES, image_classifier, png
+
+
+@pytest.fixture(scope="module")
+def service():
+    models = [ServedImageModel("vit", image_classifier()), ServedImageModel("mean", image_classifier("mean"))]
+    running = RunningService(Service(models))
+    yield running
+    running.stop()
+
+
+def ask(service, path, body):
+    return httpx.post(f"{service.url}/v1/images/{path}", json=body, timeout=60)
+
+
+def encoded(data):
+    return base64.b64encode(data).decode("ascii")
+
+
+def test_classes_are_those_of_the_product_whatever_shares_the_batch(service):
+    images = [png(seed) for seed in range(5)]
+    answer = ask(service, "classify", {"image": [encoded(own) for own in images], "model": "vit", "top": 3}).json()
+    for found, image in zip(answer["images"], images, strict=True):
+        expected = list(image_classifier().classify([image])[0].probabilities.items())[:3]
+        assert [one["label"] for one in found["classes"]] == [name for name, _ in expected]
+        assert [one["probability"] for one in found["classes"]] == pytest.approx([own for _, own in expected], abs=1e-5)
+
+
+@pytest.mark.parametrize("pooling", ["cls", "mean"])
+def test_a_look_has_the_attention_of_every_head(service, pooling):
+    name = "vit" if pooling == "cls" else "mean"
+    found = ask(service, "look", {"image": "data:image/png;base64," + encoded(png()), "model": name}).json()
+    expected = look(image_classifier(pooling), png())
+    maps = np.frombuffer(base64.b64decode(found["attention"]), "<u2").reshape(expected.attention.shape) / 65535
+    assert np.abs(maps - expected.attention).max() < 2e-5
+    assert np.abs(maps.sum(axis=-1) - 1).max() < 1e-3
+    assert (
+        found["positions"] == 16 + (pooling == "cls")
+        and found["rows"] == 4
+        and found["class_token"] == (pooling == "cls")
+    )
+    pixels = np.frombuffer(base64.b64decode(found["pixels"]), np.uint8).reshape(16, 16, 3)
+    assert (pixels == expected.pixels).all()
+    assert found["rollout"] == pytest.approx(expected.rollout.reshape(-1).tolist()) and sum(
+        found["rollout"]
+    ) == pytest.approx(1)
+
+
+def test_a_rollout_is_the_product_of_its_layers():
+    maps = torch.rand(3, 5, 5, dtype=torch.float64).softmax(dim=-1)
+    own = [0.5 * layer + 0.5 * torch.eye(5) for layer in maps]
+    assert torch.allclose(rollout(maps), own[2] @ own[1] @ own[0])
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "words"),
+    [
+        ("classify", {}, 400, "image is missing"),
+        ("classify", {"image": "!!", "model": "vit"}, 400, "image 1 is not base64"),
+        ("classify", {"image": [encoded(png()), encoded(b"no image")], "model": "vit"}, 400, "image 2 is no image that Pillow can read"),
+        ("classify", {"image": []}, 400, "there are 0 images; one request may have 1 to 64"),
+        ("classify", {"image": encoded(png())}, 400, "model is missing; it is one of vit, mean"),
+        ("classify", {"image": encoded(png()), "model": "x"}, 404, "which is no image classifier here"),
+        ("look", {"image": encoded(b"\x89PNG"), "model": "vit"}, 400, "the image is no image that Pillow can read"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_said(service, path, body, status, words):
+    if body.get("image") == []:
+        body = {**body, "model": "vit"}
+    answer = ask(service, path, body)
+    assert answer.status_code == status and words in answer.json()["error"]
+
+
+def test_the_models_are_listed_with_their_classes(service):
+    listed = httpx.get(f"{service.url}/v1/models").json()["images"]
+    assert [one["name"] for one in listed] == ["vit", "mean"] and listed[0]["labels"] == CLASSES
+    assert listed[0]["size"] == 16 and listed[0]["patch"] == 4
+
+
+def test_a_folder_is_served_as_what_it_is(tmp_path):
+    from heed.loading import write_package
+    from heed.models.package import Package
+    from heed.vocabularies.labels import Labels
+
+    own = image_classifier()
+    processors = {"images": own.images, "labels": Labels(own.labels)}
+    write_package(Package(own.model, "image-classification", processors, {}), tmp_path / "vit")
+    [model] = open_models([str(tmp_path / "vit")], "cpu", "auto")
+    assert isinstance(model, ServedImageModel) and model.name == "vit"
