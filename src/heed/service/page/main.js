@@ -5,9 +5,11 @@ import * as classifying from "./classify.js";
 import { byId, element } from "./dom.js";
 import * as filling from "./fill.js";
 import * as languages from "./languages.js";
+import * as listening from "./listen.js";
 import * as looking from "./look.js";
 import * as watching from "./runs.js";
 import * as comparing from "./similarity.js";
+import * as saying from "./say.js";
 import { readAddress, remember, remembered } from "./store.js";
 import * as tagging from "./tag.js";
 import * as translating from "./translate.js";
@@ -15,7 +17,7 @@ import * as writing from "./write.js";
 import { chooseLocale, localeNow, speak, t } from "./speech.js";
 
 const READING = { fill: filling, tag: tagging, answer: answering, classify: classifying, similarity: comparing };
-const VIEWS = { translate: translating, write: writing, ...READING, look: looking, runs: watching };
+const VIEWS = { translate: translating, write: writing, ...READING, listen: listening, say: saying, look: looking, runs: watching };
 let shown = null, usual = "translate";
 
 const link = (view) => document.querySelector(`nav [data-view="${view}"]`);
@@ -103,6 +105,8 @@ async function begin() {
   link("write").hidden = !known.language_models?.length;
   link("translate").hidden = !known.models.length;
   for (const [name, { verb }] of Object.entries(READING)) link(name).hidden = !known.encoders?.some((one) => one.verb === verb);
+  link("listen").hidden = !known.recognizers?.length;
+  link("say").hidden = !known.voices?.length;
   link("look").hidden = link("translate").hidden && link("write").hidden && !known.encoders?.some((one) => one.attention);
   document.querySelector("nav").classList.toggle("many", Object.keys(VIEWS).filter((name) => !link(name).hidden).length > 5);
   usual = Object.keys(VIEWS).find((name) => !link(name).hidden);

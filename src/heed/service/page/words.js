@@ -1,5 +1,6 @@
 // All that the page says, in English and in Korean. {0}, {1} are filled in.
 import { LAYER_WORDS } from "./words-layer.js";
+import { LISTENING_WORDS } from "./words-listen.js";
 import { READING_WORDS } from "./words-read.js";
 
 export const WORDS = {
@@ -119,6 +120,7 @@ export const WORDS = {
   noAttentionText: ["This model has no attention: what it knows of the text is the state that it carries from token to token.", "이 모델에는 어텐션이 없습니다. 글에 대해 아는 것은 토큰마다 이어받는 상태뿐입니다."],
   tokensOfText: ["The text", "글"],
   ...READING_WORDS,
+  ...LISTENING_WORDS,
   // look inside
   tour: ["Guided tour", "둘러보기"],
   sentence: ["Sentence to look into", "들여다볼 문장"],
