@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.fuzz import folders
+from bench.fuzz import folders, sounds
 from bench.fuzz.cases import Case, Reader
 from heed.data import conll, readers, squad, tables
 from heed.data.documents import Boundaries
@@ -261,4 +261,5 @@ READERS: dict[str, Reader] = {
     "document-docx": Reader(_docx_seeds, _read_document, ("word/document.xml", "word/header1.xml", "<w:p>", "</w:p>", "<w:r>", "</w:r>", "<w:t>", "</w:t>",
                                                          "<w:br/>", "<!DOCTYPE a>", "<w:ins>", "</w:ins>", "<w:drawing>", "<w:moveTo>")),
     **folders.READERS,
+    **sounds.READERS,
 }  # fmt: skip
