@@ -11,6 +11,7 @@ from heed.files import check_file, write_bytes
 
 PCM, FLOAT, EXTENSIBLE = 1, 3, 0xFFFE  # formats of WAV
 WAV_HEADER = 44  # bytes before the samples of what is written here
+LOUDEST = 1e4  # of floats, which should be from -1 to 1
 FASTEST = 768_000  # samples a second; more is damage
 INTEGERS = {8: "u1", 16: "<i2", 32: "<i4"}
 NEEDS = "needs soundfile: pip install 'heed[audio]', or convert it to WAV"
@@ -49,8 +50,8 @@ def decode(file: BinaryIO, name: str, longest: float = float("inf")) -> Sound:
         raise ValueError(f"{name} has no samples: there is nothing to hear")
     _check_seconds(name, len(channels), rate, longest)
     samples = channels.mean(axis=1, dtype=np.float32) if channels.shape[1] > 1 else channels[:, 0]
-    if not np.isfinite(samples).all():
-        raise ValueError(f"{name} has samples that are no numbers (NaN or infinite): the file is damaged")
+    if not np.abs(samples).max() <= LOUDEST:  # or no number at all
+        raise ValueError(f"{name} has samples that are no numbers, or far beyond -1 and 1: the file is damaged")
     return Sound(np.ascontiguousarray(samples, dtype=np.float32), rate)
 
 

@@ -11,11 +11,12 @@ import torch
 from heed import config as settings
 from heed.audio import files
 from heed.audio.files import Sound
-from heed.decoding.ctc import TokenSpan, align
+from heed.decoding.ctc import align
 from heed.decoding.speech import LanguageScores, SpeechDecoding, ctc_logp, search_speech
 from heed.decoding.steps import Hypothesis
 from heed.models.abilities import TranscribesSpeech
 from heed.models.package import Package
+from heed.nn.attention import record
 from heed.products.product import Product, in_batches, single
 from heed.products.speech_windows import Window, cut, kept
 from heed.vocabularies.sound import SoundFeatures
@@ -27,12 +28,16 @@ SILENCE = 1e-4  # of full scale, -80 dB: what is never louder is silence
 
 @dataclass(frozen=True)
 class Word:
-    """A word, when it was said, in seconds, and how sure CTC is of it: a probability."""
+    """A word, when it was said, in seconds, and how sure CTC is of it: a probability.
+
+    `attention`, if it was asked for, is that of its tokens to each state of the recording, the mean over layers and heads.
+    """
 
     text: str
     start: float
     end: float
     probability: float
+    attention: list[float] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -87,9 +92,17 @@ class Recognizer(Product):
     # what a user asks
 
     def transcribe(
-        self, recordings: Sequence[str | Path | Sound], *, language: LanguageScores | None = None, **changes: Any
+        self,
+        recordings: Sequence[str | Path | Sound],
+        *,
+        language: LanguageScores | None = None,
+        attention: bool = False,
+        **changes: Any,
     ) -> list[Transcription]:
-        """What is said in each recording, a file or a sound; `changes` are those of the search."""
+        """What is said in each recording, a file or a sound; `changes` are those of the search.
+
+        With `attention`, words say where the model looked, in recordings that are read at once.
+        """
         sounds = [files.read(own) if isinstance(own, str | Path) else own for own in recordings]
         config = self.search(**changes)
         found: list[Transcription | None] = [None] * len(sounds)
@@ -102,7 +115,26 @@ class Recognizer(Product):
         frames = [self.sound.frames(sounds[i]) for i in heard]
         for i, own in zip(heard, self.transcribe_frames(frames, config, language), strict=True):
             found[i] = replace(own, seconds=sounds[i].seconds)
+        if attention:
+            return [self._with_attention(own, sound) for own, sound in zip(found, sounds, strict=True)]
         return found
+
+    @torch.inference_mode()
+    def _with_attention(self, found: Transcription, sound: Sound) -> Transcription:
+        frames = self.sound.frames(sound)
+        if not found.words or len(self._windows(frames, self.decoding)) > 1:
+            return found
+        memory, _ = self.encode([self._padded(self.sound.normalized(frames))])
+        special, (ids,) = self.vocabulary.special, self.vocabulary.encode([found.text])
+        target = torch.tensor([[special.first, *ids]], device=self.device)
+        with record(self.model.decoder) as maps:
+            self.model.decode(target, memory)
+        weights = torch.stack([own[0].mean(dim=0) for own in maps[1::2]]).mean(dim=0).float().cpu().numpy()
+        rows = group_words(self.vocabulary.pieces(ids))
+        if len(rows) != len(found.words):
+            return found
+        own = [weights[row].mean(axis=0).round(4).tolist() for row in rows]
+        return replace(found, words=[replace(word, attention=w) for word, w in zip(found.words, own, strict=True)])
 
     def transcribe_frames(
         self,
@@ -137,20 +169,34 @@ class Recognizer(Product):
         self, frames: Sequence[np.ndarray], config: SpeechDecoding, language: LanguageScores | None = None
     ) -> list[tuple[list[Hypothesis], np.ndarray]]:
         """The best hypotheses for normalized features, and what CTC says at each state."""
-        lengths = torch.tensor([len(own) for own in frames])
-        padded = np.zeros((len(frames), int(lengths.max()), frames[0].shape[1]), dtype=np.float32)
-        for row, own in zip(padded, frames, strict=True):
-            row[: len(own)] = own
+        memory, counts = self.encode(frames)
         dtype = next(self.model.parameters()).dtype
-        memory, counts = self.model.encode_speech(
-            torch.from_numpy(padded).to(self.device, dtype), lengths.to(self.device)
-        )
         logp = ctc_logp(self.model, memory)
         with torch.autocast(self.device.type, enabled=False):
             memory = memory.to(dtype)
             found = search_speech(self.model, memory, counts, self.vocabulary.special, config, language, logp)
         said = logp.float().cpu().numpy()
         return [(own, said[i, : int(counts[i])]) for i, own in enumerate(found)]
+
+    def encode(self, frames: Sequence[np.ndarray]) -> tuple[torch.Tensor, torch.Tensor]:
+        """The memory of normalized features, and how many states of each count."""
+        lengths = torch.tensor([len(own) for own in frames])
+        padded = np.zeros((len(frames), int(lengths.max()), frames[0].shape[1]), dtype=np.float32)
+        for row, own in zip(padded, frames, strict=True):
+            row[: len(own)] = own
+        dtype = next(self.model.parameters()).dtype
+        return self.model.encode_speech(torch.from_numpy(padded).to(self.device, dtype), lengths.to(self.device))
+
+    @property
+    def state_seconds(self) -> float:
+        """From one state to the next."""
+        return self.sound.seconds * self.model.config.subsampling
+
+    @property
+    def _centre(self) -> float:
+        """The time of the middle of what the first state is computed from."""
+        s = self.sound.settings
+        return ((self.model.least_frames - 1) * s.shift + s.frame) / 2000
 
     def _windows(self, frames: np.ndarray, config: SpeechDecoding) -> list[Window]:
         longest = float(self.facts.get("longest_seconds") or config.window)
@@ -194,19 +240,19 @@ class Recognizer(Product):
         spans = align(logp, tokens)
         if spans is None:  # fewer states than tokens: attention alone found this
             return []
-        state = self.sound.seconds * self.model.config.subsampling
-        grouped = group_words(self.vocabulary.pieces(tokens), spans)
-        made = []
-        for rows in grouped:
+        state, made = self.state_seconds, []
+        offset += self._centre - state / 2
+        for rows in group_words(self.vocabulary.pieces(tokens)):
             text = self._text([tokens[i] for i in rows])
             own = [spans[i] for i in rows]
             if text:
                 probability = float(np.exp(np.mean([span.score for span in own])))
-                made.append(Word(text, offset + own[0].start * state, offset + own[-1].end * state, probability))
+                start = max(0.0, offset + own[0].start * state)
+                made.append(Word(text, start, max(start, offset + own[-1].end * state), probability))
         return made
 
 
-def group_words(pieces: Sequence[str], spans: Sequence[TokenSpan]) -> list[list[int]]:
+def group_words(pieces: Sequence[str]) -> list[list[int]]:
     """The pieces of each word: one that begins a word begins with "▁", which of a vocabulary of characters is a space."""
     words: list[list[int]] = []
     for i, piece in enumerate(pieces):

@@ -128,8 +128,9 @@ def stored_features(path: Path) -> np.ndarray:
     try:
         with lzma.open(path) if path.suffix == ".xz" else open(path, "rb") as file:
             values = np.load(file, allow_pickle=False)
-    except (OSError, ValueError, EOFError, lzma.LZMAError) as error:
-        raise ValueError(f"{path} is damaged, or no array of numpy ({error}): copy it again") from None
+    except Exception as error:  # of numpy's reader, which raises errors of many kinds
+        why = " ".join(str(error).split())[:200]
+        raise ValueError(f"{path} is damaged, or no array of numpy ({why}): copy it again") from None
     if values.ndim != 2 or values.dtype.kind not in "fiu":
         raise ValueError(f"{path} has the shape {values.shape}; features are a table of numbers")
     scale = SCALE.search(path.name)

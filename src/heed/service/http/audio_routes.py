@@ -31,6 +31,9 @@ class TranscriptionRequest(BaseModel, extra="forbid", arbitrary_types_allowed=Tr
     model: str | None = Field(None, max_length=200, description="may be omitted if there is only one")
     response_format: Literal["json", "text", "srt", "verbose_json", "vtt"] = "json"
     beam: int | None = Field(None, ge=1, le=50, description="hypotheses that are kept at each step")
+    attention: bool = Field(
+        False, description="verbose_json: where the model looked for each word, of a recording that is read at once"
+    )
     language: str | None = Field(None, max_length=20, description="ignored: a model knows what it has learned")
     prompt: str | None = Field(None, description="ignored")
     temperature: float | None = Field(None, description="ignored")
@@ -68,7 +71,8 @@ def router(service: Service) -> APIRouter:
         model, upload = choose_model(known, body.model, "speech recognizer"), body.file
         size = min(len(upload.data), service.limits.characters)
         service.check_key(request, {"api_key": body.api_key}, size)
-        changes = {} if body.beam is None else {"beam": body.beam}
+        changes = {"attention": body.attention and body.response_format == "verbose_json"}
+        changes |= {} if body.beam is None else {"beam": body.beam}
         found = await service.run(
             request, size, lambda ticket: model.transcribe(ticket, upload.name, upload.data, **changes), long=True
         )
@@ -109,7 +113,14 @@ def _answer(form: str, found: Transcription, model: ServedRecognizer, seconds: f
     if form == "json":
         return JSONResponse({"text": found.text})
     words = [
-        {"word": one.text, "start": one.start, "end": one.end, "probability": one.probability} for one in found.words
+        {
+            "word": one.text,
+            "start": one.start,
+            "end": one.end,
+            "probability": one.probability,
+            **({"attention": one.attention, "step": model.product.state_seconds} if one.attention else {}),
+        }
+        for one in found.words
     ]
     segments = [
         {"id": i, "start": start, "end": end, "text": text} for i, (start, end, text) in enumerate(lines(found))

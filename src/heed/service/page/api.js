@@ -102,3 +102,27 @@ export async function translateFile(file, values, signal) {
   if (apiKey()) form.append("api_key", apiKey());
   return ask("translate_file", { method: "POST", body: form, signal });
 }
+
+export async function transcribe(sound, values, signal) {
+  const form = new FormData();
+  form.append("file", sound, "recording.wav");
+  for (const [name, value] of Object.entries(values)) form.append(name, value);
+  if (apiKey()) form.append("api_key", apiKey());
+  return ask("v1/audio/transcriptions", { method: "POST", body: form, signal });
+}
+
+// A sound, not JSON: an error is JSON still.
+export async function speech(body, signal) {
+  const key = apiKey();
+  const headers = { "Content-Type": "application/json", ...(key ? { Authorization: `Bearer ${key}` } : {}) };
+  let answer;
+  try {
+    answer = await fetch("v1/audio/speech", { method: "POST", headers, body: JSON.stringify(body), signal, credentials: "omit", cache: "no-store" });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Refused(t("offline"), 0);
+  }
+  if (answer.status === 403) window.dispatchEvent(new Event("heed-key"));
+  if (!answer.ok) throw new Refused(messageOf(await answer.json().catch(() => null)), answer.status);
+  return answer.blob();
+}

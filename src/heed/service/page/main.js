@@ -6,10 +6,12 @@ import { byId, element } from "./dom.js";
 import * as filling from "./fill.js";
 import * as seeing from "./images.js";
 import * as languages from "./languages.js";
+import * as listening from "./listen.js";
 import * as looking from "./look.js";
 import * as recommending from "./recommend.js";
 import * as watching from "./runs.js";
 import * as comparing from "./similarity.js";
+import * as saying from "./say.js";
 import { readAddress, remember, remembered } from "./store.js";
 import * as tagging from "./tag.js";
 import * as translating from "./translate.js";
@@ -18,7 +20,8 @@ import { chooseLocale, localeNow, speak, t } from "./speech.js";
 
 const READING = { fill: filling, tag: tagging, answer: answering, classify: classifying, similarity: comparing };
 const VIEWS = {
-  translate: translating, write: writing, images: seeing, ...READING, recommend: recommending, look: looking, runs: watching,
+  translate: translating, write: writing, images: seeing, ...READING, recommend: recommending, listen: listening, say: saying,
+  look: looking, runs: watching,
 };
 let shown = null, usual = "translate";
 
@@ -109,6 +112,8 @@ async function begin() {
   link("translate").hidden = !known.models.length;
   for (const [name, { verb }] of Object.entries(READING)) link(name).hidden = !known.encoders?.some((one) => one.verb === verb);
   link("recommend").hidden = !known.recommenders?.length;
+  link("listen").hidden = !known.recognizers?.length;
+  link("say").hidden = !known.voices?.length;
   link("look").hidden = link("translate").hidden && link("write").hidden && !known.encoders?.some((one) => one.attention);
   document.querySelector("nav").classList.toggle("many", Object.keys(VIEWS).filter((name) => !link(name).hidden).length > 5);
   usual = Object.keys(VIEWS).find((name) => !link(name).hidden);

@@ -1,6 +1,7 @@
 // All that the page says, in English and in Korean. {0}, {1} are filled in.
 import { IMAGE_WORDS } from "./words-images.js";
 import { LAYER_WORDS } from "./words-layer.js";
+import { LISTENING_WORDS } from "./words-listen.js";
 import { READING_WORDS } from "./words-read.js";
 import { RECOMMEND_WORDS } from "./words-recommend.js";
 
@@ -129,6 +130,7 @@ export const WORDS = {
   tokensOfText: ["The text", "글"],
   ...READING_WORDS,
   ...RECOMMEND_WORDS,
+  ...LISTENING_WORDS,
   // look inside
   tour: ["Guided tour", "둘러보기"],
   sentence: ["Sentence to look into", "들여다볼 문장"],
