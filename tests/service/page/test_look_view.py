@@ -1,5 +1,6 @@
 """Looking inside on the page."""
 
+import re
 import xml.etree.ElementTree as ElementTree
 from urllib.parse import quote
 
@@ -212,3 +213,50 @@ def test_each_model_can_be_looked_into(visit):
     page.select_option("#look-to", "ko")
     page.wait_for_selector(".query-table")
     assert page.text_content("#look-status").startswith("en-ko · 1+2 layers") and "from=en&to=ko" in page.url
+
+
+def test_a_row_of_the_map_is_taken_marked_and_shown(inside, seen):
+    inside.click('[aria-label="Layer 1, head 2"]')
+    plain = pixels(inside, "#map")
+    box = inside.locator("#map").bounding_box()
+    inside.mouse.click(box["x"] + box["width"] - 12, box["y"] + box["height"] - 12)  # in the last row
+    inside.mouse.move(1, 1)
+    last = len(seen["target"]) - 1
+    inside.wait_for_function("last => document.querySelector('#query-row').value === String(last)", arg=last)
+    inside.wait_for_function("() => document.activeElement.id === 'station-Query'")
+    assert pixels(inside, "#map") != plain
+    first = f"{seen['cross'][0][1][last][0]:.3f}"
+    inside.wait_for_function("first => document.querySelector('.query-table .weight').textContent === first", arg=first)
+
+
+def test_the_query_of_a_mean_has_its_weights_and_bars_are_of_one(inside, seen):
+    mean = np.mean([head for layer in seen["cross"] for head in layer], axis=0)[0]
+    assert np.allclose([float(text) for text in texts(inside, ".query-table tbody .weight")], mean, atol=6e-4)
+    assert "mean of all" in inside.text_content("#query-where") and "no query of their own" in inside.text_content(
+        "#query-body"
+    )
+    widths = inside.eval_on_selector_all(".query-table .bar", "all => all.map(node => node.style.width)")
+    assert np.allclose([float(width.rstrip("%")) for width in widths], 100 * mean, atol=0.1)
+
+
+def test_both_scores_of_a_sentence_are_told_with_the_length_penalty(inside, service, seen):
+    asked = {"text": TEXT, "source": "ko", "target": "en", "beam": 4}
+    one = httpx.post(f"{service.url}/v1/translate", json=asked, timeout=120).json()["translations"][0]
+    shown = inside.text_content("#whole-score").replace("−", "-")
+    assert f"log probability {sum(seen['scores']):.3f}, divided by" in shown
+    assert f"is the score {one['score']:.3f} by which" in shown
+    logp, penalty, score = (float(own) for own in re.findall(r"-?\d+\.\d+", shown))
+    assert abs(logp / penalty - score) < 5e-3  # three decimals of each
+
+
+def test_the_tour_does_not_cover_what_it_explains(inside):
+    inside.click("#tour-start")
+    for _ in range(6):
+        inside.click(".tour .strong")
+    assert inside.text_content(".tour h3") == "Mixing the heads"
+    inside.click(".tour .quiet >> text=Back")
+    assert "project to q, k and v" in inside.text_content(".tour p")
+    tour, heading = (inside.locator(name).bounding_box() for name in (".tour", "#title-Query"))
+    assert heading["y"] + heading["height"] < tour["y"]
+    inside.keyboard.press("Escape")
+    assert not inside.eval_on_selector("body", "node => node.classList.contains('touring')")

@@ -403,3 +403,64 @@ def test_the_glossary_of_a_file_can_be_seen(visit):
     assert page.is_visible("#term-form") and page.is_visible("#tab-glossary") and page.is_hidden("#tab-history")
     page.click("#mode-text")
     assert page.is_visible("#tab-history")
+
+
+LONG = "\n\n".join(f"{'나는 학생이에요. 너는 어디에 있어? ' * 12}{i}번이에요." for i in range(9))
+
+
+def test_a_long_text_is_translated_in_parts_and_shown_as_they_come(visit):
+    page, held, free = visit("#translate?from=ko&to=en"), [], []
+    page.route("**/v1/translate", lambda route: route.continue_() if free else held.append(route))
+    paste(page, LONG)
+    while not held:
+        page.wait_for_timeout(20)
+    held[0].continue_()
+    page.wait_for_selector("#progress.measured")
+    assert 0 < float(page.eval_on_selector("#progress", "node => node.style.getPropertyValue('--share')")) < 1
+    assert page.query_selector("#target .word") and not page.query_selector("#target.stale")
+    while len(held) < 2:
+        page.wait_for_timeout(20)
+    free.append(True)
+    held[1].continue_()
+    page.wait_for_function("() => document.querySelector('#progress').hidden")
+    assert LONG.startswith("".join(route.request.post_data_json["text"] for route in held))
+
+
+def test_the_parts_of_a_long_text_make_one_whole(visit, ask):
+    page = visit()
+    found = page.evaluate(
+        """async (text) => {
+          const { translate } = await import("./assets/parts.js");
+          const all = [];
+          for await (const one of translate({ text, source: "ko", target: "en", nbest: 1 })) all.push(one);
+          return all;
+        }""",
+        LONG,
+    )
+    own = ask("translate", text=LONG)["translations"][0]
+    whole = found[-1]["translation"]
+    assert len(found) > 2 and found[-1]["share"] == 1 and whole["text"] == own["text"]
+    for name in ("source", "target", "alignment"):
+        assert [one[name] for one in whole["sentences"]] == [one[name] for one in own["sentences"]]
+    assert abs(whole["score"] - own["score"]) < 1e-6
+
+
+def test_what_may_work_the_next_time_can_be_tried_again(visit):
+    page, broken = visit("#translate?from=ko&to=en", quiet=False), [True]
+
+    def answer(route):
+        if broken.pop() if broken else False:
+            return route.fulfill(status=503, content_type="application/json", body='{"error": "too many"}')
+        return route.continue_()
+
+    page.route("**/v1/translate", answer)
+    page.fill("#source", TEXT)
+    page.wait_for_selector("#target .error")
+    page.click("#target button >> text=Try again")
+    answered(page)
+    assert not page.query_selector("#target .error")
+
+
+def test_one_can_type_at_once(visit):
+    page = visit()
+    assert page.evaluate("document.activeElement.id") == "source"

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from heed.data.batching import collate
 from heed.decoding.config import DecodingConfig
+from heed.decoding.ranking import PENALTIES
 from heed.decoding.sample import filter_top_k_top_p
 from heed.models.encoder_decoder import EncoderDecoder
 from heed.nn.attention import Attention, mix
@@ -83,6 +84,7 @@ def trace(
         "decoder": _side(model, calls, bundle.target, batch.target[0].tolist(), first=False),
         "dim": model.config.dim,
         "scale": float(model.scale),
+        "score": _score(model.project(output[0]), [*target, special[1].last], config),
     }
     if query:
         result["query"] = _query(*kernel_calls[0], query)
@@ -92,6 +94,14 @@ def trace(
     if choice:
         result["choice"] = _choice(bundle.target, model.project(output[0]), choice)
     return result
+
+
+def _score(logits: Tensor, ids: list[int], config: DecodingConfig) -> dict[str, float]:
+    """What the search compares: the log-probability of the tokens after the forced ones, over the length penalty."""
+    logp = logits.log_softmax(dim=-1)[-len(ids) :]
+    total = float(sum(logp[row, token] for row, token in enumerate(ids)))
+    penalty = PENALTIES[config.penalty](len(ids), config.length_penalty)
+    return {"logp": round(total, 4), "penalty": round(penalty, 4), "score": round(total / penalty, 4)}
 
 
 @contextmanager

@@ -37,6 +37,7 @@ function choose(chosen) {
   asking?.abort();
   file = null;
   byId("file-go").disabled = true;
+  byId("file-go").classList.add("strong");
   const kind = `.${chosen.name.split(".").pop().toLowerCase()}`;
   const wrong = (text) => say(element("p", { class: "error" }, text));
   if (!known.files.includes(kind)) return wrong(t("fileWrongKind", chosen.name, known.files.join(" ")));
@@ -58,7 +59,8 @@ async function go() {
     const answer = await api.translateFile(file, { ...languages(), ...more }, mine.signal);
     const address = new URL(answer.translatedFileUrl, location.href);
     const here = new URL(address.pathname + address.search, location.origin); // behind a proxy the service may not know its own name
-    say(element("a", { href: here.href, download: "", class: "download" }, t("fileDone", name)));
+    say(element("a", { href: here.href, download: "", class: "download quiet strong" }, t("fileDone", name)));
+    byId("file-go").classList.remove("strong"); // what is next is to take it home
   } catch (error) {
     if (error.name !== "AbortError") say(element("p", { class: "error" }, error.message));
   }

@@ -45,7 +45,7 @@ export function linked(sourceText, result) {
   return { source, target, pairs };
 }
 
-const moved = (place, by) => ({ ...place, start: place.start + by, end: place.end + by });
+export const moved = (place, by) => ({ ...place, start: place.start + by, end: place.end + by });
 
 // The same result with another translation of one sentence; what stands behind it moves.
 export function replaced(result, index, text, fresh) {

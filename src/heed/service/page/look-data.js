@@ -10,7 +10,7 @@ export const SIDES = {
 };
 export const chosen = {
   part: "cross", layer: -1, head: -1, view: "map", merged: false, special: true, own: false, outlines: true, mask: false,
-  least: 0, step: 0, row: 0, hover: null,
+  least: 0, step: 0, row: 0, taken: false, hover: null,
 };
 export const isSpecial = (token) => /^<(?!0x).+>$|^\[(PAD|UNK|CLS|SEP|MASK)\]$/.test(token);
 export const isAlone = () => !data.source.length || !data.inputs.length; // a text without another: a language model's, or an encoder's
@@ -33,7 +33,7 @@ export function take(found) {
   data = globalThis.look = found;
   maps.clear();
   const parts = attends();
-  Object.assign(chosen, { part: parts.includes("cross") ? "cross" : parts[0] ?? "cross", layer: -1, head: -1, step: 0, row: 0, hover: null });
+  Object.assign(chosen, { part: parts.includes("cross") ? "cross" : parts[0] ?? "cross", layer: -1, head: -1, step: 0, row: 0, taken: false, hover: null });
   regroup();
 }
 
@@ -86,6 +86,12 @@ export function axis(name) {
 }
 
 const mean = (list) => list[0].map((row, i) => row.map((_, j) => list.reduce((sum, map) => sum + map[i][j], 0) / list.length));
+
+// The weights of one row, token by token, whatever the axes show.
+export function rowWeights(part, layer, head, row) {
+  const layers = data[part];
+  return (layer < 0 ? mean(layers.flat()) : head < 0 ? mean(layers[layer]) : layers[layer][head])[row];
+}
 
 // What is looked at is summed, those who look are averaged.
 function folded(map, rows, columns) {

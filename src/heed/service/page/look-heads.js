@@ -94,6 +94,7 @@ function pickPart(part) {
   chosen.part = part;
   chosen.hover = null;
   chosen.row = 0;
+  chosen.taken = false;
   chosen.layer = Math.min(chosen.layer, look()[part].length - 1);
   chosen.head = Math.min(chosen.head, look()[part][0].length - 1);
   draw();
@@ -192,7 +193,8 @@ export function repaint() {
   const canvas = byId("map"), context = canvas.getContext("2d"), ratio = canvas.width / Math.ceil(scene.width);
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
   context.clearRect(0, 0, scene.width, scene.height);
-  paint(context, [...scene.shapes, ...(chosen.hover ? scene.marks(chosen.hover) : [])]);
+  const taken = chosen.taken ? axis(SIDES[chosen.part].rows).findIndex(({ indices }) => indices.includes(chosen.row)) : -1;
+  paint(context, [...scene.shapes, ...(taken >= 0 ? scene.marks({ row: taken }) : []), ...(chosen.hover ? scene.marks(chosen.hover) : [])]);
   byId("readout").textContent = reading(chosen.hover);
   byId("tip").hidden = true;
 }

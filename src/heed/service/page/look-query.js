@@ -1,7 +1,8 @@
 // One query of one head, number by number: q, k, scores, softmax, and the weighted sum.
 import * as api from "./api.js";
 import { byId, element, unitUnder } from "./dom.js";
-import { SIDES, attends, chosen, look, readable, titles } from "./look-data.js";
+import { SIDES, attends, chosen, look, readable, rowWeights, titleOf, titles } from "./look-data.js";
+import { repaint } from "./look-heads.js";
 import { t } from "./speech.js";
 
 let question = null, found = null, asking = null, asNumbers = false;
@@ -21,17 +22,21 @@ export function cards(numbers, ask) {
 }
 
 export function begin() {
-  byId("query-row")?.addEventListener("change", () => { chosen.row = Number(byId("query-row").value); ask(); });
+  byId("query-row")?.addEventListener("change", () => choose(Number(byId("query-row").value)));
   follow();
 }
 
-// A row of the map was taken.
+// A row of the map was taken: it stays marked there.
 export function choose(row) {
   if (!byId("query-row")) return;
-  chosen.row = row;
+  Object.assign(chosen, { row, taken: true });
   byId("query-row").value = String(row);
+  repaint();
   ask();
 }
+
+// A mean over heads has weights, but no query of its own.
+const isMean = () => chosen.head < 0 && look()[chosen.part].length * look()[chosen.part][0].length > 1;
 
 // Another part, layer or head was taken.
 export function follow() {
@@ -46,9 +51,14 @@ export function follow() {
 async function ask() {
   asking?.abort();
   const mine = (asking = new AbortController());
+  if (isMean()) {
+    byId("query-where").textContent = titleOf(chosen.part, chosen.layer, chosen.head);
+    const weights = rowWeights(chosen.part, chosen.layer, chosen.head, chosen.row);
+    found = { mean: true, weights, mask: weights.map((_, column) => chosen.part !== "decoder" || column <= chosen.row) };
+    return draw();
+  }
   const layer = Math.max(0, chosen.layer), head = Math.max(0, chosen.head);
-  const where = t("queryIn", t(titles[chosen.part]), layer + 1, head + 1);
-  byId("query-where").textContent = chosen.head < 0 ? `${where} (${t("chooseHead")})` : where;
+  byId("query-where").textContent = t("queryIn", t(titles[chosen.part]), layer + 1, head + 1);
   try {
     const answer = await api.numbers(question({ query: { part: chosen.part, layer, head, row: chosen.row } }), mine.signal);
     if (asking !== mine) return;
@@ -63,6 +73,7 @@ export function draw() {
   if (!found || !byId("query-body")) return;
   const columns = look()[SIDES[chosen.part].columns];
   const form = asNumbers ? figures : picture;
+  if (found.mean) return byId("query-body").replaceChildren(element("p", { class: "muted small" }, t("chooseHead")), table(columns));
   byId("query-body").replaceChildren(
     form(t("queryIs"), [found.q]), form(t("keysAre"), found.k, columns), table(columns),
     form(t("valuesAre"), found.v, columns), form(t("mixedIs"), [found.mixed]));
@@ -91,19 +102,20 @@ function figures(title, rows, names) {
 }
 
 function table(columns) {
-  const scale = Math.sqrt(found.width), best = Math.max(...found.weights);
+  const scale = Math.sqrt(found.width);
   const body = columns.map((token, place) => {
     const bar = element("span", { class: "bar", "aria-hidden": "true" });
-    bar.style.width = `${(100 * found.weights[place]) / best}%`;
+    bar.style.width = `${100 * found.weights[place]}%`; // of 1, so that 0.5 is half
     const cell = (text) => element("td", { class: "number-text" }, text);
     const open = found.mask[place];
     return element("tr", { class: open ? null : "closed" }, element("th", { scope: "row" }, readable(token)),
-      cell((found.scores[place] * scale).toFixed(2)), cell(found.scores[place].toFixed(2)),
+      ...(found.mean ? [] : [cell((found.scores[place] * scale).toFixed(2)), cell(found.scores[place].toFixed(2))]),
       element("td", { class: "number-text weight" }, element("span", { class: "track" }, bar), open ? found.weights[place].toFixed(3) : t("maskedCell")));
   });
-  const head = [t("keyColumn"), t("dotColumn"), t("scoreColumn", found.width), t("weightColumn")].map((text) => element("th", { scope: "col" }, text));
+  const names = found.mean ? [t("keyColumn"), t("meanColumn")] : [t("keyColumn"), t("dotColumn"), t("scoreColumn", found.width), t("weightColumn")];
+  const head = names.map((text) => element("th", { scope: "col" }, text));
   const sum = found.weights.reduce((total, value) => total + value, 0);
   return element("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": t("weightColumn") }, element("table", { class: "query-table" },
     element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...body),
-    element("tfoot", {}, element("tr", {}, element("td", { colspan: 3 }), element("td", { class: "number-text" }, t("sumsTo", sum.toFixed(3)))))));
+    element("tfoot", {}, element("tr", {}, element("td", { colspan: names.length - 1 }), element("td", { class: "number-text" }, t("sumsTo", sum.toFixed(3)))))));
 }

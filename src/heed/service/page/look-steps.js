@@ -4,11 +4,12 @@ import { byId, element, later, percent } from "./dom.js";
 import { chosen, isSpecial, look, readable } from "./look-data.js";
 import { number, t } from "./speech.js";
 
-let exact = false, question = null, asking = null, playing = null, shownChoice = null;
+let exact = false, whole = null, question = null, asking = null, playing = null, shownChoice = null;
 const draws = { temperature: 1, top_k: 0, top_p: 1 };
 
 export function cards(numbers, ask) {
   exact = Boolean(numbers);
+  whole = numbers?.score ?? null;
   question = ask;
   if (!look().predictions.length) return {};
   const all = { Steps: steps() };
@@ -22,7 +23,8 @@ function steps() {
     element("div", { id: "strip", class: "strip scroll", role: "group", "aria-label": t("stepsGroup") }),
     element("div", { class: "columns" },
       element("div", {}, element("h3", { id: "so-far-title" }), element("p", { id: "so-far", class: "so-far", dir: "auto" }),
-        element("p", { id: "step-score", class: "muted small" }), exact && sliders()),
+        element("p", { id: "step-score", class: "muted small" }),
+        whole && element("p", { id: "whole-score", class: "muted small" }, t("wholeScore", number(whole.logp, 3), number(whole.penalty, 3), number(whole.score, 3))), exact && sliders()),
       element("div", {}, element("h3", {}, t(look().source.length ? "couldWrite" : "couldFollow")), element("ol", { id: "bars", class: "bars" }), element("p", { id: "drawn", class: "muted small" }))),
   ];
 }

@@ -178,7 +178,7 @@ function layOut() {
     element("h2", { id: `title-${name}` }, t(`s${name}`)), ...cards[name]));
   const walked = element("div", { class: "walk" }, ...sections, footer());
   body.replaceChildren(nav, ...(state.numbers?.encoder.layers ? [map.build(there, goTo)] : []), walked);
-  heads.begin((row) => query.choose(row), () => query.follow());
+  heads.begin((row) => { query.choose(row); goTo("Query"); }, () => query.follow());
   walk.draw();
   query.begin();
   layer.begin();

@@ -8,6 +8,7 @@ let card = null, back = null;
 export function end() {
   card?.remove();
   card = null;
+  document.body.classList.remove("touring");
   document.querySelectorAll(".station.toured").forEach((node) => node.classList.remove("toured"));
   if (back?.isConnected) back.focus();
   back = null;
@@ -20,6 +21,7 @@ export function start(names) {
   card = element("div", { class: "tour", role: "dialog", "aria-label": t("tourName"), tabindex: -1 });
   card.addEventListener("keydown", (event) => { if (event.key === "Escape") end(); });
   document.body.append(card);
+  document.body.classList.add("touring");
   show(stops, 0);
 }
 

@@ -11,6 +11,7 @@ import * as languages from "./languages.js";
 import * as notices from "./notices.js";
 import * as other from "./other-words.js";
 import * as output from "./output.js";
+import * as parts from "./parts.js";
 import { addressOf, remember, remembered, writeAddress } from "./store.js";
 import { number, t } from "./speech.js";
 
@@ -61,6 +62,7 @@ export function enter(values) {
   if (!languages.served(values.from, values.to)) return unserved(values, text ?? state.text);
   if (text !== undefined || values.from || values.to) use(values.from ?? state.from, values.to ?? state.to, text ?? state.text);
   else writeBack();
+  if (!state.text && document.activeElement === document.body && matchMedia("(pointer: fine)").matches) byId("source").focus({ preventScroll: true });
 }
 
 export function leave() {
@@ -209,22 +211,22 @@ async function ask() {
   if (!state.text.trim() || !state.to) return empty();
   const mine = (state.asking = new AbortController());
   byId("progress").hidden = false;
+  progress(0);
   byId("target").classList.add("stale");
   const text = state.text;
   try {
-    const answer = await api.translate(request(), mine.signal);
-    if (state.asking !== mine) return;
-    state.answer = answer.translations[0];
-    state.result = choices.applied(state.answer);
-    state.of = text;
-    state.seconds = answer.seconds;
-    state.at = sentenceAtCaret();
-    shown();
+    for await (const { translation, seconds, share } of parts.translate(request(), mine.signal)) {
+      if (state.asking !== mine) return;
+      Object.assign(state, { answer: translation, result: choices.applied(translation), of: text, seconds });
+      state.at = sentenceAtCaret();
+      shown();
+      progress(share);
+    }
     byId("target-said").textContent = state.result.text;
     history.note({ from: pair().source, to: state.to, text, translation: state.result.text });
   } catch (error) {
     if (error.name === "AbortError" || state.asking !== mine) return;
-    failed(error.message);
+    failed(error);
     if (error.data?.detected) notices.offerSources(error.data, (source) => use(source, state.to, state.text));
   }
   byId("progress").hidden = true;
@@ -243,10 +245,21 @@ function empty() {
   fillFrom();
 }
 
-function failed(message) {
+// What was wrong with the text is for its writer to change; anything else may work the next time.
+function failed({ message, status }) {
   empty();
   byId("target-empty").hidden = true;
-  byId("target").replaceChildren(element("p", { class: "error", role: "alert" }, message));
+  const again = status !== 400 && element("button", { type: "button", class: "quiet", onclick: () => ask() }, t("tryAgain"));
+  byId("target").replaceChildren(element("p", { class: "error", role: "alert" }, message), again || "");
+}
+
+// How much is done; nothing, where that is not known.
+function progress(share) {
+  const bar = byId("progress");
+  bar.classList.toggle("measured", share > 0 && share < 1);
+  bar.style.setProperty("--share", share);
+  if (share > 0 && share < 1) bar.setAttribute("aria-valuenow", Math.round(100 * share));
+  else bar.removeAttribute("aria-valuenow");
 }
 
 function shown() {
