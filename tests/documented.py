@@ -5,6 +5,7 @@ import io
 import re
 import shlex
 from collections.abc import Iterable
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -62,6 +63,7 @@ def words_of(command: str) -> list[str]:
     return words[: ends[0]] if ends else words
 
 
+@cache  # a page and its translation have the same ones
 def check(command: str, whole: bool = True) -> None:
     """Fail if the command is none: an unknown verb, option, setting, recipe, target or module.
 
@@ -104,7 +106,7 @@ def _check_heed(words: list[str], whole: bool) -> None:
     if verb == "lab" and rest and not rest[0].startswith("--"):
         assert rest[0] in (*LABS, "all"), rest[0]
     if not whole or "--help" in rest:
-        known = help_of(verb, rest)
+        known = help_of(verb, "train" if [verb, *rest[:1]] == ["vectors", "train"] else "")
         assert all(option in known for option in rest if option.startswith("--")), f"{verb} has not all of {rest}"
         return
     args = parse(verb, rest)
@@ -112,10 +114,11 @@ def _check_heed(words: list[str], whole: bool) -> None:
         recipe.read(args.recipe and built_in_recipe(args.recipe), settings(args))  # every --set is a setting of it
 
 
-def help_of(verb: str, words: list[str]) -> str:
-    """What `heed VERB --help` prints."""
+@cache
+def help_of(verb: str, second: str = "") -> str:
+    """What `heed VERB --help` prints, or `heed VERB SECOND --help`."""
     with contextlib.redirect_stdout(io.StringIO()) as said, contextlib.suppress(SystemExit):
-        parse(verb, [*words[:1], "--help"] if words[:1] == ["train"] and verb == "vectors" else ["--help"])
+        parse(verb, [second, "--help"] if second else ["--help"])
     return said.getvalue()
 
 
@@ -126,6 +129,7 @@ def built_in_recipe(name: str) -> Path | None:
     return built_in.path(path.stem) if ours else None
 
 
+@cache
 def needs(command: str) -> str | None:
     """What a reader has to have before a command runs: a network, a GPU, files; none if it runs as pasted after `make demo`."""
     words = words_of(command)

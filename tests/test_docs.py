@@ -19,6 +19,7 @@ LONGEST = 160  # characters of a line of README
 RUN = {
     "heed lab ": "tests/cli/test_lab.py",
     "heed serve": "tests/service/http/test_process.py",
+    "heed train recipes/phrasebook.toml ": "tests/cli/test_positions.py",
     "make demo": "tests/cli/test_documented.py",
     "make docs": "tests/test_site.py",
     "make notes": "tests/test_notes.py",

@@ -1,53 +1,68 @@
 """The commands of README and docs that run as pasted after `make demo`, with a model that has learned nothing."""
 
 import re
-import shutil
 
 import pytest
 
+from heed.cli.main import main
 from tests import documented
 from tests.cli.conftest import TINY, sets
 from tests.documented import ROOT, words_of
 
+SMALL = ["--train", "300", "--test", "20"]
 # run elsewhere: tests/test_docs.py says where
-ELSEWHERE = ("heed lab", "heed serve", "heed --version")
-PASTED = sorted(
+ELSEWHERE = ("heed lab", "heed serve", "heed train", "heed --version")
+
+
+def shape(command: str) -> str:
+    """The verb, the options and the formats of a command: two that differ only in a sentence or a name have one."""
+    return " ".join(re.findall(r"^heed \w+|--[\w-]+|\.\w+\b", re.sub(r'"[^"]*"', "", command)))
+
+
+PASTED = {
+    shape(command): command
+    for path in documented.pages()
+    for command in documented.commands(path.read_text("utf-8"))
+    if command.startswith("heed ") and not command.startswith(ELSEWHERE) and documented.needs(command) is None
+}
+PYTHON = sorted(
     {
-        command
+        re.sub(r" +#.*", "", body).strip()
         for path in documented.pages()
-        for command in documented.commands(path.read_text("utf-8"))
-        if command.startswith("heed ") and not command.startswith(ELSEWHERE) and documented.needs(command) is None
+        for language, body in documented.FENCE.findall(path.read_text("utf-8"))
+        if language == "python" and 'heed.load("runs/demo")' in body
     }
 )
 
 
 @pytest.fixture(scope="module")
-def after_demo(trained, tmp_path_factory):
-    """A folder as `make demo` leaves it."""
+def after_demo(tmp_path_factory):
+    """A folder as the commands of `make demo` leave it, on a small scale."""
     folder = tmp_path_factory.mktemp("clone")
-    shutil.copytree(trained, folder / "runs" / "demo")
-    (folder / "recipes").symlink_to(ROOT / "recipes")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HEED_CACHE", str(folder / "cache"))
+        patch.chdir(folder)
+        assert main(["phrasebook", "--out", "runs/demo-data", *SMALL]) == 0
+        assert main(["train", "phrasebook", "--out", "runs/demo", "--quiet", "--no-report", *sets(TINY)]) == 0
     return folder
 
 
-@pytest.mark.parametrize("command", PASTED)
+@pytest.mark.parametrize("command", PASTED.values(), ids=PASTED)
 def test_it_runs_as_pasted(command, after_demo, heed, monkeypatch):
     monkeypatch.chdir(after_demo)
     words = words_of(command)[1:]
     if words[0] == "phrasebook":
-        words = [word for word in words if not word.isdecimal() and word != "--train"] + [
-            "--train",
-            "300",
-            "--test",
-            "20",
-        ]
-    if words[0] == "train":
-        words = ["other" if word == "runs/demo" else word for word in words] + ["--quiet", "--no-report", *sets(TINY)]
-    if "runs/demo-data" in command and words[0] != "phrasebook" and not (after_demo / "runs" / "demo-data").exists():
-        assert heed("phrasebook", "--out", "runs/demo-data", "--train", 300, "--test", 20)[0] == 0
+        words = [word for word in words if not word.isdecimal() and word != "--train"] + SMALL
     code, _, err = heed(*words)
     assert code == 0, err
-    assert all((after_demo / name).exists() for name in re.findall(r"--out (\S+)", command) if words[0] != "train")
+    assert all((after_demo / name).exists() for name in re.findall(r"--out (\S+)", command))
+
+
+@pytest.mark.parametrize("code", PYTHON)
+def test_python_runs_as_pasted(code, after_demo, monkeypatch, capsys):
+    monkeypatch.chdir(after_demo)
+    exec(compile(code, "a page", "exec"), {})
+    assert capsys.readouterr().out.strip()
 
 
 def test_the_commands_of_make_demo_are_those_of_the_first_translator():
