@@ -76,8 +76,10 @@ def read_log(path: Path) -> tuple[RaggedRows, int]:
 
 def measure_training(args: argparse.Namespace, device: torch.device, console: Console) -> list[dict[str, Any]]:
     users, items = (60, 50) if args.quick else (args.users or BEAUTY[0], args.items or BEAUTY[1])
-    rows = recommend_train.made_up_log(users, items) if args.interactions is None else None
-    if rows is None:
+    if args.interactions is None:
+        rows = recommend_train.made_up_log(users, items)
+        items = int(rows.ids.max()) + 1  # a small log has fewer
+    else:
         rows, items = read_log(args.interactions)
     found = []
     for objective in args.objectives:

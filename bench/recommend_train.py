@@ -46,7 +46,9 @@ def made_up_log(users: int, items: int, seed: int = 0) -> RaggedRows:
     lengths = 5 + np.minimum(195, random.geometric(0.21, users) - 1 + (random.random(users) < 0.01) * 40)
     popular = 1 / (10 + np.arange(items)) ** 0.8
     ids = random.choice(items, int(lengths.sum()), p=popular / popular.sum())
-    return RaggedRows(ids.astype(np.int64), lengths.astype(np.int64))
+    chosen = random.permutation(len(ids))[:items]
+    ids[chosen] = np.arange(len(chosen))  # others know only the items that occur: where there is room, all do
+    return RaggedRows(np.unique(ids, return_inverse=True)[1].astype(np.int64), lengths.astype(np.int64))
 
 
 def systems(task: Task, device: torch.device, wanted: list[str] | None = None) -> tuple[dict[str, Epoch], list[str]]:
