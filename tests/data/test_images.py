@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import tracemalloc
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -153,6 +155,25 @@ def test_what_cannot_be_read_is_refused_in_words(tmp_path):
     for name, said in words.items():
         with pytest.raises(UnreadableImage, match=said):
             decode(tmp_path / name, 1_000_000)
+
+
+def test_a_damaged_header_cannot_claim_memory(tmp_path):
+    image(pixels(1, 16)[0]).save(tmp_path / "a.png")
+    data = bytearray((tmp_path / "a.png").read_bytes())
+    data[33:35] = b"\xff\xff"  # the length of the image data: 4 GB
+    (tmp_path / "a.png").write_bytes(data)
+    tracemalloc.start()
+    try:
+        with suppress(UnreadableImage):  # Pillow may read it all the same
+            decode(tmp_path / "a.png")
+        assert tracemalloc.get_traced_memory()[1] < 1 << 24
+    finally:
+        tracemalloc.stop()
+    (tmp_path / "large.png").write_bytes(bytes(3_000_000))
+    with pytest.raises(
+        UnreadableImage, match="has 3,000,000 bytes, more than pixels need, and at most 1,000 are decoded"
+    ):
+        decode(tmp_path / "large.png", 1_000)
 
 
 def test_broken_images_are_left_out_counted_and_named(folders):

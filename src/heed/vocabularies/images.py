@@ -32,8 +32,9 @@ def decode(source: Path | bytes, max_pixels: int = MAX_PIXELS) -> Image.Image:
     What cannot be read is an UnreadableImage. Its size is known from its header, so that a huge one is never decoded.
     """
     try:
+        data = source if isinstance(source, bytes) else _contents(source, max_pixels)
         with warnings.catch_warnings(action="ignore", category=Image.DecompressionBombWarning):
-            opened = Image.open(io.BytesIO(source) if isinstance(source, bytes) else source)
+            opened = Image.open(io.BytesIO(data))
         with opened:
             pixels = opened.width * opened.height
             if pixels > max_pixels:
@@ -52,6 +53,13 @@ def decode(source: Path | bytes, max_pixels: int = MAX_PIXELS) -> Image.Image:
         raise
     except Exception as error:  # each of Pillow's decoders raises its own kinds
         raise UnreadableImage(f"is damaged ({' '.join(str(error).split()) or type(error).__name__})") from None
+
+
+def _contents(path: Path, max_pixels: int) -> bytes:
+    """All of a file. From an open one Pillow would try to read as many bytes as a damaged header claims there are."""
+    if (size := path.stat().st_size) > (1 << 20) + 16 * max_pixels:
+        raise _too_large(f"{size:,} bytes, more than pixels need", max_pixels)
+    return path.read_bytes()
 
 
 def _too_large(what: str, most: int) -> UnreadableImage:
