@@ -8,7 +8,7 @@ from torch import nn
 
 class Package(NamedTuple):
     """`processors` turn a user's input into tensors and back, by name: the vocabularies "source" and "target", or "text";
-    "labels"; "items" and "histories". `facts` are the other sections of config.json. `shortlist` is the text of shortlist.txt, where there is one.
+    "labels"; "items" and "histories"; "sound" and "speakers". `facts` are the other sections of config.json. `shortlist` is the text of shortlist.txt, where there is one.
     """
 
     model: nn.Module
@@ -22,5 +22,10 @@ class Package(NamedTuple):
         """Those of the source and the target; a model of one text has one for both."""
         text = self.processors.get("text")
         if text is None and "source" not in self.processors:
-            raise ValueError("the model reads no text: it is a recommender, and has items")
+            what = (
+                "a recommender, and has items"
+                if "items" in self.processors
+                else f"one of {' and '.join(self.processors)}"
+            )
+            raise ValueError(f"the model reads no text: it is {what}")
         return (text, text) if text is not None else (self.processors["source"], self.processors["target"])
