@@ -13,7 +13,7 @@ from heed.models.transformer import Transformer, TransformerConfig
 from heed.vocabularies import folder as vocabularies
 from tests.contract.contract import SMALL
 
-SIZES = {"vocab_size": 50, "items": 50, "max_length": 64, **SMALL}
+SIZES = {"inputs": 9, "outputs": 8, "vocab_size": 50, "items": 50, "max_length": 64, **SMALL}
 
 
 def small_config(system):

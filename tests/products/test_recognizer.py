@@ -15,8 +15,12 @@ from heed.cli.main import main
 from heed.evaluation.speech import score
 from heed.loading import load
 from heed.products.recognizer import Transcription, Word, group_words
+from heed.products.speech_language import language_scores
 from heed.products.speech_windows import cut
 from heed.products.subtitles import lines, stamp, web_vtt
+from heed.vocabularies.characters import Characters
+from heed.vocabularies.sentencepiece import SubwordsConfig
+from heed.vocabularies.words import learn
 
 WORDS = {"la": 400, "mi": 900, "so": 1800}  # Hz
 RATE = 8000
@@ -190,6 +194,12 @@ def test_a_damaged_description_of_features_is_refused(trained, tmp_path, capsys)
     assert "its features are not those of its model" in capsys.readouterr().err
 
 
+def test_info_tells_of_the_features(trained, capsys):
+    assert main(["info", str(trained / "run")]) == 0
+    found = capsys.readouterr().out
+    assert "fbank" in found and "ctc_weight" in found and "tones" in found
+
+
 def test_windows_cover_a_recording_without_gaps():
     loudness = np.random.default_rng(0).random(1000)
     loudness[300:330] = -5
@@ -220,3 +230,40 @@ def test_features_are_exact_where_the_model_computes_in_half_precision(recognize
     with torch.autocast("cpu", dtype=torch.bfloat16):
         np.testing.assert_array_equal(recognizer.sound(sound), expected)
         assert recognizer.transcribe([sound])[0].text
+
+
+def test_a_language_model_of_the_same_tokens_scores_the_text_too(recognizer):
+    """One that has learned only "la" makes everything that is not certain "la"; one of other tokens is refused."""
+
+    class OnlyLa:
+        def __init__(self, vocabulary):
+            self.vocabulary, self.special, self.device, self.model = (
+                vocabulary,
+                vocabulary.special,
+                torch.device("cpu"),
+                self,
+            )
+            self.before, self.la = self.special.last, vocabulary.encode(["la"])[0][0]
+
+        def start(self, rows):
+            return self
+
+        def reorder(self, rows):
+            pass
+
+        def step(self, tokens, state):
+            logits = torch.zeros(len(tokens), len(self.vocabulary))
+            logits[:, self.la] = 8.0
+            logits[tokens == self.la, self.special.last] = 9.0
+            return logits
+
+    theirs = learn(["so x la mi la"], SubwordsConfig(kind="words", least=1))
+    language = language_scores(OnlyLa(theirs), recognizer.vocabulary)
+    sound = Sound(say(["so", "mi"]), RATE)
+    assert (
+        recognizer.transcribe([sound], language=language, lm_weight=0.0)[0].text
+        == recognizer.transcribe([sound])[0].text
+    )
+    assert "la" in recognizer.transcribe([sound], language=language, lm_weight=10.0, ctc_weight=0.0)[0].text
+    with pytest.raises(ValueError, match="knows 0 of the recognizer's 3 tokens: train it with the same vocabulary"):
+        language_scores(OnlyLa(Characters(list("la"))), recognizer.vocabulary)

@@ -79,6 +79,8 @@ def _package(name: str, package) -> dict[str, dict]:
         own, labels = package.processors["images"], package.processors.get("labels")
         facts["images"] = asdict(own) | ({"classes": labels.names} if labels else {})
         return facts | {name: config[name] for name in ("origin", "trained") if name in config}
+    if "sound" in package.processors:
+        return facts | _sound(package)
     facts["text"] = {
         **_languages(package),
         "vocabulary": kind_of(package.vocabularies[0]),
@@ -90,6 +92,20 @@ def _package(name: str, package) -> dict[str, dict]:
     elif config.get("decoding"):
         facts["search"] = config["decoding"]
     return facts | {name: config[name] for name in ("origin", "trained") if name in config}
+
+
+def _sound(package) -> dict:
+    """What a model of sounds reads and writes."""
+    from heed.vocabularies.folder import kind_of
+
+    own, config = package.processors, package.facts
+    words = own.get("target") or own.get("text")
+    text = {"vocabulary": kind_of(words), "pieces": len(words), "language": config.get("language")}
+    text |= {"translated into": config["target_language"]} if config.get("target_language") else {}
+    text |= {"speakers": own["speakers"].names} if "speakers" in own else {}
+    found = {"sound": asdict(own["sound"].settings), "text": text}
+    found |= {"search": config["decoding"]} if config.get("decoding") else {}
+    return found | {name: config[name] for name in ("trained",) if name in config}
 
 
 def _languages(package) -> dict:

@@ -8,7 +8,8 @@ from torch import nn
 
 class Package(NamedTuple):
     """`processors` turn a user's input into tensors and back, by name: the vocabularies "source" and "target", or "text";
-    "labels"; "items" and "histories"; "images". `facts` are the other sections of config.json. `shortlist` is the text of shortlist.txt, where there is one.
+    "labels"; "items" and "histories"; "images"; "sound" and "speakers".
+    `facts` are the other sections of config.json. `shortlist` is the text of shortlist.txt, where there is one.
     """
 
     model: nn.Module
@@ -22,6 +23,9 @@ class Package(NamedTuple):
         """Those of the source and the target; a model of one text has one for both."""
         text = self.processors.get("text")
         if text is None and "source" not in self.processors:
-            what = "is a recommender, and has items" if "items" in self.processors else "reads images"
+            kinds = {"items": "is a recommender, and has items", "images": "reads images"}
+            what = next(
+                (kinds[name] for name in kinds if name in self.processors), f"has {' and '.join(self.processors)}"
+            )
             raise ValueError(f"the model reads no text: it {what}")
         return (text, text) if text is not None else (self.processors["source"], self.processors["target"])

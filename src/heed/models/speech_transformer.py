@@ -29,7 +29,7 @@ class SpeechTransformerConfig:
     inputs: int = from_data()
     dim: int = 256  # width of layers
     heads: int = 4  # of each attention
-    hidden: int = 2048  # width of the feed-forward network
+    hidden: int = 1024  # width of the feed-forward network
     encoder_layers: int = 12
     decoder_layers: int = 6
     channels: int = 64  # of the convolutions before the encoder
@@ -56,7 +56,7 @@ class SpeechTransformerConfig:
 PRESETS = {
     "tiny": {"dim": 128, "heads": 4, "hidden": 512, "encoder_layers": 6, "decoder_layers": 3, "channels": 32},
     "small": {"dim": 256, "heads": 4, "hidden": 1024, "encoder_layers": 8, "decoder_layers": 4},
-    "base": {"dim": 256, "heads": 4, "hidden": 2048, "encoder_layers": 12, "decoder_layers": 6},
+    "base": {"dim": 256, "heads": 4, "hidden": 1024, "encoder_layers": 12, "decoder_layers": 6},
     "big": {"dim": 512, "heads": 8, "hidden": 2048, "encoder_layers": 12, "decoder_layers": 6, "channels": 128},
 }
 

@@ -152,7 +152,7 @@ class Recognizer(Product):
         def run(batch: list[np.ndarray]) -> list[tuple[list[Hypothesis], np.ndarray]]:
             return self.search_batch(batch, config, language)
 
-        found = iter(in_batches(run, parts, [len(part) for part in parts], FRAMES[self.device.type]))
+        found = iter(in_batches(run, parts, [len(part) for part in parts], FRAMES.get(self.device.type, FRAMES["cpu"])))
         return [
             self._joined(own, [next(found) for _ in own], len(f), times) for own, f in zip(windows, frames, strict=True)
         ]
