@@ -149,3 +149,12 @@ def test_errors_of_files_and_terms_say_what_is_wrong(tmp_path):
         Glossary({"a": "b"}, ["a"])
     with pytest.raises(ValueError, match="keep is the text 'a'; it is a list of terms"):
         Glossary({}, "a")
+
+
+def test_a_glossary_that_keeps_more_is_that_with_the_names_in_keep():
+    terms, names = {"책": "book", "milk": "우유"}, ["3,000", "{n}", "Heed"]
+    whole, more = Glossary(terms, ["Tobigs", *names]), Glossary(terms, ["Tobigs"]).keeping(names)
+    text = "Tobigs 책 3,000원 {n}개 Milk Heed는"
+    assert more.matches(text) == whole.matches(text) and len(whole.matches(text)) == 6
+    assert (more.terms, more.keep) == (whole.terms, whole.keep)
+    assert len(Glossary(terms).matches(text)) == 2

@@ -25,8 +25,9 @@ examples:
   heed translate Helsinki-NLP/opus-mt-ko-en "나는 책을 읽어요."       # a name on the Hugging Face hub, or a folder from there
   heed translate facebook/nllb-200-distilled-600M --from ko --to en "나는 책을 읽어요."   # a model of many languages
 
-One line in, one line out; a line is one unit, with --sentences each of its sentences. With --nbest there are that many lines for each; --scores puts the score (log
-probability over the length penalty) and a tab before each; --token-scores and --align put theirs after it.
+One line in, one line out. A line is one unit; with --sentences, each of its sentences is. With --nbest there are
+that many lines for each; --scores puts the score (log probability over the length penalty) and a tab before each;
+--token-scores and --align put theirs after it.
 --file keeps the layout of a document: .txt .md .html .srt .tsv .docx (docs/guides/documents.md).
 """
 

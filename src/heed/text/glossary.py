@@ -10,6 +10,7 @@ import re
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from heapq import heapify, heappop, heappush
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -56,6 +57,13 @@ class Glossary:
                     f"{term!r} is to be kept, and to become {self.terms[term]!r}: a term can be in keep or in the glossary"
                 )
         self._exact, self._folded, self._lengths = self._index()
+
+    def keeping(self, names: Sequence[str]) -> "Glossary":
+        """The same with more terms that stay; its own are not checked again."""
+        own = copy(self)
+        own.keep = tuple(dict.fromkeys([*self.keep, *(_checked(name, "keep") for name in names)]))
+        own._exact, own._folded, own._lengths = own._index()
+        return own
 
     def __bool__(self) -> bool:
         return bool(self.terms or self.keep)

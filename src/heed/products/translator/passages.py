@@ -34,12 +34,13 @@ class TranslatorModel(protected.Model):
 
     def translate(self, requests: Sequence[ModelRequest]) -> list[str]:
         new = [request for request in dict.fromkeys(requests) if request not in self.answers]
+        terms = Glossary(self.glossary.terms) if self.glossary.keep else self.glossary
         groups: dict[tuple[str, ...], list[ModelRequest]] = {}
         for request in new:
             groups.setdefault(request.required, []).append(request)
         done = 0
         for required, own in groups.items():
-            glossary = with_required(Glossary(self.glossary.terms), required, self.translator.term_encoder)
+            glossary = with_required(terms, required, self.translator.term_encoder)
             for start in range(0, len(own), CHUNK):
                 chunk = own[start : start + CHUNK]
                 self.answers |= zip(chunk, self._ask(chunk, glossary), strict=True)
@@ -81,7 +82,7 @@ def with_required(glossary: Glossary, required: Sequence[str], encoder: TermEnco
     ]
     if not possible or len(possible) > MAX_TERMS_AT_ONCE:
         return glossary
-    return Glossary(glossary.terms, [*glossary.keep, *possible])
+    return glossary.keeping(possible)
 
 
 def can_require(config: DecodingConfig) -> bool:
