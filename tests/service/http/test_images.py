@@ -9,7 +9,7 @@ import torch
 
 from heed.products.image_trace import look, rollout
 from heed.service.http.image_models import ServedImageModel
-from heed.service.http.models import open_models
+from heed.service.http.opening import open_models
 from heed.service.http.service import Service
 from tests.service.http.conftest import RunningService
 from tests.service.image_models import CLASSES, image_classifier, png
