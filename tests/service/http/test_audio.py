@@ -48,7 +48,7 @@ def served():
 def voice() -> Voice:
     """A small one that has learned nothing, but makes some sound."""
     torch.manual_seed(0)
-    words = Characters(list(spelled("hello .안녕")))
+    words = Characters(sorted(set(spelled("hello .안녕"))))
     config = TransformerTTSConfig(
         vocab_size=len(words),
         outputs=20,
