@@ -289,8 +289,10 @@ def test_a_short_sentence_does_not_wait_for_a_search_for_terms(single_model, mon
 
 
 def test_reranking_by_samples_and_a_glossary_are_refused_together(single_model, monkeypatch, ko_en):
-    _, client = single_model
-    monkeypatch.setattr(ko_en, "decoding", replace(ko_en.decoding, candidates_from="samples"))
+    running, client = single_model
+    (served,) = running.service.models
+    for translator in (ko_en, served.slow_worker.run.__self__.translator):  # terms are searched for by its twin
+        monkeypatch.setattr(translator, "decoding", replace(ko_en.decoding, candidates_from="samples"))
     asked = ASKED | {"rerank": "mbr"}
     said = client.post("/v1/translate", json=asked | {"text": "나는 책을 읽어요.", "glossary": {"책": "book"}})
     assert said.status_code == 400 and "terms are found by a beam search" in said.json()["error"]
