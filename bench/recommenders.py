@@ -18,8 +18,8 @@ OBJECTIVES = ("cross-entropy", "bce", "gbce", "sampled-softmax")
 
 def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name in ("beauty", "sports", "video"):
-        top.add_argument(f"--{name}", help="a log of interactions; without it these rows are left out")
+    for name in ("--beauty", "--sports", "--video"):
+        top.add_argument(name, help="a log of interactions; without it these rows are left out")
     top.add_argument("--out", type=Path, default=Path("runs/recommenders"))
     top.add_argument("--seeds", type=int, default=3)
     top.add_argument("--at-once", type=int, default=8, help="trainings beside each other (default: 8)")

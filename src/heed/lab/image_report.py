@@ -33,12 +33,10 @@ def confusion_figure(table: Float[np.ndarray, "l l"], labels: Sequence[str]) -> 
     shares = 100 * table / np.maximum(1, table.sum(axis=1, keepdims=True))
     side = min(16.0, 3.2 + 0.42 * len(labels))
     total, right = int(table.sum()), 100 * np.trace(table) / max(1, table.sum())
-    caption = (
-        f"Each row: of 100 images of a class, how many were taken for which. {total:,} images, {right:.2f} % right."
-    )
-    figure = new_figure("What is taken for what", caption, side + 0.8, side + 0.6)
+    caption = f"Each row: of 100 images of a class, how many were predicted as which. {total:,} images, {right:.2f} % correct."
+    figure = new_figure("Confusion matrix", caption, side + 0.8, side + 0.6)
     panel = figure.add_subplot()
-    heatmap(panel, shares, RAMP, 0, 100, "", "told", "right")
+    heatmap(panel, shares, RAMP, 0, 100, "", "predicted class", "true class")
     if len(labels) <= SHOWN:
         panel.set_xticks(range(len(labels)), labels, rotation=60, ha="right", rotation_mode="anchor")
         panel.set_yticks(range(len(labels)), labels)
@@ -71,7 +69,7 @@ def mistakes_figure(found: Mistakes, total: int) -> Figure:
     """A contact sheet of the mistakes that were made with the highest probability."""
     columns = 8
     rows = max(1, -(-len(found.images) // columns))
-    caption = f"The {len(found.images)} of {total:,} mistakes of which the model was surest: what is right, and below what it told."
+    caption = f"The {len(found.images)} of {total:,} mistakes with the highest confidence: the true class, and below it the prediction."
     figure = new_figure("The worst mistakes", caption, 11.0, 1.2 + 1.85 * rows)
     panels = np.array(figure.subplots(rows, columns)).reshape(-1)
     for panel in panels:
