@@ -65,13 +65,15 @@ def add_reranking(parser: argparse._ActionsContainer) -> None:
     option(
         "--rerank",
         choices=["none", "mbr"],
-        help="mbr: the candidate that is most like all others (docs/guides/search.md)",
+        help="mbr: the candidate most similar to all others (docs/guides/search.md)",
     )
     option(
         "--candidates", type=int, metavar="N", help="how many candidates --rerank mbr has, of each kind (default: 16)"
     )
     option("--candidates-from", choices=["beam", "samples", "both"], help="where they come from (default: beam)")
-    option("--utility", choices=["bleu", "chrf"], help="how like each other two candidates are (default: bleu)")
+    option(
+        "--utility", choices=["bleu", "chrf"], help="how the similarity of two candidates is measured (default: bleu)"
+    )
     for name, what in (
         ("loops", "repeats itself"),
         ("overlong", "does not end in time"),

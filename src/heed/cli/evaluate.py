@@ -59,7 +59,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--pictures",
         type=Path,
         metavar="FOLDER",
-        help="for it, write what is confused, calibration and mistakes as PNG",
+        help="write a confusion matrix, a calibration plot and the worst mistakes as PNG",
     )
     option("--against", metavar="SYSTEM", help="another folder or file to compare with")
     option("--sentences", type=Path, metavar="FILE", help="write a table of sentences (.tsv or .html)")

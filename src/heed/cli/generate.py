@@ -42,7 +42,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     option("--length", type=int, default=100, help="how many tokens to generate (100)")
     option("--count", type=int, default=1, help="how many texts for each prompt")
     option("--one-line", action="store_true", help="stop at the end of the line")
-    option("--stop", action="append", default=[], metavar="STRING", help="stop before this string; may be given again")
+    option("--stop", action="append", default=[], metavar="STRING", help="stop before this string; may be repeated")
     option("--stream", action="store_true", help="print each part as it is found, which a terminal gets anyway")
     option(
         "--scores", action="store_true", help="write the log probability of what was generated, and a tab, before it"
@@ -67,7 +67,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     option("--complete", metavar="IMAGE", help="keep the upper part of an image, and draw the rest")
     option("--keep", type=float, default=0.5, metavar="SHARE", help="how much of it is kept (0.5)")
     option("--enlarge", metavar="IMAGE", help="a small image, for a model that enlarges (task.enlarge)")
-    option("--class", dest="class_name", action="append", metavar="NAME", help="draw by class; may be given again")
+    option("--class", dest="class_name", action="append", metavar="NAME", help="draw by class; may be repeated")
     search = parser.add_argument_group("search, instead of sampling")
     search.add_argument("--greedy", action="store_true", help="the likeliest token each time")
     search.add_argument("--beam", type=int, help="how many hypotheses are kept at each step")
@@ -77,7 +77,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--repetition-penalty",
         type=float,
         metavar="X",
-        help="make tokens that were said less likely (CTRL's is 1.2; 1 is off)",
+        help="make tokens that already occurred less likely (CTRL's is 1.2; 1 is off)",
     )
     both.add_argument("--no-repeat", type=int, metavar="N", help="never repeat a sequence of N tokens")
     both.add_argument("--min-length", type=int, help="tokens before a line may end")

@@ -30,14 +30,12 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="USER",
         help="a user of the log that the model was trained on; may be repeated",
     )
-    option("--items", action="append", metavar="A,B,C", help="what somebody did, in the order of time; may be repeated")
+    option("--items", action="append", metavar="A,B,C", help="the items of a history, oldest first; may be repeated")
     option("--users", metavar="FILE", help="users, one a line")
     option("--histories", metavar="FILE", help="histories, one a line, with commas between items")
     option("--n", type=int, default=10, help="how many items to recommend (default: 10)")
     option("--exclude-seen", action="store_true", help="recommend nothing that is in the history")
-    option(
-        "--leave-out-unknown", action="store_true", help="leave out items that the model does not know, and count them"
-    )
+    option("--leave-out-unknown", action="store_true", help="skip and count items that the model does not know")
     option(
         "--format",
         choices=["table", "json"],
@@ -48,7 +46,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--search",
         choices=["exact", "faiss"],
         default="exact",
-        help="faiss: many users of a million items several times as fast, and now and then an item is missed",
+        help="faiss: approximate; for many users and a million items several times as fast",
     )
     option("--out", metavar="FILE", help="write to a file")
     add_device(parser)

@@ -21,7 +21,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     option("text", nargs="?", help="what to say")
     option("--lines", metavar="FILE", help="say each line of a file")
     option("--out", type=Path, required=True, metavar="FILE", help="a WAV file; with --lines, a folder")
-    option("--speaker", help="who says it; default: the first of the model")
+    option("--speaker", help="the speaker (default: the first one)")
     option("--picture", type=Path, metavar="FILE", help="draw the spectrogram and the attention (.png)")
     add_device(parser)
 

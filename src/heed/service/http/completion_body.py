@@ -29,7 +29,7 @@ class CompletionRequest(BaseModel, extra="forbid", json_schema_extra={"example":
     stream: bool | None = False
     stream_options: dict[str, Any] | None = None
     logprobs: int | None = Field(
-        None, ge=0, le=MAX_LOGPROBS, description="so many of the likeliest tokens at each place"
+        None, ge=0, le=MAX_LOGPROBS, description="how many of the likeliest tokens at each position"
     )
     echo: bool | None = Field(False, description="begin the text with the prompt")
     stop: str | list[str] | None = None

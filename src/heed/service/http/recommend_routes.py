@@ -37,8 +37,8 @@ class RecommendRequest(
     )
     k: int = Field(10, ge=1, le=MAX_K, description="how many items to recommend")
     exclude_seen: bool = Field(False, description="recommend nothing that is in the history")
-    unknown: Literal["refuse", "leave_out"] = Field("refuse", description="what to do with items it does not know")
-    explain: bool = Field(False, description="say what in the history each recommendation goes by")
+    unknown: Literal["refuse", "leave_out"] = Field("refuse", description="what to do with unknown items")
+    explain: bool = Field(False, description="explain which items of the history each recommendation is based on")
 
     @property
     def users(self) -> list[str]:

@@ -45,7 +45,7 @@ class TranslateRequest(BaseModel, extra="forbid", json_schema_extra={"example": 
     beam: Beam | None = None
     nbest: int = Field(1, ge=1, le=MAX_NBEST)
     length_penalty: float | None = Field(None, ge=0, le=5)
-    rerank: Literal["none", "mbr"] | None = Field(None, description="mbr: of several candidates the one most like all")
+    rerank: Literal["none", "mbr"] | None = Field(None, description="mbr: the candidate most similar to all others")
     prefix: str = Field("", max_length=2_000, description="what the translation must begin with")
     glossary: dict[str, str] | str | None = None
     keep: list[str] | str | None = None
