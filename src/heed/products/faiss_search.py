@@ -61,7 +61,7 @@ def _faiss() -> Any:
         import faiss
     except ImportError:
         raise ValueError(
-            "the search by faiss needs faiss, which is not installed: install it (pip install faiss-cpu), or leave it out, and the "
+            "the search by faiss needs faiss, which is not installed: install it (pip install 'heed[faiss]'), or leave it out, and the "
             "search is exact"
         ) from None
     return faiss
