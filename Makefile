@@ -56,8 +56,9 @@ docs: setup-docs
 	HEED_DOCS=ko NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict --site-dir site/ko
 	@echo "The site: site/index.html     To read it with search: $(PYTHON) -m http.server --directory site"
 
+# one thread for each process: with more of them than cores, small products wait for each other
 test: setup-tests browser espeak lint
-	$(VENV)/bin/python -m pytest -m "not long" -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+	OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest -m "not long" -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 check-all: setup-tests browser espeak lint
 	$(VENV)/bin/python -m pytest -m ""
