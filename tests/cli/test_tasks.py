@@ -179,7 +179,7 @@ def test_an_article_is_summarized_whole_and_what_is_not_read_is_said(pretrained,
         (["--target", "said"], ["model.name=marian", "subwords.source_model=a.spm"],
          "subwords.source_model is 'a.spm', but the vocabulary is of marian's own kind: leave it out"),
         ([], ["task.name=dreaming"],
-         "task.name: 'dreaming' is none of 'translation', 'denoising', 'gap-sentences', 'classification', 'regression', 'multiple-choice', 'tagging', 'question-answering', 'language', 'masked', 'replaced-tokens', 'embedding', 'recommendation', 'speech-recognition', 'speech-synthesis'"),
+         "task.name: 'dreaming' is none of 'translation', 'denoising', 'gap-sentences', 'classification', 'regression', 'multiple-choice', 'tagging', 'question-answering', 'language', 'masked', 'replaced-tokens', 'embedding', 'recommendation', 'image-classification', 'speech-recognition', 'image-generation', 'speech-synthesis'"),
         (["--target", "said"], ["training.metric=accuracy"], "training.metric is 'accuracy'; translation has bleu, chrf, rouge, loss"),
     ],
 )  # fmt: skip

@@ -88,7 +88,7 @@ def edited(folder, name, **changes):
 
 
 def translations(folder):
-    return [found.text for found in load(folder, "cpu").translate([source for source, _ in pairs()[:5]])]
+    return [found.text for found in load(folder, "cpu", "torch").translate([source for source, _ in pairs()[:5]])]
 
 
 @pytest.mark.parametrize("kind", OTHERS)
@@ -218,7 +218,7 @@ def test_another_architecture(refused, marian):
         "M2M100ForConditionalGeneration, OpenAIGPTLMHeadModel, OpenAIGPTDoubleHeadsModel, GPT2LMHeadModel, "
         "GPT2DoubleHeadsModel, CTRLLMHeadModel, BertForMaskedLM and 8 more heads of it, AlbertForMaskedLM and 6 more heads of it, "
         "RobertaForMaskedLM and 6 more heads of it, ElectraForMaskedLM and 7 more heads of it, "
-        "BigBirdForMaskedLM and 7 more heads of it"
+        "BigBirdForMaskedLM and 7 more heads of it, ViTForImageClassification, ViTModel"
     )
 
 
