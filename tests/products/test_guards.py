@@ -112,7 +112,7 @@ def hypotheses(translator, texts):
 def test_a_copy_comes_after_what_is_none(looper):
     text, other = "나는 오늘 도서관에서 책을 읽어요.", "I read a book."
     source, found = looper.source.encode([text])[0], hypotheses(looper, [text, other])
-    config = looper._config({"beam": 2})
+    config = looper.search_config({"beam": 2})
     guards = Guards(looper.bundle, ("ko", "en"))
     assert guards.faulty([source], [found[:1]], config) == {0: 2}
     assert guards.best(source, found, config) == found[1:]
@@ -120,6 +120,6 @@ def test_a_copy_comes_after_what_is_none(looper):
     for same in (Guards(looper.bundle), Guards(looper.bundle, ("ko", "ko"))):
         assert same.faulty([source], [found[:1]], config) == {}
         assert same.best(source, found, config) == found[:1]
-    off = looper._config({"beam": 2, "avoid_copies": False})
+    off = looper.search_config({"beam": 2, "avoid_copies": False})
     assert guards.faulty([source], [found[:1]], off) == {} and guards.best(source, found, off) == found[:1]
     assert guards.faulty([source], [found[1:]], config) == {}

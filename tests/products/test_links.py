@@ -73,7 +73,7 @@ class Text(NamedTuple):
 
 
 def test_the_tag_of_a_split_text_is_its_first_word_alone():
-    whole, tag = Text(">>de<< one two. three four five.", ""), ">>de<< "
+    whole, tag = Text(">>de<< one two. three four five.", "eins zwei drei vier"), ">>de<< "
     parts = [Text(">>de<< one two.", "eins zwei"), Text(">>de<< three four five.", "drei vier")]
     found = [[(0, 0), (1, 0), (2, 1)], [(0, 1), (1, 0), (3, 1)]]
     assert join_links(whole, parts, found, tag) == [(0, 0), (1, 0), (2, 1), (0, 3), (3, 2), (5, 3)]
@@ -82,6 +82,6 @@ def test_the_tag_of_a_split_text_is_its_first_word_alone():
 
 
 def test_a_text_that_stands_in_its_own_tag_is_found_behind_it():
-    whole, tag = Text(">>de<< de la", ""), ">>de<< "
+    whole, tag = Text(">>de<< de la", "von der"), ">>de<< "
     parts = [Text(">>de<< de", "von"), Text(">>de<< la", "der")]
     assert join_links(whole, parts, [[(1, 0)], [(1, 0)]], tag) == [(1, 0), (2, 1)]
