@@ -147,7 +147,12 @@ class CTranslate2:
             row for row, ids in enumerate(sources) if ids
         ]  # it translates an empty source to nothing, Heed does not
         found: Found = {}
+        threads = torch.get_num_threads()
         pool, workers = self._pool(len(rows))
+        if (
+            torch.get_num_threads() != threads
+        ):  # where both share an OpenMP, opening a translator sets it for torch, too
+            torch.set_num_threads(threads)
         if pool is not None and rows:
             jobs = _jobs(rows, sources, limits, config.beam, workers, batch_tokens)
             found = self._translate(pool, jobs, sources, config)
