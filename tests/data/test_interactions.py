@@ -6,11 +6,13 @@ import json
 import re
 import tracemalloc
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
+from heed import files
 from heed.data.interactions import log as logs
 from heed.data.interactions.config import InteractionsConfig
 from heed.data.interactions.evaluation import read_held
@@ -345,6 +347,8 @@ def test_times_areranked_time_as_by_sorting(tmp_path, monkeypatch):
 
 def test_preparing_takes_the_memory_of_a_block_not_of_the_log(tmp_path, monkeypatch):
     monkeypatch.setattr(logs, "CHUNK", 200)
+    # each thread that hashes has a buffer of 256 KiB; how many do at once is chance
+    monkeypatch.setattr(files, "ThreadPoolExecutor", lambda _: ThreadPoolExecutor(1))
 
     def peak(interactions, rows):
         monkeypatch.setattr(logs, "ROWS", rows)

@@ -19,6 +19,7 @@ const STATIONS = ["Tokens", "Embeddings", "Positions", "Layers", "States", "Head
 const LECTURE = "투빅아, 나는 너를 많이 사랑해."; // the sentence of the lecture notes
 const state = { models: [], model: null, code: "", source: "", target: "", asking: null, numbers: null, beam: 4, why: "" };
 let watcher = null;
+let headed = false;
 
 export function build() {
   byId("look-form").addEventListener("submit", (event) => { event.preventDefault(); ask(); });
@@ -192,20 +193,30 @@ function footer() {
 
 export function goTo(name) {
   const station = byId(`station-${name}`);
-  station?.scrollIntoView({ block: "start", behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
-  station?.focus({ preventScroll: true });
+  if (!station) return;
+  mark(name);
+  headed = true;  // what is passed on the way is not marked
+  const arrive = () => { headed = false; };
+  addEventListener("scrollend", arrive, { once: true });
+  setTimeout(arrive, 1500);  // where nothing scrolls, no scrolling ends
+  station.scrollIntoView({ block: "start", behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
+  station.focus({ preventScroll: true });
 }
 
-// The station in sight is marked in the row of stations.
-function watch(there) {
-  watcher?.disconnect();
-  const mark = (name) => (map.light(name), document.querySelectorAll(".stations a").forEach((link) => {
+function mark(name) {
+  map.light(name);
+  document.querySelectorAll(".stations a").forEach((link) => {
     if (link.dataset.to !== name) return link.removeAttribute("aria-current");
     link.setAttribute("aria-current", "step");
     keepInSight(document.querySelector(".stations"), link);
-  }));
+  });
+}
+
+// The station in sight is marked in the row of stations and on the map.
+function watch(there) {
+  watcher?.disconnect();
   watcher = new IntersectionObserver((entries) => entries.forEach((entry) => {
-    if (entry.isIntersecting) mark(entry.target.id.replace("station-", ""));
+    if (entry.isIntersecting && !headed) mark(entry.target.id.replace("station-", ""));
   }), { rootMargin: "-20% 0px -70% 0px" });
   there.forEach((name) => watcher.observe(byId(`station-${name}`)));
   mark(there[0]);
