@@ -39,7 +39,7 @@ class BackTranslation:
         if self.decoding.get("nbest", 1) != 1:
             raise ValueError(f"nbest is {self.decoding['nbest']}; each line gets one translation")
         if self.out.exists():
-            raise ValueError(f"{self.out} exists already: choose another --out")
+            raise ValueError(f"{self.out} already exists: choose another --out")
 
     @property
     def part(self) -> Path:
@@ -104,7 +104,7 @@ def run(
             tell("translating", counts.read, total)
         if not counts.translated:
             _remove(job)
-            raise ValueError(f"{job.text} has no line to translate: {counts.describe()}")
+            raise ValueError(f"{job.text} has no lines to translate: {counts.describe()}")
         os.replace(job.part, job.out)
         _remove(job)
     return counts
@@ -160,7 +160,8 @@ def _check_settings(job: BackTranslation, translator: Translator) -> None:
         if before.get(name) != value:
             was = "other weights" if name == "weights" else f"{name} {before.get(name)!r}, which is now {value!r}"
             raise ValueError(
-                f"{job.part} was begun with {was}: put that back, choose another --out, or remove the file to start again"
+                f"{job.part} was started with {was}: restore that, choose another --out, or remove the file to start "
+                "over"
             )
     write_json(job.settings, found)
 
@@ -169,9 +170,7 @@ def _read_settings(job: BackTranslation) -> dict[str, Any]:
     try:
         return dict(parse_json(job.settings.read_text("utf-8")))
     except (ValueError, TypeError):
-        raise ValueError(
-            f"{job.settings} is damaged: put it back, or remove it and {job.part} to start again"
-        ) from None
+        raise ValueError(f"{job.settings} is damaged: restore it, or remove it and {job.part} to start over") from None
 
 
 def _cut_back(job: BackTranslation, blocks: Iterator[list[str]], written: Blocks) -> int:
@@ -182,7 +181,7 @@ def _cut_back(job: BackTranslation, blocks: Iterator[list[str]], written: Blocks
         texts = [file.readline().rstrip(b"\n").rpartition(b"\t")[2] for _ in range(done * BLOCK)]
     if texts != [line.encode() for block in islice(blocks, done) for line in block]:
         raise ValueError(
-            f"{job.text} has changed since {job.part} was begun: put it back, choose another --out, or remove the file"
+            f"{job.text} has changed since {job.part} was started: restore it, choose another --out, or remove the file"
         )
     written.cut([job.part], done * BLOCK)
     return done

@@ -16,7 +16,7 @@ from heed.training.config import TrainingConfig
 from heed.training.duration import seconds_of
 from heed.training.schedule import Schedule
 
-WHY = {"patience": "Validation no longer improves", "time": "The time is nearly over"}
+WHY = {"patience": "Validation no longer improves", "time": "The time budget is nearly used up"}
 WARM = 5  # steps that are not timed: kernels are compiled and caches filled in them
 
 

@@ -125,7 +125,7 @@ class Translator(Product):
         CTranslate2's number format: "int8" by default, where the CPU supports it, or "float32".
         """
         if engine not in ENGINES:
-            raise ValueError(f"engine is {engine!r}; it is {', '.join(ENGINES[:-1])} or {ENGINES[-1]}")
+            raise ValueError(f"engine is {engine!r}; it must be {', '.join(ENGINES[:-1])} or {ENGINES[-1]}")
         reference = TorchEngine(self.bundle)
         self.engines = [reference] if engine == "torch" else [CudaEngine(self.bundle), reference]
         reason = ctranslate2.unsupported(self.bundle)
@@ -189,7 +189,7 @@ class Translator(Product):
 
     def score(self, sources: Sequence[str], targets: Sequence[str], batch_tokens: int = 4096) -> list[Score]:
         """How likely each target is, given its source."""
-        self._refuse_long(sources, "it cannot be scored as one; leave it out, or cut it")
+        self._refuse_long(sources, "it cannot be scored as a whole; remove it, or shorten it")
         ids, special = self.encode_pairs(sources, targets), self.special[1]
         each = in_batches(self.bundle.token_logprobs, ids, [len(s) + len(t) for s, t in ids], batch_tokens)
         tokens = [self.target.pieces([*special.before, *target, special.last]) for _, target in ids]
@@ -223,7 +223,7 @@ class Translator(Product):
     def attentions_of(self, translation: Translation) -> dict[str, np.ndarray]:
         """All attention weights of the (first) model for a translation: one row for each of its tokens."""
         if count := len(translation.parts):
-            raise ValueError(f"the text was translated in {count} parts: ask each of them for its attentions")
+            raise ValueError(f"the text was translated in {count} parts: get the attentions from each part")
         rows, (ids, special) = len(translation.ids), self.bundle.strip(translation.ids)
         maps = attention_trace.trace_pair(self.model, (self.source.encode([translation.source])[0], ids), special).maps
         return maps | {"decoder": maps["decoder"][:, :, :rows, :rows], "cross": maps["cross"][:, :, :rows]}
@@ -273,9 +273,9 @@ class Translator(Product):
     def _split(self, texts: Sequence[str], too_long: str) -> tuple[list[str], list[int]]:
         """Texts in parts that the model allows, and which text each part belongs to. Empty texts have no parts."""
         if too_long not in ("split", "cut", "refuse"):
-            raise ValueError(f"too_long is {too_long!r}; it is 'split', 'cut' or 'refuse'")
+            raise ValueError(f"too_long is {too_long!r}; it must be 'split', 'cut' or 'refuse'")
         if too_long == "refuse":
-            advice = "shorten it, or let it be translated in parts (too_long='split', --too-long split)"
+            advice = "shorten it, or translate it in parts (too_long='split', --too-long split)"
             self._refuse_long(texts, advice)
         parts, owners = [], []
         for i, text in enumerate(texts):
@@ -299,7 +299,7 @@ class Translator(Product):
     def _refuse_long(self, texts: Sequence[str], advice: str) -> None:
         for number, text in enumerate(texts, 1):
             if (size := self._size(text)) > (most := self.max_source):
-                raise ValueError(f"text {number} has {size} subwords, and the model was made for {most}: {advice}")
+                raise ValueError(f"text {number} has {size} subwords, and the model reads at most {most}: {advice}")
 
     def _encode_prefixes(self, prefix: str | Sequence[str] | None, texts: int, owners: list[int]) -> Sentences:
         """The tokens that each part must begin with: the prefix of its text for the first part, none for the others."""
@@ -307,7 +307,7 @@ class Translator(Product):
             return [[] for _ in owners]
         each = [prefix] * texts if isinstance(prefix, str) else list(prefix)
         if len(each) != texts:
-            raise ValueError(f"{len(each):,} prefixes for {texts:,} texts: give one for each, or one for all")
+            raise ValueError(f"{len(each):,} prefixes for {texts:,} texts: give one per text, or one for all")
         ids = self.target.encode(each)
         self.bundle.check_lengths("prefix", ids, self.special[1])
         return [ids[i] if part == 0 or owners[part - 1] != i else [] for part, i in enumerate(owners)]
