@@ -112,7 +112,7 @@ def test_what_is_no_file_is_called_what_it_is(tmp_path):
         with pytest.raises(ValueError, match=says):
             check_file(tmp_path / name)
     with pytest.raises(
-        ValueError, match=r"^task: /dev/null is a pipe or a device, and heed reads its files more than once"
+        ValueError, match=r"^task: /dev/null is a pipe or a device, and heed reads files more than once"
     ):
         check_file(Path("/dev/null"), "task: ")
 

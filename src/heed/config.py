@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 
 T = TypeVar("T")
 
-WORDS = {int: "a whole number", float: "a number", str: "text in quotes", bool: "true or false", list: "a list"}
+WORDS = {int: "an integer", float: "a number", str: "text in quotes", bool: "true or false", list: "a list"}
 
 
 def from_data(default: Any = 0) -> Any:

@@ -99,11 +99,11 @@ def test_a_file_is_continued_with_what_it_was_begun_with(heed, trained, mono, tm
     assert heed(*words)[0] == 130
     restore()
     code, _, err = heed(*words, "--tag", "<bt>")
-    assert code == 1 and "out.tsv.part was begun with tag '', which is now '<bt>': put that back" in err
+    assert code == 1 and "out.tsv.part was started with tag '', which is now '<bt>': restore that" in err
     settings = tmp_path / "out.tsv.part.json"
     before = settings.read_text("utf-8")
     settings.write_text(json.dumps({**json.loads(before), "weights": ["0"]}), "utf-8")
-    assert "was begun with other weights: put that back" in heed(*words)[2]
+    assert "was started with other weights: restore that" in heed(*words)[2]
     settings.write_text(before, "utf-8")
     text = mono.read_text("utf-8")
     mono.write_text("안녕.\n" + text, "utf-8")

@@ -41,13 +41,12 @@ def test_no_model_is_made_of_damaged_weights(heed, run):
     code, _, says = finish(heed, run)
     assert code != 0
     assert (
-        "step-000002/model.safetensors is damaged (its hash is not the one in state.json): the final model is not"
-        in says
+        "step-000002/model.safetensors is damaged (its hash does not match state.json): the final model cannot" in says
     )
     assert weights(run) == before
     code, _, says = heed("average", run, "--out", run.parent / "mean")
     assert code != 0
-    assert "step-000002/model.safetensors is damaged (its hash is not the one in state.json)" in says
+    assert "step-000002/model.safetensors is damaged (its hash does not match state.json)" in says
     assert not (run.parent / "mean").exists()
 
 
@@ -57,9 +56,7 @@ def test_from_a_damaged_checkpoint_a_run_goes_back_and_ends_with_the_same_model(
     assert finish(heed, run)[0] == 0
     code, _, says = finish(heed, other)
     assert code == 0
-    assert (
-        "step-000004/model.safetensors is damaged (its hash is not the one in state.json); using the checkpoint" in says
-    )
+    assert "step-000004/model.safetensors is damaged (its hash does not match state.json); using the checkpoint" in says
     assert weights(other) == weights(run)
 
 
@@ -84,7 +81,7 @@ def test_a_recipe_that_was_changed_is_refused_unless_its_first_line_is_removed(h
     edit(path, "steps = 4", "steps = 5")
     code, _, says = heed(*words)
     assert code != 0
-    assert "recipe.toml is damaged, or was changed by hand: its hash is not the one in its first line; put it" in says
+    assert "recipe.toml is damaged or was edited: its hash does not match its first line; restore it" in says
     path.write_text(path.read_text("utf-8").split("\n", 1)[1], "utf-8")
     assert heed(*words) == (0, "", "")
     assert (run / "checkpoints" / "step-000005").is_dir()
@@ -96,7 +93,7 @@ def test_a_recipe_of_another_run_is_refused(heed, run):
     write_recipe(path, text, "0" * 16)
     code, _, says = heed("train", "--out", run, "--resume", "--no-report", *sets(["training.steps=6"]))
     assert code != 0
-    assert f"{path} is of another run than the files beside it: put the right one back" in says
+    assert f"{path} belongs to another run than the files next to it: restore the right one" in says
 
 
 def test_a_resumed_run_keeps_its_name_through_changes_of_its_settings(heed, run):
@@ -151,7 +148,7 @@ def test_hashes_of_training_texts_that_are_not_the_runs_are_refused(heed, run):
     flip(run / contamination.FILE)
     code, _, says = heed(*words)
     assert (
-        code != 0 and f"{run / contamination.FILE} is damaged or belongs to another model: config.json states" in says
+        code != 0 and f"{run / contamination.FILE} is damaged or belongs to another model: config.json records" in says
     )
     assert heed("train", "--out", run, "--resume", "--no-report", "--quiet") == (0, "", "")
     assert heed(*words)[0] == 0, "a resumed run has them again"
@@ -172,4 +169,4 @@ def test_a_finished_run_whose_cooldown_is_damaged_is_extended_from_before_or_not
     assert weights(out) == weights(whole)
     flip(run.parent / "none" / "checkpoints" / "step-000001" / WEIGHTS)
     code, _, says = heed("train", "--out", run.parent / "none", *more[3:])
-    assert code != 0 and "no checkpoint from before the learning rate fell is intact, so the run cannot be ext" in says
+    assert code != 0 and "no checkpoint from before the learning rate decay is intact, so the run cannot be ext" in says

@@ -42,7 +42,7 @@ def test_different_line_counts(heed, tmp_path, files):
     files[1].write_text("I love you.\n")
     code, _, err = train(heed, tmp_path, *files)
     assert code == 1
-    assert f"{files[1]} has 1 lines and {files[0]} has 3: line i of one must be the translation of line i" in err
+    assert f"{files[1]} has 1 lines and {files[0]} has 3: each line must be the translation of the same line" in err
 
 
 def test_not_utf8(heed, tmp_path, files):
@@ -58,8 +58,8 @@ def test_not_utf8(heed, tmp_path, files):
     [
         ("training.stepz=4", "training.stepz: no such setting; did you mean steps?"),
         ("trainin.steps=4", "trainin: no such setting; did you mean training?"),
-        ("training.steps=many", "training.steps: 'many' is not a whole number"),
-        ("training.steps=4.5", "training.steps: 4.5 is not a whole number"),
+        ("training.steps=many", "training.steps: 'many' is not an integer"),
+        ("training.steps=4.5", "training.steps: 4.5 is not an integer"),
         ("model.norm=rms", "model.norm: 'rms' is none of 'post', 'pre'"),
         ("training=4", "training: 4 is a value; this is a section, [training]"),
         ("training.steps", "--set training.steps: write it as section.name=value, for example training.steps=4000"),
@@ -188,7 +188,7 @@ def test_a_weight_of_the_wrong_shape(heed, model):
     save_file(weights, model / "model.safetensors")
     code, _, err = heed("translate", model, "안녕.")
     assert code == 1
-    assert "tokens.weight has shape (3, 16), but by config.json it should be (" in err
+    assert "tokens.weight has shape (3, 16), but according to config.json it should be (" in err
 
 
 def test_a_weight_too_many_and_one_too_few(heed, model):
@@ -227,11 +227,13 @@ def test_a_sentence_longer_than_the_model_allows(heed, trained):
     code, _, err = heed("translate", trained, text, "--too-long", "refuse")
     assert code == 1
     assert "text 1 has" in err
-    assert "subwords, and the model was made for 40: shorten it, or translate it in parts" in err
+    assert "subwords, and the model reads at most 40: shorten it, or translate it in parts" in err
 
 
 def test_a_search_that_cannot_be(heed, trained):
-    assert "a beam gives no more than its width" in heed("translate", trained, "--beam", 2, "--nbest", 3, "안녕.")[2]
+    assert (
+        "a beam cannot return more than its size" in heed("translate", trained, "--beam", 2, "--nbest", 3, "안녕.")[2]
+    )
     assert "temperature is 0.0; it must be above 0" in heed("translate", trained, "--temperature", 0, "안녕.")[2]
 
 
@@ -293,7 +295,7 @@ def test_a_model_to_start_from_that_is_not_there_yet(heed, tmp_path, monkeypatch
     )
     (tmp_path / "first.toml").unlink()
     _, _, err = heed("train", "second.toml", "--source", "a", "--target", "b", "--out", "run")
-    assert err.endswith("there is no such folder: give an existing run or model, or start from another with --from")
+    assert err.endswith("does not exist: give an existing run or model, or start from another with --from")
 
 
 def test_an_interrupted_command_says_so_and_has_the_code_of_a_signal(heed, monkeypatch):

@@ -51,7 +51,7 @@ def test_streams_files_and_stop_strings_print_nothing_more(heed, folders, tmp_pa
 
 def test_a_window_that_slides_is_told_once(heed, folders):
     code, _, err = heed("generate", folders["gpt2"], "the dog", "--length", 60, "--repetition-penalty", 1.2)
-    assert code == 0 and err.count("slides along") == 1
+    assert code == 0 and err.count("is used") == 1
     assert "The model has 20 positions, and the text does not fit" in err
 
 
@@ -81,8 +81,8 @@ def test_what_makes_no_sense_is_said(heed, folders, tmp_path):
         (
             "generate",
             ctrl,
-        ): "a text of this model begins with a control code, and the prompt is empty: give a code, News",
-        ("generate", ctrl, "the dog"): "begins with a control code, and the prompt begins with none",
+        ): "texts of this model begin with a control code, but the prompt is empty: give a code, News",
+        ("generate", ctrl, "the dog"): "begin with a control code, but the prompt has none",
         ("generate", ctrl, "the dog", "--code", "Revews"): "has no control code 'Revews'; near are Reviews",
         ("generate", gpt2, "a", "--code", "News"): "the model has no control codes: leave it out",
         ("generate", gpt2, "a", "--stop", ""): "a stop string is empty",

@@ -83,7 +83,7 @@ def test_an_image_that_cannot_be_read_is_named_and_the_others_are_classified(tra
         (["evaluate", "{run}"], "is an image classifier: give images with --images"),
         (["embed", "{run}", "{test}", "--pool", "cls", "--out", "v.npy"], "--pool is for text models"),
         (["translate", "{run}", "text"], "is an image classifier: it cannot translate; use heed classify or evaluate"),
-        (["evaluate", "{run}", "--images", "{other}"], "is of class 'left', which is none of those to train on"),
+        (["evaluate", "{run}", "--images", "{other}"], "is of class 'left', which is not among the training classes"),
     ],
 )
 def test_what_is_wrong_is_said(trained, words, said, tmp_path, capsys):
@@ -116,7 +116,7 @@ def test_scores_have_intervals_and_pictures(trained, tmp_path, capsys):
     arguments = ["--images", str(test), "--pictures", str(folder), "--json", str(facts), "--samples", "20"]
     assert main(["evaluate", str(run), *arguments]) == 0
     said = capsys.readouterr().out
-    assert "accuracy" in said and "expected calibration error" in said and "down/bad.png is no image" in said
+    assert "accuracy" in said and "expected calibration error" in said and "down/bad.png is not an image" in said
     own = json.loads(facts.read_text("utf-8"))
     assert own["scores"]["accuracy"]["value"] == 100 and own["texts"] == 12 and own["broken"][0][0] == "down/bad.png"
     for name in ("confusion.png", "calibration.png", "mistakes.png"):
@@ -221,7 +221,7 @@ def test_half_an_image_is_completed_and_a_small_one_enlarged(drawing, tmp_path):
             ["classes", "--out", "a.png", "--class", "up"],
             "'up' is not a class of this model; its classes are across, down",
         ),
-        (["classes", "--out", "a.png", "--enlarge", "x.png"], "the model enlarges no images"),
+        (["classes", "--out", "a.png", "--enlarge", "x.png"], "the model does not enlarge images"),
         (["classes", "--out", "a.png", "--prompt", "x"], "--prompt is for texts, and"),
         (["classes", "--out", "a.png", "--complete", "none.png"], "none.png does not exist"),
         (["classes", "--out", "a.png", "--temperature", "0"], "temperature is 0.0; it must be above 0"),

@@ -148,7 +148,7 @@ def test_a_model_without_learned_positions(heed, trained, tmp_path):
         (["norms", "--threads", "0"], "--threads is 0; it must be at least 1"),
         (["positions", "--dim", "7"], "dim is 7; it must be even: one sine and one cosine per frequency"),
         (["scaling", "--keys", "1"], "keys is 1; it must be at least 2"),
-        (["complexity", "--device", "tpu"], "device is 'tpu'; it is auto, cpu or cuda"),
+        (["complexity", "--device", "tpu"], "device is 'tpu'; it must be auto, cpu or cuda"),
         (["positions", "--model", "no/such/folder"], "no/such/folder: no such folder"),
     ],
 )

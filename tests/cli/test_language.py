@@ -47,7 +47,7 @@ def trained(files, tmp_path_factory):
 def test_one_text_becomes_a_model_that_can_be_asked_everything(heed, trained, files, tmp_path):
     card = (trained / "model" / "README.md").read_text("utf-8")
     assert "# Language model" in card
-    assert "| texts | 54 of 60; left out: none |" in card
+    assert "| texts | 54 of 60; filtered out: none |" in card
     log = [json.loads(line) for line in (trained / "log.jsonl").read_text("utf-8").splitlines()]
     assert [line["perplexity"] > 1 for line in log if line["kind"] == "valid"] == [True, True]
     assert (trained / "samples" / "step-000006.txt").is_file()
@@ -119,7 +119,7 @@ def test_training_goes_on_from_a_model_that_is_there(heed, trained, files, tmp_p
             ["training.batch_tokens=5"],
             "training.batch_tokens is 5; it must hold at least one window, and task.window is 10",
         ),
-        (["data.target=train.txt"], "data.target is given, but language is learned from text alone"),
+        (["data.target=train.txt"], "data.target is set, but language needs only plain text"),
         (["filters.max_length=20"], "filters are for pairs"),
         (["subwords.coverage=0.5"], "subwords.coverage is 0.5; it is not for subwords.kind = 'words'"),
         (
@@ -156,7 +156,7 @@ def test_a_language_model_does_not_learn_to_translate(heed, files, tmp_path):
     [
         ("", "is empty"),
         ("\n\n\n", "there is no text to train on: all 2 lines are empty"),
-        ("one line alone", "has one line"),
+        ("one line alone", "has a single line"),
     ],
 )
 def test_texts_that_nothing_can_be_learned_from_are_refused(heed, tmp_path, content, error):

@@ -82,10 +82,10 @@ def test_files_of_users_and_of_histories_become_a_table(trained, tmp_path, capsy
     ("words", "says"),
     [
         ([], "choose one of --user, --items, --users FILE or --histories FILE"),
-        (["--user", "u1", "--items", "item 1"], "say for whom"),
+        (["--user", "u1", "--items", "item 1"], "choose one of"),
         (
             ["--user", "nobody"],
-            "'nobody' is none of the 40 users that the model was trained on: name what they did as items",
+            "'nobody' is not one of the 40 users the model was trained on: give items",
         ),
         (["--items", "item1"], "'item1' is none of the 12 items that the model was trained on; did you mean item 1"),
         (
@@ -146,8 +146,8 @@ def test_a_folder_tells_what_it_holds(trained, capsys):
 @pytest.mark.parametrize(
     ("setting", "says"),
     [
-        (["task.contrastive=0.1", "model.name=bert4rec"], "task.contrastive is 0.1, but bert4rec learns from masked items"),
-        (["task.contrastive=0.1", "training.accumulate=2"], "training.accumulate is for losses that add up"),
+        (["task.contrastive=0.1", "model.name=bert4rec"], "task.contrastive is 0.1, but bert4rec is trained on masked items"),
+        (["task.contrastive=0.1", "training.accumulate=2"], "training.accumulate does not work with"),
         (["task.augmentations=[\"crop\",\"turn\"]"], "task.augmentations is ['crop', 'turn']; choose from crop, mask and reorder"),
         (["task.temperature=0.0"], "task.temperature is 0.0; it must be above 0"),
         (["task.mask_share=0.0"], "task.mask_share is 0.0"),

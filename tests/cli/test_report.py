@@ -54,9 +54,9 @@ def test_training_ends_with_a_report(run):
     page = (run / "report.html").read_text("utf-8")
     kept = final_validation.read(run)
     assert [row[:2] for row in kept.outputs] == PAIRS[:26]
-    assert "What to try next" in page and "Every sentence" in page and "By how often a word" in page
+    assert "What to try next" in page and "Every sentence" in page and "By word" in page
     assert f"{kept.scores['chrf']:.1f}" in re.search(r"<h3>chrF2</h3>.*?</p>", page)[0]
-    assert "1 of the 26 sources of the validation set (3.8%) are in the training text too" in page
+    assert "1 of the 26 sources of the validation set (3.8%) are also in the training text, so" in page
 
 
 def test_what_is_kept_is_what_the_model_says_now(copy):
@@ -98,7 +98,7 @@ def test_a_test_set_and_another_run(run, tmp_path, capsys):
         (["RUN", "--source", "RUN/recipe.toml"], "give both --source FILE and --reference FILE"),
         (["RUN", "--source", "RUN/recipe.toml", "--reference", "RUN/log.jsonl"], "they must correspond line by line"),
         (["RUN", "--out", "RUN"], "is a folder: give the name of a file"),
-        (["RUN", "--tokenize", "none-such"], "sacreBLEU knows"),
+        (["RUN", "--tokenize", "none-such"], "sacreBLEU supports"),
     ],
 )
 def test_errors_say_what_is_wrong(run, capsys, words, error):

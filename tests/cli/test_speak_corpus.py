@@ -35,7 +35,7 @@ def test_lines_are_read_aloud_in_drawn_voices(tmp_path, capsys):
     ("more", "words"),
     [
         (["--language", "xx"], "espeak-ng could not speak 'Hello.' in the voice xx+"),
-        (["--voices", "a b"], "'a b' is no name of a language or a voice"),
+        (["--voices", "a b"], "'a b' is not a language or a voice"),
         (["--speeds", "fast"], "--speeds is fast; give integers"),
         (["--speeds", "10"], "speeds are 10; they must be from 80 to 450 words per minute"),
         (["--each", "0"], "read each line at least once"),

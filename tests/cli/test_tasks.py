@@ -156,8 +156,8 @@ def test_an_article_is_summarized_whole_and_what_is_not_read_is_said(pretrained,
     ("words", "settings", "said"),
     [
         (["--target", "said"], ["task.name=denoising", "model.name=bart"],
-         "data.target is given, but denoising is learned from text alone: name it as data.source"),
-        ([], [], "data.target is missing: translation is learned from pairs"),
+         "data.target is set, but denoising needs only plain text: set data.source"),
+        ([], [], "data.target is missing: translation needs pairs"),
         ([], ["task.name=denoising"],
          "task.name is 'denoising', which transformer cannot learn: set model.name to bart or pegasus or mbart"),
         (["--target", "labels"], ["task.name=classification"],
@@ -206,7 +206,7 @@ def test_labels_that_a_classifier_does_not_have_are_said(train, pretrained, file
     settings = [*PLAIN, "task.name=classification"]
     pair = ["--source", files / "text", "--target", tmp_path / "one", "--from", first]
     code, err = train(tmp_path / "run", *pair, settings=settings)
-    assert (code, err) == (1, "heed: data.target has wet and nothing else: a classifier needs two labels at least")
+    assert (code, err) == (1, "heed: data.target has only wet: a classifier needs at least two labels")
 
 
 @pytest.fixture
@@ -285,7 +285,7 @@ def test_texts_of_one_sentence_have_no_gaps_and_that_is_said(train, files, tmp_p
     (tmp_path / "ones").write_text("".join(f"A {a} sees {b}.\n" for a in WORDS for b in WORDS))
     settings = [*TINY, "task.name=gap-sentences", "model.name=pegasus"]
     code, err = train(tmp_path / "run", "--source", tmp_path / "ones", settings=settings)
-    assert (code, "no text has two sentences: an article should be one line of several" in err) == (1, True)
+    assert (code, "no text has two sentences: put each article on one line" in err) == (1, True)
 
 
 def test_a_validation_set_that_no_model_could_read_is_refused(train, pretrained, files, tmp_path):

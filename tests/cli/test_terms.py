@@ -80,14 +80,14 @@ def test_one_column_and_a_format_that_is_said(heed, trained, tmp_path):
         (["--file", "a.md", "--out", "a.tsv/b.md"], "--out a.tsv/b.md cannot be written:"),
         (["--file", "none.md", "--out", "a.md"], "--out a.md already exists: choose another name, or use --force"),
         (["--file", ".", "--format", "md", "--out", "b.md"], ". cannot be read: Is a directory"),
-        (["--file", "a.md", "--format", "docx", "--out", "b.md"], "a.md is not a document of Word, or is damaged"),
+        (["--file", "a.md", "--format", "docx", "--out", "b.md"], "a.md is not a Word document, or is damaged"),
         (["--glossary", '["a"]', "Hello"], '["a"]: the glossary cannot be read: No such file or directory'),
         (["--column", "1", "Hello"], "--column is for documents: add --file"),
         (["--glossary", "none.tsv", "Hello"], "none.tsv: the glossary cannot be read: No such file or directory"),
-        (["--glossary", "a.tsv", "--keep", "x", "Hello"], "'x' is to be kept, and to become 'y': a term can be in keep or in the glossary"),
+        (["--glossary", "a.tsv", "--keep", "x", "Hello"], "'x' is to be kept and also translated as 'y': a term can be in keep or in the glossary, not both"),
         (["--glossary", '{"a": 1}', "Hello"], "--glossary, 'a': a term must be a string, not 1"),
         (["--glossary", "a.md", "Hello"], "a.md, line 1 has 1 columns; it must be a term, a tab and its translation"),
-        (["--glossary", GLOSSARY, "--sample", "책"], "sample is true, and there is a glossary: terms are found by a beam search"),
+        (["--glossary", GLOSSARY, "--sample", "책"], "sample is true, but glossary terms need beam search"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said_in_a_sentence(heed, trained, tmp_path, monkeypatch, words, sentence):

@@ -58,7 +58,7 @@ def test_what_is_in_a_file_is_told(heed, tmp_path):
     for part in ("text with a header (word2vec, fastText)", "numbers a word 2", "words 1", "mean length 5.000"):
         assert part in said
     assert f"{path} promises 3 words in its header and has 2." in said
-    assert "1 vectors of words that already had one" in said
+    assert "1 duplicate words" in said
 
 
 @pytest.mark.parametrize("name", ["copy.bin", "copy.vec.gz"])
@@ -98,8 +98,8 @@ def test_the_vectors_of_a_model_are_looked_at_and_written(heed, trained, tmp_pat
         (["FILE", "--words", "왕"], "--words selects words to plot: add --picture FILE"),
         (["FILE", "--side", "source"], "--side is for models; FILE is a file"),
         (["FILE", "--picture", "map.png"], "--picture: choose the words to plot with --words, --near or --analogy"),
-        (["FILE", "--picture", "map.gif", "--words", "왕", "여왕", "남자"], "'map.gif' should end in .png or .svg"),
-        (["FILE", "--picture", "map.png", "--words", "왕", "여왕"], "A map needs 3 words at least, and there are 2"),
+        (["FILE", "--picture", "map.gif", "--words", "왕", "여왕", "남자"], "'map.gif' must end in .png or .svg"),
+        (["FILE", "--picture", "map.png", "--words", "왕", "여왕"], "A plot needs at least 3 words, and there are 2"),
     ],
 )
 def test_what_makes_no_sense_is_said(heed, file, words, sentence):

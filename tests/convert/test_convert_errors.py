@@ -183,7 +183,7 @@ def test_what_transformers_itself_saves_has_nothing_to_be_left_aside(convert, sa
 def test_a_classifier_of_another_kind(refused, saved, tmp_path):
     folder = shutil.copytree(saved / "classifier", tmp_path / "classifier")
     edited(folder, "config.json", problem_type="multi_label_classification")
-    says = "problem_type is 'multi_label_classification'; heed knows 'single_label_classification' and 'regression'"
+    says = "problem_type is 'multi_label_classification'; heed supports 'single_label_classification' and 'regression'"
     assert refused(folder) == f"{folder}/config.json: {says}"
 
 
@@ -204,7 +204,7 @@ def test_a_classifier_that_says_its_kind(convert, saved, tmp_path, kind):
 def test_a_classifier_of_one_label(refused, saved, tmp_path):
     folder = shutil.copytree(saved / "classifier", tmp_path / "classifier")
     edited(folder, "config.json", id2label={"0": "a"}, label2id={"a": 0}, problem_type="single_label_classification")
-    says = "heed's classifiers tell labels apart, so there must be at least two"
+    says = "a classifier needs at least two labels"
     assert refused(folder) == f"{folder}/config.json: id2label is {{'0': 'a'}}; {says}"
     edited(folder, "config.json", id2label=None, num_labels=1)
     assert refused(folder) == f"{folder}/config.json: num_labels is 1; {says}"
@@ -247,7 +247,7 @@ def test_a_missing_vocabulary(refused, saved, tmp_path, kind, names):
 def test_the_vocabulary_of_another_model(refused, marian):
     held = json.loads((marian / "vocab.json").read_text("utf-8"))
     (marian / "vocab.json").write_text(json.dumps(held | {"more": len(held), "still more": len(held) + 1}))
-    says = f"{marian}: the vocabulary of the source has {len(held) + 2} pieces, but the model was made for {len(held)}"
+    says = f"{marian}: the vocabulary of the source has {len(held) + 2} pieces, but the model expects {len(held)}"
     assert refused(marian).startswith(says)
 
 
@@ -297,8 +297,7 @@ def test_no_network_for_a_name(refused, tmp_path, monkeypatch):
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
     assert refused("Helsinki-NLP/opus-mt-ko-en") == (
-        f"no network: the hub could not be reached for Helsinki-NLP/opus-mt-ko-en, and the cache ({tmp_path}/cache) does "
-        "not hold all of it. Go online once, or give an existing folder"
+        f"no network: the hub could not be reached for Helsinki-NLP/opus-mt-ko-en, and the cache ({tmp_path}/cache) does not contain all of it. Go online once, or give an existing folder"
     )
 
 
@@ -324,12 +323,12 @@ def test_a_weight_of_another_shape(refused, marian):
     weights = load_file(marian / "model.safetensors")
     weights["model.encoder.layers.0.fc1.weight"] = torch.ones(3, 3)
     save_file(weights, marian / "model.safetensors")
-    assert "mlp.body.up.weight has shape (3, 3), but by config.json it should be (48, 32)" in refused(marian)
+    assert "mlp.body.up.weight has shape (3, 3), but according to config.json it should be (48, 32)" in refused(marian)
 
 
 def test_a_setting_that_our_model_has_not(refused, marian):
     edited(marian, "config.json", normalize_before=True)
-    says = f"{marian}/config.json: normalize_before is True; heed's Marian is made for False alone"
+    says = f"{marian}/config.json: normalize_before is True; heed's Marian supports only False"
     assert refused(marian) == says
 
 
@@ -354,7 +353,7 @@ def test_a_folder_that_exists(convert, saved, tmp_path):
 
 def test_a_folder_of_ctranslate2_is_said_to_be_one(convert, saved, tmp_path, refused):
     assert convert(saved / "marian", "--to", "ctranslate2", out=tmp_path / "ct2")[0] == 0
-    assert "is a folder of CTranslate2, which heed writes and does not read" in refused(tmp_path / "ct2")
+    assert "is a CTranslate2 folder, which heed can export but not read" in refused(tmp_path / "ct2")
 
 
 def test_quantize_goes_with_ctranslate2(refused, saved):

@@ -230,7 +230,7 @@ def test_the_readme_tells_whence_a_model_came(tmp_path):
 
 
 def test_a_classifier_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="a classifier writes no text"):
+    with pytest.raises(ValueError, match="a classifier generates no text"):
         out.write(classifier(), tmp_path / "out")
     assert not any(tmp_path.iterdir())
 
@@ -251,7 +251,7 @@ def test_a_subclass_that_computes_something_else_is_refused(tmp_path, kind):
 
 
 def test_weights_that_ctranslate2_does_not_know(tmp_path):
-    with pytest.raises(ValueError, match=r"quantization is 'int4'; CTranslate2 has int8, .*float32"):
+    with pytest.raises(ValueError, match=r"quantization is 'int4'; CTranslate2 supports int8, .*float32"):
         out.write(package("one"), tmp_path / "out", "int4")
     assert not any(tmp_path.iterdir())
 

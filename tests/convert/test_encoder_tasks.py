@@ -111,7 +111,7 @@ def test_one_label_is_a_number_also_where_config_json_names_no_problem(problem, 
     assert "a number" in capsys.readouterr().out
     path.write_text(json.dumps({**settings, "problem_type": "single_label_classification"}))
     assert main(["classify", str(tmp_path / "theirs"), "a\tb"]) == 1
-    assert "so there must be at least two" in " ".join(capsys.readouterr().err.split())
+    assert "needs at least two labels" in " ".join(capsys.readouterr().err.split())
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_one_label_is_a_number_also_where_config_json_names_no_problem(problem, 
         ({"num_labels": 1}, "regression"),
         ({"num_labels": 1, "problem_type": "regression"}, "regression"),
         ({"num_labels": 2, "problem_type": "single_label_classification"}, "classification"),
-        ({"num_labels": 1, "problem_type": "single_label_classification"}, "num_labels is 1; heed's classifiers tell"),
+        ({"num_labels": 1, "problem_type": "single_label_classification"}, "num_labels is 1; a classifier needs"),
         ({"num_labels": 2, "problem_type": "regression"}, "heed's regression predicts one number"),
     ],
 )

@@ -156,8 +156,7 @@ def test_a_cache_that_another_program_has_filled(cache):
 def test_no_network(cache):
     assert said() == (
         f"no network: the hub could not be reached for owner/model, and the cache ({cache}) does not contain all of "
-        "it. Go "
-        "online once, or name a folder that exists"
+        "it. Go online once, or give an existing folder"
     )
     assert "could not be reached for owner/model at 'v1', and" in said(revision="v1")
 
@@ -175,16 +174,14 @@ def test_offline_by_its_variable(cache, monkeypatch):
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     close_session()
     assert said() == (
-        f"HF_HUB_OFFLINE is set, and the cache ({cache}) does not contain all of it: owner/model. Unset it to fetch "
-        "the model "
-        "once, or name a folder that exists"
+        f"HF_HUB_OFFLINE is set, and the cache ({cache}) does not contain all of it: owner/model. Unset it to download the model once, or give an existing folder"
     )
     close_session()
 
 
 def test_no_such_model(server):
     assert said("owner/nothing") == (
-        f"the hub has no model owner/nothing, nor is there such a folder here: look for it at {constants.ENDPOINT}/models, and if it is private, log in with: "
+        f"there is no model owner/nothing on the hub, and no such local folder: search at {constants.ENDPOINT}/models, and if it is private, log in with: "
         "hf auth login"
     )
 

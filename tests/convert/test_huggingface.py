@@ -379,7 +379,7 @@ def test_a_subclass_of_a_model_is_not_written(tmp_path, kind):
         def forward(self, *args):
             return -super().forward(*args)
 
-    with pytest.raises(ValueError, match="transformers has no model that computes what a Other does: it stays with"):
+    with pytest.raises(ValueError, match="transformers has no equivalent of a Other: it cannot be"):
         huggingface.write(own._replace(model=Other(own.model.config)), tmp_path / "out")
     assert not any(tmp_path.iterdir())
 
@@ -629,7 +629,10 @@ def test_what_a_text_begins_with_counts_for_them():
             "num_beam_groups is 2, which heed's search does not support: take it out, or set it to 1",
         ),
         ({"force_words_ids": [[4]]}, "force_words_ids is [[4]], which heed's search does not support: take it out"),
-        ({"repetition_penalty": 1.2, "num_beams": 4}, "the repetition penalty is 1.2 and there are 4 beams: then"),
+        (
+            {"repetition_penalty": 1.2, "num_beams": 4},
+            "the repetition penalty is 1.2 and there are 4 beams: transformers then",
+        ),
         ({"suppress_tokens": [3]}, "suppress_tokens is [3], which"),
         ({"do_sample": True, "top_h": 0.5}, "top_h is 0.5, which"),
         (
@@ -642,7 +645,7 @@ def test_what_a_text_begins_with_counts_for_them():
         ({"forced_eos_token_id": 5}, "forced_eos_token_id is 5; heed can force only 0 there"),
         (
             {"forced_bos_token_id": 5},
-            "forced_bos_token_id is 5, but a text of this vocabulary begins with no special token",
+            "forced_bos_token_id is 5, but texts in this vocabulary do not begin with a special token",
         ),
         ({"token_healing": True}, "token_healing is True, which heed's search does not have"),
     ],

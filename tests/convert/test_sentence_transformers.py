@@ -81,8 +81,8 @@ def test_what_heed_cannot_do_is_refused(folder):
     modules = json.loads((folder / "modules.json").read_text("utf-8"))
     modules[2]["type"] = "sentence_transformers.models.Dense"
     (folder / "modules.json").write_text(json.dumps(modules), "utf-8")
-    with pytest.raises(ValueError, match="has the modules Transformer, Pooling, Dense; heed reads Transformer and"):
+    with pytest.raises(ValueError, match="has the modules Transformer, Pooling, Dense; heed supports Transformer and"):
         load(folder, "cpu")
     (folder / "modules.json").write_text("{", "utf-8")
-    with pytest.raises(ValueError, match=r"modules\.json is no list of modules"):
+    with pytest.raises(ValueError, match=r"modules\.json is not a list of modules"):
         load(folder, "cpu")

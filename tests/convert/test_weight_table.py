@@ -112,10 +112,10 @@ def test_sinusoids_in_a_file_are_passed_over_where_they_are_ours(system, dtype):
     model, table, theirs = written(*system)
     sinusoids = sinusoids_in_halves(7, 8)
     assert_read(table, theirs | {name: sinusoids.to(dtype) for name in POSITIONS}, model)
-    with pytest.raises(ValueError, match=r"model\.decoder\.embed_positions\.weight does not hold the sinusoids"):
+    with pytest.raises(ValueError, match=r"model\.decoder\.embed_positions\.weight does not match the sinusoidal"):
         table.to_ours(theirs | {POSITIONS[1]: sinusoids.flip(1).to(dtype)}, model.state_dict())
     with pytest.raises(
-        ValueError, match=r"encoder\.embed_positions\.weight has shape \(6, 8\), but by the settings it s"
+        ValueError, match=r"encoder\.embed_positions\.weight has shape \(6, 8\), but according to the settings it s"
     ):
         table.to_ours(theirs | {POSITIONS[0].removeprefix("model."): sinusoids[:6]}, model.state_dict())
 

@@ -347,7 +347,9 @@ def test_a_batch_is_sharded_completely_and_evenly(tokens, world):
 
 
 def test_a_share_that_is_none_is_refused(made):
-    with pytest.raises(ValueError, match=r"share is \(2, 2\); it must be a rank from 0 on, and of how many"):
+    with pytest.raises(
+        ValueError, match=r"share is \(2, 2\); it must be \(rank, world size\) with 0 <= rank < world size"
+    ):
         Batches(made, budget=128, seed=5, share=(2, 2))
 
 

@@ -67,7 +67,7 @@ def test_folders_and_tables_are_the_same_set(folders, tmp_path):
     for found in sets:
         assert found.classes == ["cat", "dog"] and found.labels.tolist() == [0, 0, 0, 1, 1, 1]
         np.testing.assert_array_equal(found.pixels, own)
-    assert sets[2].facts["others"] == 2 and "2 files beside the images" in sets[2].broken_summary()[0]
+    assert sets[2].facts["others"] == 2 and "2 files that do not look like images" in sets[2].broken_summary()[0]
 
 
 @pytest.mark.parametrize("ending", ["", ".gz"])
@@ -209,7 +209,7 @@ def test_an_image_is_fitted_by_its_middle_by_all_of_it_or_with_black():
     [
         (lambda root: [path.unlink() for path in (root / "dog").iterdir()], "all 3 images are of one class, 'cat'"),
         (lambda root: image(pixels(1)[0]).save(root / "alone.png"), "1 images outside the class folders, such as"),
-        (lambda root: [path.rename(root / path.name) for path in root.glob("*/*.png")], "has images, but no folders"),
+        (lambda root: [path.rename(root / path.name) for path in root.glob("*/*.png")], "has images, but no subfolders"),
         (lambda root: [path.unlink() for path in root.glob("*/*.png")], "has no images"),
         (lambda root: [path.write_text("x") for path in root.glob("*/*.png")], "no image can be read of 6, for"),
     ],
@@ -224,11 +224,11 @@ def test_a_folder_that_is_not_what_it_should_be_is_refused(folders, make, words)
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("list.csv", "a.png\n", "line 1 has 1 columns; data.columns asks for"),
+        ("list.csv", "a.png\n", "line 1 has 1 columns; data.columns requires"),
         ("list.csv", "a.png,\n", "line 1 has no label"),
-        ("a-images-idx3-ubyte", "xx", "looked for in a-labels-idx1-ubyte beside it, which is not there"),
-        ("train_lables.json", "[1]", r"the sheets of these labels, data_batch\*\.png, are not beside it"),
-        ("list.txt", "", "images are read from folders of folders"),
+        ("a-images-idx3-ubyte", "xx", "be in a-labels-idx1-ubyte next to it, which does not exist"),
+        ("train_lables.json", "[1]", r"the sheets for these labels, data_batch\*\.png, are not next to it"),
+        ("list.txt", "", "images can be read from a folder per class"),
         ("none.csv", None, "there is no such file or folder of images"),
     ],
 )

@@ -32,11 +32,11 @@ def test_columns_by_name_and_by_number_and_fields_are_the_same(tmp_path):
 @pytest.mark.parametrize(
     ("name", "lines", "columns", "says"),
     [
-        ("a.tsv", ["text\tlabel", "one\t1"], ["text", "score"], "a.tsv has no column 'score'; its first line names text, label"),
-        ("a.tsv", ["one\t1", "two"], [1, 2], "a.tsv, line 2 has 1 columns; data.columns asks for 1 and 2"),
+        ("a.tsv", ["text\tlabel", "one\t1"], ["text", "score"], "a.tsv has no column 'score'; its header has text, label"),
+        ("a.tsv", ["one\t1", "two"], [1, 2], "a.tsv, line 2 has 1 columns; data.columns requires 1 and 2"),
         ("a.jsonl", ['{"text": "one"}'], ["text", "label"], "a.jsonl, line 1 has no 'label', which data.columns requires; it has text"),
         ("a.jsonl", ['["one", 1]'], ["text", "label"], "a.jsonl, line 1 has no 'text' and 'label', which data.columns requires; it has no"),
-        ("a.jsonl", ['{"text": "one", "label": null}'], ["text", "label"], "a.jsonl, line 1 has no 'label', which data.columns asks"),
+        ("a.jsonl", ['{"text": "one", "label": null}'], ["text", "label"], "a.jsonl, line 1 has no 'label', which data.columns requires"),
         ("a.jsonl", ["{"], ["text", "label"], "a.jsonl, line 1 is not JSON: "),
         ("a.jsonl", ['{"a": ["b"], "c": 1}'], ["a", "c"], "a.jsonl, line 1 has a list, ['b'], which only multiple choice supports"),
     ],

@@ -48,7 +48,7 @@ def test_a_value_of_another_shape_is_said_so(folder, facts, words):  # noqa: F81
 def test_a_size_that_is_none_is_said_so(folder):  # noqa: F811
     held = json.loads((folder / "config.json").read_text("utf-8"))["model"]
     change(folder, model=held | {"vocab_size": "x"})
-    with pytest.raises(ValueError, match=r"config.json: model.vocab_size: 'x' is not a whole number"):
+    with pytest.raises(ValueError, match=r"config.json: model.vocab_size: 'x' is not an integer"):
         load(folder, "cpu", "torch")
 
 
@@ -60,7 +60,7 @@ def test_what_may_be_left_out_or_be_nothing_is(folder):  # noqa: F811
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("\ta b\na\tb c\nb\ta zz c\n", r"shortlist.txt, line 3 has 'zz', which is no subword of this model: it is of another"),
+        ("\ta b\na\tb c\nb\ta zz c\n", r"shortlist.txt, line 3 has 'zz', which is not a subword of this model: it belongs to another"),
         ("\ta b\na\tb c\nb a\n", r"shortlist.txt is damaged: each line is .* or remove it \(see line 3\)"),
         ("\ta b\n\na\tb\n", r"or remove it \(see line 2\)"),
         ("a\tb\n", r"or remove it \(see line 1\)"),

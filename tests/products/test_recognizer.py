@@ -191,7 +191,7 @@ def test_a_damaged_description_of_features_is_refused(trained, tmp_path, capsys)
     config["processors"]["sound"]["features"]["mels"] = 30
     (tmp_path / "model" / "config.json").write_text(json.dumps(config), "utf-8")
     assert main(["transcribe", str(tmp_path / "model"), str(trained / "3.wav")]) == 1
-    assert "its features are not those of its model" in capsys.readouterr().err
+    assert "its features do not match the model" in capsys.readouterr().err
 
 
 def test_info_tells_of_the_features(trained, capsys):

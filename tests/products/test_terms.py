@@ -191,7 +191,7 @@ def test_where_a_term_stands_is_told_in_what_is_read(translator):
 
 
 def test_chance_and_a_glossary_do_not_go_together(translator):
-    with pytest.raises(ValueError, match="sample is true, and there is a glossary"):
+    with pytest.raises(ValueError, match="sample is true, but glossary"):
         translator.translate("책", glossary=TERMS, sample=True)
 
 
@@ -200,7 +200,7 @@ def test_a_term_the_model_cannot_write_is_refused():
     encoder = TermEncoder((vocabulary, vocabulary), 8, 20)
     assert {way.tokens for way in encoder.term("house", fixed=True)} == {(5,)}
     with pytest.raises(
-        ValueError, match="the term 'zebra' cannot be written with the subwords of this model, which make '<unk>'"
+        ValueError, match="the term 'zebra' cannot be encoded with the subwords of this model, which turn'<unk>'"
     ):
         encoder.term("zebra")
 
@@ -389,5 +389,5 @@ def test_a_term_is_missing_in_a_document_once_however_often_it_was_asked_for(mak
 def test_a_document_of_another_name_is_read_as_it_is_said_to_be(translator):
     done, _ = documents.translate_document(translator, "나\t책\n".encode(), "a.dat", kind="tsv", column=2)
     assert done.decode().startswith("나\t")
-    with pytest.raises(ValueError, match="format is 'pdf'; it is text, md, html, srt, tsv, docx"):
+    with pytest.raises(ValueError, match="format is 'pdf'; it must be text, md, html, srt, tsv, docx"):
         documents.translate_document(translator, b"", "a.dat", kind="pdf")

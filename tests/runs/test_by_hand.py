@@ -138,7 +138,7 @@ def test_the_mean_of_the_last_checkpoints_is_the_mean_by_hand(recipe, whole, tmp
     last = replace(recipe, training=replace(recipe.training, final="average-last", average=2, ema=0.0))
     said = io.StringIO()
     run(last, tmp_path / "run", report=lambda start, steps: Report(Console(file=said, width=200), steps, start))
-    assert "The model has the weights of" in said.getvalue() and "missing" not in said.getvalue()
+    assert "Final model:" in said.getvalue() and "missing" not in said.getvalue()
     kept = [load_file(tmp_path / "run" / "checkpoints" / f"step-{i:06d}" / "model.safetensors") for i in (2, 3)]
     for name, weight in load_file(tmp_path / "run" / "model" / "model.safetensors").items():
         torch.testing.assert_close(weight, (kept[0][name] + kept[1][name]) / 2, rtol=0, atol=1e-7)

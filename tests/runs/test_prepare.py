@@ -301,7 +301,7 @@ def test_who_waits_is_told(files):
 def test_a_missing_file_is_named(files, tmp_path):
     with pytest.raises(ValueError, match=r"nowhere\.en: no such file"):
         prepare(recipe([str(tmp_path / "nowhere.en"), files[1]]))
-    with pytest.raises(ValueError, match=r"data\.target is missing: translation is learned from pairs"):
+    with pytest.raises(ValueError, match=r"data\.target is missing: translation needs pairs"):
         prepare(recipe(files, data__target=[]))
 
 

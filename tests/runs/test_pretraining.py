@@ -200,7 +200,7 @@ def test_an_electra_is_written_as_two_folders_of_transformers(runs, tmp_path, ca
         ({"training": {"metric": "pairs"}}, "training.metric is 'pairs', but task.pair is 'none': set one of the two"),
         (
             {"data": {"target": ["x"]}},
-            "data.target is given, but masked is learned from text alone: name it as data.source",
+            "data.target is set, but masked needs only plain text: set data.source",
         ),
         ({"filters": {"max_length": 10}}, "filters: masked has no such section; there are data, subwords"),
     ],

@@ -81,7 +81,7 @@ def test_what_is_written_down_is_the_same_recipe(recipe, tmp_path):
         ("training.step=5", "training.step: no such setting; did you mean steps?"),
         ("trainign.steps=5", "trainign: no such setting; did you mean training?"),
         ("training.zzzz=5", "training.zzzz: no such setting; there are auto, steps, time,"),
-        ("training.steps=many", "training.steps: 'many' is not a whole number"),
+        ("training.steps=many", "training.steps: 'many' is not an integer"),
         ("training.rate=fast", "training.rate: 'fast' is not a number"),
         ("training.compile=1", "training.compile: 1 is not true or false"),
         ("training.schedule=line", "training.schedule: 'line' is none of 'noam', 'inverse-root', 'cosine', 'constant'"),
@@ -112,7 +112,7 @@ def test_what_is_wrong_is_said(change, says, tmp_path):
 
 
 def test_a_recipe_without_data_is_refused():
-    with pytest.raises(ValueError, match="data: name the files to train on"):
+    with pytest.raises(ValueError, match="data: give the training files"):
         read(None, [])
 
 

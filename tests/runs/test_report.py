@@ -110,8 +110,8 @@ def test_sources_without_numbers_are_said_to_have_none():
 
 def test_where_to_begin_is_said_of_several_pieces_of_advice():
     rising = replace(findings(), log=log(chrf=RISING))
-    assert "Still improving" in page(rising) and "Begin with the first" not in page(rising)
-    assert "Begin with the first" in page(replace(rising, analysis=replace(rising.analysis, loops=40)))
+    assert "Still improving" in page(rising) and "Start with the first" not in page(rising)
+    assert "Start with the first" in page(replace(rising, analysis=replace(rising.analysis, loops=40)))
 
 
 def test_a_run_without_steps_has_a_page():

@@ -92,7 +92,7 @@ def test_a_validation_is_given_up_and_a_resumed_run_ends_with_the_same_bits(
     outcome = train(recipe, tmp_path / "broken", report=lambda *_: told)
     assert (outcome.how, outcome.step, len(calls)) == ("interrupted", step, validation)
     if step == 2:
-        assert "The validation of step 2 is given up: a resumed run does it first." in told.said
+        assert "The validation at step 2 was interrupted: a resumed run does it first." in told.said
     handlers = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)]
     assert Stopping.handle not in [getattr(own, "__func__", own) for own in handlers], "those of before are back"
     assert train(recipe, tmp_path / "broken", resume=True, report=lambda *_: told).how == "finished"

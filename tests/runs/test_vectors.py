@@ -166,13 +166,13 @@ def test_a_model_without_a_matrix_of_words_takes_no_vectors(files, capsys):
 
 
 WRONG = [
-    ({"model__dim": 16}, "vectors.source: {}/en.vec has 8 numbers a word, but the model's embeddings have 16: set model.dim to 8"),
+    ({"model__dim": 16}, "vectors.source: {}/en.vec has 8 numbers per word, but the model's embeddings have 16: set model.dim to 8"),
     ({"subwords__kind": "bpe"}, "but subwords.kind is 'bpe', and subwords have no word vectors: set subwords.kind to \"words\""),
-    ({"vectors__source": "{}/other.vec"}, "not one of the 16 words of the vocabulary (the, a, Dog, …) is in {}/other.vec: is it of another"),
-    ({"vectors__source": "{}/broken.vec"}, "{}/broken.vec, line 3 is broken: 'the 1 2 3' is not a word with 8 numbers after it"),
+    ({"vectors__source": "{}/other.vec"}, "none of the 16 words of the vocabulary (the, a, Dog, …) is in {}/other.vec: is it for another"),
+    ({"vectors__source": "{}/broken.vec"}, "{}/broken.vec, line 3 is broken: 'the 1 2 3' is not a word followed by 8 numbers"),
     ({"vectors__source": "{}/none.vec"}, "{}/none.vec: no such file"),
-    ({"vectors__target": "{}/en.vec", "vectors__frozen": "true"}, "the matrix of vectors.target is also the output layer, which has to learn"),
-    ({"vectors__text": "{}/en.vec", "vectors__source": ""}, "but the task is translation: call it vectors.source or vectors.target"),
+    ({"vectors__target": "{}/en.vec", "vectors__frozen": "true"}, "the matrix of vectors.target is also the output layer, which must be trained"),
+    ({"vectors__text": "{}/en.vec", "vectors__source": ""}, "but the task is translation: use vectors.source or vectors.target"),
 ]  # fmt: skip
 
 

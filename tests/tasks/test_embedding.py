@@ -158,6 +158,6 @@ def test_settings_that_mean_nothing_are_refused(task, said):
 
 def test_the_metric_that_needs_scores_is_refused_without():
     values = {"model": {"name": "bert"}, "task": {"name": "embedding"}, "training": {"metric": "spearman"}}
-    with pytest.raises(ValueError, match=r"training\.metric is 'spearman', but there is nothing to compare with"):
+    with pytest.raises(ValueError, match=r"training\.metric is 'spearman', but there are no scored pairs"):
         recipes.parse({**values, "data": {"source": ["a.txt"], "target": ["b.txt"]}})
     assert EmbeddingSettings().scored == []

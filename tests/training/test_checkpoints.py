@@ -114,9 +114,9 @@ def not_finite(path):
 @pytest.mark.parametrize(
     ("name", "damage", "says"),
     [
-        (MODEL, flip, "model.safetensors is damaged (its hash is not the one in state.json)"),
-        (MODEL, half, "model.safetensors is damaged (its hash is not the one in state.json)"),
-        (TRAINING, flip, "training.safetensors is damaged (its hash is not the one in state.json)"),
+        (MODEL, flip, "model.safetensors is damaged (its hash does not match state.json)"),
+        (MODEL, half, "model.safetensors is damaged (its hash does not match state.json)"),
+        (TRAINING, flip, "training.safetensors is damaged (its hash does not match state.json)"),
         (STATE, half, "state.json is damaged ("),
         (STATE, in_a_letter, "state.json is damaged ("),
         (STATE, lambda path: path.write_text(""), "state.json is damaged ("),
@@ -131,9 +131,9 @@ def not_finite(path):
         (
             STATE,
             lambda path: path.write_bytes((path.parent.parent / "step-000100" / STATE).read_bytes()),
-            "it is of step 100",
+            "it is from step 100",
         ),
-        (MODEL, not_finite, "a.weight has weights that are not finite numbers"),
+        (MODEL, not_finite, "a.weight has weights that are not finite"),
         (MODEL, lambda path: path.unlink(), "step-000300 has no model.safetensors"),
         (TRAINING, lambda path: path.unlink(), "step-000300 has no training.safetensors"),
         (STATE, lambda path: path.unlink(), "state.json is damaged ("),
@@ -177,7 +177,7 @@ def test_the_weights_alone_are_verified_too(tmp_path):
     path = tmp_path / "step-000100"
     assert torch.equal(checkpoints.read_weights(path)["a.weight"], WEIGHTS["a.weight"])
     flip(path / MODEL)
-    with pytest.raises(ValueError, match=r"model\.safetensors is damaged \(its hash is not the one in state\.json\)"):
+    with pytest.raises(ValueError, match=r"model\.safetensors is damaged \(its hash does not match state\.json\)"):
         checkpoints.read_weights(path)
 
 

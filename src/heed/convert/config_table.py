@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 Settings = Mapping[str, Any]
-WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
+WORDS = {bool: "true or false", int: "an integer", float: "a number", str: "text"}
 
 
 class Rule(NamedTuple):

@@ -141,7 +141,7 @@ def _check_states(look: Look):
     for name, states in (look.states or {}).items():
         tokens = {"encoder": look.source, "decoder": look.inputs}[name]
         if states.ndim != 2 or len(states) != len(tokens) or not np.isfinite(states).all():
-            right = f"({len(tokens)}, hidden) it should be finite numbers."
+            right = f"it should be ({len(tokens)}, hidden) finite numbers."
             raise ValueError(f"The states of the {name} have shape {states.shape}; {right}")
 
 

@@ -151,27 +151,27 @@ def test_what_is_wrong_is_said_in_a_sentence(ask):
         ("classify", 400): ({"text": "x"}, "model is missing; choose one of classifier, pairs, choices"),
         ("classify", 404): (
             {"text": "x", "model": "tagger"},
-            "model is 'tagger', which is no model that can classify here; it is one of classifier, pairs, choices",
+            "model is 'tagger', which is not a model that can classify served here; choose one of classifier, pairs, choices",
         ),
         ("tag", 400): (
             {"text": "a" * 10_001, "model": "tagger"},
-            "text 1 has 10,001 characters; one text may have 10,000: split it",
+            "text 1 has 10,001 characters; the limit per text is 10,000: split it",
         ),
         ("answer", 400): ({"question": " ", "context": "x"}, "text 1 is empty: send at least a word"),
         ("similarity", 400): (
             {"text": "x", "others": ["y"] * 20},
-            "there are 21 texts; one request may have 20",
+            "there are 21 texts; the limit per request is 20",
         ),
     }
     for (path, status), (body, sentence) in wrong.items():
         assert ask(path, status, **body) == {"error": sentence}
     pair = ask("classify", 400, text=[["a", "b"], "x"], model="pairs")["error"]
-    assert pair == "text 2 has 1 part, and the model reads 2 parts: put a tab between two parts"
+    assert pair == "text 2 has 1 part, but the model expects 2 parts: separate parts with tabs"
     assert ask("classify", 400, text=[[]], model="choices")["error"].startswith("text")
     long = ask("fill", 400, text="the dog " * 90 + "[MASK]")["error"]
     assert long.startswith("text 1 has ") and "the model has positions for 70" in long
     long = {"text": "the dog " * 90, "model": "classifier"}
-    assert "shorten it, or let its end be cut off (too_long='cut'" in ask("classify", 400, **long)["error"]
+    assert "shorten it, or allow truncation (too_long='cut'" in ask("classify", 400, **long)["error"]
     assert ask("classify", too_long="cut", **long)["texts"][0]["label"] in LABELS
     assert "no translation model is served here" in ask("translate", 404, text="x", target="en")["error"]
 

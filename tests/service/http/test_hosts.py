@@ -27,7 +27,7 @@ def test_loopback_names_the_address_reached_and_allowed_names_are_answered(host)
      "localhost@evil.example", "x\"><script>", "0.0.0.0", "[::1", "::1", "é"],
 )  # fmt: skip
 def test_every_other_host_is_refused(host):
-    with pytest.raises(Refusal, match="does not answer to this Host: heed serve --allowed-host NAME") as refused:
+    with pytest.raises(Refusal, match="is not allowed: start heed serve with --allowed-host NAME") as refused:
         check_host(scope(host), ("mine.example",))
     assert refused.value.status == 421
     check_host(scope(host), ("*",))

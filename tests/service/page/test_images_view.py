@@ -57,14 +57,14 @@ def test_a_patch_is_pointed_at_kept_and_moved_with_the_keys(start):
     before = pixel(page, ".image-map canvas")
     box = page.locator("#images-canvas").bounding_box()
     page.mouse.move(box["x"] + box["width"] * 0.4, box["y"] + box["height"] * 0.6)
-    assert page.text_content("#images-says").startswith("What the patch in row 3, column 2 looks at.")
+    assert page.text_content("#images-says").startswith("Attention of the patch in row 3, column 2.")
     assert pixel(page, ".image-map canvas") != before
     page.mouse.move(1, 1)
     assert "rollout" in page.text_content("#images-says").lower() and pixel(page, ".image-map canvas") == before
     page.focus("#images-canvas")
     for key in ("ArrowRight", "ArrowRight", "ArrowDown"):
         page.keyboard.press(key)
-    assert page.text_content("#images-says").startswith("What the patch in row 2, column 2 looks at.")
+    assert page.text_content("#images-says").startswith("Attention of the patch in row 2, column 2.")
     page.keyboard.press("Escape")
     assert "rollout" in page.text_content("#images-says").lower()
 

@@ -124,7 +124,7 @@ def test_a_recommendation_lights_what_it_goes_by(start, shop):
         assert marks == [1 if own > 0 else -1 for own in influence]
         assert (
             page.text_content("#recommend-goes-by")
-            == f"What the score of “{found[place].item}” loses without each item."
+            == f"How much the score of “{found[place].item}” drops without each item."
         )
     page.click(".recommended-one >> nth=3 >> .choice")
     page.hover("#recommend-about")
@@ -165,7 +165,7 @@ def test_what_is_wrong_is_said_in_its_place(start):
     page.click(".picked-one button")
     page.wait_for_selector("#recommend-out > .muted")
     page.evaluate("location.hash = '#recommend?items=tea'")
-    page.wait_for_selector("#recommend-out .error:text('The service does not answer')")
+    page.wait_for_selector("#recommend-out .error:text('The service is not responding')")
 
 
 def test_while_it_is_asked_the_old_answer_is_pale_and_the_last_one_wins(start, shop):

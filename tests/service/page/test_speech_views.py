@@ -72,7 +72,7 @@ def test_a_sentence_is_spoken(visit, running):
     page.fill("#say-text", "!!")
     page.click("#say-go")
     page.wait_for_selector("#say-status.error")
-    assert "nothing that the voice can speak" in page.inner_text("#say-status")
+    assert "nothing the model can speak" in page.inner_text("#say-status")
 
 
 @pytest.mark.parametrize("width", [360, 1100])

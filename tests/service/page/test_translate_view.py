@@ -220,7 +220,7 @@ def test_a_long_text_has_panes_that_scroll_and_the_alternatives_of_one_sentence(
     paste(page, gap.join([TWO] * 5))
     page.wait_for_selector("#target .word")
     assert page.locator("#source").bounding_box()["height"] < 800
-    assert words(page, ".nbest-of") == ["Sentence 3"] and "of the caret" in page.text_content("#nbest-note")
+    assert words(page, ".nbest-of") == ["Sentence 3"] and "at the cursor" in page.text_content("#nbest-note")
     page.keyboard.press("Control+Home")
     assert words(page, ".nbest-of") == ["Sentence 1"]
     page.eval_on_selector(
@@ -332,7 +332,7 @@ def test_a_file_comes_back_translated(visit, ask):
     page = visit("#translate?from=ko&to=en")
     page.click("#mode-file")
     page.set_input_files("#file", files=[{"name": "a.exe", "mimeType": "text/plain", "buffer": b"x"}])
-    assert "a.exe is of a kind that is not translated here" in page.text_content("#file-state")
+    assert "a.exe has an unsupported format" in page.text_content("#file-state")
     page.set_input_files("#file", files=[{"name": "a.txt", "mimeType": "text/plain", "buffer": f"{TEXT}\n".encode()}])
     page.click("#file-go")
     with page.expect_download() as download:
