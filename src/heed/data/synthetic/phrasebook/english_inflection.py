@@ -10,6 +10,8 @@ def plural(noun: str) -> str:
 
 def third_person(verb: str) -> str:
     """The English verb after he, she or it."""
+    if verb == "have":
+        return "has"
     return verb + "es" if verb.endswith("o") else plural(verb)
 
 
