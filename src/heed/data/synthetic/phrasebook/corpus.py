@@ -56,6 +56,7 @@ def pair(sentence: Sentence, english_words: Iterable[tuple[str, int]]) -> Pair:
     return pair_of(talk.sentence_line(sentence, tuple(english_words)))
 
 
+EXAMPLES = tuple(one.korean + "?" * one.asks for one in talk.EXAMPLES)
 LOVE = next(verb for verb in lexicon.VERBS if verb.english == "love")
 LECTURE_SENTENCE = Sentence(Clause(ME, LOVE, YOU, manner=SO_MUCH), vocative=lexicon.FRIENDS[0])
 LECTURE = pair(LECTURE_SENTENCE, english.realize(LECTURE_SENTENCE))
@@ -77,7 +78,10 @@ def _stream(split: str, count: int, seed: int) -> Iterator[Pair]:
     while len(seen) < count:
         line = draw(rng)
         misses += 1
-        if len(line.key) <= MAX_WORDS and (split_of([(word, 0) for word in line.key]) if line.key else "train") == split:
+        if (
+            len(line.key) <= MAX_WORDS
+            and (split_of([(word, 0) for word in line.key]) if line.key else "train") == split
+        ):
             drawn = pair_of(line)
             if line.key and EXPRESSIONS.get(drawn.source.rstrip(".!"), drawn.target) != drawn.target:
                 continue  # 밥 먹었어? asks whether one has eaten, not about rice

@@ -1,4 +1,4 @@
-"""Set expressions away from home: shop, way, travel, phone, weather, time, trouble.
+"""Set expressions away from home: shop, way, travel, phone, weather, trouble.
 
 A line is `Korean / Korean / ... = English`. They are in the training split only.
 """
@@ -171,37 +171,6 @@ WEATHER = """
 몇 도예요? / 몇 도야? / 오늘 몇 도예요? / 기온이 몇 도예요? / 지금 몇 도예요? / 몇 도입니까? = What is the temperature?
 우산 있어? / 우산 있어요? / 우산 있으세요? / 우산 가져왔어요? / 우산 있니? = Do you have an umbrella?
 우산 가져가 / 우산 가져가세요 / 우산 챙기세요 / 우산 챙겨 / 우산을 가져가세요 = Take an umbrella.
-"""
-TIME = """
-지금 몇 시야? / 지금 몇 시예요? / 몇 시예요? / 몇 시야? / 지금 몇 시입니까? / 몇 시입니까? / 몇 시죠? / 몇 시인가요? / 지금 몇시야? / 지금 몇시예요? / 몇 시니? / 지금 몇 시죠? / 지금 몇 시인가요? / 몇시야? / 몇시예요? = What time is it?
-오늘 무슨 요일이야? / 오늘 무슨 요일이에요? / 오늘이 무슨 요일이에요? / 오늘은 무슨 요일입니까? / 오늘 무슨 요일이죠? / 무슨 요일이에요? / 오늘은 무슨 요일이에요? / 오늘은 무슨 요일이야? = What day is it today?
-오늘 며칠이야? / 오늘 며칠이에요? / 오늘이 며칠이에요? / 오늘은 며칠입니까? / 며칠이에요? / 오늘 날짜가 어떻게 돼요? / 오늘 몇 월 며칠이에요? / 오늘이 며칠이야? / 오늘이 며칠이죠? / 오늘은 며칠이에요? = What is the date today?
-몇 시에 만날까요? / 몇 시에 만날까? / 몇 시에 볼까? / 몇 시에 만나요? / 몇 시에 볼까요? = What time shall we meet?
-언제 만날까요? / 언제 만날까? / 언제 볼까? / 언제 만나요? / 언제 볼까요? = When shall we meet?
-어디서 만날까요? / 어디서 만날까? / 어디에서 만날까요? / 어디서 볼까? / 어디에서 만나요? / 어디서 만나요? = Where shall we meet?
-시간 있어? / 시간 있어요? / 시간 있으세요? / 시간이 있어요? / 시간 있으십니까? / 시간 돼? / 시간 되세요? / 시간 괜찮아요? = Do you have time?
-시간이 없어 / 시간이 없어요 / 시간이 없습니다 / 시간 없어 / 시간 없어요 = I have no time.
-늦었어 / 늦었어요 / 늦었습니다 / 나 늦었어 = I am late.
-늦지 마 / 늦지 마세요 / 늦지 말아요 = Do not be late.
-언제 와? / 언제 와요? / 언제 오세요? / 언제 옵니까? / 언제 올 거야? / 언제 오니? = When are you coming?
-언제 가? / 언제 가요? / 언제 가세요? / 언제 갑니까? / 언제 갈 거야? = When are you going?
-몇 시에 일어나요? / 몇 시에 일어나? / 몇 시에 일어나세요? / 보통 몇 시에 일어나요? = What time do you get up?
-몇 시에 자요? / 몇 시에 자? / 몇 시에 주무세요? / 보통 몇 시에 자요? = What time do you go to bed?
-몇 시에 시작해요? / 몇 시에 시작해? / 몇 시에 시작합니까? / 언제 시작해요? / 언제 시작해? / 몇 시에 시작하나요? = What time does it start?
-몇 시에 끝나요? / 몇 시에 끝나? / 몇 시에 끝납니까? / 언제 끝나요? / 언제 끝나? / 몇 시에 끝나나요? = What time does it end?
-몇 시에 열어요? / 몇 시에 문 열어요? / 몇 시에 엽니까? / 몇 시에 여나요? / 언제 열어요? / 몇 시에 문을 열어요? = What time do you open?
-몇 시에 닫아요? / 몇 시에 문 닫아요? / 몇 시에 닫습니까? / 몇 시에 닫나요? / 언제 닫아요? / 몇 시까지 해요? / 몇 시에 문을 닫아요? = What time do you close?
-오늘 뭐 해? / 오늘 뭐 해요? / 오늘 뭐 하세요? / 오늘 뭐해? / 오늘 뭐 할 거야? / 오늘 뭐 할 거예요? = What are you doing today?
-내일 뭐 해? / 내일 뭐 해요? / 내일 뭐 하세요? / 내일 뭐해? / 내일 뭐 할 거야? / 내일 뭐 할 거예요? = What are you doing tomorrow?
-주말에 뭐 해? / 주말에 뭐 해요? / 주말에 뭐 하세요? / 주말에 뭐 할 거야? / 주말에 뭐 할 거예요? / 이번 주말에 뭐 해? / 주말에 뭐해? = What are you doing on the weekend?
-어제 뭐 했어? / 어제 뭐 했어요? / 어제 뭐 하셨어요? / 어제 뭐했어? = What did you do yesterday?
-주말 잘 보냈어? / 주말 잘 보냈어요? / 주말 잘 보내셨어요? / 주말 어땠어? / 주말 어땠어요? = How was your weekend?
-오늘 어땠어? / 오늘 어땠어요? / 오늘 하루 어땠어? / 오늘 하루 어땠어요? / 오늘 하루 어떠셨어요? = How was your day?
-오늘은 내 생일이야 / 오늘은 제 생일이에요 / 오늘은 제 생일입니다 / 오늘 내 생일이야 / 오늘 제 생일이에요 = Today is my birthday.
-내일은 휴일이에요 / 내일은 휴일이야 / 내일은 쉬는 날이에요 / 내일은 휴일입니다 = Tomorrow is a holiday.
-하나, 둘, 셋 / 하나 둘 셋 / 일, 이, 삼 / 일 이 삼 = One, two, three.
-몇 개예요? / 몇 개야? / 몇 개 있어요? / 몇 개입니까? / 몇 개 드릴까요? / 몇 개 필요하세요? = How many?
-몇 명이에요? / 몇 명이야? / 몇 명입니까? / 모두 몇 명이에요? = How many people?
 """
 TROUBLE = """
 경찰을 불러 주세요 / 경찰 불러 주세요 / 경찰을 불러 줘 / 경찰 좀 불러 주세요 / 경찰에 신고해 주세요 = Please call the police.

@@ -86,7 +86,9 @@ def copula_form(text: str, tense: str, level: str, ending: str) -> str:
     """A noun, or 아니, as a predicate: 학생이야, 의사예요, 학생이었습니다."""
     negated = text == "아니"
     if level == "honorific":
-        return final_verb(Stem(text + ("이" if final_consonant(text) else "") + ("셨" if tense == "past" else "시")), level, ending)
+        return final_verb(
+            Stem(text + ("이" if final_consonant(text) else "") + ("셨" if tense == "past" else "시")), level, ending
+        )
     if level == "written" and tense == "present" and ending == "statement":
         return text + ("이다" if final_consonant(text) else "다")
     if tense == "past":
@@ -135,11 +137,9 @@ def realize_verb(verb: Verb | Adjective, aspect: tuple[str, str, str], third: bo
         role = NOT | MOOD if unable else NOT
     if ending == "request":
         words, stem, role = [*words, (infinitive(stem), role)], Stem("주"), MOOD
-    if level == "honorific":
-        stem = honorific(stem, mood)
-    if level == "written" and (isinstance(verb, Adjective) or (mood == "want" and not third)):
-        level = "state"
-    last = final_words(stem, role, tense, level, ending)
+    stem = honorific(stem, mood) if level == "honorific" else stem
+    is_state = isinstance(verb, Adjective) or (mood == "want" and not third)
+    last = final_words(stem, role, tense, "state" if level == "written" and is_state else level, ending)
     return tuple((text, role << PREDICATE) for text, role in (*words, *last))
 
 
@@ -185,9 +185,7 @@ def realize_setting(clause: Clause, level: str, casual: bool) -> list[tuple[str,
     return words
 
 
-def realize_clause(
-    clause: Clause, level: str, ending: str, topic: str, casual: bool = False
-) -> list[tuple[str, int]]:
+def realize_clause(clause: Clause, level: str, ending: str, topic: str, casual: bool = False) -> list[tuple[str, int]]:
     """A clause in Korean; `topic` is the particle of its subject, or '' if the subject is omitted."""
     if casual and topic and clause.subject in (ME, YOU):
         topic = DROPPED

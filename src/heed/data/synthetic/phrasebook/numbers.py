@@ -9,14 +9,43 @@ SINO = ("", "일", "이", "삼", "사", "오", "육", "칠", "팔", "구")
 NATIVE = ("", "하나", "둘", "셋", "넷", "다섯", "여섯", "일곱", "여덟", "아홉")
 NATIVE_TENS = ("", "열", "스물", "서른", "마흔", "쉰", "예순", "일흔", "여든", "아흔")
 BEFORE_NOUN = {"하나": "한", "둘": "두", "셋": "세", "넷": "네", "스물": "스무"}
-ONES = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-    "eighteen nineteen"
-).split()
+ONES = [
+    "zero",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+    "thirteen",
+    "fourteen",
+    "fifteen",
+    "sixteen",
+    "seventeen",
+    "eighteen",
+    "nineteen",
+]
 TENS = ("", "", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
-MONTHS = (
-    "January February March April May June July August September October November December"
-).split()
+MONTHS = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+]
 DATED = 28  # days that every month has
 
 
@@ -136,12 +165,68 @@ def _counted(korean: str, singular: str, plural: str, is_sino: bool, most: int) 
     return draw
 
 
+def floor(rng: Random) -> tuple[str, str]:
+    """A floor: 3층, 삼 층."""
+    number = 1 + int(rng.random() * 12)
+    return pick(rng, (f"{number}층", f"{sino(number)} 층", f"{sino(number)}층")), f"the {ordinal(number)} floor"
+
+
+def ordinal(number: int) -> str:
+    """An English ordinal up to twelve."""
+    return [
+        "first",
+        "second",
+        "third",
+        "fourth",
+        "fifth",
+        "sixth",
+        "seventh",
+        "eighth",
+        "ninth",
+        "tenth",
+        "eleventh",
+        "twelfth",
+    ][number - 1]
+
+
+def turn(rng: Random) -> tuple[str, str]:
+    """A place in a row: 첫 번째, 두 번째."""
+    number = 1 + int(rng.random() * 10)
+    return ("첫" if number == 1 else native(number)) + " 번째", ordinal(number)
+
+
+def year(rng: Random) -> tuple[str, str]:
+    """A year, in digits."""
+    number = 1960 + int(rng.random() * 75)
+    return f"{number}년", str(number)
+
+
+def whole_date(rng: Random) -> tuple[str, str]:
+    """A day of a year: 2024년 3월 1일."""
+    (korean, said), (years, number) = date(rng), year(rng)
+    return f"{years} {korean}", f"{said}, {number}"
+
+
+def exit_number(rng: Random) -> tuple[str, str]:
+    """An exit of a station: 3번 출구."""
+    number = 1 + int(rng.random() * 12)
+    return f"{pick(rng, (str(number), sino(number) + ' '))}번 출구".replace("  ", " "), f"exit {number}"
+
+
+def line_number(rng: Random) -> tuple[str, str]:
+    """A line of the subway: 2호선."""
+    number = 1 + int(rng.random() * 9)
+    return pick(rng, (f"{number}호선", f"{sino(number)} 호선")), f"line {number}"
+
+
 def bare_number(rng: Random) -> tuple[str, str]:
     """A number alone, Sino-Korean or native."""
     if rng.random() < 0.5:
         number = 1 + int(rng.random() * 99)
         return native(number, before_noun=False), english(number)
-    number = pick(rng, (int(rng.random() * 11), int(rng.random() * 100), 100 * (1 + int(rng.random() * 9)), 1000, 10_000))
+    number = pick(
+        rng, (int(rng.random() * 11), int(rng.random() * 100), 100 * (1 + int(rng.random() * 9)), 1000, 10_000)
+    )
     return sino(number), english(number)
 
 
@@ -152,6 +237,16 @@ DRAWN: dict[str, Callable[[Random], tuple[str, str]]] = {
     "month": month,
     "age": age,
     "number": bare_number,
+    "floor": floor,
+    "turn": turn,
+    "year": year,
+    "fulldate": whole_date,
+    "exit": exit_number,
+    "line": line_number,
+    "books": _counted("권", "", "", False, 9),
+    "animals": _counted("마리", "", "", False, 9),
+    "heads": _counted("명", "", "", False, 12),
+    "weeks": _counted("주", "week", "weeks", True, 8),
     "people": _counted("명", "person", "people", False, 8),
     "guests": _counted("분", "person", "people", False, 6),
     "minutes": _counted("분", "minute", "minutes", True, 40),

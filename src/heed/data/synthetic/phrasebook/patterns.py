@@ -5,7 +5,7 @@ A line is `Korean = English`. In it
   [a|b|c]   is one by speech level: plain, polite, formal
   <stem>    is a verb with the ending of the speech level; <춥,ㅂ> is irregular, <가+> past, 학생<이> the copula
   @stems    is a stem of a table, and in the English its translation: <@air>, @air
-  {slot}    is an entry of a table or a number; {slot:은} has a particle, {slot:a} and {slot:the} an article, {slot:s} a plural
+  {slot}    is an entry of a table or a number; {slot:은} has a particle, {slot:a} and {slot:the} an article, {slot:s} a plural, {slot:n} one unless it is counted as one
   is~slot   agrees with the number of an entry: is or are, this or these
   word/x    has the tag x: words that share a tag are linked, as are those without any, and the two sides of a slot
 """
@@ -18,12 +18,26 @@ from typing import NamedTuple
 from heed.data.synthetic.phrasebook import korean, numbers
 from heed.data.synthetic.phrasebook.clauses import Words
 from heed.data.synthetic.phrasebook.english_inflection import article, plural
-from heed.data.synthetic.phrasebook.korean_inflection import PARTICLES, Stem, attach_particle, final_consonant, past_stem
+from heed.data.synthetic.phrasebook.korean_inflection import (
+    PARTICLES,
+    Stem,
+    attach_particle,
+    final_consonant,
+    past_stem,
+)
 from heed.data.synthetic.splits import pick
 
 LEVELS = ("plain", "polite", "formal")
 PLURAL = {"is": "are", "was": "were", "this": "these", "that": "those"}
-CONTRACTED = {"이라고": "라고", "이랑": "랑", "이요": "요", "이세요": "세요", "이신가요": "신가요", "이죠": "죠", "이네요": "네요"}
+CONTRACTED = {
+    "이라고": "라고",
+    "이랑": "랑",
+    "이요": "요",
+    "이세요": "세요",
+    "이신가요": "신가요",
+    "이죠": "죠",
+    "이네요": "네요",
+}
 CASES = {*PARTICLES, "에", "에서", "이랑"}
 SLOT = re.compile(r"^(.*)\{([a-z]+)(\d?)(?::([^}]*))?\}(.*)$")
 VERB = re.compile(r"^(.*)<([^>+]+)(\+?)>$")
@@ -71,7 +85,9 @@ def read(table: str) -> list[Pattern]:
 
 def choose(text: str, rng: Random, level: str) -> str:
     """The text with one of each (a|b), and that of the level of each [a|b|c]."""
-    text = re.sub(r"\[([^\]]*)\](/\w+|)", lambda match: _tagged(match[1].split("|")[LEVELS.index(level)], match[2]), text)
+    text = re.sub(
+        r"\[([^\]]*)\](/\w+|)", lambda match: _tagged(match[1].split("|")[LEVELS.index(level)], match[2]), text
+    )
     return re.sub(r"\(([^()]*)\)(/\w+|)", lambda match: _tagged(pick(rng, match[1].split("|")), match[2]), text)
 
 
@@ -83,7 +99,9 @@ def _tagged(chosen: str, tag: str) -> str:
 def with_ending(word: str, ending: str, level: str, asks: bool) -> str:
     """A word of a slot with its particle, or as a predicate with the copula (COP, COP+ in the past)."""
     if ending in ("COP", "COP+"):
-        return korean.copula_form(word, "past" if ending == "COP+" else "present", level, "question" if asks else "statement")
+        return korean.copula_form(
+            word, "past" if ending == "COP+" else "present", level, "question" if asks else "statement"
+        )
     if not "가" <= word[-1] <= "힣":
         return word + ending
     if ending in PARTICLES:
@@ -109,7 +127,7 @@ def conjugated(word: str, level: str, asks: bool) -> str:
 def english_words(entry: Entry, form: str) -> tuple[str, ...]:
     """The English of an entry with an article, or in the plural."""
     said, counted = entry.english, entry.number == "count"
-    if form == "s":
+    if form in ("s", "n"):
         return (*said[:-1], plural(said[-1])) if counted else said
     if form == "a":
         return (article(said[0]), *said) if counted else said
@@ -149,12 +167,21 @@ def realize(pattern: Pattern, tables: Tables, rng: Random, level: str) -> Drawn:
     for name in re.findall(r"@([a-z]+)", source):
         stem, said = pick(rng, tables.stems[name])
         source = source.replace(f"@{name}", stem)
-        target = re.sub(rf"@{name}(/\w+|)", lambda match, said=said: " ".join(word + match[1] for word in said.split()), target)
+        target = re.sub(
+            rf"@{name}(/\w+|)", lambda match, said=said: " ".join(word + match[1] for word in said.split()), target
+        )
     for name, digit in re.findall(r"\{([a-z]+)(\d?)", source):
         if name + digit not in filled:
             filled[name + digit] = draw_entry(name, entries, rng, level, list(filled.values()))
     return Drawn(
-        _side(source, filled, tags, lambda entry, form: _korean_words(entry, form, level, pattern.asks), level, pattern.asks),
+        _side(
+            source,
+            filled,
+            tags,
+            lambda entry, form: _korean_words(entry, form, level, pattern.asks),
+            level,
+            pattern.asks,
+        ),
         _side(target, filled, tags, english_words, level, pattern.asks),
         pattern.asks,
     )
@@ -175,7 +202,8 @@ def _side(text: str, filled: dict[str, Entry], tags: _Tags, words, level: str, a
             continue
         before, name, digit, form, after = match.groups()
         entry = filled[name + digit]
-        said = words(entry, form or "")
+        one = form == "n" and any(other.english[0] in ("one", "1") for other in filled.values())
+        said = words(entry, "" if one else form or "")
         own = own if not form or form in CASES or words is english_words else own + "."
         same = len(entry.korean) == len(entry.english)
         added = len(said) - len(entry.english) if words is english_words else 0  # an article goes with its noun

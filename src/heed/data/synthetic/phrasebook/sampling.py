@@ -238,14 +238,14 @@ def spoken(rng: Random, sentence: Sentence) -> Sentence:
     """The sentence as it is often said or typed: without a clear subject, some particles, the final punctuation."""
     first, form, level = sentence.first, sentence.form, sentence.level
     clauses = [clause for clause in (first, sentence.second) if clause]
-    omitted = all(may_omit(clause, form) for clause in clauses) and rng.random() < 0.6
+    omitted = all(may_omit(clause, form) for clause in clauses) and rng.random() < 0.45
     if omitted and form == "question" and level == "polite" and rng.random() < 0.6:
         unclear = first.object is WHAT and first.verb.stem.text in korean.HONORIFIC  # 뭐 드세요: eat, or drink
         level = "polite" if unclear else "honorific"
     if form == "statement" and level == "plain" and not sentence.vocative and rng.random() < 0.15:
         level = "written"
     persons = any(isinstance(clause.object, Person) and clause.object is not WHAT for clause in clauses)
-    casual = level in ("plain", "polite", "honorific") and not persons and rng.random() < 0.35
+    casual = level in ("plain", "polite", "honorific") and not persons and rng.random() < 0.3
     bare = rng.random() < 0.25 and (form != "question" or bool(first.asks or level == "formal"))
     return sentence._replace(level=level, omitted=omitted, casual=casual, bare=bare)
 
@@ -253,7 +253,7 @@ def spoken(rng: Random, sentence: Sentence) -> Sentence:
 def draw(rng: Random) -> Sentence:
     """A sentence of the grammar, at random."""
     level = pick(rng, ("plain", "polite", "formal"))
-    vocative = pick(rng, choices.NAMED) if rng.random() < 0.2 else None
+    vocative = pick(rng, choices.NAMED) if rng.random() < 0.25 else None
     chance = rng.random()
     link, second, form = "", None, "statement"
     if chance < 0.15:

@@ -8,10 +8,12 @@ from heed.data.synthetic.phrasebook import (
     english,
     expressions,
     expressions_daily,
+    expressions_home,
     expressions_outside,
     korean,
     patterns,
     topics,
+    topics_numbers,
     topics_outside,
 )
 from heed.data.synthetic.phrasebook.clauses import HEAD, SECOND, VOCATIVE, Sentence, Words
@@ -70,14 +72,21 @@ TOPICS = {
     "travel": expressions_outside.TRAVEL,
     "phone": expressions_outside.PHONE,
     "weather": expressions_outside.WEATHER,
-    "times": expressions_outside.TIME,
+    "times": expressions_home.TIME,
+    "money": expressions_home.MONEY,
+    "home": expressions_home.HOME,
     "trouble": expressions_outside.TROUBLE,
 }
 EXPRESSIONS = [one for table in TOPICS.values() for one in read(table)]
 STATED = {one.korean for one in EXPRESSIONS if not one.asks}
 CLEAR = {one.korean for one in EXPRESSIONS if one.asks} - STATED  # questions that are nothing else without their mark
 FIRST = [one for name in ("greetings", "thanks", "apologies") for one in read(TOPICS[name]) if not one.asks]
-PATTERNS = [one for table in (topics.PATTERNS | topics_outside.PATTERNS).values() for one in table]
+EXAMPLES = [  # of what one may ask of a model that was trained on the phrasebook
+    read(TOPICS[name])[0] for name in ("greetings", "introductions", "shopping", "directions", "weather", "times")
+]
+PATTERNS = [
+    one for table in (topics.PATTERNS | topics_numbers.PATTERNS | topics_outside.PATTERNS).values() for one in table
+]
 
 
 def said_first(text: str) -> str:
@@ -122,7 +131,9 @@ def pattern_line(rng: Random) -> Line:
     drawn = patterns.realize(pick(rng, PATTERNS), TABLES, rng, pick(rng, patterns.LEVELS))
     *words, (text, role) = drawn.korean
     text += final_mark(rng, " ".join([word for word, _ in drawn.korean]), drawn.asks)
-    return Line((*words, (text, role)), drawn.english, "?" if drawn.asks else ".", tuple(text for text, _ in drawn.english))
+    return Line(
+        (*words, (text, role)), drawn.english, "?" if drawn.asks else ".", tuple(text for text, _ in drawn.english)
+    )
 
 
 def sentence_line(sentence: Sentence, english_words: Words) -> Line:
@@ -136,7 +147,7 @@ def sentence_line(sentence: Sentence, english_words: Words) -> Line:
 
 def composed_line(rng: Random) -> Line:
     """A sentence of the grammar or of a pattern."""
-    if rng.random() < 0.5:
+    if rng.random() < 0.45:
         return pattern_line(rng)
     sentence = draw_sentence(rng)
     return sentence_line(sentence, tuple(english.realize(sentence)))

@@ -93,6 +93,14 @@ name | so | 너무 so, 정말 really, 진짜 really, 아주 very, 매우 very, �
 name | very | 너무 too, 정말 really, 진짜 really, 아주 very, 매우 very, 조금 a_little, 좀 a_little
 name | cmp | 싼 cheaper, 큰 bigger, 작은 smaller, 좋은 better, 예쁜 prettier, 가벼운 lighter, 긴 longer, 짧은 shorter
 count | papers | 여권 passport, 신분증 ID_card, 표 ticket, 운전면허증 driver's_license, 탑승권 boarding_pass
+count | animal | 고양이 cat, 강아지 puppy, 개 dog, 새 bird, 말 horse
+count | volume | 책 book, 소설 novel, 잡지 magazine, 공책 notebook
+count | kin | 형 older_brother, 오빠 older_brother, 누나 older_sister, 언니 older_sister, 남동생 younger_brother, 여동생 younger_sister
+count | kin | 아들 son, 딸 daughter, 친구 friend, 학생 student, 동생 younger_sibling
+count | fee | 입장료 admission_fee, 택시비 taxi_fare, 버스비 bus_fare, 월세 monthly_rent, 배송비 shipping_fee, 가격 price, 방값 room_rate
+count | fee | 티켓 ticket, 표 ticket, 교통비 transportation_fee, 수업료 tuition
+name | holiday | 크리스마스 Christmas, 추석 Chuseok, 설날 Lunar_New_Year, 어린이날 Children's_Day, 한글날 Hangul_Day, 밸런타인데이 Valentine's_Day
+count | own | 생일 birthday, 휴가 vacation, 방학 vacation, 결혼기념일 wedding_anniversary, 졸업식 graduation, 면접 interview
 name | season | 봄 spring, 여름 summer, 가을 fall, 겨울 winter
 name | fav | 음식 food, 색 color, 색깔 color, 영화 movie, 노래 song, 가수 singer, 운동 sport, 계절 season, 음악 music, 책 book, 과일 fruit
 name | fav | 배우 actor, 드라마 drama, 동물 animal
@@ -125,7 +133,10 @@ def _called(formal: bool) -> list[Entry]:
     """Names as one calls someone: 민수야, 민수 씨."""
     if formal:
         return [Entry((one.name, "씨"), one.english, "name") for one in lexicon.FRIENDS]
-    return [Entry((one.name + ("아" if final_consonant(one.name) else "야"),), one.english, "name") for one in lexicon.FRIENDS]
+    return [
+        Entry((one.name + ("아" if final_consonant(one.name) else "야"),), one.english, "name")
+        for one in lexicon.FRIENDS
+    ]
 
 
 def _slots() -> dict[str, list[Entry]]:

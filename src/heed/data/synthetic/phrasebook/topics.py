@@ -94,98 +94,6 @@ _FEELINGS = """
 {country:을} [사랑해|사랑해요|사랑합니다] = I love {country}.
 {my}/m {family:을} [사랑해|사랑해요|사랑합니다] = I love {my}/m {family}.
 """
-_NUMBERS = """
-{price:COP} = it is {price}.
-(모두|전부|다|다 해서)/a {price:COP} = it is {price} in/a total/a.
-(이거|이것은|이건)/t {price:COP} = this/t is {price}.
-이/t {coffee:은} {price:COP} = this/t {coffee} is {price}.
-{wear:은} {price:COP} = the {wear} is~wear {price}.
-{coffee:은} {price:COP} = the {coffee} is {price}.
-{number:입니다} = it is {number}.
-{number} = {number}.
-{price} = {price}.
-하나에/o {price:COP} = it is {price} each/o.
-한 (개|장|잔|병|권)에/o {price:COP} = it is {price} each/o.
-{price:이} (있어요|있어|있습니다) = I have {price}.
-{price:을} (냈어요|냈어|냈습니다) = I paid {price}.
-{price}만/o (있어요|있어|있습니다) = I only/o have {price}.
-(번호는|답은)/n {number:입니다} = the/n answer/n is {number}.
-{my}/m (번호는|방 번호는)/n {number:입니다} = {my}/m number/n is {number}.
-"""
-_TIMES = """
-(지금|지금은)/n {clock:COP} = it is {clock} now/n.
-{clock:COP} = it is {clock}.
-{clock} = {clock}.
-{clock:에} (만나자|만나요|만납시다|봐요|보자) = let's meet at {clock}.
-{when} {clock:에} (만나자|만나요|만납시다|봐요|보자) = let's meet {when} at {clock}.
-{when} (만나자|만나요|만납시다) = let's meet {when}.
-{when} (만날까|만날까요) = shall we meet {when}?
-{weekday:에} (만나자|만나요|만납시다|봐요|보자) = let's meet on {weekday}.
-{event:은} (몇 시에|언제)/h (시작해|시작해요|시작합니까|시작하나요|시작하죠) = when/h does/h the {event} start?
-{event:이} (몇 시에|언제)/h (끝나|끝나요|끝납니까|끝나나요) = when/h does/h the {event} end?
-{event:은} {clock:에} (시작해|시작해요|시작합니다) = the {event} starts at {clock}.
-{event:은} {clock:에} (끝나|끝나요|끝납니다) = the {event} ends at {clock}.
-{event:은} {weekday:COP} = the {event} is on {weekday}.
-{event:은} (언제야|언제예요|언제입니까|언제죠) = when is the {event}?
-{event:이} (언제야|언제예요|언제입니까|언제죠) = when is the {event}?
-{when} {event:이} (있어|있어요|있습니다) = I have {event:a} {when}.
-{clock:에} {event:이} (있어|있어요|있습니다) = I have {event:a} at {clock}.
-{opens:은} (몇 시에|언제)/h (열어|열어요|엽니까|여나요|문을 열어요) = when/h does/h the {opens} open?
-{opens:은} (몇 시에|언제)/h (닫아|닫아요|닫습니까|닫나요|문을 닫아요) = when/h does/h the {opens} close?
-{opens:은} {clock:에} (열어요|문을 열어요|엽니다) = the {opens} opens at {clock}.
-{opens:은} {clock:에} (닫아요|문을 닫아요|닫습니다) = the {opens} closes at {clock}.
-{leaves:은} (몇 시에|언제)/h (출발해|출발해요|출발합니까|출발하나요|떠나요) = when/h does/h the {leaves} leave?
-{leaves:이} (몇 시에|언제)/h (출발해|출발해요|출발합니까|출발하나요|떠나요) = when/h does/h the {leaves} leave?
-{leaves:은} (몇 시에|언제)/h (도착해|도착해요|도착합니까|도착하나요) = when/h does/h the {leaves} arrive?
-{leaves:은} {clock:에} (출발해|출발해요|출발합니다|떠나요|떠납니다) = the {leaves} leaves at {clock}.
-{leaves:은} {clock:에} (도착해|도착해요|도착합니다) = the {leaves} arrives at {clock}.
-{clock:에} (일어나|일어나요|일어납니다) = I get up at {clock}.
-{i:은}/i {clock:에} (일어나|일어나요|일어납니다) = I/i get up at {clock}.
-{i:은}/i {clock:에} 일어<나+> = I/i got up at {clock}.
-{i:은}/i {clock:에} <자> = I/i sleep at {clock}.
-{i:은}/i (보통|매일)/u {clock:에} (일어나요|일어나|일어납니다) = I/i usually/u get up at {clock}.
-{clock:에} (깨워 주세요|깨워 줘) = please wake me up at {clock}.
-{clock:에} (올게|올게요|오겠습니다) = I will come at {clock}.
-{clock:에} (갈게|갈게요|가겠습니다) = I will go at {clock}.
-{clock}까지 (와|오세요|와 주세요|오십시오) = come by {clock}.
-{clock}부터/a {clock2}까지/b (일해|일해요|일합니다) = I work from/a {clock} to/b {clock2}.
-(오늘은|오늘)/t {weekday:COP} = today/t is {weekday}.
-내일은/t {weekday:COP} = tomorrow/t is {weekday}.
-어제는/t {weekday:COP+} = yesterday/t was {weekday}.
-(오늘은|오늘)/t {date:COP} = today/t is {date}.
-내일은/t {date:COP} = tomorrow/t is {date}.
-{my}/m 생일은/b {date:COP} = {my}/m birthday/b is {date}.
-생일은/b {date:COP} = my/b birthday/b is {date}.
-{my}/m 생일은/b {month:COP} = {my}/m birthday/b is in {month}.
-{my}/m {family} 생일은/b {date:COP} = {my}/m {family}'s birthday/b is {date}.
-{event:은} {date:COP} = the {event} is on {date}.
-{date:에} (만나자|만나요|만납시다) = let's meet on {date}.
-{date:에} {country:에} (갈 거야|갈 거예요|갈 것입니다|가요|갑니다) = I will go to {country} on {date}.
-{month:에} {country:에} (갈 거야|갈 거예요|갈 것입니다|가요|갑니다) = I will go to {country} in {month}.
-(이번 달은|지금은)/t {month:COP} = it/t is {month}.
-{date}부터/a {date2}까지/b = from/a {date} to/b {date2}.
-{weekday:에} (시간|시간이)/f (있어|있어요|있으세요|있나요) = are you free/f on {weekday}?
-{when} (시간|시간이)/f (있어|있어요|있으세요|있나요) = are you free/f {when}?
-{when} (뭐|뭐를) (해|해요|하세요|할 거야|할 거예요|하실 거예요) = what are you doing {when}?
-{past} (뭐) (했어|했어요|하셨어요|했습니까) = what did you do {past}?
-{weekday:에} (뭐) (해|해요|하세요|할 거예요) = what are you doing on {weekday}?
-{when} (바빠|바쁘세요|바빠요|바쁩니까) = are you busy {when}?
-{hours} (걸려|걸려요|걸립니다) = it takes {hours}.
-{minutes} (걸려|걸려요|걸립니다) = it takes {minutes}.
-{minutes} (기다려 주세요|기다려 줘|기다려 주십시오) = please wait {minutes}.
-{minutes} 후에 (만나요|만나자|만납시다|봐요) = let's meet in {minutes}.
-{minutes} 후에 (갈게요|갈게|가겠습니다) = I will go in {minutes}.
-{minutes} (늦었어요|늦었어|늦었습니다) = I am {minutes} late.
-{minutes} (늦을 거예요|늦을 거야|늦을 것 같아요|늦을게요) = I will be {minutes} late.
-{hours} 동안 (기다렸어요|기다렸어|기다렸습니다) = I waited for {hours}.
-{hours} 동안 <자+> = I slept for {hours}.
-{years} 동안 (살았어요|살았어|살았습니다) = I lived there for {years}.
-한국에/k {years} 동안 (살았어요|살았어|살았습니다) = I lived in Korea/k for {years}.
-한국에/k {months} 동안 (있었어요|있었어|있었습니다) = I was in Korea/k for {months}.
-{years} 전에 한국에/k <오+> = I came to Korea/k {years} ago.
-{months} 전에 한국에/k <오+> = I came to Korea/k {months} ago.
-{years} 동안 한국어를/k (공부했어요|배웠어요|공부했습니다) = I studied Korean/k for {years}.
-"""
 _WEATHER = """
 (오늘|오늘은)/t 날씨가/w <@air> = the/w weather/w is @air today/t.
 (오늘은|오늘)/t <@air> = it is @air today/t.
@@ -223,10 +131,23 @@ _WEATHER = """
 {season:이} [왔어|왔어요|왔습니다] = {season} has come.
 {i:은}/i {season:을} (제일|가장)/m 좋아[해|해요|합니다] = I/i like {season} the/m most/m.
 """
+_THINGS = """
+(이거|이것은|이건)/t <@opinion> = this/t is @opinion.
+(그거|그것은|그건)/t <@opinion> = that/t is @opinion.
+<@opinion> = it is @opinion.
+<@opinion> = is it @opinion?
+{so} <@opinion> = it is {so} @opinion.
+{event:은} <@opinion> = the {event} is @opinion.
+{event:이} <@opinion+> = the {event} was @opinion.
+{event:이} {so} <@opinion+> = the {event} was {so} @opinion.
+{event:은} (어땠어|어땠어요|어땠습니까|어떠셨어요) = how was the {event}?
+{city:은} (어때|어때요|어떻습니까|어떠세요) = how is {city}?
+{country:은} (어때|어때요|어떻습니까|어떠세요) = how is {country}?
+{meal:은} (어땠어|어땠어요|어떠셨어요) = how was {meal}?
+"""
 PATTERNS = {
     "introductions": read(_INTRODUCTIONS),
     "feelings": read(_FEELINGS),
-    "numbers": read(_NUMBERS),
-    "times": read(_TIMES),
     "weather": read(_WEATHER),
+    "things": read(_THINGS),
 }

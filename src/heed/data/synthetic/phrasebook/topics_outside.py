@@ -17,10 +17,10 @@ _RESTAURANT = """
 {bill} (주세요|주십시오|부탁합니다|부탁드려요) = please give me {bill:the}.
 {bill} 좀/s (주세요|주시겠어요|주실래요|부탁드려요) = please give me {bill:the}/s.
 {coffee} (주세요|부탁합니다|부탁드려요) = please give me {coffee:a}.
-{coffee} {cups} (주세요|부탁합니다|부탁드려요|주십시오) = please give me {cups} of {coffee}.
-{drink} {cups} (주세요|부탁합니다|부탁드려요|주십시오) = please give me {cups} of {drink}.
-{drink} {bottles} (주세요|부탁합니다|부탁드려요|주십시오) = please give me {bottles} of {drink}.
-{dish} {servings} (주세요|부탁합니다|부탁드려요|주십시오) = please give me {servings} of {dish}.
+{coffee} {cups}/c (주세요|부탁합니다|부탁드려요|주십시오) = please give me {cups} of/c {coffee}.
+{drink} {cups}/c (주세요|부탁합니다|부탁드려요|주십시오) = please give me {cups} of/c {drink}.
+{drink} {bottles}/c (주세요|부탁합니다|부탁드려요|주십시오) = please give me {bottles} of/c {drink}.
+{dish} {servings}/c (주세요|부탁합니다|부탁드려요|주십시오) = please give me {servings} of/c {dish}.
 {dish:과} {drink} (주세요|부탁합니다|부탁드려요) = please give me {dish:a} and {drink}.
 {dish:이랑} {drink} (주세요|주문할게요) = please give me {dish:a} and {drink}.
 {dish} 하나 (주세요|부탁합니다|부탁드려요|주십시오)/p = please/p give/p me/p one {dish}.
@@ -92,7 +92,7 @@ _SHOPPING = """
 그/t {goods:은} 얼마<이> = how much is~goods that~goods/t {goods}?
 {fruit:은} 한 개에/e 얼마<이> = how much is one/e {fruit}?
 이거/t {pieces} (주세요|주십시오)/p = please/p give/p me/p {pieces} of/t these/t.
-{fruit} {pieces} (주세요|주십시오|살게요)/p = please/p give/p me/p {pieces} {fruit:s}.
+{fruit} {pieces} (주세요|주십시오)/p = please/p give/p me/p {pieces} {fruit:n}.
 {goods} (있어|있어요|있습니까|있나요) = do you have {goods:a}?
 {goods:은} (어디에|어디)/w (있어|있어요|있습니까|있나요|있죠) = where/w is~goods the {goods}?
 {goods:은} 어디에서/w (살 수 있어요|살 수 있습니까|살 수 있나요|팔아요|파나요) = where/w can I buy {goods:a}?
@@ -276,20 +276,6 @@ _HEALTH = """
 어제부터/s {body:이} (아파요|아팠어요|아팠습니다|아파) = my {body} has hurt since/s yesterday/s.
 (하루에)/d {times} (드세요|먹어|먹으세요|드십시오) = take it {times} a/d day/d.
 """
-_THINGS = """
-(이거|이것은|이건)/t <@opinion> = this/t is @opinion.
-(그거|그것은|그건)/t <@opinion> = that/t is @opinion.
-<@opinion> = it is @opinion.
-<@opinion> = is it @opinion?
-{so} <@opinion> = it is {so} @opinion.
-{event:은} <@opinion> = the {event} is @opinion.
-{event:이} <@opinion+> = the {event} was @opinion.
-{event:이} {so} <@opinion+> = the {event} was {so} @opinion.
-{event:은} (어땠어|어땠어요|어땠습니까|어떠셨어요) = how was the {event}?
-{city:은} (어때|어때요|어떻습니까|어떠세요) = how is {city}?
-{country:은} (어때|어때요|어떻습니까|어떠세요) = how is {country}?
-{meal:은} (어땠어|어땠어요|어떠셨어요) = how was {meal}?
-"""
 PATTERNS = {
     "restaurant": read(_RESTAURANT),
     "shopping": read(_SHOPPING),
@@ -297,5 +283,4 @@ PATTERNS = {
     "travel": read(_TRAVEL),
     "phone": read(_PHONE),
     "health": read(_HEALTH),
-    "things": read(_THINGS),
 }
