@@ -42,6 +42,16 @@ def split_of(english_words: Iterable[tuple[str, int]]) -> str:
     return "train" if bag in EXPRESSED else split_of_key(SALT + bag)
 
 
+def split_of_line(line: Line) -> str:
+    """The split of a drawn line; a set expression alone is in train."""
+    return split_of([(word, 0) for word in line.key]) if line.key else "train"
+
+
+def misread(drawn: Pair) -> bool:
+    """Whether a composed sentence is a set expression of another meaning: 밥 먹었어? asks whether one has eaten, not about rice."""
+    return EXPRESSIONS.get(drawn.source.rstrip(".!"), drawn.target) != drawn.target
+
+
 def pair_of(line: Line) -> Pair:
     """A drawn line as a pair with its links."""
     roles = [(j, role) for j, (_, role) in enumerate(line.english)]
@@ -78,13 +88,10 @@ def _stream(split: str, count: int, seed: int) -> Iterator[Pair]:
     while len(seen) < count:
         line = draw(rng)
         misses += 1
-        if (
-            len(line.key) <= MAX_WORDS
-            and (split_of([(word, 0) for word in line.key]) if line.key else "train") == split
-        ):
+        if len(line.key) <= MAX_WORDS and split_of_line(line) == split:
             drawn = pair_of(line)
-            if line.key and EXPRESSIONS.get(drawn.source.rstrip(".!"), drawn.target) != drawn.target:
-                continue  # 밥 먹었어? asks whether one has eaten, not about rice
+            if line.key and misread(drawn):
+                continue
             key = fingerprint(drawn.source)
             if key not in seen:
                 seen.add(key)

@@ -27,4 +27,5 @@ def with_suffix(verb: str, suffix: str) -> str:
 
 def article(word: str) -> str:
     """The indefinite article before an English word."""
-    return "an" if word[0] in "aeiou" else "a"
+    said = word.lower()
+    return "a" if said.startswith(("uni", "one")) or said[0] not in "aeiou" else "an"

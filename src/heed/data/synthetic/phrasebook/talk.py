@@ -81,6 +81,7 @@ EXPRESSIONS = [one for table in TOPICS.values() for one in read(table)]
 STATED = {one.korean for one in EXPRESSIONS if not one.asks}
 CLEAR = {one.korean for one in EXPRESSIONS if one.asks} - STATED  # questions that are nothing else without their mark
 FIRST = [one for name in ("greetings", "thanks", "apologies") for one in read(TOPICS[name]) if not one.asks]
+BEFORE_NAMES = {*FIRST}  # others might take the name for their object
 EXAMPLES = [  # of what one may ask of a model that was trained on the phrasebook
     read(TOPICS[name])[0] for name in ("greetings", "introductions", "shopping", "directions", "weather", "times")
 ]
@@ -113,7 +114,7 @@ def expression_line(rng: Random) -> Line:
         return Line((*heads[0][:-1], (source[-1] + mark, 1)), tuple(heads[1]), one.english[-1], ())
     friend, formal, comma = pick(rng, FRIENDS), rng.random() < 0.5, "," * (rng.random() < 0.7)
     called = [friend.name, "씨"] if formal else [attach_particle(friend.name, "아")]
-    if one.asks or rng.random() < 0.6:
+    if one not in BEFORE_NAMES or rng.random() < 0.6:
         called[-1] += comma
         source[-1] += mark
         ko = [*[(text, 2) for text in called], *[(text, 1) for text in source]]
