@@ -174,6 +174,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.long
 def test_two_processes_learn_what_one_learns_from_twice_the_batches(tmp_path):
     (tmp_path / "program.py").write_text(TOGETHER)
     environment = {**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
