@@ -2,7 +2,7 @@
 
 import pytest
 from bench.parsers import __main__ as command
-from bench.parsers import libraries, rouge
+from bench.parsers import commonmark, libraries, rouge
 from bench.parsers.cases import cases
 from bench.parsers.measure import judge
 
@@ -22,6 +22,16 @@ def test_a_library_that_is_not_installed_is_named_and_left_out(monkeypatch, caps
     said = capsys.readouterr().out
     assert "lxml: not installed: pip install lxml" in said
     assert "rouge-score: not installed: pip install rouge-score" in said
+
+
+def test_the_examples_of_a_specification_are_translated(tmp_path, capsys):
+    spec, fence = tmp_path / "spec.txt", "`" * 32
+    spec.write_text(
+        f"{fence} example\n*a* b\n.\n<p>\n{fence}\n{fence} example\n→code\n.\n\n{fence}\n", "utf-8", newline="\n"
+    )
+    broken = {"broken": lambda data, translate: "".join(translate([data.decode()])).replace("*", "").encode()}
+    commonmark.compare(spec, {"ours": command.ours("md").work, **broken})
+    assert capsys.readouterr().out.endswith("| ours | 2 | 2 |\n| broken | 1 | 1 |\n")
 
 
 def test_a_construct_that_is_lost_is_seen():

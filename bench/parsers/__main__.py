@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench.parsers import rouge
+from bench.parsers import commonmark, rouge
 from bench.parsers.cases import cases
 from bench.parsers.docx_cases import DOCX, docx_file
 from bench.parsers.hostile import hostile
@@ -89,6 +89,8 @@ def compare(kind: str, given: argparse.Namespace) -> None:
     print(f"\n## {FORMATS[kind]}\n")
     found = parsers(kind)
     _constructs(kind, found, given.all)
+    if kind == "md" and given.spec:
+        commonmark.compare(given.spec, {parser.name: parser.work for parser in found})
     if not given.quick:
         _costs(kind, found)
         _safety(kind, found)
@@ -138,6 +140,7 @@ def main() -> int:
         "--all", action="store_true", help="list what the libraries lose as well, construct by construct"
     )
     parser.add_argument("--quick", action="store_true", help="only the constructs")
+    parser.add_argument("--spec", type=Path, help="spec.txt of CommonMark, whose examples are translated as well")
     given = parser.parse_args()
     if unknown := set(given.formats) - {*FORMATS, "rouge"}:
         raise SystemExit(f"{unknown.pop()} is no format: take some of {', '.join(FORMATS)}, rouge")

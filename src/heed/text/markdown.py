@@ -122,13 +122,13 @@ def _written(run: MarkdownRun, translation: str) -> str:
 
 def _inline_tokens(block: markdown_blocks.Block) -> list[InlineToken]:
     """A block as inline tokens; one with the name "break" is a hard line break."""
-    text, tokens, position, opened = block.text, [], 0, []
+    text, tokens, position, opened, unclosed = block.text, [], 0, [], set()
     for mark in markdown_inline.marks(text, block.references):
         if mark.start < position:
             continue
         tokens += _plain_tokens(text[position : mark.start])
         raw, kind, position = text[mark.start : mark.end], mark.token.type, mark.end
-        if kind == "html_inline" and (end := _code_end(text, mark)):
+        if kind == "html_inline" and (end := _code_end(text, mark, unclosed)):
             position = end
             raw = text[mark.start : end]
             tokens.append(InlineToken("opaque", raw, _words(raw)))
@@ -163,13 +163,15 @@ def _single(token: Token, raw: str) -> InlineToken:
     return _html_tag(raw) if token.type == "html_inline" else InlineToken("point", raw)
 
 
-def _code_end(text: str, mark: markdown_inline.Mark) -> int:
+def _code_end(text: str, mark: markdown_inline.Mark, unclosed: set[str]) -> int:
     """The end of an element such as <kbd>, whose words are not translated; 0 if this is none."""
-    name = re.match(r"<([A-Za-z]+)", text[mark.start : mark.end])
-    if name is None or name[1].lower() not in markup.CODE:
+    found = re.match(r"<([A-Za-z]+)", text[mark.start : mark.end])
+    name = found[1].lower() if found else ""
+    if name not in markup.CODE - unclosed:
         return 0
-    found = re.compile(rf"</{name[1]}\s*>", re.I).search(text, mark.end)
-    return found.end() if found else 0
+    end = re.compile(rf"</{name}\s*>", re.I).search(text, mark.end)
+    unclosed |= set() if end else {name}
+    return end.end() if end else 0
 
 
 def _words(raw: str) -> str:

@@ -94,7 +94,8 @@ class _Finder:
         raw = _RAW_ELEMENT.search(token.content)
         if raw is None or f"</{raw[1].lower()}" in token.content[raw.end() :].lower():
             return token.content, 0
-        ends = (i for i, line in enumerate(self.lines) if i >= token.map[1] and f"</{raw[1].lower()}" in line.lower())
+        later = range(token.map[1], len(self.lines))
+        ends = (number for number in later if f"</{raw[1].lower()}" in self.lines[number].lower())
         return token.content[: raw.start()], next(ends, len(self.lines)) + 1
 
     def _cell(self, token: Token) -> Iterator[tuple[int, Block]]:

@@ -12,7 +12,6 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
 _FOOTNOTE = re.compile(r"\[\^[^\[\]\s]+\]")
-_SPACES = re.compile(r"[ \t]*\Z")
 
 
 class Mark(NamedTuple):
@@ -48,8 +47,8 @@ def _mark(token: Token, text: str) -> Mark:
         start -= 1
     elif token.type == "strong_close":
         end += 1
-    elif token.type == "hardbreak":
-        start -= len(_SPACES.search(text, 0, start)[0])
+    while token.type == "hardbreak" and text[start - 1 : start] in (" ", "\t"):
+        start -= 1
     return Mark(token, start, end)
 
 
