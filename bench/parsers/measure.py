@@ -16,7 +16,7 @@ from bench.parsers.cases import Case
 from bench.parsers.docx_cases import unpacked
 from heed.text import protect
 
-SECONDS, MEMORY = 20, 1 << 30  # what a hostile file may use
+SECONDS, MEMORY = 5, 1 << 30  # what a hostile file may use
 Work = Callable[[bytes, Callable[[list[str]], list[str]]], bytes]
 _WORDS = re.compile("[A-Za-z]+")
 
@@ -94,9 +94,9 @@ class Cost(NamedTuple):
     error: str = ""
 
 
-def cost(work: Callable[[], Any], runs: int = 3) -> Cost:
+def cost(work: Callable[[], Any], runs: int = 2) -> Cost:
     """What a piece of work costs, in a process of its own."""
-    return _in_child(work, runs, 10 * SECONDS, 8 * MEMORY)
+    return _in_child(work, runs, 40 * SECONDS, 8 * MEMORY)
 
 
 def outcome(work: Callable[[], Any]) -> str:

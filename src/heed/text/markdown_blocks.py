@@ -60,7 +60,8 @@ class _Finder:
     """Finds the contents of tokens in the lines of a text."""
 
     def __init__(self, text: str, begin: int):
-        self.lines: list[str] = []
+        self.text = text
+        self.lines: list[str] = []  # as markdown-it-py sees them
         self.starts: list[int] = []
         for match in _LINE.finditer(text, begin):
             self.lines.append(match[0].replace("\0", "\ufffd"))
@@ -86,6 +87,10 @@ class _Finder:
             else:
                 yield from self._paragraph(token, tokens[number - 2].type if number > 1 else "")
 
+    def _source(self, number: int, column: int, size: int) -> str:
+        start = self.starts[number] + column
+        return self.text[start : start + size]
+
     def _line(self, number: int) -> str:
         return self.lines[number].rstrip("\r\n")
 
@@ -103,12 +108,16 @@ class _Finder:
         pattern = re.escape(token.content).replace(r"\|", r"\\?\|")
         if found := re.compile(pattern).search(self._line(number), self.column):
             self.column = found.end()
-            yield self.starts[number] + found.start(), Block(found[0], kind="cell")
+            yield self._placed(number, *found.span(), "cell")
 
     def _heading(self, token: Token) -> Iterator[tuple[int, Block]]:
         number = token.map[0]
         if found := re.search(re.escape(token.content) + _CLOSING, self._line(number)):
-            yield self.starts[number] + found.start(), Block(token.content)
+            yield self._placed(number, found.start(), found.start() + len(token.content), "text")
+
+    def _placed(self, number: int, start: int, end: int, kind: str) -> tuple[int, Block]:
+        """A block that is a part of one line."""
+        return self.starts[number] + start, Block(self._source(number, start, end - start), kind=kind)
 
     def _paragraph(self, token: Token, inside: str) -> Iterator[tuple[int, Block]]:
         """A paragraph without the box of a task; the lines of a list of definitions one by one."""
@@ -136,7 +145,7 @@ class _Finder:
                 leads.append(self.lines[number - 1][end:] + source[:column])
             else:
                 start = self.starts[number] + column
-            texts.append(line)
+            texts.append(self._source(number, column, len(line)))
             end, number = column + len(line), number + 1
         if has_words(content):
             yield start, Block("\n".join(texts), tuple(leads), kind)
