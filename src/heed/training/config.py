@@ -9,6 +9,7 @@ from torch import nn
 
 from heed.config import check_fraction, check_not_negative
 from heed.training import schedule
+from heed.training.adamw import AdamW
 from heed.training.duration import seconds_of
 from heed.training.schedule import Schedule
 
@@ -139,7 +140,7 @@ def make_optimizer(config: TrainingConfig, weights: Iterable[nn.Parameter]) -> t
         vectors = [weight for weight in groups if weight.dim() < 2]
         matrices = [weight for weight in groups if weight.dim() >= 2]
         groups = [{"params": matrices}, {"params": vectors, "weight_decay": 0.0}]
-    return torch.optim.AdamW(
+    return AdamW(
         groups,
         lr=0.0,
         betas=(config.beta1, config.beta2),
