@@ -38,8 +38,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from heed.cli.common import check_product, open_product, read_lines, write_scores
+    from heed.decoding.config import forced_start
     from heed.loading import product_of
-    from heed.products.search import forced_start
 
     for name in filter(os.path.isdir, args.folder):
         product_of(name, "score")  # one that gives texts no probability is refused, whatever is asked of it

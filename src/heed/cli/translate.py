@@ -2,6 +2,7 @@
 
 import argparse
 import os
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 
@@ -90,14 +91,25 @@ DECODING = ("beam", "nbest", "length_penalty", "penalty", "stopping", "min_lengt
 
 
 def run(args: argparse.Namespace) -> int:
-    from heed.cli import transcribe
-    from heed.cli.common import RERANKING, open_product, stream_lines, write_chunks
+    from heed.cli import quick_translate
+    from heed.cli.common import RERANKING, write_lines
+
+    chosen = {name: getattr(args, name) for name in (*DECODING, *RERANKING) if getattr(args, name) is not None}
+    folder = quick_translate.folder(args)
+    found = quick_translate.translate(folder, args, chosen) if folder else None
+    if found is not None:
+        write_lines(_lines(found, [None] * sum(len(one.nbest) for one in found), args), args.out)
+        return 0
+    return _run(args, chosen, folder)
+
+
+def _run(args: argparse.Namespace, chosen: dict, folder) -> int:
+    from heed.cli import quick_translate, transcribe
+    from heed.cli.common import open_product, stream_lines, write_chunks
     from heed.cli.labelled import has_verb
 
     if len(args.folder) == 1 and has_verb(args.folder[0], "transcribe"):
         return transcribe.translate(args)
-    names = (*DECODING, *RERANKING)
-    chosen = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
     glossary = _glossary(args)
     if args.file is not None:
         from heed.cli import documents
@@ -105,16 +117,18 @@ def run(args: argparse.Namespace) -> int:
         return documents.run(args, chosen, glossary)
     if given := next((name for name in ("column", "format", "force") if getattr(args, name)), None):
         raise ValueError(f"--{given} is for documents: give one with --file")
-    translator = open_product(args, "translate")
-    if args.text and args.input:
-        raise ValueError("there are sentences and --input: give one of the two")
-    if args.input and args.out and os.path.exists(args.out) and os.path.samefile(args.input, args.out):
-        raise ValueError(f"--out is the file of --input, {args.input}: choose another, or the text would be lost")
-    texts = iter(args.text or stream_lines(args.input))
-    if "nbest" in chosen and not chosen.get("sample"):
-        chosen.setdefault("beam", max(chosen["nbest"], translator.decoding.beam))
-    chunks = iter(lambda: list(islice(texts, CHUNK)), [])
-    write_chunks((_translated(translator, chunk, chosen, args, glossary) for chunk in chunks), args.out)
+    with quick_translate.remembered(folder) as note:
+        translator = open_product(args, "translate")
+        if args.text and args.input:
+            raise ValueError("there are sentences and --input: give one of the two")
+        if args.input and args.out and os.path.exists(args.out) and os.path.samefile(args.input, args.out):
+            raise ValueError(f"--out is the file of --input, {args.input}: choose another, or the text would be lost")
+        texts = iter(args.text or stream_lines(args.input))
+        if "nbest" in chosen and not chosen.get("sample"):
+            chosen.setdefault("beam", max(chosen["nbest"], translator.decoding.beam))
+        chunks = iter(lambda: list(islice(texts, CHUNK)), [])
+        write_chunks((_translated(translator, chunk, chosen, args, glossary) for chunk in chunks), args.out)
+        note(translator)
     return 0
 
 
@@ -129,7 +143,7 @@ def _glossary(args: argparse.Namespace):
     return glossary.read(args.glossary, args.keep)
 
 
-def _translated(translator, texts: list[str], chosen: dict, args: argparse.Namespace, glossary):
+def _translated(translator, texts: list[str], chosen: dict, args: argparse.Namespace, glossary) -> Iterator[str]:
     """The lines to write, one for each hypothesis."""
     from heed.cli.documents import report_missing
 
@@ -138,11 +152,15 @@ def _translated(translator, texts: list[str], chosen: dict, args: argparse.Names
         sentences=args.sentences, **chosen,
     )  # fmt: skip
     report_missing([term for translation in translations for term in translation.missing])
-    candidates = [candidate for translation in translations for candidate in translation.nbest]
-    links = [None] * len(candidates)
+    links = [None] * sum(len(translation.nbest) for translation in translations)
     if args.align:
         every = [_with_best(translation, k) for translation in translations for k in range(len(translation.nbest))]
         links = _alignments(translator, every, args.batch_tokens)
+    yield from _lines(translations, links, args)
+
+
+def _lines(translations: list, links: list, args: argparse.Namespace) -> Iterator[str]:
+    candidates = [candidate for translation in translations for candidate in translation.nbest]
     for candidate, own in zip(candidates, links, strict=True):
         yield _line(candidate, own, args)
 
@@ -174,12 +192,12 @@ def _fits(translator, parts: list) -> bool:
 
 
 def _line(candidate, links, args: argparse.Namespace) -> str:
-    from heed.evaluation.alignment import write
-
     cells = [f"{candidate.score:.4f}"] if args.scores else []
     cells.append(candidate.text)
     if args.token_scores:
         cells.append(" ".join(f"{t}:{s:.3f}" for t, s in zip(candidate.tokens, candidate.token_scores, strict=True)))
     if links is not None:
+        from heed.evaluation.alignment import write
+
         cells.append(write(links))
     return "\t".join(cells)

@@ -2,7 +2,9 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+
+from heed.vocabularies.vocabulary import Vocabulary
 
 BOUNDARIES = [
     r"(?<=[.!?…])\s+|(?<=[。！？])\s*",  # sentences
@@ -11,6 +13,32 @@ BOUNDARIES = [
     r"\s+",
 ]
 Size = Callable[[str], int]
+
+
+def split_texts(
+    texts: Sequence[str], vocabulary: Vocabulary, limit: int, cut_off: bool = False
+) -> tuple[list[str], list[int]]:
+    """Texts in parts of at most `limit` subwords, and which text each part belongs to. Empty texts have no parts."""
+    parts, owners = [], []
+    for i, text in enumerate(texts):
+        text = vocabulary.clean(text)
+        tag = vocabulary.language_tag(text)  # every part needs it
+
+        def size(part: str, tag: str = tag) -> int:
+            return source_size(tag + part, vocabulary)
+
+        text = text[len(tag) :]
+        if cut_off:
+            text = cut(text, size, limit)
+        own = [tag + part for part in split(text, size, limit)] if text.strip() else []
+        parts += own
+        owners += [i] * len(own)
+    return parts, owners
+
+
+def source_size(text: str, vocabulary: Vocabulary) -> int:
+    """How many positions of a model a text takes, special tokens included."""
+    return len(vocabulary.special.before) + len(vocabulary.encode([text])[0]) + 1
 
 
 def split(text: str, size: Size, limit: int) -> list[str]:

@@ -12,7 +12,7 @@ from torch import nn
 
 from heed import config as settings
 from heed.decoding.config import DecodingConfig
-from heed.decoding.steps import Hypothesis
+from heed.decoding.hypothesis import Hypothesis
 from heed.lab.attention import Look
 from heed.models.package import Package
 from heed.products.product import Product, as_texts, in_batches
@@ -29,7 +29,7 @@ from heed.products.translator.model_bundle import Hypotheses, IdPair, ModelBundl
 from heed.products.translator.passages import TranslatorModel, can_require
 from heed.products.translator.pipeline import Job, SearchPipeline
 from heed.products.translator.results import Candidate, Score, TermUse, Translation, join_parts
-from heed.products.translator.split import cut, split
+from heed.products.translator.split import source_size, split_texts
 from heed.products.translator.term_tokens import RequiredTerms, TermEncoder, add_split_terms
 from heed.text.glossary import Glossary, as_glossary
 from heed.vocabularies.vocabulary import Pair
@@ -277,24 +277,10 @@ class Translator(Product):
         if too_long == "refuse":
             advice = "shorten it, or let it be translated in parts (too_long='split', --too-long split)"
             self._refuse_long(texts, advice)
-        parts, owners = [], []
-        for i, text in enumerate(texts):
-            text = self.source.clean(text)
-            tag = self.source.language_tag(text)  # every part needs it
-
-            def size(part: str, tag: str = tag) -> int:
-                return self._size(tag + part)
-
-            text = text[len(tag) :]
-            if too_long == "cut":
-                text = cut(text, size, self.max_source)
-            own = [tag + part for part in split(text, size, self.max_source)] if text.strip() else []
-            parts += own
-            owners += [i] * len(own)
-        return parts, owners
+        return split_texts(texts, self.source, self.max_source, too_long == "cut")
 
     def _size(self, text: str) -> int:
-        return len(self.special[0].before) + len(self.source.encode([text])[0]) + 1
+        return source_size(text, self.source)
 
     def _refuse_long(self, texts: Sequence[str], advice: str) -> None:
         for number, text in enumerate(texts, 1):
