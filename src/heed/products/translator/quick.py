@@ -131,8 +131,7 @@ class QuickTranslator:
         if not self._takes(config) or not all(map(_is_text, texts)):
             return None
         source, target = self.vocabularies
-        parts, owners = split_texts(texts, source, self.facts["max_source"])
-        ids = source.encode(parts)
+        parts, owners, ids = split_texts(texts, source, self.facts["max_source"])
         found = self._search(ids, config) if all(ids) else None
         if found is None or self.faults.faulty(ids, found, config):
             return None
