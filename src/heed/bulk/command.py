@@ -43,7 +43,7 @@ def as_bytes(lines: Iterable[str]) -> bytes:
 
 def settings_of(product: Any, **options: Any) -> dict[str, Any]:
     """What a recorded file depends on: the weights, and options."""
-    from heed.runs.teacher import hash_weights
+    from heed.models.weight_hash import hash_weights
 
     models = getattr(product, "models", None) or [product.model]
     return {"weights": [hash_weights(model) for model in models], **options}

@@ -14,10 +14,10 @@ from heed.bulk import staged
 from heed.bulk.recorded import RecordedFile
 from heed.bulk.staged import Chunk, Stages
 from heed.data import readers
+from heed.models.weight_hash import hash_weights
 from heed.products.translator import stages
 from heed.products.translator.model_bundle import Hypotheses
 from heed.products.translator.translator import Translator
-from heed.runs.teacher import hash_weights
 from heed.text.glossary import Glossary
 
 BLOCK = 2000  # sentences that are translated and written together, as many as heed translate takes
@@ -101,7 +101,7 @@ def _blocks(text: Path, translator: Translator, counts: LineCounts) -> Iterator[
     """The lines to translate; the others are counted."""
     lines, block, start = readers.lines(text), [], 0
     while chunk := list(islice(lines, BLOCK)):
-        for line, fits in zip(chunk, _fit(translator, chunk), strict=True):
+        for line, fits in zip(chunk, stages.fitting(translator, chunk), strict=True):
             counts.read += 1
             if not translator.source.clean(line):
                 counts.empty += 1
@@ -114,12 +114,6 @@ def _blocks(text: Path, translator: Translator, counts: LineCounts) -> Iterator[
                     block, start = [], start + BLOCK
     if block:
         yield Chunk(start, block)
-
-
-def _fit(translator: Translator, texts: list[str]) -> list[bool]:
-    """Whether each text is short enough to be translated as one."""
-    most = translator.max_source - len(translator.special[0].before) - 1
-    return [len(ids) <= most for ids in translator.source.encode([translator.source.clean(text) for text in texts])]
 
 
 def _stages(job: BackTranslation, translator: Translator) -> Stages:

@@ -80,6 +80,15 @@ def refuse_long(translator: "Translator", texts: Sequence[str], advice: str) -> 
             raise ValueError(f"text {number} has {size} subwords, and the model was made for {most}: {advice}")
 
 
+def fitting(translator: "Translator", texts: Sequence[str]) -> list[bool]:
+    """Whether each text has something to translate, and is short enough to be translated as one."""
+    most = translator.max_source - len(translator.special[0].before) - 1
+    cleaned = [translator.source.clean(text) for text in texts]
+    return [
+        bool(text) and len(ids) <= most for text, ids in zip(cleaned, translator.source.encode(cleaned), strict=True)
+    ]
+
+
 def _encode_prefixes(
     translator: "Translator", prefix: str | Sequence[str] | None, texts: int, owners: list[int]
 ) -> Sentences:
