@@ -52,6 +52,7 @@ def run(args: argparse.Namespace) -> int:
     from heed.products.text_batches import in_precision
 
     if images.reads_images(args.folder, args.verb):
+        check_resume(args, False, "a model of texts, --input FILE")
         return images.classify(args)
     if args.text and args.input:
         raise ValueError("there are texts and --input: give one of the two")

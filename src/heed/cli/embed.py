@@ -47,12 +47,14 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from heed.bulk.command import check_resume
     from heed.cli import images
     from heed.cli.common import open_product, read_lines, write_lines
     from heed.products.text_batches import in_precision
 
     _check(args)
     if images.reads_images(args.folder, "embed"):
+        check_resume(args, False, "a model of texts, --input FILE")
         return images.embed(args)
     embedder = open_product(args, "embed")
     in_precision(embedder.model, args.precision)

@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
         check_product(args, args.folder, "translate", "--text FILE")
     if not (args.source and args.target):
         raise ValueError("name what to score: --source FILE and --target FILE, or for a language model --text FILE")
-    check_resume(args, True)
+    check_resume(args, True, "--source FILE, --target FILE")
     sides = _sides(args)
     translator = open_product(args, "translate")
     logp, tokens, pairs = _score_files(translator, sides, args)
