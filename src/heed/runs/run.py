@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from heed.data.batching import DataPosition
-from heed.data.prefetch import in_thread
+from heed.data.in_thread import in_thread
 from heed.device import choose_device
 from heed.models.package import Package
 from heed.runs import models, vectors
