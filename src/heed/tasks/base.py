@@ -169,6 +169,10 @@ class Task(ABC):
         """What config.json of the model folder records; `base` are the facts of the pre-trained model."""
         return {}
 
+    def trained_on(self, recipe: Any, prepared: Prepared) -> dict[str, Any]:
+        """What config.json of the model folder says of the data; nothing of its texts or names, since a model is handed on."""
+        return {}
+
     def card_rows(self, recipe: Any, prepared: Prepared, facts: Mapping[str, Any]) -> dict[str, str]:
         """Rows of the model card on the data."""
         return {}

@@ -11,6 +11,6 @@ Each file imports only those before it: korean_inflection, english_inflection, p
 korean, english, choices, sampling, corpus.
 """
 
-from heed.data.synthetic.phrasebook.corpus import EDITION, LECTURE, Pair, pairs, write
+from heed.data.synthetic.phrasebook.corpus import EDITION, EXAMPLES, LECTURE, Pair, pairs, write
 
-__all__ = ["EDITION", "LECTURE", "Pair", "pairs", "write"]
+__all__ = ["EDITION", "EXAMPLES", "LECTURE", "Pair", "pairs", "write"]
