@@ -22,8 +22,8 @@ def run(args: argparse.Namespace) -> int:
     import json
 
     from heed.cli.common import write_lines
-    from heed.cli.main import one_line
     from heed.cli.diagnosis import examine
+    from heed.cli.main import one_line
 
     found = examine()
     lines = [json.dumps(found, indent=2, ensure_ascii=False)] if args.json else map(one_line, described(found))
