@@ -49,6 +49,11 @@ def test_no_model_is_made_of_damaged_weights(heed, run):
     assert code != 0
     assert "step-000002/model.safetensors is damaged (its hash is not the one in state.json)" in says
     assert not (run.parent / "mean").exists()
+    (run / "checkpoints" / "step-000002" / WEIGHTS).unlink()  # not a mean of fewer, either
+    code, _, says = finish(heed, run)
+    assert code != 0
+    assert "step-000002 has no model.safetensors: the final model is not made of it; put it back" in says
+    assert weights(run) == before
 
 
 def test_from_a_damaged_checkpoint_a_run_goes_back_and_ends_with_the_same_model(heed, run):

@@ -9,6 +9,7 @@ from torch import nn
 
 from heed.config import check_fraction, check_not_negative
 from heed.convert import ctranslate2
+from heed.convert.ctranslate2_names import names
 from heed.data import shortlist
 from heed.data.batching import collate
 from heed.data.readers import Line
@@ -159,7 +160,7 @@ class Translation(TextTask):
         few = choose(model, pair, shortlist.learn(prepared.train, pair), validation.pairs, validation.budget)
         if few is None:
             return {}
-        return {shortlist.FILE: shortlist.to_text(few, (ctranslate2.names(source), ctranslate2.names(target)))}
+        return {shortlist.FILE: shortlist.to_text(few, (names(source), names(target)))}
 
 
 class TranslationValidation:
