@@ -1,5 +1,6 @@
 """Translating on the page, as a person would."""
 
+import re
 from urllib.parse import quote
 
 import httpx
