@@ -68,6 +68,7 @@ class RunFolder:
                 "task": task.name,
                 "weights": made_of,
                 **{f"valid_{name}": value for name, value in found.scores.items()},
+                **task.trained_on(self.recipe, self.prepared),
             },
         }
         facts = self._save(folder, model, facts, self._final_texts(model) if final else {})

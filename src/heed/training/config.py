@@ -51,7 +51,7 @@ class TrainingConfig:
     valid_tokens: int = 8192  # tokens per batch of validation
     checkpoint_every: int | None = None  # as valid_every by default
     keep: int = 2  # whole checkpoints
-    samples: int = 4  # examples that are shown at each validation
+    samples: int = 4  # examples that are kept of each validation, in samples/
     metric: str = "auto"  # what "best" means: chrf, bleu, rouge, accuracy or loss; "auto" goes by the task
     patience: int = 0  # stop (with a cool-down: begin it) after this many validations without a new best; 0 is never
     final: Literal["best", "last", "average-best", "average-last", "ema", "best-ema"] = (
