@@ -343,7 +343,7 @@ def test_a_file_comes_back_translated(visit, ask):
 
 def test_the_progress_of_a_file_is_counted_by_the_service(visit):
     page, held = visit("#translate?from=ko&to=en"), []
-    page.route("**/translate_file", held.append)
+    page.route("**/translate_file", lambda route: held.append(route))
     page.route("**/v1/progress/*", lambda route: route.fulfill(json={"done": 12, "total": 40}))
     page.click("#mode-file")
     page.set_input_files("#file", files=[{"name": "a.txt", "mimeType": "text/plain", "buffer": f"{TEXT}\n".encode()}])

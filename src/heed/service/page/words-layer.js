@@ -9,6 +9,7 @@ export const LAYER_WORDS = {
   role_end: ["end of the sentence, {0}", "문장 끝, {0}"],
   role_aligned: ["aligned word, {0}", "정렬된 단어, {0}"],
   likely: ["{0}", "{0}"],
+  rest: ["All others: less than 0.5% each", "나머지는 각각 0.5% 미만"],
   likelier: ["{0}: {1} times as likely as “{2}”", "{0}: “{2}”보다 {1}배 가능성이 높음"],
   lessLikely: ["{0}: “{2}” was {1} times as likely", "{0}: “{2}”의 가능성이 {1}배 높았음"],
   mixingText: ["The results of all heads are put side by side, and the matrix W_O mixes them into one vector. The bar is the length of what each head gives to it.", "모든 헤드의 결과를 이어 붙이고, 행렬 W_O가 하나의 벡터로 섞습니다. 막대는 각 헤드가 보탠 벡터의 길이입니다."],

@@ -214,7 +214,7 @@ export const WORDS = {
   queryIn: ["{0}, layer {1}, head {2}", "{0}, {1}층, 헤드 {2}"],
   chooseHead: ["These are means over heads, which have no query of their own. Choose a head above to see its q, k and v.", "여러 헤드의 평균이라 쿼리가 따로 없습니다. 위에서 헤드를 고르면 q, k, v를 볼 수 있습니다."],
   meanColumn: ["mean weight", "평균 가중치"],
-  wholeScore: ["Whole sentence: log probability {0}, divided by the length penalty {1}, is the score {2} by which translations are ranked.", "문장 전체: 로그 확률 {0}을 길이 벌점 {1}(으)로 나눈 값이 번역을 비교하는 점수 {2}입니다."],
+  wholeScore: ["Whole sentence: {3} a token on average. Its log probability {0}, divided by the length penalty {1}, is the score {2} by which translations are ranked.", "문장 전체: 토큰당 평균 {3}. 로그 확률 {0}을 길이 벌점 {1}(으)로 나눈 값이 번역을 비교하는 점수 {2}입니다."],
   asNumbers: ["all as numbers", "모두 숫자로"],
   keyColumn: ["key of", "키 토큰"],
   dotColumn: ["q·k", "q·k"],
