@@ -58,7 +58,7 @@ def test_overlaps_are_counted_said_and_shown(heed, command, tmp_path):
 def test_overlaps_may_stay(heed, command, tmp_path):
     code, _, err = heed(*command, "--set", "filters.overlap=false")
     assert code == 0
-    assert "67 pairs to train on, of 68; left out: 1 for an empty side." in err
+    assert "67 pairs to train on, of 68; left out: 1 for an empty side ·" in err
     assert "are not trained on" not in err
 
 

@@ -29,7 +29,7 @@ examples:
 One line in, one line out. A line is one unit; with --sentences, each of its sentences is. With --nbest there are
 that many lines for each; --scores puts the score (log probability over the length penalty) and a tab before each;
 --token-scores and --align put theirs after it.
---file keeps the layout of a document: .txt .md .html .srt .tsv .docx (docs/guides/documents.md).
+--file keeps the layout of a document: .txt .md .html .srt .vtt .tsv .docx (docs/guides/documents.md).
 """
 
 
@@ -47,7 +47,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     document.add_argument("--file", metavar="FILE", help="translate a document into --out, in the same format")
     document.add_argument("--column", type=int, metavar="N", help="which column of a .tsv, counted from 1")
     document.add_argument(
-        "--format", choices=["text", "md", "html", "srt", "tsv", "docx"], help="default: by the name of the file"
+        "--format", choices=["text", "md", "html", "srt", "vtt", "tsv", "docx"], help="default: by the name of the file"
     )
     document.add_argument("--force", action="store_true", help="overwrite the file of --out")
     terms = parser.add_argument_group("terms (docs/guides/glossary.md)")

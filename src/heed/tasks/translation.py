@@ -122,6 +122,14 @@ class Translation(TextTask):
         }
         return DirectionsValidation(each) if len(each) > 1 else next(iter(each.values()))
 
+    def trained_on(self, recipe: Any, prepared: Prepared) -> dict[str, Any]:
+        found = {"pairs": prepared.train.report.kept}
+        if recipe.data.phrasebook:
+            from heed.data.synthetic import phrasebook  # its tables are read when it is imported
+
+            found |= {"corpus": "phrasebook", "examples": list(phrasebook.EXAMPLES)}
+        return found
+
     def notes(self, recipe: Any, prepared: Prepared, validation: Validation, max_length: int) -> list[str]:
         notes = super().notes(recipe, prepared, validation, max_length)
         if unused := sum(prepared.valid_left_out.values()):

@@ -1,5 +1,6 @@
 """Looking inside on the page."""
 
+import json
 import re
 import xml.etree.ElementTree as ElementTree
 from urllib.parse import quote
@@ -150,8 +151,11 @@ def test_the_search_is_stepped_through_and_drawn_from(inside, seen):
     assert inside.text_content("#so-far-title") == f"Step 2 of {len(seen['target'])}"
     assert inside.eval_on_selector_all("#lattice li", visible) == sum(len(step) for step in seen["search"][:2])
     assert inside.text_content("#hypothesis").startswith(f"chosen: “{seen['target_text']}”")
-    likely = [token.removeprefix("▁") or "␣" for token, _ in seen["predictions"][1]]
-    assert texts(inside, "#bars .token") == likely
+    written, likely = seen["target"][1], seen["predictions"][1]
+    shown = [token.removeprefix("▁") or "␣" for token, p in likely if p >= 0.005 or token == written]
+    assert texts(inside, "#bars .token") == shown
+    p, other = np.exp(seen["scores"][1]), next(one for one in likely if one[0] != written)
+    assert f"{max(p / other[1], other[1] / p):.1f} times as likely" in inside.text_content("#step-score")
     heights = inside.eval_on_selector_all("#strip .bar", "all => all.map(node => node.getBoundingClientRect().height)")
     assert np.allclose(heights, [max(2, 64 * np.exp(score)) for score in seen["scores"]], atol=0.5)
     while inside.is_enabled("#tree-next"):
@@ -229,7 +233,42 @@ def test_a_row_of_the_map_is_taken_marked_and_shown(inside, seen):
     inside.wait_for_function("first => document.querySelector('.query-table .weight').textContent === first", arg=first)
 
 
+def test_it_begins_at_the_head_that_aligns_best_and_heads_are_named_by_what_they_do(visit, seen):
+    roles = json.loads(json.dumps(seen["roles"]))
+    roles["cross"][1][0] = {"role": "aligned", "share": 0.734, "aligned": 0.734}
+    roles["encoder"][0][1] = {"role": "previous", "share": 0.6, "aligned": 0.0}
+    page = visit()
+    page.route("**/v1/look", lambda route: route.fulfill(json={**seen, "roles": roles}))
+    page.goto(f"{page.url.partition('#')[0]}{ADDRESS}")
+    page.wait_for_selector(".query-table")
+    assert page.text_content("#detail-title") == "Cross attention · layer 2 · head 1 · aligned word, 73%"
+    assert page.get_attribute('[data-layer="1"][data-head="0"]', "title") == "Layer 2, head 1: aligned word, 73%"
+    assert page.get_attribute('[data-layer="1"][data-head="0"]', "aria-pressed") == "true"
+    page.click("[data-name=encoder]")
+    page.click('[aria-label="Layer 1, head 2: previous token, 60%"]')
+    assert page.text_content("#detail-title").endswith("head 2 · previous token, 60%")
+
+
+def test_what_is_unlikely_is_hidden(visit, seen):
+    token = seen["target"][0]
+    likely = [["▁one", 0.9], ["▁few", 0.006], ["▁rare", 0.0049], [token, 0.001]]
+    found = {
+        **seen,
+        "predictions": [likely, *seen["predictions"][1:]],
+        "scores": [float(np.log(0.001)), *seen["scores"][1:]],
+    }
+    page = visit()
+    page.route("**/v1/look", lambda route: route.fulfill(json=found))
+    page.goto(f"{page.url.partition('#')[0]}{ADDRESS}")
+    page.wait_for_selector("#bars li")
+    assert texts(page, "#bars .token") == ["one", "few", token.removeprefix("▁")]
+    assert page.text_content("#step-score") == "<1%: “one” was 900 times as likely"
+    assert page.get_attribute("#step-score", "title").startswith("log probability -6.908")
+
+
 def test_the_query_of_a_mean_has_its_weights_and_bars_are_of_one(inside, seen):
+    inside.click("#all")
+    inside.wait_for_function("() => document.querySelector('#query-where').textContent.includes('mean of all')")
     mean = np.mean([head for layer in seen["cross"] for head in layer], axis=0)[0]
     assert np.allclose([float(text) for text in texts(inside, ".query-table tbody .weight")], mean, atol=6e-4)
     assert "mean of all" in inside.text_content("#query-where") and "no query of their own" in inside.text_content(

@@ -217,6 +217,9 @@ class ServedModel:
             "engine": translator.engine(),
             "attention": getattr(config, "attention", None) != "off",
             "trained": trained,
+            "examples": [
+                text for text in translator.facts.get("trained", {}).get("examples", []) if isinstance(text, str)
+            ],
         }
 
     def caption(self) -> str:

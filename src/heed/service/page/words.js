@@ -1,4 +1,5 @@
 // All that the page says, in English and in Korean. {0}, {1} are filled in.
+import { EXAMPLE_WORDS } from "./words-examples.js";
 import { IMAGE_WORDS } from "./words-images.js";
 import { LAYER_WORDS } from "./words-layer.js";
 import { LISTENING_WORDS } from "./words-listen.js";
@@ -6,6 +7,7 @@ import { READING_WORDS } from "./words-read.js";
 import { RECOMMEND_WORDS } from "./words-recommend.js";
 
 export const WORDS = {
+  ...EXAMPLE_WORDS,
   ...IMAGE_WORDS,
   // the frame
   skip: ["Skip to content", "본문으로 건너뛰기"],
@@ -101,6 +103,8 @@ export const WORDS = {
   translateFile: ["Translate the file", "파일 번역"],
   fileChosen: ["{0} ({1} kB)", "{0} ({1} kB)"],
   fileWorking: ["Translating {0} …", "{0} 번역 중 …"],
+  fileParts: ["{0} of {1} parts · {2}", "{1}개 가운데 {0}개 · {2}"],
+  fileWriting: ["All {1} parts are translated; the file is being written.", "{1}개를 모두 번역했고 파일을 쓰는 중입니다."],
   fileDone: ["Download the translation of {0}", "{0}의 번역 내려받기"],
   fileTooLong: ["{0} has {1} MB; this service takes {2}.", "{0}의 크기는 {1} MB인데 이 서비스는 {2} MB까지 받습니다."],
   fileWrongKind: ["{0} is of a kind that is not translated here; {1} are.", "{0}은(는) 번역할 수 없는 형식입니다. 가능한 형식: {1}."],
@@ -240,7 +244,7 @@ export const WORDS = {
   topK: ["Top-k (0: all)", "Top-k (0: 전체)"],
   topP: ["Top-p", "Top-p"],
   drawn: ["Drawing by chance, {0} tokens would be possible. The tick is the model's own probability.", "무작위로 뽑는다면 토큰 {0}개가 가능합니다. 눈금은 모델 본래의 확률입니다."],
-  beamText: ["The search keeps several beginnings at once. A column a step; the number is the log probability so far. Step on, and the tree grows.", "탐색은 여러 후보를 동시에 유지합니다. 열 하나가 한 단계이고, 숫자는 지금까지의 로그 확률입니다. 단계를 옮기면 나무가 자랍니다."],
+  beamText: ["The search keeps several beginnings at once. A column a step; the percentage compares a beginning with the likeliest of its step. Step on, and the tree grows.", "탐색은 여러 후보를 동시에 유지합니다. 열 하나가 한 단계이고, 백분율은 그 단계에서 가장 가능성이 높은 후보와 비교한 값입니다. 단계를 옮기면 나무가 자랍니다."],
   beamScroll: ["Hypotheses by step", "단계별 후보"],
   kept: ["kept", "유지"], ended: ["ended", "끝남"], dropped: ["dropped", "버림"], chosen: ["chosen", "선택"],
   statesText: ["What the network remembers after each token: a row a token, a column a unit, from −1 to 1.", "토큰마다 신경망이 기억하는 것입니다. 행은 토큰, 열은 유닛이며 −1에서 1 사이입니다."],
@@ -303,6 +307,8 @@ export const TEXTS = {
   "Go to step {0}": "{0}단계로",
   "Candidates of step {0}": "{0}단계의 후보",
   kept: "유지", ended: "끝남", dropped: "버림", chosen: "선택",
+  "{0}: “{1}”, the likeliest of its step": "{0}: “{1}”, 이 단계에서 가능성이 가장 높음",
+  "{0}: “{1}”, {2} as likely as the likeliest of its step": "{0}: “{1}”, 이 단계에서 가장 가능성이 높은 후보의 {2}",
   looks: "보는 쪽", at: "보이는 쪽",
   Encoder: "인코더", Decoder: "디코더",
   "{0} tokens × {1} units": "토큰 {0}개 × 유닛 {1}개",
