@@ -23,9 +23,7 @@ def limited(monkeypatch):
 
 def test_too_few_are_refused_with_what_is_needed(limited):
     asked = limited(24, 24)
-    says = (
-        r"^only 24 files may be open here, and 64 concurrent requests need 128: raise the limit \(ulimit -n\), or lower"
-    )
+    says = r"^this process may open only 24 files, and 64 concurrent requests need 128: raise the limit \(ulimit -n\), or lower"
     with pytest.raises(ValueError, match=says):
         _allow_open_files(64)
     assert not asked
