@@ -64,7 +64,7 @@ def _private(text: str) -> str:
 def _heed() -> dict[str, str]:
     return {
         "version": __version__,
-        "folder": _private(str(Path(__file__).parent)),
+        "folder": _private(str(Path(__file__).parents[1])),
         "python": platform.python_version(),
         "system": platform.platform(),
     }
