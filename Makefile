@@ -12,7 +12,7 @@ WORKERS ?= 2
 
 demo: setup
 	@echo; echo "── training a Korean-English translator on the built-in phrasebook ──"
-	$(HEED) phrasebook --out $(DEMO)-data --train 40000
+	$(HEED) phrasebook --out $(DEMO)-data --train 60000
 	$(HEED) train recipes/phrasebook.toml --out $(DEMO) --resume
 	@echo; echo "── scoring 500 sentences it has never seen ──"
 	$(HEED) evaluate $(DEMO) --source $(DEMO)-data/test.ko --reference $(DEMO)-data/test.en --gold $(DEMO)-data/test.align --sentences $(DEMO)/sentences.html

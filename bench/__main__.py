@@ -1,4 +1,4 @@
-"""Heed and its peers side by side: `python -m bench train|translate|loader|all`; language models: `python -m bench gpt2`; encoders: `python -m bench encode`."""
+"""Heed and its peers side by side: `python -m bench train|translate|loader|all`; language models: `python -m bench gpt2`; encoders: `python -m bench encode`; from the command to the last line: `python -m bench endtoend`."""
 
 import argparse
 import dataclasses
@@ -19,7 +19,7 @@ from typing import Any
 
 from rich.console import Console
 
-from bench import arithmetic, encode, gpt2, machine, report, turns
+from bench import arithmetic, encode, endtoend, gpt2, machine, report, turns
 from bench.arithmetic import Peaks
 from bench.rows import CUDA_ONLY, ROWS, Row, System, packed, quick, systems
 from bench.turns import Plan, Turns, Worker
@@ -218,6 +218,8 @@ def main(words: Sequence[str] | None = None) -> int:
         return gpt2.main(given[1:])
     if given[:1] == ["encode"]:
         return encode.main(given[1:])
+    if given[:1] == ["endtoend"]:
+        return endtoend.main(given[1:])
     args = parser().parse_args(words)
     args.words = list(sys.argv[1:] if words is None else words)
     console = Console(width=None if sys.stdout.isatty() else 120)

@@ -20,7 +20,8 @@ import torch
 from heed.data import corpus as corpora
 from heed.data.batching import Batches, DataPosition, plan
 from heed.data.filters import FiltersConfig
-from heed.data.prefetch import in_processes, in_thread
+from heed.data.in_thread import in_thread
+from heed.data.prefetch import in_processes
 from heed.data.readers import Line
 from heed.vocabularies import sentencepiece
 

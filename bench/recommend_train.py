@@ -13,8 +13,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from heed.data.batching import DataPosition
+from heed.data.in_thread import in_thread
 from heed.data.interactions.batches import ItemBatches, next_items
-from heed.data.prefetch import in_thread
 from heed.models.sasrec import SASRec, SASRecConfig
 from heed.tasks.item_losses import BinaryCrossEntropy, FullCrossEntropy, RecommendationLoss
 from heed.training import loop

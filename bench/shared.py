@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from bench.rows import LAST, Shape, unpacked
-from heed.convert import ctranslate2, huggingface
+from heed.convert import ctranslate2, ctranslate2_names, huggingface
 from heed.data import shortlist
 from heed.data.synthetic import phrasebook
 from heed.loading import write_package
@@ -56,7 +56,7 @@ def _enliven(model: Transformer) -> None:
 
 def few(vocab: int) -> str:
     """A shortlist as long as those of large vocabularies are: of a sentence about 1,000 subwords, of sixteen about 6,000."""
-    chance, names = np.random.default_rng(1), ctranslate2.names(vocabulary(vocab))
+    chance, names = np.random.default_rng(1), ctranslate2_names.names(vocabulary(vocab))
     always = chance.permutation(vocab)[: vocab // 50]
     each = {i: chance.integers(LAST + 1, vocab, 16) for i in range(LAST + 1, vocab)}
     return shortlist.to_text(shortlist.Shortlist(always, each), (names, names))

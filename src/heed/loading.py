@@ -4,24 +4,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from heed.convert import ctranslate2, hub, huggingface, sentence_transformers
+from heed.convert import ctranslate2, hub, sentence_transformers
+from heed.convert.ctranslate2_names import names
 from heed.data import shortlist
 from heed.device import choose_device
 from heed.models import MODELS, signature
 from heed.models import folder as model_folder
 from heed.models.package import Package
-from heed.products.embedder import Embedder
-from heed.products.image_classifier import ImageEmbedder
 from heed.products.product import Product
 from heed.tasks import TASKS
 from heed.version import __version__
 from heed.vocabularies import processors
 from heed.vocabularies.labels import Labels, Numbers
-
-BODIES = (
-    Embedder,
-    ImageEmbedder,
-)  # products that need no head: any model with what they need is one, if their verb is asked for
 
 
 def load(
@@ -52,13 +46,15 @@ def product_of(name: str | Path, verb: str | Sequence[str] | None = None) -> typ
         _refuse_ctranslate2(path)
     facts = model_folder.read_config(path)
     if "model_type" in facts or "architectures" in facts:
+        from heed.convert import huggingface
+
         return _product(huggingface.task_of(path, facts), str(name), verb, huggingface.model_of(path, facts))
     system = MODELS.get(facts.get("model", {}).get("name"))
     return _product(_task(path, facts), str(name), verb, system.model if system else object)
 
 
 def _product(task: str, name: str, verb: str | Sequence[str] | None, model: type) -> type[Product]:
-    bodies = [body for body in BODIES if verb in body.verbs and issubclass(model, body.needs)]
+    bodies = [body for body in _bodies(verb) if issubclass(model, body.needs)]
     if bodies:
         return bodies[0]
     if task not in TASKS:
@@ -71,6 +67,16 @@ def _product(task: str, name: str, verb: str | Sequence[str] | None, model: type
     if not able:
         raise ValueError(products[0].refusal(name, verbs[0]))
     return able[0]
+
+
+def _bodies(verb: str | Sequence[str] | None) -> list[type[Any]]:
+    """The products with this verb that need no head: any model with what they need is one."""
+    if verb not in ("embed", "evaluate"):
+        return []
+    from heed.products.embedder import Embedder
+    from heed.products.image_classifier import ImageEmbedder
+
+    return [body for body in (Embedder, ImageEmbedder) if verb in body.verbs]
 
 
 def _check_fit(package: Package, product: type[Product], name: str) -> None:
@@ -102,7 +108,7 @@ def open_package(name: str | Path, revision: str | None = None) -> Package:
             if not path.parent.is_dir():
                 raise
             raise ValueError(f"{name}: no such folder, and on the hub: {error}") from error
-        return huggingface.read(folder)
+        return _read_huggingface(folder)
     if revision is not None:
         raise ValueError(f"{name} is a local folder: a revision is for names on the hub")
     path = find_model(path)
@@ -110,13 +116,19 @@ def open_package(name: str | Path, revision: str | None = None) -> Package:
         _refuse_ctranslate2(path)
     facts = model_folder.read_config(path)
     if "model_type" in facts or "architectures" in facts:
-        return huggingface.read(path)
+        return _read_huggingface(path)
     task, own = _task(path, facts), _processors(path, facts)
     rest = {name: value for name, value in facts.items() if name not in ("model", "task", "processors", "sha256")}
     package = Package(model_folder.load(path), task, own, rest)
     if "target" in own and signature.check_beside(path / shortlist.FILE, facts):
-        return package._replace(shortlist=shortlist.read(path, ctranslate2.names(own["target"])))
+        return package._replace(shortlist=shortlist.read(path, names(own["target"])))
     return package
+
+
+def _read_huggingface(folder: Path) -> Package:
+    from heed.convert import huggingface
+
+    return huggingface.read(folder)
 
 
 def write_package(package: Package, folder: Path) -> None:

@@ -1,6 +1,7 @@
 import pytest
 
 from heed.cli.main import main
+from heed.data.synthetic.phrasebook import corpus
 from heed.loading import write_package
 from heed.models.folder import WEIGHTS
 from heed.models.package import Package
@@ -14,6 +15,16 @@ TINY = ["data.phrasebook=300", "subwords.size=700", "model.dim=16", "model.heads
         "filters.max_length=40"]  # fmt: skip
 
 
+FEW = (corpus.write.__kwdefaults__, "valid", 60)  # sentences for validation, which translates all of them
+
+
+@pytest.fixture(autouse=True, scope="package")
+def few_validation_sentences():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(*FEW)
+        yield
+
+
 def sets(settings: list[str]) -> list[str]:
     return [word for setting in settings for word in ("--set", setting)]
 
@@ -23,6 +34,7 @@ def trained(tmp_path_factory):
     """A run of four steps: it has learned nothing, and does everything."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HEED_CACHE", str(tmp_path_factory.mktemp("cache")))
+        patch.setitem(*FEW)
         out = tmp_path_factory.mktemp("runs") / "tiny"
         assert main(["train", "recipes/phrasebook.toml", "--out", str(out), "--quiet", "--no-report", *sets(TINY)]) == 0
     return out

@@ -4,10 +4,11 @@ import json
 
 import pytest
 
+from heed.bulk import recorded
 from heed.data.synthetic import phrasebook
 from heed.files import exclusive
 from heed.loading import load
-from heed.runs import backtranslate, distilled_files
+from heed.runs import backtranslate
 
 SEARCHES = {"beam": ["--beam", "2"], "sampling": ["--sample", "--top-k", "5", "--temperature", "0.8", "--seed", "3"]}
 
@@ -30,18 +31,18 @@ def mono(tmp_path):
 
 def killed_after(blocks, monkeypatch):
     """As if the process were killed while it writes a block: half of it is on the disk."""
-    written, append = [], distilled_files.append
+    written, append = [], recorded.RecordedFile.append
 
-    def stop(path, data):
+    def stop(self, chunk, data, note=None):
         if len(written) == blocks:
-            with open(path, "ab") as file:
+            with open(self.part, "ab") as file:
                 file.write(data[: len(data) // 2])
             raise KeyboardInterrupt
-        written.append(path)
-        append(path, data)
+        written.append(chunk)
+        append(self, chunk, data, note)
 
-    monkeypatch.setattr(distilled_files, "append", stop)
-    return lambda: monkeypatch.setattr(distilled_files, "append", append)
+    monkeypatch.setattr(recorded.RecordedFile, "append", stop)
+    return lambda: monkeypatch.setattr(recorded.RecordedFile, "append", append)
 
 
 @pytest.mark.parametrize("search", SEARCHES.values(), ids=SEARCHES)
@@ -73,7 +74,8 @@ def test_a_translation_that_is_damaged_is_made_again(heed, trained, mono, tmp_pa
     lines[9] = b"x" + lines[9]  # in the second block of eight
     part.write_bytes(b"\n".join(lines))
     code, _, err = heed(*words, "--out", out)
-    assert (code, err) == (0, f"{part} is damaged from line 9 on: translating again from there.")
+    size = len(b"\n".join(lines[:8])) + 1
+    assert (code, err) == (0, f"{part} is damaged after {size:,} bytes: it is made again from there.")
     assert out.read_bytes() == (tmp_path / "whole.tsv").read_bytes()
 
 
@@ -100,19 +102,32 @@ def test_a_file_is_continued_with_what_it_was_begun_with(heed, trained, mono, tm
     restore()
     code, _, err = heed(*words, "--tag", "<bt>")
     assert code == 1 and "out.tsv.part was started with tag '', which is now '<bt>': restore that" in err
-    settings = tmp_path / "out.tsv.part.json"
-    before = settings.read_text("utf-8")
-    settings.write_text(json.dumps({**json.loads(before), "weights": ["0"]}), "utf-8")
+    journal = tmp_path / "out.tsv.part.journal"
+    before = journal.read_text("utf-8")
+    first, rest = before.split("\n", 1)
+    journal.write_text(f"{json.dumps({**json.loads(first), 'weights': ['0']})}\n{rest}", "utf-8")
     assert "was started with other weights: restore that" in heed(*words)[2]
-    settings.write_text(before, "utf-8")
+    journal.write_text(before, "utf-8")
     text = mono.read_text("utf-8")
     mono.write_text("안녕.\n" + text, "utf-8")
     code, _, err = heed(*words)
-    assert code == 1 and "mono.ko has changed since" in err
+    assert (
+        code == 1 and "the input has changed from line 1 on since" in err and "or remove the file to start again" in err
+    )
     mono.write_text(text, "utf-8")
     assert heed(*words)[0] == 0 and out.is_file()
     code, _, err = heed(*words)
     assert code == 1 and f"{out} already exists: choose another --out" in err
+
+
+def test_what_an_earlier_version_has_begun_is_not_thrown_away(heed, trained, mono, tmp_path):
+    for name in ("out.tsv.part", "out.tsv.part.blocks.json"):
+        (tmp_path / name).write_text("{}\n", encoding="utf-8", newline="\n")
+    code, _, err = heed("backtranslate", trained, mono, "--out", tmp_path / "out.tsv")
+    assert (
+        code == 1 and "out.tsv.part was begun by an earlier version of heed: finish it with that, or remove it" in err
+    )
+    assert (tmp_path / "out.tsv.part").is_file()
 
 
 @pytest.mark.parametrize(
@@ -138,7 +153,7 @@ def test_two_at_once_are_refused(heed, trained, mono, tmp_path, monkeypatch):
     def refuse(path, refusal):
         raise ValueError(refusal)
 
-    monkeypatch.setattr(backtranslate, "exclusive", refuse)  # a process does not exclude itself
+    monkeypatch.setattr(recorded, "exclusive", refuse)  # a process does not exclude itself
     code, _, err = heed("backtranslate", trained, mono, "--out", tmp_path / "out.tsv")
     assert code == 1 and "out.tsv.part is being written by another process" in err
     with exclusive(tmp_path / "lock", ""):

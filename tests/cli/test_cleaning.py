@@ -57,8 +57,8 @@ def test_overlaps_are_counted_said_and_shown(heed, command, tmp_path):
 def test_overlaps_may_stay(heed, command, tmp_path):
     code, _, err = heed(*command, "--set", "filters.overlap=false")
     assert code == 0
-    assert "67 pairs to train on, of 68; filtered out: 1 for an empty side." in err
-    assert "are not trained on" not in err
+    assert "67 pairs to train on, of 68; filtered out: 1 for an empty side ·" in err
+    assert "are excluded from training" not in err
 
 
 def test_a_filter_without_its_library_is_one_sentence(heed, command, monkeypatch):

@@ -48,6 +48,11 @@ def test_no_model_is_made_of_damaged_weights(heed, run):
     assert code != 0
     assert "step-000002/model.safetensors is damaged (its hash does not match state.json)" in says
     assert not (run.parent / "mean").exists()
+    (run / "checkpoints" / "step-000002" / WEIGHTS).unlink()  # not a mean of fewer, either
+    code, _, says = finish(heed, run)
+    assert code != 0
+    assert "step-000002 has no model.safetensors: the final model is not made of it; put it back" in says
+    assert weights(run) == before
 
 
 def test_from_a_damaged_checkpoint_a_run_goes_back_and_ends_with_the_same_model(heed, run):
@@ -61,7 +66,7 @@ def test_from_a_damaged_checkpoint_a_run_goes_back_and_ends_with_the_same_model(
 
 
 def test_a_damaged_model_is_refused_by_every_verb_that_reads_it(heed, run):
-    assert "matches config.json" in heed("info", run)[1]
+    assert "matches config.json" in heed("info", run, "--all")[1]
     flip(run / "model" / WEIGHTS)
     new = ("train", "--from", run, "--out", run.parent / "new", *sets(["data.phrasebook=50", "training.auto=false"]))
     for words in (("translate", run, "나무"), ("info", run), new):

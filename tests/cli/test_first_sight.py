@@ -23,7 +23,7 @@ def test_a_setting_that_is_wrong_on_the_command_line_is_not_blamed_on_the_recipe
 
 
 def test_info_shows_as_many_digits_as_anyone_reads(heed, trained):
-    code, out, _ = heed("info", trained)
+    code, out, _ = heed("info", trained, "--all")
     assert code == 0 and "valid_loss" in out
     assert not re.findall(r"\d\.\d{6,}", out)
 

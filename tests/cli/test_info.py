@@ -132,12 +132,15 @@ def test_a_run_without_a_model_yet(info, tmp_path):
     assert list(info(tmp_path / "run")) == ["run"]
 
 
+def rows_of(out):
+    return dict(line.strip().split(maxsplit=1) for line in out.splitlines() if len(line.split()) > 1)
+
+
 def test_our_own_in_a_table(heed, tmp_path):
     write_package(
         package("two")._replace(facts={"decoding": {"beam": 3}, "languages": {"source": "ko"}}), tmp_path / "a"
     )
-    out = heed("info", tmp_path / "a")[1]
-    rows = dict(line.strip().split(maxsplit=1) for line in out.splitlines() if len(line.split()) > 1)
+    rows = rows_of(heed("info", tmp_path / "a", "--all")[1])
     sizes = [len(side) for side in vocabularies("two")]
     assert rows["vocabulary"] == "heed"
     assert rows["pieces"] == f"source {sizes[0]}, target {sizes[1]}"
@@ -147,9 +150,33 @@ def test_our_own_in_a_table(heed, tmp_path):
     assert rows["beam"] == "3"
 
 
+def test_most_people_need_a_few_lines(heed, tmp_path):
+    facts = {"decoding": {"beam": 3, "length_penalty": 0.6}, "languages": {"source": "ko", "target": "en"}}
+    own = package("two")._replace(facts=facts)
+    run = made_run(tmp_path / "run", {"loss": 0.5}, own)
+    out = heed("info", run)[1]
+    rows, sizes = rows_of(out), [len(side) for side in vocabularies("two")]
+    assert len(out.splitlines()) <= 15
+    assert rows["what"] == "a translator (ko → en)" and rows["search"] == "beam 3, length penalty 0.6"
+    assert rows["vocabulary"] == f"source {sizes[0]:,} tokens · target {sizes[1]:,} tokens"
+    assert rows["weights"].startswith(f"{sum(own.numel() for own in own.model.state_dict().values()):,}, ")
+    assert rows["run"] == "step 9, not finished, 0 checkpoints" and rows["more"] == f"heed info {run} --all"
+    shutil.rmtree(run / "model")
+    rows = rows_of(heed("info", run)[1])
+    assert rows["model"].startswith("none yet") and rows["validation"] == "step 9, loss 0.5"
+
+
+def test_many_labels_are_cut(heed, tmp_path):
+    write_package(classifier([f"label{i}" for i in range(12)]), tmp_path / "a")
+    found = rows_of(heed("info", tmp_path / "a")[1])["labels"]
+    assert found.startswith("label0, label1, ") and found.endswith("label7, … (12 in all)")
+    assert "label11" in heed("info", tmp_path / "a", "--all")[1]
+
+
 def test_labels_may_look_like_markup(heed, tmp_path):
     write_package(classifier(("[red]", "[/]", "c")), tmp_path / "a")
-    assert "[red], [/], c" in heed("info", tmp_path / "a")[1]
+    for more in ((), ("--all",)):
+        assert "[red], [/], c" in heed("info", tmp_path / "a", *more)[1]
 
 
 def test_what_is_no_model_is_said(heed, tmp_path):

@@ -14,7 +14,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from heed.cli import lab
-from heed.lab.experiment_page import Shown
+from heed.lab.charts import Table
+from heed.lab.experiment_page import Shown, build_page
 from heed.lab.experiments import complexity, gradients, norms, positions, scaling
 from heed.lab.language import speaking
 
@@ -97,6 +98,16 @@ def test_the_page_of_a_lab_has_all_of_it_and_loads_nothing(heed, tmp_path):
     assert f'<img src="data:image/png;base64,{picture}" alt="스코어를 √dₖ로 나누는 이유">' in page
     assert '<html lang="ko">' in page and f"<code>heed lab scaling --keys 8 --out {tmp_path} --lang ko</code>" in page
     assert not re.search(r"https?:|//\w|<script|@import", re.sub('base64,[^)"]*', "", page))
+
+
+def test_columns_of_text_wrap_and_start_at_the_left():
+    tables = [
+        Table("Why", ("name", "value", "reason"), [("a", "1.5e-22", "a reason of several words")]),
+        Table("None", ("name",), []),
+    ]
+    page = build_page(Shown("why", "Why", "", tables, b"", ""))
+    assert '<th scope="col">value</th><th scope="col" class="prose">reason</th>' in page
+    assert '<td>1.5e-22</td><td class="prose">a reason of several words</td>' in page
 
 
 def test_every_lab_has_a_line_settings_and_a_measurement():

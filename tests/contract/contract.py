@@ -1,6 +1,8 @@
 """What holds for every pair of a model and a task."""
 
+import io
 import json
+import re
 import shutil
 from dataclasses import fields
 from pathlib import Path
@@ -8,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from rich.console import Console
 from safetensors.torch import load_file
 
 from heed.cli.main import main
@@ -48,7 +51,9 @@ def check_pair(
     """It trains, saves, loads, resumes to the bit, and answers its verbs."""
     recipe = recipes.parse(values(model, task, sections))
     whole, resumed = tmp / "whole", tmp / "resumed"
-    assert train(recipe, whole).how == "finished"
+    said = io.StringIO()
+    assert train(recipe, whole, console=Console(file=said, width=80)).how == "finished"
+    check_said(said.getvalue(), model, task)
     resume(recipe, whole, resumed)
     assert recipes.read(resumed / "recipe.toml", [], saved=True) == recipe
     check_same(whole, resumed)
@@ -67,12 +72,24 @@ def check_pair(
     assert f"is {product.noun}: it cannot {other}; use heed {product.verbs[0]}" in capsys.readouterr().err
 
 
-def train(recipe: recipes.Recipe, folder: Path, resume: bool = False):
-    from rich.console import Console
+def train(recipe: recipes.Recipe, folder: Path, resume: bool = False, console: Console | None = None):
+    shown = console or Console(quiet=True)
+    return run(recipe, folder, resume=resume, report=lambda start, steps: Report(shown, steps, start, console is None))
 
-    return run(
-        recipe, folder, resume=resume, report=lambda start, steps: Report(Console(quiet=True), steps, start, quiet=True)
-    )
+
+def check_said(text: str, model: str, task: str) -> None:
+    """What will be trained, a line for each validation, and the best of them; no control characters."""
+    lines = text.splitlines()
+    rows = dict(line.split("  ", 1) for line in lines[:7])
+    assert list(rows) == ["Task", "Model", "Data", "Vocabulary", "Device", "Steps", "Folder"]
+    assert rows["Task"].strip() == task and re.match(rf" *{model}[ ,].* · [\d,]+ weights", rows["Model"])
+    assert " to validate on" in rows["Data"] and "CPU, 1 thread, float32" in rows["Device"]
+    assert "2 · a validation every 1" in rows["Steps"] and rows["Folder"].strip().endswith("whole")
+    valid = [line for line in lines if line.startswith("valid ")]
+    assert len(valid) == 2 and valid[0].endswith("← best so far")
+    best = [line for line in lines if line.startswith("Best checkpoint: step ")]
+    assert len(best) == 1 and f"step {1 + ('best' in valid[1])} (" in best[0]
+    assert all(char.isprintable() or char == "\n" for char in text)
 
 
 def resume(recipe: recipes.Recipe, whole: Path, folder: Path) -> None:

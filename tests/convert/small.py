@@ -34,12 +34,12 @@ def vocabularies(kind):
     """Those of source and target: heed's own, "one" for both or "two", or those of another system."""
     texts = [text for pair in pairs() for text in pair]
     if kind == "one":
-        return (learn(texts, SubwordsConfig(), 600),) * 2
+        return (learn(texts, SubwordsConfig(), 700),) * 2
     if kind == "two":
         return tuple(
-            learn(side, SubwordsConfig(), n) for side, n in zip(zip(*pairs(), strict=True), (560, 400), strict=True)
+            learn(side, SubwordsConfig(), n) for side, n in zip(zip(*pairs(), strict=True), (660, 400), strict=True)
         )
-    family, size = {"marian": (marian_files, 700), "bart": (bart_files, 500), "pegasus": (pegasus_files, 550)}[kind]
+    family, size = {"marian": (marian_files, 800), "bart": (bart_files, 500), "pegasus": (pegasus_files, 650)}[kind]
     return family.learn(texts, size)
 
 

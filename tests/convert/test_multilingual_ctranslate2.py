@@ -7,6 +7,7 @@ import torch
 
 import heed
 from heed.convert import ctranslate2
+from heed.convert.ctranslate2_names import names as token_names
 from heed.loading import open_package
 from tests.convert.multilingual import CODES, ENDS, saved
 from tests.data.mixed import PLAIN
@@ -30,7 +31,7 @@ def cache(tmp_path, monkeypatch):
 def test_an_exported_folder_says_what_torch_says(folder, tmp_path):
     ours = heed.load(folder, device="cpu", engine="torch").toward("ko", "en")
     ctranslate2.write(open_package(folder), tmp_path / "out")
-    model, names = engine.Translator(str(tmp_path / "out")), ctranslate2.names(ours.target)
+    model, names = engine.Translator(str(tmp_path / "out")), token_names(ours.target)
     sources = [ours.bundle.source_pieces(ids) for ids in ours.source.encode(PLAIN)]
     prefix = [[names[i] for i in ours.special[1].before]] * len(PLAIN)
     options = {"beam_size": 1, "max_decoding_length": 15, "min_decoding_length": 0, "return_end_token": True}

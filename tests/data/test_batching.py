@@ -24,10 +24,11 @@ from heed.data.batching import (
     shard_mask,
 )
 from heed.data.gaps import Gaps
+from heed.data.in_thread import in_thread
 from heed.data.labelled import CollateTexts
 from heed.data.noise import Denoise
 from heed.data.packing import pack
-from heed.data.prefetch import in_processes, in_thread
+from heed.data.prefetch import in_processes
 from heed.models import MODELS
 from heed.products.classifier import Classifier
 from heed.tasks.gap_sentences import GapSentencesLoss

@@ -15,7 +15,7 @@ from heed.data.images.batches import ImageBatches
 from heed.data.images.config import ImagesConfig
 from heed.data.images.prepare import Form
 from heed.data.images.sources import image_files, open_source
-from heed.vocabularies.images import Images, UnreadableImage, decode, fitted
+from heed.vocabularies.images import Images, UnreadableImage, _eight_bits, decode, fitted
 
 CPU = torch.device("cpu")
 
@@ -316,3 +316,8 @@ def test_shares_of_processes_are_the_whole_batch_with_the_same_partners(folders)
         assert torch.equal(part.mixing, whole.mixing[mine])
         for side in ("images", "labels", "draws"):
             assert torch.equal(getattr(part, side)[part.partners], getattr(whole, side)[whole.partners[mine]])
+
+
+def test_sixteen_bits_are_rounded_to_eight():
+    sixteen = Image.fromarray(np.array([[0, 128, 129, 65406, 65407, 65535]], np.uint16))
+    assert np.asarray(_eight_bits(sixteen)).tolist() == [[0, 0, 1, 254, 255, 255]]

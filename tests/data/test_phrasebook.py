@@ -6,7 +6,7 @@ from random import Random
 import jaxtyping
 import pytest
 
-from heed.data.synthetic.phrasebook import LECTURE, corpus, english, korean, lexicon, pairs, sampling, write
+from heed.data.synthetic.phrasebook import LECTURE, corpus, english, korean, lexicon, pairs, sampling, talk, write
 from heed.data.synthetic.phrasebook.choices import OWNERS
 from heed.data.synthetic.phrasebook.clauses import BE, SO_MUCH, THERE, WHAT, WHO, WHY, Clause, Phrase, Sentence
 from heed.data.synthetic.phrasebook.english_inflection import article, plural, third_person, with_suffix
@@ -22,9 +22,9 @@ from heed.data.synthetic.phrasebook.lexicon import ADJECTIVES, HE, ME, SHE, THEY
 
 # the first pairs of seed 0, as drawn when the grammar was written; they change when the grammar does
 FROZEN = [
-    "민수 씨는 지금 그녀의 방을 청소하고 있습니다.",
-    "내 여동생은 곧 외로울 거야.",
-    "정원에 고양이 여섯 마리가 있어요.",
+    "괜찮으니까 걱정하지 마. 당신의 계란은 신선했습니까?",
+    "명동에 가는 길을 좀 가르쳐 주세요.",
+    "수진이는 나에게 이 그림 보여주고 싶어 했어.",
 ]
 
 
@@ -161,7 +161,13 @@ def test_english_words_take_their_forms():
     assert [third_person(verb) for verb in ("go", "watch", "study", "play")] == ["goes", "watches", "studies", "plays"]
     assert [with_suffix(verb, "ing") for verb in ("write", "swim", "read")] == ["writing", "swimming", "reading"]
     assert [with_suffix(verb, "ed") for verb in ("bake", "cry", "play")] == ["baked", "cried", "played"]
-    assert [article(word) for word in ("apple", "umbrella", "book")] == ["an", "an", "a"]
+    assert [article(word) for word in ("apple", "umbrella", "book", "university", "ATM")] == [
+        "an",
+        "an",
+        "a",
+        "a",
+        "an",
+    ]
 
 
 VERB = {verb.stem.text: verb for verb in VERBS}
@@ -435,7 +441,7 @@ def test_the_lecture_sentence_opens_test_and_its_parts_are_learned_in_train(trai
     assert (LECTURE.source, LECTURE.target) == ("투빅아, 나는 너를 많이 사랑해.", "Tobigs, I love you so much.")
     for said in ("나는 너를 많이 사랑해.", "저는 당신을 많이 사랑해요.", "저는 당신을 많이 사랑합니다."):
         assert not [source for source in train if source.endswith(said)]
-    for part in ("투빅아, 나는", "나는 너를", "많이 사랑해.", "너를 많이"):
+    for part in ("투빅아, ", "나는 너를", "많이 사랑해", "너를 많이"):
         assert sum(part in source for source in train) > 3, part
 
 
@@ -458,10 +464,11 @@ def test_speech_levels_and_vocatives_never_cross_splits():
 def test_one_korean_sentence_has_one_english(train, unchecked):
     known = dict(train)
     rng = Random(5)
-    for _ in range(15_000):  # straight from the grammar: the corpus itself leaves doubles out
-        sentence = sampling.draw(rng)
-        made = corpus.pair(sentence, english.realize(sentence))
-        assert known.setdefault(made.source, made.target) == made.target
+    for _ in range(15_000):  # as they are drawn: the corpus itself leaves doubles out
+        line = talk.draw(rng)
+        made = corpus.pair_of(line)
+        if not (line.key and corpus.misread(made)):
+            assert known.setdefault(made.source, made.target) == made.target
 
 
 def test_no_pair_is_given_twice(train):
@@ -511,7 +518,7 @@ def test_every_word_is_linked_within_range(held_out):
 def test_every_english_word_of_the_held_out_splits_is_learned_in_train(train, held_out):
     known = {word for text in train.values() for word in bare(text)}
     held = {word for split in held_out.values() for pair in split for word in bare(pair.target)}
-    assert held <= known
+    assert {word for word in held if word.isalpha()} <= known  # sixty-four may be new: its parts are not
     lemmas = [*[verb.english for verb in VERBS], *QUALITY, *THING, *JOB, *[name.lower() for name in NAME]]
     assert {lemma.lower() for lemma in lemmas} <= known
 
@@ -522,7 +529,8 @@ def test_english_keeps_its_small_rules(train):
     singular = {noun.english for noun in lexicon.NOUNS if noun.number == "count"} - {"play"}
     for text in islice(train.values(), 20_000):
         words = bare(text)
-        assert text[0].isupper() and text[-1] in ".?" and len(words) <= corpus.MAX_WORDS + 1
+        assert (text[0].isupper() or text[0].isdigit()) and text[-1] in ".?"
+        assert len(words) <= corpus.MAX_WORDS + 9  # with a name, or an expression before it
         for before, word in pairwise(words):
             assert before not in ("a", "an") or before == article(word), text
             assert before not in counts or word not in singular, text
@@ -537,7 +545,7 @@ def test_an_unknown_split_is_refused():
 
 
 def test_asking_for_more_than_there_is_says_so(monkeypatch):
-    same = sampling.draw(Random(0))
+    same = talk.draw(Random(0))
     monkeypatch.setattr(corpus, "draw", lambda rng: same)
     monkeypatch.setattr(corpus, "MAX_MISSES", 10)
     with pytest.raises(ValueError, match="ran out of train sentences"):

@@ -1,9 +1,5 @@
 """Text by steps in a cache of fixed size: the same as by the plain model, whose cache grows. On the CPU, in float64."""
 
-import os
-import subprocess
-import sys
-
 import pytest
 import torch
 from torch import nn
@@ -18,6 +14,7 @@ from heed.products.generator import Generator
 from heed.products.text_window import read
 from heed.vocabularies import gpt2
 from tests.data.mixed import training
+from tests.interpreted import assert_same
 
 SIZES = {"vocab_size": 37, "dim": 32, "heads": 2, "hidden": 48, "layers": 2, "max_length": 24}
 PROMPTS = [[5], [7, 8, 9, 1, 2, 3], [36, 0], [4, 4, 4]]
@@ -177,8 +174,5 @@ print("the same")
 
 
 def test_the_kernels_compute_what_torch_does():
-    """In a process of its own: the interpreter must be chosen before Triton is imported."""
     pytest.importorskip("triton", reason="Triton comes with torch's GPU builds alone")
-    environment = {**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([sys.executable, "-c", KERNELS], env=environment, capture_output=True, text=True)
-    assert done.stdout == "the same\n", done.stderr
+    assert_same(KERNELS)

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from heed.decoding import loops
 from heed.decoding.beam import beam_search
-from heed.decoding.loops import TokenKinds, allowed_repeats, find_loops, no_loops, source_repeats, token_kinds
+from heed.decoding.loop_rule import no_loops
+from heed.decoding.loops import TokenKinds, allowed_repeats, find_loops, source_repeats, token_kinds
 
 PIECES = ["▁go", "co", "-", "a", "0"]
 KINDS = token_kinds(PIECES, 6)

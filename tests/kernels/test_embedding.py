@@ -1,10 +1,8 @@
 """Gradients of embeddings added to a table in place, by Triton's interpreter: what a plain loop in float64 gives."""
 
-import os
-import subprocess
-import sys
-
 import pytest
+
+from tests.interpreted import assert_same
 
 pytest.importorskip("triton", reason="Triton comes with torch's GPU builds alone")
 
@@ -93,7 +91,4 @@ print("the same")
 
 @pytest.mark.parametrize("program", [RUNS, KINDS, DROPOUT], ids=["runs", "kinds", "dropout"])
 def test_rows_added_in_place_are_those_of_a_plain_loop(program):
-    """In a process of its own: the interpreter must be chosen before Triton is imported."""
-    environment = {**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([sys.executable, "-c", BEGIN + program], env=environment, capture_output=True, text=True)
-    assert done.stdout == "the same\n", done.stderr
+    assert_same(BEGIN + program)

@@ -1,10 +1,8 @@
 """The fused feed-forward network, run by Triton's interpreter: outputs and gradients are those of plain layers."""
 
-import os
-import subprocess
-import sys
-
 import pytest
+
+from tests.interpreted import assert_same
 
 pytest.importorskip("triton", reason="Triton comes with torch's GPU builds alone")
 
@@ -53,7 +51,4 @@ print("the same")
 
 
 def test_one_product_gives_what_plain_layers_give():
-    """In a process of its own: the interpreter must be chosen before Triton is imported."""
-    environment = {**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True)
-    assert done.stdout == "the same\n", done.stderr
+    assert_same(PROGRAM)

@@ -1,10 +1,8 @@
 """Fused layers and their kernels, run by Triton's interpreter: outputs and gradients are those of plain layers."""
 
-import os
-import subprocess
-import sys
-
 import pytest
+
+from tests.interpreted import assert_same
 
 pytest.importorskip("triton", reason="Triton comes with torch's GPU builds alone")
 
@@ -165,7 +163,4 @@ PROGRAMS = {"layers": LAYERS, "multilingual": MULTILINGUAL, "dropout": DROPOUT, 
 
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
 def test_kernels_give_what_plain_parts_give(program):
-    """In a process of its own: the interpreter must be chosen before Triton is imported."""
-    environment = {**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([sys.executable, "-c", BEGIN + program], env=environment, capture_output=True, text=True)
-    assert done.stdout == "the same\n", done.stderr
+    assert_same(BEGIN + program)

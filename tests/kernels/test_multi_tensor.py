@@ -1,10 +1,8 @@
 """Kernels over many tensors, run by Triton's interpreter: they give what torch gives."""
 
-import os
-import subprocess
-import sys
-
 import pytest
+
+from tests.interpreted import assert_same
 
 pytest.importorskip("triton", reason="Triton comes with torch's GPU builds alone")
 
@@ -42,7 +40,4 @@ print("the same")
 
 
 def test_one_kernel_for_many_tensors_gives_what_torch_gives():
-    """In a process of its own: the interpreter must be chosen before Triton is imported."""
-    environment = {**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True)
-    assert done.stdout == "the same\n", done.stderr
+    assert_same(PROGRAM)

@@ -1,10 +1,8 @@
 """Fused norms, by Triton's interpreter: what torch gives in float64, with dropout as its hash is defined."""
 
-import os
-import subprocess
-import sys
-
 import pytest
+
+from tests.interpreted import assert_same
 
 pytest.importorskip("triton", reason="Triton comes with torch's GPU builds alone")
 
@@ -91,7 +89,4 @@ print("the same")
 
 @pytest.mark.parametrize("program", [NORMS, DROPOUT], ids=["norms", "dropout"])
 def test_kernels_give_what_torch_gives(program):
-    """In a process of its own: the interpreter must be chosen before Triton is imported."""
-    environment = {**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([sys.executable, "-c", BEGIN + program], env=environment, capture_output=True, text=True)
-    assert done.stdout == "the same\n", done.stderr
+    assert_same(BEGIN + program)

@@ -1,10 +1,8 @@
 """Attention within short sequences, run by Triton's interpreter: what plain attention gives, and its gradients."""
 
-import os
-import subprocess
-import sys
-
 import pytest
+
+from tests.interpreted import assert_same
 
 pytest.importorskip("triton", reason="Triton comes with torch's GPU builds alone")
 
@@ -165,7 +163,4 @@ PROGRAMS = {"plain": PLAIN + NEIGHBOURS, "dropout": DROPOUT + CONFIGS}
 
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
 def test_short_attention_gives_what_plain_attention_gives(program):
-    """In a process of its own: the interpreter must be chosen before Triton is imported."""
-    environment = {**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([sys.executable, "-c", BEGIN + program], env=environment, capture_output=True, text=True)
-    assert done.stdout == "the same\n", done.stderr
+    assert_same(BEGIN + program)

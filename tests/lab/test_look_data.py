@@ -27,7 +27,7 @@ def test_json_keys_are_stable(look):
     data = json.loads(to_json(look))
     assert list(data) == [
         *("format", "source_text", "target_text", "source", "target", "inputs", "encoder", "decoder", "cross"),
-        *("scores", "predictions", "search", "alignment", "model"),
+        *("scores", "predictions", "search", "alignment", "model", "roles"),
     ]
     assert data["predictions"][0][0][0] == "▁To"
     assert data["search"][0][0] == {"token": "▁To", "score": -0.3, "parent": -1, "state": "kept"}

@@ -29,7 +29,7 @@ def pairs():
 
 @pytest.fixture(scope="session")
 def vocabulary(pairs):
-    return learn([text for pair in pairs for text in (pair.source, pair.target)], SubwordsConfig(), 600)
+    return learn([text for pair in pairs for text in (pair.source, pair.target)], SubwordsConfig(), 700)
 
 
 def drawn(vocabulary, seed, max_length=MOST):

@@ -10,15 +10,16 @@ import torch
 
 import heed
 from heed.cli.main import main
-from heed.convert.ctranslate2 import names
+from heed.convert.ctranslate2_names import names
 from heed.decoding.config import DecodingConfig
 from heed.decoding.ranking import PENALTIES
 from heed.files import cache_folder
 from heed.loading import write_package
 from heed.models.package import Package
 from heed.models.seq2seq import Seq2Seq, Seq2SeqConfig
-from heed.products.translator.engines import cache, ctranslate2
-from heed.products.translator.engines.ctranslate2 import CTranslate2, beam_options
+from heed.products.translator.engines import cache, ctranslate2, ctranslate2_search
+from heed.products.translator.engines.ctranslate2 import CTranslate2
+from heed.products.translator.engines.ctranslate2_search import beam_options
 from heed.products.translator.engines.engine import TorchEngine
 from heed.products.translator.model_bundle import ModelBundle
 from heed.products.translator.translator import Translator
@@ -175,19 +176,19 @@ def test_what_shares_a_batch_does_not_matter(one):
     ],
 )
 def test_threads_have_batches_of_their_own_where_there_are_enough(sentences, threads, sizes):
-    assert ctranslate2.workers_and_threads(sentences, threads) == sizes
+    assert ctranslate2_search.workers_and_threads(sentences, threads) == sizes
 
 
 def test_batches_are_full_even_and_of_near_equal_lengths():
     ids = [[0] * (i % 40 + 1) for i in range(1000)]
-    jobs = ctranslate2._jobs(list(range(1000)), ids, [len(own) for own in ids], 4, 3, 10_000)
+    jobs = ctranslate2_search._jobs(list(range(1000)), ids, [len(own) for own in ids], 4, 3, 10_000)
     sizes = [len(rows) for rows, _ in jobs]
     assert len(jobs) % 3 == 0 and max(sizes) <= 16 and max(sizes) - min(sizes) <= 1
     assert sorted(row for rows, _ in jobs for row in rows) == list(range(1000))
     for (before, most), (after, _) in pairwise(jobs):
         assert min(len(ids[row]) for row in before) >= max(len(ids[row]) for row in after)
         assert most == max(len(ids[row]) for row in before)
-    assert all(len(rows) * 41 <= 100 for rows, _ in ctranslate2._jobs(list(range(99)), ids, [9] * 99, 4, 1, 100))
+    assert all(len(rows) * 41 <= 100 for rows, _ in ctranslate2_search._jobs(list(range(99)), ids, [9] * 99, 4, 1, 100))
 
 
 CHANGES = {

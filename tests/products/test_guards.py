@@ -3,8 +3,8 @@
 import pytest
 
 from heed.data.synthetic import phrasebook
+from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.loops import find_loops, source_repeats
-from heed.decoding.steps import Hypothesis
 from heed.products.translator.guards import Guards
 from heed.vocabularies.sentencepiece import LAST
 
@@ -28,7 +28,7 @@ def told(translation):
 
 
 def looping(translator, translations):
-    kinds, target = translator.bundle.token_kinds, translator.target
+    kinds, target = translator.bundle.tables.token_kinds, translator.target
     found = []
     for one in translations:
         ids = [[target.pieces(range(len(target))).index(piece) for piece in own.tokens] for own in one.nbest]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heed.products.translator.alignment import agreement, first_words, join_links, links, word_attention, words_of
+from heed.products.translator.alignment import WordPooling, agreement, first_words, join_links, links, words_of
 
 SOURCE = ["▁투", "빅", "아", "▁사랑", "해"]
 TARGET = ["▁To", "bigs", "▁love", "▁you"]
@@ -22,7 +22,7 @@ def test_a_piece_with_a_space_before_it_opens_a_word():
 
 def test_weights_are_summed_over_a_source_word_and_averaged_over_a_target_word():
     weights = np.array([[0.1, 0.2, 0.3, 0.4, 0.0], [0, 0, 0.5, 0.3, 0.2], [0.25, 0, 0, 0.5, 0.25], [1, 0, 0, 0, 0.0]])
-    np.testing.assert_allclose(word_attention(weights, SOURCE, TARGET), [[0.55, 0.45], [0.25, 0.75], [1, 0]])
+    np.testing.assert_allclose(WordPooling.of(SOURCE, TARGET)(weights), [[0.55, 0.45], [0.25, 0.75], [1, 0]])
 
 
 @settings(max_examples=50, deadline=None)
@@ -31,7 +31,7 @@ def test_rows_that_sum_to_one_still_do(data):
     pieces = st.lists(st.sampled_from(["▁a", "b"]), min_size=1, max_size=8).map(lambda rest: ["▁c", *rest])
     source, target = data.draw(pieces), data.draw(pieces)
     weights = np.random.default_rng(0).dirichlet(np.ones(len(source)), len(target))
-    table = word_attention(weights, source, target)
+    table = WordPooling.of(source, target)(weights)
     assert table.shape == (words_of(target)[-1] + 1, words_of(source)[-1] + 1)
     np.testing.assert_allclose(table.sum(axis=1), 1)
 
@@ -39,10 +39,10 @@ def test_rows_that_sum_to_one_still_do(data):
 def test_the_marks_at_the_end_of_a_word_do_not_speak_for_it():
     weights = np.array([[0.7, 0.2, 0.1], [0.1, 0.2, 0.7], [0.0, 0.1, 0.9]])
     np.testing.assert_allclose(
-        word_attention(weights, ["▁나는", "▁가", "."], ["▁I", "▁go", "."]), [[0.7, 0.2], [0.1, 0.2]]
+        WordPooling.of(["▁나는", "▁가", "."], ["▁I", "▁go", "."])(weights), [[0.7, 0.2], [0.1, 0.2]]
     )
     np.testing.assert_allclose(
-        word_attention(weights, ["▁나는", "▁…", "."], ["▁I", "▁…", "."]), [[0.7, 0.3], [0.05, 0.95]]
+        WordPooling.of(["▁나는", "▁…", "."], ["▁I", "▁…", "."])(weights), [[0.7, 0.3], [0.05, 0.95]]
     )
 
 

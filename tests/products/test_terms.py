@@ -389,5 +389,5 @@ def test_a_term_is_missing_in_a_document_once_however_often_it_was_asked_for(mak
 def test_a_document_of_another_name_is_read_as_it_is_said_to_be(translator):
     done, _ = documents.translate_document(translator, "나\t책\n".encode(), "a.dat", kind="tsv", column=2)
     assert done.decode().startswith("나\t")
-    with pytest.raises(ValueError, match="format is 'pdf'; it must be text, md, html, srt, tsv, docx"):
+    with pytest.raises(ValueError, match="format is 'pdf'; it must be text, md, html, srt, vtt, tsv, docx"):
         documents.translate_document(translator, b"", "a.dat", kind="pdf")

@@ -53,7 +53,7 @@ def model_folder(folder: Path, vocabulary, seed: int) -> Path:
 
 @pytest.fixture(scope="module")
 def vocabulary(pairs):
-    return learn([text for pair in pairs for text in (pair.source, pair.target)], SubwordsConfig(), 600)
+    return learn([text for pair in pairs for text in (pair.source, pair.target)], SubwordsConfig(), 700)
 
 
 @pytest.fixture(scope="module")

@@ -128,3 +128,30 @@ def test_what_extends_a_run_that_had_come_to_its_end(ended, settings, extends):
     assert can_extend(TrainingConfig(**settings), history) == extends
     again = ValidationHistory(**reopened(dataclasses.asdict(history)))
     assert again.ends_at is None and not again.stopped and not can_extend(TrainingConfig(**settings), again)
+
+
+def test_how_long_it_takes_is_told_when_steps_were_timed():
+    clock, history = Clock(), ValidationHistory()
+    ending, said = Ending(TrainingConfig(steps=100, valid_every=50), 0.0, clock), {}
+    for step in range(1, 51):
+        clock.now += 30 if step == 1 else 0.5  # the first step compiles: it tells nothing of the others
+        ending.update(step, history)
+        said[step] = ending.expectation(step, history)
+    assert not any(said[step] for step in range(1, 12)) and all(said[step] for step in range(12, 51))
+    assert said[12] == "about 44 s more and the validations, at 2 steps/s"
+    clock.now += 10
+    ending.pause(10)
+    assert ending.seconds_left(50, history) == pytest.approx(25 + 10 + 10)
+    assert ending.expectation(50, history) == "about 45 s more, at 2 steps/s"
+
+
+def test_steps_are_timed_where_only_some_are_told():
+    """Several processes agree on the end at each log line only."""
+    clock, history = Clock(), ValidationHistory()
+    ending = Ending(TrainingConfig(steps=1000, time="100s"), 0.0, clock)
+    for step in range(1, 61):
+        clock.now += 1
+        if step % 20 == 0:
+            ending.update(step, history)
+    assert ending.seconds_per_step(60) == pytest.approx(1.0)
+    assert 90 <= ending.expected_last_step(60, history) <= 100

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from heed.convert.ctranslate2 import names
+from heed.convert.ctranslate2_names import names
 from heed.data import corpus as corpora
 from heed.data import shortlist
 from heed.data.filters import FiltersConfig

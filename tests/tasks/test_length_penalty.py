@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from heed.decoding.config import DecodingConfig
-from heed.decoding.steps import Hypothesis
+from heed.decoding.hypothesis import Hypothesis
 from heed.models.transformer import Transformer, TransformerConfig
 from heed.products.translator.model_bundle import ModelBundle
 from heed.tasks import length_penalty

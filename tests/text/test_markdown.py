@@ -7,7 +7,7 @@ import pytest
 
 from heed.text import markdown, protected
 from heed.text.inline import Translated
-from heed.text.markdown_blocks import Block, split_blocks
+from heed.text.markdown_blocks import split_blocks
 
 markdown_it = pytest.importorskip("markdown_it")  # rich needs it, so it is there
 RENDER = markdown_it.MarkdownIt("commonmark").enable(["table", "strikethrough"]).render
@@ -113,6 +113,31 @@ def test_a_translation_is_escaped_so_that_it_is_no_markup(text, said, right):
 def test_blocks_are_the_text():
     for seed in range(100):
         text = document(random.Random(seed))
-        leads = [part.leads for part in split_blocks(text) if isinstance(part, Block)]
-        whole = "".join(part if isinstance(part, str) else part.text for part in split_blocks(text))
-        assert len(whole) + sum(len(lead) for own in leads for lead in own) == len(text)
+        assert "".join(part if isinstance(part, str) else part.with_leads() for part in split_blocks(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "right"),
+    [
+        ("see [words] and [more][]\n\n[words]: /a\n[more]: /b\n", "SEE [WORDS][words] AND [MORE][more]\n\n[words]: /a\n[more]: /b\n"),
+        ("see [words] here\n", "SEE [WORDS] HERE\n"),
+        ("see [a page](</my page> (title)) now\n", "SEE [A PAGE](</my page> (title)) NOW\n"),
+        ("*one  \ntwo* three\n", "*ONE  \nTWO* THREE\n"),
+        ("*foo **bar *baz* bim** bop*\n", "*FOO **BAR *BAZ* BIM** BOP*\n"),
+        ("> <div>\n> one. two\n> </div>\n", "> <div>\n> ONE. TWO\n> </div>\n"),
+        ("<?php\n\n echo 'one';\n\n?>\ntwo\n", "<?php\n\n echo 'one';\n\n?>\nTWO\n"),
+        ("[^1]: one\n\n    two\n\n        code\n", "[^1]: ONE\n\n    TWO\n\n        code\n"),
+        ("press <kbd>ctrl</kbd> <kbd>now\n", "PRESS <kbd>ctrl</kbd> <kbd>NOW\n"),
+        ("one\0two\rthree\r\nfour\n", "ONE\0TWO THREE FOUR\n"),
+    ],
+)  # fmt: skip
+def test_marks_are_those_of_commonmark(text, right):
+    assert markdown.translate(text, lambda texts: texts) == text
+    assert markdown.translate(text, louder) == right
+
+
+def test_marks_too_deep_to_be_moved_stay_in_their_order():
+    text = "*a **b " * 30 + "c" + "** d*" * 30
+    said = markdown.translate(text, louder)
+    assert re.sub("[^*]", "", said) == re.sub("[^*]", "", text)
+    assert said.lower().replace("\\", "") == text

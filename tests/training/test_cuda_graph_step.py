@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from tests.interpreted import assert_same
+
 pytest.importorskip("triton", reason="Triton comes with torch's GPU builds alone")
 
 BEGIN = """
@@ -172,6 +174,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.long
 def test_two_processes_learn_what_one_learns_from_twice_the_batches(tmp_path):
     (tmp_path / "program.py").write_text(TOGETHER)
     environment = {**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
@@ -182,7 +185,4 @@ def test_two_processes_learn_what_one_learns_from_twice_the_batches(tmp_path):
 
 @pytest.mark.parametrize("program", [GRADIENTS, SEEDS, FAMILIES], ids=["gradients", "seeds", "families"])
 def test_passes_are_plain_passes(program):
-    """In a process of its own: the interpreter must be chosen before Triton is imported."""
-    environment = {**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([sys.executable, "-c", BEGIN + program], env=environment, capture_output=True, text=True)
-    assert done.stdout == "the same\n", done.stderr
+    assert_same(BEGIN + program)

@@ -180,7 +180,8 @@ def exercised(path: Path) -> tuple[Path, list[int]]:
     skip = np.zeros(len(lines), dtype=np.uint8)
     corpora.build(path / "corpus", lambda: lines, (Digits(), Digits()), FiltersConfig(), skip=skip)
     Session(SingleProcess(), path).run([1, 2]).save(path / "alone", 2)
-    context = multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")  # imports once for all three
+    context.set_forkserver_preload([__name__, "torch._dynamo"])
     processes = [context.Process(target=work, args=(rank, path), daemon=True) for rank in range(3)]
     for process in processes:
         process.start()

@@ -1,10 +1,8 @@
 """AdamW from rounded gradients, run by Triton's interpreter: it does what clipping and torch's AdamW do."""
 
-import os
-import subprocess
-import sys
-
 import pytest
+
+from tests.interpreted import assert_same
 
 pytest.importorskip("triton", reason="Triton comes with torch's GPU builds alone")
 
@@ -122,16 +120,9 @@ for accumulate in (1, 2):
 """
 
 
-def same(program):
-    """In a process of its own: the interpreter must be chosen before Triton is imported."""
-    environment = {**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([sys.executable, "-c", BEGIN + program], env=environment, capture_output=True, text=True)
-    assert done.stdout == "the same\n", done.stderr
-
-
 def test_one_pass_does_what_clipping_and_adamw_do():
-    same(ALONE)
+    assert_same(BEGIN + ALONE)
 
 
 def test_resumed_and_inspected_steps_are_bit_identical_and_learn_what_plain_ones_learn():
-    same(LEARNED + PLAIN + 'print("the same")')
+    assert_same(BEGIN + LEARNED + PLAIN + 'print("the same")')

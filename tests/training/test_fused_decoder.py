@@ -1,9 +1,5 @@
 """Language models under the accelerated step, by Triton's interpreter: losses and gradients are those of the plain model."""
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 import torch
@@ -19,6 +15,7 @@ from heed.tasks.language_loss import IndependentLoss, LanguageLoss
 from heed.training import loss
 from heed.training.config import TrainingConfig
 from heed.training.distributed import SingleProcess
+from tests.interpreted import assert_same
 
 triton = pytest.importorskip("triton", reason="Triton comes with torch's GPU builds alone")
 
@@ -76,10 +73,7 @@ print("the same")
 
 
 def test_a_fused_language_model_has_the_losses_and_gradients_of_the_plain_one():
-    """In a process of its own: the interpreter must be chosen before Triton is imported."""
-    environment = {**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True)
-    assert done.stdout == "the same\n", done.stderr
+    assert_same(PROGRAM)
 
 
 def test_a_padded_vocabulary_changes_no_loss_and_no_gradient(monkeypatch):

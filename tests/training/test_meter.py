@@ -13,31 +13,33 @@ def progress(nll=3.0, gradient_norm=1.0):
 
 
 def test_finite_numbers_pass():
-    Meter(0, 10).check(progress())
+    Meter(0).check(progress())
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
 @pytest.mark.parametrize(("name", "called"), [("nll", "loss"), ("gradient_norm", "gradient")])
 def test_a_loss_or_a_gradient_that_is_not_finite_ends_the_run(name, called, bad):
-    with pytest.raises(ValueError, match=f"the {called} became NaN at step 7: lower training.rate"):
-        Meter(0, 10).check(progress(**{name: bad}))
+    with pytest.raises(ValueError, match=f"the {called} is no longer finite at step 7: lower training.rate"):
+        Meter(0).check(progress(**{name: bad}))
 
 
-def test_the_time_left_is_told_when_the_last_step_is_known():
+def test_what_is_read_begins_anew_and_what_is_peeked_at_does_not():
     now = progress()._replace(position=DataPosition())
-    facts = []
-    for steps in (None, 21):
-        meter = Meter(0, steps)
-        meter.add(now)
-        facts.append(meter.read(now))
-    assert (facts[0]["steps"], facts[0]["seconds_left"]) == (None, None)
-    assert facts[1]["steps"] == 21 and facts[1]["seconds_left"] == pytest.approx(2 * facts[1]["seconds"])
+    meter = Meter(0)
+    meter.add(now)
+    meter.add(now._replace(nll=torch.tensor(5.0)))
+    peeked, read = meter.peek(now, 21, 60.0), meter.read(now, 21, 60.0)
+    assert peeked["loss"] == read["loss"] == 2.0
+    assert (read["step"], read["steps"], read["seconds_left"]) == (7, 21, 60.0)
+    assert read["tokens_per_second"] / read["steps_per_second"] == pytest.approx(4 / 7)
+    meter.add(now)
+    assert meter.read(now._replace(step=8))["loss"] == 1.5
 
 
 def test_a_loss_that_is_not_of_words_has_no_perplexity():
     now = progress()._replace(position=DataPosition())
     for words in (True, False):
-        meter = Meter(0, 10, words)
+        meter = Meter(0, words)
         meter.add(now)
         facts = meter.read(now)
         assert ("perplexity" in facts) is words and facts["loss"] == 1.5

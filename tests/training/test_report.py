@@ -102,44 +102,52 @@ def test_a_run_from_the_beginning_forgets_all_steps(tmp_path):
     assert seen(tmp_path) == [("start", 0), ("step", 20)]
 
 
-def told(quiet=False, samples=(), **facts):
-    console = Console(file=io.StringIO(), width=100)
-    report = Report(console, steps=100, quiet=quiet)
-    facts = {"step": 1000, "epoch": 3, "loss": 1.5, "perplexity": 4.48, "bleu": 20.0, "chrf": 40.0, **facts}
-    report.valid(facts, samples, best=True, labels={"loss": "loss", "bleu": "BLEU", "chrf": "chrF"})
+def told(quiet=False, terminal=False):
+    console = Console(file=io.StringIO(), width=100, force_terminal=terminal)
+    report = Report(console, steps=10_000, quiet=quiet)
+    report.summary({"Task": "translation", "Vocabulary": "8,000 [bold]subwords"})
+    report.expect("")
+    for _ in range(2):
+        report.expect("about 3 min more")
+    report.valid(500, "loss 1.500 · BLEU [red]20.00", 4.2, best=True)
+    report.valid(1000, "loss 1.600 · BLEU 19.00", 4.2, best=False)
     report.say("Going on.")
     report.close()
-    return console.file.getvalue()
+    return plain(console.file.getvalue())
 
 
-def test_a_validation_is_a_table_and_sentences():
-    said = told(samples=[("ein [bold]Haus", "a house", "a [red]house[/]"), ("eins", "one", "one")])
-    for words in (
-        "1,000",
-        "1.500",
-        "4.48",
-        "20.0",
-        "40.0",
-        "best so far",
-        "ein [bold]Haus",
-        "≠ a [red]house[/]",
-        "= one",
-    ):
-        assert words in said
-    assert said.endswith("Going on.\n")
+def plain(text):
+    """Without what controls a terminal."""
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text).replace("\r", "\n")
+
+
+def test_what_will_be_trained_and_a_line_for_each_validation():
+    lines = [
+        "Task        translation",
+        "Vocabulary  8,000 [bold]subwords",
+        "Expected time  about 3 min more",
+        "valid  step    500 · loss 1.500 · BLEU [red]20.00 · 4 s  ← best so far",
+        "valid  step  1,000 · loss 1.600 · BLEU 19.00 · 4 s",
+        "Going on.",
+    ]
+    assert told() == "".join(f"{line}\n" for line in lines)
+    shown = told(terminal=True).splitlines()
+    assert [line for line in shown if line in lines] == lines
 
 
 def test_who_asked_for_quiet_has_it():
     assert told(quiet=True) == ""
 
 
-def test_a_validation_without_perplexity_has_no_column_for_it():
-    out = io.StringIO()
-    report = Report(Console(file=out, width=100), 10, quiet=False)
-    facts = {"step": 6, "epoch": 0, "loss": 14.9, "pearson": -3.27}
-    report.valid(facts, [], True, {"pearson": "Pearson", "loss": "loss"})
+def test_the_bar_moves_with_the_first_step():
+    console = Console(file=io.StringIO(), width=100, force_terminal=True)
+    report = Report(console, steps=10)
+    due = report.moves(1)
+    report.busy("validating")
+    report.bar.refresh()
     report.close()
-    assert "perplexity" not in out.getvalue() and "14.900" in out.getvalue() and "-3.3" in out.getvalue()
+    assert due and re.search("step 1 of 10 .* validating", plain(console.file.getvalue()))
+    assert not Report(Console(file=io.StringIO()), steps=10).moves(1), "without a terminal there is none"
 
 
 def test_perplexity_is_finite():
@@ -147,41 +155,46 @@ def test_perplexity_is_finite():
     assert perplexity(1e9) < float("inf")
 
 
+FACTS = {
+    "loss": 6.049,
+    "perplexity": 423.9,
+    "rate": 3.16e-4,
+    "tokens_per_second": 1_119_589.0,
+    "steps_per_second": 34.17,
+}
+
+
 @pytest.mark.parametrize("width", [80, 120])
 def test_the_bar_says_how_much_is_left_however_narrow_the_terminal(width):
     console = Console(file=io.StringIO(), width=width, force_terminal=True)
     report = Report(console, steps=100_000)
-    report.step({"step": 12_345, "loss": 6.049, "perplexity": 423.9, "rate": 3.16e-4, "tokens_per_second": 1_119_589.0,
-                 "seconds_left": 60.0})  # fmt: skip
+    report.step({"step": 12_345, "seconds_left": 3600.0, **FACTS})
     report.bar.refresh()
+    line = next(line for line in reversed(plain(console.file.getvalue()).splitlines()) if "12,345" in line)
     report.close()
-    shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", console.file.getvalue()).replace("\r", "\n")
-    line = next(line for line in reversed(shown.splitlines()) if "12,345" in line)
-    assert "step 12,345 of 100,000" in line and "loss 6.049" in line and "1,119,589 tokens/s" in line
-    assert line.rstrip().endswith("left") and ("perplexity" in line) is (width == 120)
+    assert "step 12,345 of 100,000" in line and "loss 6.049" in line and ("perplexity" in line) is (width == 120)
+    assert line.rstrip().endswith("34.2 steps/s · 1.1M tokens/s · 1 h left")
 
 
 def test_before_the_last_step_is_known_none_is_named():
     console = Console(file=io.StringIO(), width=100, force_terminal=True)
     report = Report(console, steps=None)
-    facts = {"loss": 6.0, "perplexity": 403.4, "rate": 1e-4, "tokens_per_second": 1000.0}
-    report.step({"step": 5, "seconds_left": None, **facts})
+    report.step({"step": 5, "seconds_left": None, **FACTS})
     report.bar.refresh()
     report.steps = 90
-    report.step({"step": 20, "seconds_left": 60.0, **facts})
+    report.step({"step": 20, "seconds_left": 60.0, **FACTS})
     report.bar.refresh()
     report.close()
-    shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", console.file.getvalue())
+    shown = plain(console.file.getvalue())
     assert "step 5 " in shown and "step 5 of" not in shown and "step 20 of 90" in shown
 
 
 def test_without_a_terminal_lines_say_the_same():
     console = Console(file=io.StringIO(), width=200)
     report = Report(console, steps=None)
-    facts = {"loss": 6.0, "perplexity": 403.4, "rate": 1e-4, "tokens_per_second": 1000.0}
     for steps, left in ((None, None), (90, 60.0)):
         report.spoken, report.steps = -1e9, steps
-        report.step({"step": 20, "seconds_left": left, **facts})
+        report.step({"step": 20, "seconds_left": left, **FACTS, "tokens_per_second": 12_345.0})
     first, second = console.file.getvalue().splitlines()
-    assert first.startswith("step 20 · loss") and first.endswith("tokens/s")
-    assert second.startswith("step 20 of 90 · loss") and second.endswith("1.0 min left")
+    assert first.startswith("step 20 · loss") and first.endswith("12k tokens/s")
+    assert second.startswith("step 20 of 90 · loss") and second.endswith("60 s left")

@@ -5,6 +5,7 @@ import argparse
 EXAMPLES = """\
 examples:
   heed classify runs/reviews < texts.txt > labels.txt
+  heed classify runs/reviews --input texts.txt --out labels.txt --resume   # after a crash, from where it stopped
   heed classify runs/reviews "What a film." "I left early."
   heed classify runs/reviews --scores < texts.txt        # with the probability before each label
   heed classify runs/reviews --reference test.labels < test.txt
@@ -17,6 +18,7 @@ examples:
 
 
 def add(parser: argparse.ArgumentParser) -> None:
+    from heed.bulk.command import add_resume
     from heed.cli.common import add_batches, add_device, add_encoder_engine, add_precision
     from heed.cli.labelled import add_table
 
@@ -27,6 +29,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--input", metavar="FILE", help="read lines from a file")
     add_table(parser, "read texts")
     parser.add_argument("--out", metavar="FILE", help="write labels to a file, one per line")
+    add_resume(parser)
     parser.add_argument("--scores", action="store_true", help="write the probability and a tab before each label")
     parser.add_argument(
         "--reference",
@@ -44,41 +47,90 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    import numpy as np
-
+    from heed.bulk.command import check_resume
     from heed.cli import images
-    from heed.cli.common import errors, open_product, read_lines, write_lines
+    from heed.cli.common import open_product, read_lines, write_lines
     from heed.cli.labelled import table_texts
     from heed.products.text_batches import in_precision
-    from heed.vocabularies.labels import Labels
 
     if images.reads_images(args.folder, args.verb):
+        check_resume(args, False, "a model of texts, --input FILE")
         return images.classify(args)
     if args.text and args.input:
         raise ValueError("give either texts or --input, not both")
     if args.tsv and (args.text or args.input):
         raise ValueError("give either --tsv or texts, not both")
+    check_resume(args, bool(args.input and not args.reference), "--input FILE, without --reference,")
     classifier = open_product(args, "classify")
     in_precision(classifier.model, args.precision)
     if args.scores and not classifier.labelled:
         raise ValueError(f"{args.folder} is {classifier.noun}: it predicts no probabilities; leave --scores out")
+    if args.input and classifier.in_any_chunks and not args.reference:
+        _classify_file(classifier, args)
+        return 0
+    if args.resume:
+        raise ValueError(
+            f"{args.folder} is {classifier.noun} that compares its texts: it needs all at once; leave out --resume"
+        )
     lines = [] if args.tsv else args.text or read_lines(args.input)
     texts = table_texts(args, classifier) if args.tsv else [classifier.joined(line) for line in lines]
-    expected = [Labels([]).clean(line) for line in read_lines(args.reference)] if args.reference else None
-    if expected is not None and len(expected) != len(texts):
-        raise ValueError(
-            f"{args.reference} has {len(expected):,} labels for {len(texts):,} texts: there must be one for each"
-        )
+    expected = _expected(args, len(texts))
     results = classifier.classify(texts, batch_tokens=args.batch_tokens, too_long=args.too_long)
     write_lines((_line(result, args.scores) for result in results), args.out)
-    if expected is not None and not classifier.labelled:
+    if expected is not None:
+        _measure(classifier, results, expected)
+    return 0
+
+
+def _classify_file(classifier, args: argparse.Namespace) -> None:
+    """A file of any length, in the chunks that the classifier itself reads."""
+    from heed.bulk import command
+    from heed.bulk.staged import Stages, chunks
+    from heed.cli.common import stream_lines
+    from heed.products.text_batches import CHUNK
+
+    options = {"batch_tokens": args.batch_tokens, "too_long": args.too_long}
+
+    def work(chunk) -> list:
+        return classifier.classify([classifier.joined(line) for line in chunk.items], before=chunk.start, **options)
+
+    def settings() -> dict:
+        given = {name: getattr(args, name) for name in ("scores", "precision", "engine")}
+        return command.settings_of(classifier, **options, **given, chunk=CHUNK)
+
+    source = chunks(stream_lines(args.input), CHUNK)
+    stages = Stages(
+        lambda chunk: chunk, work, lambda chunk, found: command.as_bytes(_line(one, args.scores) for one in found)
+    )
+    if (file := command.recorded(args.out, settings)) is not None:
+        command.to_recorded(source, stages, file, args.resume)
+    else:
+        command.to_output(source, stages, args.out, command.read_ahead(args.input))
+
+
+def _expected(args: argparse.Namespace, texts: int) -> list[str] | None:
+    """The right labels, one for each text."""
+    from heed.cli.common import read_lines
+    from heed.vocabularies.labels import Labels
+
+    expected = [Labels([]).clean(line) for line in read_lines(args.reference)] if args.reference else None
+    if expected is not None and len(expected) != texts:
+        raise ValueError(f"{args.reference} has {len(expected):,} labels for {texts:,} texts: they go in pairs")
+    return expected
+
+
+def _measure(classifier, results: list, expected: list[str]) -> None:
+    import numpy as np
+
+    from heed.cli.common import errors
+
+    if not classifier.labelled:
         found = classifier.measure(np.array([result.number for result in results]), classifier.expected(expected))
         shown = ", ".join(f"{name} {value:.2f}" for name, value in found.items())
         errors().print(f"{shown} of {len(expected):,}", highlight=False)
-    elif expected is not None:
-        right = sum(result.label == label for result, label in zip(results, expected, strict=True))
-        errors().print(f"accuracy {100 * right / max(1, len(expected)):.2f} % of {len(expected):,}", highlight=False)
-    return 0
+        return
+    right = sum(result.label == label for result, label in zip(results, expected, strict=True))
+    errors().print(f"accuracy {100 * right / max(1, len(expected)):.2f} % of {len(expected):,}", highlight=False)
 
 
 def _line(result, scores: bool) -> str:

@@ -126,13 +126,13 @@ def model_shape(config) -> str:
 
 def write_scores(args: argparse.Namespace, scores: list, what: str) -> None:
     """A line for each score, and the perplexity of all on standard error; `what` is scored."""
-    write_lines((_score_line(score, args.token_scores) for score in scores), args.out)
+    write_lines((score_line(score, args.token_scores) for score in scores), args.out)
     tokens, total = sum(len(score.tokens) for score in scores), sum(score.logp for score in scores)
     counts = f"{len(scores):,} {what}, {tokens:,} tokens"
     errors().print(f"[dim]{counts}, perplexity {math.exp(-total / max(tokens, 1)):.3f}[/]", highlight=False)
 
 
-def _score_line(score, token_scores: bool) -> str:
+def score_line(score, token_scores: bool) -> str:
     """A log probability, and if asked for those of the tokens."""
     tokens = (f"{token}:{logp:.4f}" for token, logp in zip(score.tokens, score.token_scores, strict=True))
     return f"{score.logp:.4f}" + ("\t" + " ".join(tokens) if token_scores else "")

@@ -6,6 +6,7 @@ from pathlib import Path
 EXAMPLES = """\
 examples:
   heed embed runs/sentences --input texts.txt --out vectors.npy            # float32, one row per line
+  heed embed runs/sentences --input corpus.txt --out vectors.npy --resume  # after a crash, from where it stopped
   heed embed sentence-transformers/all-MiniLM-L6-v2 --search texts.txt "Where is the station?"
   heed embed runs/sentences --search texts.txt --top 3 < queries.txt
   heed embed runs/sentences --pairs pairs.tsv                              # the cosine similarity of the two texts on each line
@@ -19,6 +20,7 @@ One trained for it is far better: task.name = "embedding" (docs/guides/embedding
 
 
 def add(parser: argparse.ArgumentParser) -> None:
+    from heed.bulk.command import add_resume
     from heed.cli.common import add_device, add_precision
 
     option = parser.add_argument
@@ -26,6 +28,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     option("text", nargs="*", help="texts or queries (default: lines of standard input)")
     option("--input", metavar="FILE", help="read lines from a file")
     option("--out", type=Path, metavar="FILE", help="write the vectors to a .npy file; with --search and --pairs, text")
+    add_resume(parser)
     option("--search", type=Path, metavar="FILE", help="find the lines of this file most similar to each text")
     option("--top", type=int, default=10, metavar="K", help="how many lines --search returns (default: 10)")
     option("--pairs", metavar="FILE", help="a two-column table: write the cosine similarity of each pair")
@@ -42,12 +45,14 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from heed.bulk.command import check_resume
     from heed.cli import images
     from heed.cli.common import open_product, read_lines, write_lines
     from heed.products.text_batches import in_precision
 
     _check(args)
     if images.reads_images(args.folder, "embed"):
+        check_resume(args, False, "a model of texts, --input FILE")
         return images.embed(args)
     embedder = open_product(args, "embed")
     in_precision(embedder.model, args.precision)
@@ -57,15 +62,17 @@ def run(args: argparse.Namespace) -> int:
         one, other = _pairs(args.pairs)
         write_lines((f"{cosine:.6f}" for cosine in embedder.similarity(one, other, **options)), args.out)
         return 0
-    texts = args.text or read_lines(args.input)
     if args.search:
-        write_lines(_found(embedder, args, texts, options), args.out)
+        write_lines(_found(embedder, args, args.text or read_lines(args.input), options), args.out)
         return 0
-    _write_vectors(embedder, args, texts, options)
+    _write_vectors(embedder, args, options)
     return 0
 
 
 def _check(args: argparse.Namespace) -> None:
+    from heed.bulk.command import check_resume
+
+    check_resume(args, bool(args.input and not args.search))
     if args.text and args.input:
         raise ValueError("give either texts or --input, not both")
     if args.pairs and (args.text or args.input or args.search):
@@ -104,21 +111,62 @@ def _found(embedder, args: argparse.Namespace, queries: list[str], options: dict
     return found
 
 
-def _write_vectors(embedder, args: argparse.Namespace, texts: list[str], options: dict) -> None:
+def _write_vectors(embedder, args: argparse.Namespace, options: dict) -> None:
     from time import perf_counter
 
     import numpy as np
 
-    from heed.cli.common import errors
+    from heed.cli.common import errors, read_lines
     from heed.files import atomic_file
 
     start = perf_counter()
-    vectors = embedder.embed(texts, **options)
+    if args.input not in (None, "-"):
+        count = _embed_file(embedder, args, options)
+    else:
+        vectors = embedder.embed(args.text or read_lines(args.input), **options)
+        count = len(vectors)
+        with atomic_file(args.out) as part, open(part, "wb") as file:
+            np.save(file, vectors)
     seconds = perf_counter() - start
-    with atomic_file(args.out) as part, open(part, "wb") as file:
-        np.save(file, vectors)
-    line = f"{len(texts):,} texts, vectors of {vectors.shape[1]} ({embedder.pooling}) in {args.out}; {len(texts) / max(seconds, 1e-9):,.0f} texts/s"
+    line = f"{count:,} texts, vectors of {embedder.dim} ({embedder.pooling}) in {args.out}; {count / max(seconds, 1e-9):,.0f} texts/s"
     errors().print(f"[dim]{line}[/]", highlight=False, soft_wrap=True)
+
+
+def _embed_file(embedder, args: argparse.Namespace, options: dict) -> int:
+    """The vectors of a file of any length, in the chunks that the embedder itself reads; how many."""
+    from heed.bulk import command
+    from heed.bulk.staged import Stages, chunks
+    from heed.cli.common import stream_lines
+    from heed.products.text_batches import CHUNK
+
+    count = sum(1 for _ in stream_lines(args.input))
+
+    def settings() -> dict:
+        given = {"pooling": embedder.pooling, "normalize": embedder.normalize, "precision": args.precision}
+        return command.settings_of(embedder, **options, **given, chunk=CHUNK)
+
+    file = command.recorded(args.out, settings, _npy_head(count, embedder.dim))
+    if file is None:
+        raise ValueError(f"--out is {args.out}, a pipe or a device: vectors are written to a file")
+    stages = Stages(
+        lambda chunk: chunk,
+        lambda chunk: embedder.embed(chunk.items, before=chunk.start, **options),
+        lambda chunk, found: found.tobytes(),
+    )
+    command.to_recorded(chunks(stream_lines(args.input), CHUNK), stages, file, args.resume)
+    return count
+
+
+def _npy_head(rows: int, columns: int) -> bytes:
+    """What a .npy file of so many vectors begins with."""
+    import io
+
+    import numpy as np
+
+    head = io.BytesIO()
+    facts = {"descr": np.lib.format.dtype_to_descr(np.dtype(np.float32)), "fortran_order": False}
+    np.lib.format.write_array_header_1_0(head, {**facts, "shape": (rows, columns)})
+    return head.getvalue()
 
 
 def evaluate(args: argparse.Namespace) -> int:

@@ -9,21 +9,107 @@ from typing import Any
 EXAMPLES = """\
 examples:
   heed info runs/en-de
+  heed info runs/en-de --all                               # every setting of the model and of its search
   heed info runs/en-de --json
   heed info Helsinki-NLP/opus-mt-ko-en                     # a name on the Hugging Face hub, or a folder of transformers
 """
 
+MOST_LABELS = 8  # of a classifier, without --all
+
 
 def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", help="a run, a model folder, or a name on the hub")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--all", action="store_true", help="every setting of the model and of its search")
+    parser.add_argument("--json", action="store_true", help="print all of it as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
-    facts = _facts(args.folder)
-    if args.json:
-        print(json.dumps(facts, indent=2, ensure_ascii=False))
+    package = _open(args.folder)
+    if args.all or args.json:
+        _print_all(_facts(args.folder, package), args.json)
         return 0
+    from heed.cli.common import write_lines
+    from heed.cli.main import one_line
+
+    rows = {label: one_line(value) for label, value in _brief(args.folder, package).items() if value}
+    width = max(map(len, rows))
+    write_lines((f"{label:<{width}}  {value}" for label, value in rows.items()), None)
+    return 0
+
+
+def _open(name: str):
+    """The model; None for a run that has none yet."""
+    from heed.loading import open_package
+    from heed.models.folder import CONFIG
+
+    folder = Path(name)
+    young = (folder / "recipe.toml").is_file() and not (folder / "model" / CONFIG).is_file()
+    return None if young else open_package(name)
+
+
+def _brief(name: str, package) -> dict[str, str]:
+    """What most people want to know, a line each."""
+    folder, rows = Path(name), {"model": "none yet: a run writes it at its first validation"}
+    if package is not None:
+        rows = _brief_model(name, package)
+    if (folder / "recipe.toml").is_file():
+        found = _run(folder)
+        kept = f"{len(found['checkpoints'])} checkpoints"
+        rows["run"] = f"step {found['step']:,}, {'finished' if found['finished'] else 'not finished'}, {kept}"
+        if package is None and found["last validation"]:
+            rows["validation"] = _shown(found["last validation"])
+    return rows | {"more": f"heed info {name} --all"}
+
+
+def _brief_model(name: str, package) -> dict[str, str]:
+    from heed.loading import find_model
+    from heed.models import name_of
+    from heed.runs.summary import sizes, vocabulary_row
+    from heed.tasks import TASKS
+
+    facts, task, weights = package.facts, TASKS[package.task], list(package.model.state_dict().values())
+    count, size = sum(own.numel() for own in weights), sum(own.numel() * own.element_size() for own in weights)
+    labels = getattr(package.processors.get("labels"), "names", [])
+    more = f", … ({len(labels):,} in all)" if len(labels) > MOST_LABELS else ""
+    search, trained, origin = (facts.get(section) or {} for section in ("decoding", "trained", "origin"))
+    scores = {metric.label: trained.get(f"valid_{metric.name}") for metric in task.metrics}
+    made_of = f"; {trained['weights']}" if "weights" in trained else ""
+    found = {own: search[own] for own in ("beam", "length_penalty", "sample") if search.get(own)}
+    return {
+        "what": task.products[0].noun + _direction(package),
+        "model": f"{name_of(package.model)}, {sizes(package.model.config)}",
+        "weights": f"{count:,}, {size / 1e6:,.1f} MB{made_of}",
+        "vocabulary": vocabulary_row(package.processors),
+        "languages": " ".join(_languages(package).get("translates between", [])) if _translates(package) else "",
+        "labels": _shown(labels[:MOST_LABELS]) + more if labels else "",
+        "search": _shown(found).replace("_", " "),
+        "validation": _shown({label: value for label, value in scores.items() if value is not None}),
+        "origin": _shown(origin.get("name") or origin.get("architecture")) if origin else "",
+        "folder": str(find_model(Path(name))) if Path(name).is_dir() else name,
+        "use": task.example.format(name),
+    }
+
+
+def _translates(package) -> bool:
+    return {"source", "target"} <= package.processors.keys()
+
+
+def _direction(package) -> str:
+    """The languages of a translator, in brackets."""
+    if not _translates(package):
+        return ""
+    found = _languages(package)
+    if many := found.get("translates between"):
+        return f" ({len(many)} languages)"
+    stated = found["languages"]
+    words = " → ".join(filter(None, stated.values())) if isinstance(stated, dict) else stated
+    return f" ({words})" if words else ""
+
+
+def _print_all(facts: dict[str, dict], as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(facts, indent=2, ensure_ascii=False))
+        return
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
@@ -35,19 +121,11 @@ def run(args: argparse.Namespace) -> int:
         for name, value in values.items():
             table.add_row(f"[dim]{name}[/]", escape(_shown(value)))
         console.print(table)
-    return 0
 
 
-def _facts(name: str) -> dict[str, dict]:
-    from heed.loading import open_package
-    from heed.models.folder import CONFIG
-
-    facts, folder = {}, Path(name)
-    if (folder / "recipe.toml").is_file():
-        facts["run"] = _run(folder)
-        if not (folder / "model" / CONFIG).is_file():
-            return facts
-    return facts | _package(name, open_package(name))
+def _facts(name: str, package) -> dict[str, dict]:
+    facts = {"run": _run(Path(name))} if (Path(name) / "recipe.toml").is_file() else {}
+    return facts if package is None else facts | _package(name, package)
 
 
 def _package(name: str, package) -> dict[str, dict]:

@@ -33,6 +33,8 @@ VERBS = {
     "convert": "import Hugging Face models, and export to Hugging Face and CTranslate2",
     "average": "average the weights of checkpoints or models",
     "info": "describe a run or a model folder",
+    "doctor": "find problems with this installation, and print what a bug report needs",
+    "completion": "print a shell completion script for bash, zsh or fish",
     "vectors": "find similar words in word vectors or a model; train word vectors",
     "recipes": "list the built-in recipes, show one, or copy one to edit",
     "plot": "plot the training curves of one or more runs",
@@ -64,25 +66,29 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
-def parse(verb: str, arguments: Sequence[str]) -> argparse.Namespace:
-    """What the verb is asked for. Texts and files may stand before, after and between options."""
-    module, line, raw = (
-        importlib.import_module(f"heed.cli.{verb.replace('-', '_')}"),
-        VERBS[verb],
-        argparse.RawDescriptionHelpFormatter,
-    )
-    name, commands = f"heed {verb}", getattr(module, "COMMANDS", {})
-    if arguments and arguments[0] in commands:  # a second word, which has options of its own
-        (verb, line), name = commands[arguments[0]], f"{name} {arguments[0]}"
-        module, arguments = importlib.import_module(f"heed.cli.{verb}"), arguments[1:]
-    description = line[0].upper() + line[1:] + "."
+def command_parser(verb: str, second: str | None = None) -> argparse.ArgumentParser:
+    """The parser of a verb, or of one of its second words, which have options of their own."""
+    module, line, name = importlib.import_module(f"heed.cli.{verb.replace('-', '_')}"), VERBS[verb], f"heed {verb}"
+    if second is not None:
+        (verb, line), name = module.COMMANDS[second], f"{name} {second}"
+        module = importlib.import_module(f"heed.cli.{verb}")
+    description, raw = line[0].upper() + line[1:] + ".", argparse.RawDescriptionHelpFormatter
     own = argparse.ArgumentParser(name, description=description, epilog=module.EXAMPLES, formatter_class=raw)
     own.set_defaults(verb=verb)
     module.add(own)
+    return own
+
+
+def parse(verb: str, arguments: Sequence[str]) -> argparse.Namespace:
+    """What the verb is asked for. Texts and files may stand before, after and between options."""
+    commands = getattr(importlib.import_module(f"heed.cli.{verb.replace('-', '_')}"), "COMMANDS", {})
+    second = arguments[0] if arguments and arguments[0] in commands else None
+    own = command_parser(verb, second)
     nested = any(action.nargs == argparse.PARSER for action in own._actions)  # argparse mixes none of these
-    args, extra = (own.parse_known_args if nested else own.parse_known_intermixed_args)(arguments)
+    known = own.parse_known_args if nested else own.parse_known_intermixed_args
+    args, extra = known(arguments[1:] if second else arguments)
     if extra:
-        own.error(f"unknown: {' '.join(extra)}; {name} --help lists the options")
+        own.error(f"unknown: {' '.join(extra)}; {own.prog} --help lists the options")
     return args
 
 

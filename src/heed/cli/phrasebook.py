@@ -5,20 +5,22 @@ from pathlib import Path
 
 EXAMPLES = """\
 examples:
-  heed phrasebook --out phrasebook --train 40000
+  heed phrasebook --out phrasebook --train 60000
   heed train --source phrasebook/train.ko --target phrasebook/train.en --out runs/ko-en
   heed phrasebook --join 5 --out long-lines --train 12000
   heed phrasebook --articles --out articles --train 20000
   heed phrasebook --world --out world                    # a text for word vectors: heed vectors train world/train.txt
   heed phrasebook --shop --out shop                      # a log of purchases: heed train shop --out runs/shop
 
-Writes train, valid and test (.ko, .en), and gold word alignments of valid and test (.align). A small grammar generates
-all sentences; no combination of words in a test sentence is in the training data. --articles writes English articles
+Writes train, valid and test (.ko, .en), and gold word alignments of valid and test (.align). A small grammar, patterns by
+topic (introductions, numbers, prices, dates, times, weather, restaurant, shop, directions, travel, phone, health) and set
+expressions generate all sentences. No combination of words in a test sentence is in the training data; set expressions are
+in the training data alone. --articles writes English articles
 with their summaries instead (.article, .summary), generated in the same way. --world writes train.txt, plain English sentences about
 a small world (ice and steam, kings and queens, countries), whose statistics are stated in src/heed/data/synthetic/world.py. --shop writes log.csv, what the customers of a small
 shop bought and when, to learn to recommend; its rules are in src/heed/data/synthetic/shop.py.
 """
-PAIRS, CUSTOMERS = 40_000, 3_000
+PAIRS, CUSTOMERS = 60_000, 3_000
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -27,7 +29,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--world", action="store_true", help="sentences about a small world, to learn word vectors")
     parser.add_argument("--shop", action="store_true", help="purchases of customers, to learn to recommend")
     parser.add_argument(
-        "--train", type=int, help="how many pairs to train on (40,000), or with --shop, how many customers (3,000)"
+        "--train", type=int, help="how many pairs to train on (60,000), or with --shop, how many customers (3,000)"
     )
     parser.add_argument("--valid", type=int, default=500, help="how many to validate on")
     parser.add_argument("--test", type=int, default=500, help="how many to test on")

@@ -1,13 +1,18 @@
 """heed score"""
 
 import argparse
+import math
 import os
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 
+CHUNK = 2000  # pairs that are scored together
 EXAMPLES = """\
 examples:
   heed score runs/en-de --source test.en --target test.de
   heed score runs/en-de --source test.en --target test.de --token-scores > scores.tsv
+  heed score runs/en-de --source corpus.en --target corpus.de --out scores.txt --resume   # from where a killed run stopped
   heed score runs/wiki --text lines.txt                  # a language model
   heed score runs/ctrl --text lines.txt --code Reviews   # as a text with this control code
   heed score runs/ctrl --text lines.txt --codes          # under each code, and the most likely one
@@ -19,6 +24,7 @@ perplexity goes to standard error. Tokens that decoding forces at the beginning 
 
 
 def add(parser: argparse.ArgumentParser) -> None:
+    from heed.bulk.command import add_resume
     from heed.cli.common import add_device, add_direction, add_text_engine, split_names
 
     parser.add_argument(
@@ -33,19 +39,22 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--document", default="line", **documents)
     parser.add_argument("--token-scores", action="store_true", help="also print the log probability of each token")
     parser.add_argument("--out", metavar="FILE", help="write lines to a file")
+    add_resume(parser, "--source, --target")
     add_direction(parser)
     add_text_engine(parser)
     add_device(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    from heed.cli.common import check_product, open_product, read_lines, write_scores
+    from heed.bulk.command import check_resume
+    from heed.cli.common import check_product, errors, open_product
     from heed.loading import product_of
-    from heed.products.search import forced_start
 
     for name in filter(os.path.isdir, args.folder):
         product_of(name, "score")  # one that gives texts no probability is refused, whatever is asked of it
     if args.text:
+        if args.resume:
+            raise ValueError("--resume goes with --source and --target: leave it out")
         from heed.cli.language import score
 
         return score(args)
@@ -60,13 +69,57 @@ def run(args: argparse.Namespace) -> int:
         raise ValueError(
             "give something to score: --source FILE and --target FILE, or for a language model --text FILE"
         )
-    sources, targets = read_lines(args.source), read_lines(args.target)
-    if len(sources) != len(targets):
-        raise ValueError(f"{args.source} has {len(sources):,} lines and {args.target} has {len(targets):,}")
+    check_resume(args, True, "--source FILE, --target FILE")
+    sides = _sides(args)
     translator = open_product(args, "translate")
-    forced = len(forced_start(translator.decoding, translator.special[1]))
-    write_scores(args, [_without_first(score, forced) for score in translator.score(sources, targets)], "pairs")
+    logp, tokens, pairs = _score_files(translator, sides, args)
+    counts = f"{pairs:,} pairs, {tokens:,} tokens"
+    errors().print(f"[dim]{counts}, perplexity {math.exp(-logp / max(tokens, 1)):.3f}[/]", highlight=False)
     return 0
+
+
+def _sides(args: argparse.Namespace) -> list[Callable[[], Iterator[str]]]:
+    """What reads the texts, and their translations; there must be as many."""
+    from heed.cli.common import read_lines, stream_lines
+
+    names = (args.source, args.target)
+    sides = [partial(iter, read_lines(name)) if name == "-" else partial(stream_lines, name) for name in names]
+    counts = [sum(1 for _ in side()) for side in sides]
+    if counts[0] != counts[1]:
+        raise ValueError(f"{args.source} has {counts[0]:,} lines and {args.target} has {counts[1]:,}")
+    return sides
+
+
+def _score_files(translator, sides: list, args: argparse.Namespace) -> tuple[float, int, int]:
+    """A line for each pair; the log probability of all, and the numbers of tokens and of pairs."""
+    from heed.bulk import command
+    from heed.bulk.staged import Stages, chunks, placed
+    from heed.cli.common import score_line
+    from heed.decoding.config import forced_start
+
+    forced, sums = len(forced_start(translator.decoding, translator.special[1])), {}
+
+    def work(chunk) -> list:
+        with placed(chunk):
+            found = translator.score(*map(list, zip(*chunk.items, strict=True)))
+        return [_without_first(score, forced) for score in found]
+
+    def finish(chunk, found: list) -> bytes:
+        sums[chunk.start] = [sum(own.logp for own in found), sum(len(own.tokens) for own in found), len(found)]
+        return command.as_bytes(score_line(own, args.token_scores) for own in found)
+
+    def settings() -> dict:
+        return command.settings_of(
+            translator, token_scores=args.token_scores, languages=translator.facts.get("languages"), chunk=CHUNK
+        )
+
+    source = chunks(zip(*(side() for side in sides), strict=True), CHUNK)
+    stages = Stages(lambda chunk: chunk, work, finish)
+    if (file := command.recorded(args.out, settings)) is not None:
+        command.to_recorded(source, stages, file, args.resume, note=lambda chunk: sums[chunk.start])
+        return tuple(map(sum, zip(*file.notes, strict=True))) if file.notes else (0.0, 0, 0)
+    command.to_output(source, stages, args.out, command.AHEAD)
+    return tuple(map(sum, zip(*sums.values(), strict=True))) if sums else (0.0, 0, 0)
 
 
 def _without_first(score, count: int):

@@ -157,6 +157,7 @@ def _service(args: argparse.Namespace, folders: list[str]):
 
     from heed.service.http.connections import ConnectionLimits
     from heed.service.http.limits import Limits, read_keys
+    from heed.service.http.models import ServedModel
     from heed.service.http.opening import open_models
     from heed.service.http.service import Service, Settings
 
@@ -180,7 +181,7 @@ def _service(args: argparse.Namespace, folders: list[str]):
     keys = read_keys(args.api_keys) if args.api_keys else None
     models = open_models(folders, args.device, args.engine)
     for model in models:
-        model.warm_up()
+        model.warm_up(*([args.batch_sentences] if isinstance(model, ServedModel) else []))
     service = Service(models, settings, keys)
     service.warm()
     return service

@@ -2,13 +2,14 @@
 
 import argparse
 import os
-from dataclasses import replace
-from itertools import islice
+from collections.abc import Iterator
+from dataclasses import asdict, replace
 
 EXAMPLES = """\
 examples:
   heed translate runs/en-de < test.en > test.hyp
   heed translate runs/en-de "A man is sleeping." "Two dogs play."
+  heed translate runs/en-de --input corpus.en --out corpus.de --resume   # after a crash, from where it stopped
   heed translate runs/en-de --beam 5 --nbest 5 --scores < test.en
   heed translate runs/en-de --align "A man is sleeping."
   heed translate runs/many --to de < test.en             # a multilingual model (docs/guides/data.md)
@@ -27,7 +28,7 @@ examples:
 
 One line in, one line out. Each line is translated as a whole; with --sentences, sentence by sentence. --nbest writes
 that many lines for each; --scores puts the score (log probability over the length penalty) and a tab before each;
---token-scores and --align append theirs. --file keeps the layout of a document: .txt .md .html .srt .tsv .docx
+--token-scores and --align append theirs. --file keeps the layout of a document: .txt .md .html .srt .vtt .tsv .docx
 (docs/guides/documents.md).
 """
 
@@ -38,8 +39,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     names = "a run, a model folder, or a name on the hub; several, separated by commas, form an ensemble"
     parser.add_argument("folder", type=split_names, help=names)
     parser.add_argument("text", nargs="*", help="sentences (default: lines of standard input)")
-    parser.add_argument("--input", metavar="FILE", help="read lines from a file")
-    parser.add_argument("--out", metavar="FILE", help="write lines, or the document of --file, to a file")
+    _add_files(parser)
     parser.add_argument(
         "--sentences", action="store_true", help="split lines into sentences and translate each, as the service does"
     )
@@ -47,7 +47,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     document.add_argument("--file", metavar="FILE", help="translate a document into --out, in the same format")
     document.add_argument("--column", type=int, metavar="N", help="the .tsv column to translate, counted from 1")
     document.add_argument(
-        "--format", choices=["text", "md", "html", "srt", "tsv", "docx"], help="default: by file extension"
+        "--format", choices=["text", "md", "html", "srt", "vtt", "tsv", "docx"], help="default: by file extension"
     )
     document.add_argument("--force", action="store_true", help="overwrite an existing --out file")
     terms = parser.add_argument_group("terms (docs/guides/glossary.md)")
@@ -86,20 +86,39 @@ def add(parser: argparse.ArgumentParser) -> None:
     add_engine(parser)
 
 
+def _add_files(parser: argparse.ArgumentParser) -> None:
+    from heed.bulk.command import add_resume
+
+    parser.add_argument("--input", metavar="FILE", help="read lines from a file")
+    parser.add_argument("--out", metavar="FILE", help="write lines, or the document of --file, to a file")
+    add_resume(parser)
+
+
 CHUNK = 2000  # lines that are translated together: few enough that the first results come early
 DECODING = ("beam", "nbest", "length_penalty", "penalty", "stopping", "min_length", "max_length", "no_repeat",
             "sample", "temperature", "top_k", "top_p", "seed")  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> int:
-    from heed.cli import transcribe
-    from heed.cli.common import RERANKING, open_product, stream_lines, write_chunks
+    from heed.cli import quick_translate
+    from heed.cli.common import RERANKING, write_lines
+
+    chosen = {name: getattr(args, name) for name in (*DECODING, *RERANKING) if getattr(args, name) is not None}
+    folder = quick_translate.folder(args)
+    found = quick_translate.translate(folder, args, chosen) if folder else None
+    if found is not None:
+        write_lines(_plain_lines(found, args), args.out)
+        return 0
+    return _run(args, chosen, folder)
+
+
+def _run(args: argparse.Namespace, chosen: dict, folder) -> int:
+    from heed.cli import quick_translate, transcribe
+    from heed.cli.common import open_product
     from heed.cli.labelled import has_verb
 
     if len(args.folder) == 1 and has_verb(args.folder[0], "transcribe"):
         return transcribe.translate(args)
-    names = (*DECODING, *RERANKING)
-    chosen = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
     glossary = _glossary(args)
     if args.file is not None:
         from heed.cli import documents
@@ -107,17 +126,73 @@ def run(args: argparse.Namespace) -> int:
         return documents.run(args, chosen, glossary)
     if given := next((name for name in ("column", "format", "force") if getattr(args, name)), None):
         raise ValueError(f"--{given} is for documents: add --file")
-    translator = open_product(args, "translate")
-    if args.text and args.input:
-        raise ValueError("give either sentences or --input, not both")
-    if args.input and args.out and os.path.exists(args.out) and os.path.samefile(args.input, args.out):
-        raise ValueError(f"--out is the --input file itself, {args.input}: choose another, or the text would be lost")
-    texts = iter(args.text or stream_lines(args.input))
-    if "nbest" in chosen and not chosen.get("sample"):
-        chosen.setdefault("beam", max(chosen["nbest"], translator.decoding.beam))
-    chunks = iter(lambda: list(islice(texts, CHUNK)), [])
-    write_chunks((_translated(translator, chunk, chosen, args, glossary) for chunk in chunks), args.out)
+    with quick_translate.remembered(folder) as note:
+        translator = open_product(args, "translate")
+        if args.text and args.input:
+            raise ValueError("give either sentences or --input, not both")
+        if args.input and args.out and os.path.exists(args.out) and os.path.samefile(args.input, args.out):
+            raise ValueError(
+                f"--out is the --input file itself, {args.input}: choose another, or the text would be lost"
+            )
+        if "nbest" in chosen and not chosen.get("sample"):
+            chosen.setdefault("beam", max(chosen["nbest"], translator.decoding.beam))
+        _translate(translator, chosen, args, glossary)
+        note(translator)
     return 0
+
+
+def _translate(translator, chosen: dict, args: argparse.Namespace, glossary) -> None:
+    """All lines, or sentences, in chunks."""
+    from heed.bulk import command
+    from heed.bulk.staged import chunks
+    from heed.cli.common import stream_lines
+
+    command.check_resume(args, bool(args.input))
+    source = chunks(args.text or stream_lines(args.input), CHUNK)
+    stages = _stages(translator, chosen, args, glossary)
+
+    def settings() -> dict:
+        names = ("prefix", "too_long", "batch_tokens", "sentences", "scores", "token_scores", "align")
+        given = {name: getattr(args, name) for name in names}
+        given["languages"] = translator.facts.get("languages")
+        terms = [sorted(glossary.terms.items()), sorted(glossary.keep)]
+        search = {"engine": translator.engine(**chosen), "decoding": asdict(translator.search_config(chosen))}
+        return command.settings_of(translator, **given, **search, glossary=terms, chunk=CHUNK)
+
+    file = command.recorded(args.out, settings) if args.input else None
+    if file is not None:
+        command.to_recorded(source, stages, file, args.resume)
+    else:
+        command.to_output(source, stages, args.out, 0 if args.text else command.read_ahead(args.input))
+
+
+def _stages(translator, chosen: dict, args: argparse.Namespace, glossary):
+    """Subwords, the search, and lines. What looks into the model, or asks it again, is done with the search."""
+    from heed.bulk.command import as_bytes
+    from heed.bulk.staged import Stages, placed
+    from heed.products.product import as_texts
+    from heed.products.translator import stages
+
+    if translator.bundle.undirected:
+        translator = translator.toward()
+    if args.sentences or args.align or args.token_scores:
+
+        def translated(chunk) -> list[str]:
+            with placed(chunk):
+                return list(_translated(translator, chunk.items, chosen, args, glossary))
+
+        return Stages(lambda chunk: chunk, translated, lambda chunk, lines: as_bytes(lines))
+    config = translator.search_config(chosen)
+    given = {"prefix": args.prefix, "too_long": args.too_long, "batch_tokens": args.batch_tokens}
+
+    def finish(work, found) -> bytes:
+        return as_bytes(_plain_lines(stages.finish(translator, work, found), args))
+
+    return Stages(
+        lambda chunk: stages.prepare(translator, as_texts(chunk.items), config, glossary, **given),
+        lambda work: stages.search(translator, work),
+        finish,
+    )
 
 
 def _glossary(args: argparse.Namespace):
@@ -131,20 +206,29 @@ def _glossary(args: argparse.Namespace):
     return glossary.read(args.glossary, args.keep)
 
 
-def _translated(translator, texts: list[str], chosen: dict, args: argparse.Namespace, glossary):
+def _translated(translator, texts: list[str], chosen: dict, args: argparse.Namespace, glossary) -> Iterator[str]:
     """The lines to write, one for each hypothesis."""
-    from heed.cli.documents import report_missing
-
     translations = translator.translate(
         texts, prefix=args.prefix, too_long=args.too_long, batch_tokens=args.batch_tokens, glossary=glossary,
         sentences=args.sentences, **chosen,
     )  # fmt: skip
+    if not args.align:
+        yield from _plain_lines(translations, args)
+        return
+    every = [_with_best(translation, k) for translation in translations for k in range(len(translation.nbest))]
+    yield from _lines(translations, _alignments(translator, every, args.batch_tokens), args)
+
+
+def _plain_lines(translations: list, args: argparse.Namespace) -> Iterator[str]:
+    """The same without alignments."""
+    return _lines(translations, [None] * sum(len(translation.nbest) for translation in translations), args)
+
+
+def _lines(translations: list, links: list, args: argparse.Namespace) -> Iterator[str]:
+    from heed.cli.documents import report_missing
+
     report_missing([term for translation in translations for term in translation.missing])
     candidates = [candidate for translation in translations for candidate in translation.nbest]
-    links = [None] * len(candidates)
-    if args.align:
-        every = [_with_best(translation, k) for translation in translations for k in range(len(translation.nbest))]
-        links = _alignments(translator, every, args.batch_tokens)
     for candidate, own in zip(candidates, links, strict=True):
         yield _line(candidate, own, args)
 
@@ -176,12 +260,12 @@ def _fits(translator, parts: list) -> bool:
 
 
 def _line(candidate, links, args: argparse.Namespace) -> str:
-    from heed.evaluation.alignment import write
-
     cells = [f"{candidate.score:.4f}"] if args.scores else []
     cells.append(candidate.text)
     if args.token_scores:
         cells.append(" ".join(f"{t}:{s:.3f}" for t, s in zip(candidate.tokens, candidate.token_scores, strict=True)))
     if links is not None:
+        from heed.evaluation.alignment import write
+
         cells.append(write(links))
     return "\t".join(cells)

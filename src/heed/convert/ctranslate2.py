@@ -9,7 +9,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from heed.config import parse_json
-from heed.convert import ctranslate2_card, ctranslate2_import, tokenizers
+from heed.convert import ctranslate2_import
+from heed.convert.ctranslate2_names import names
 from heed.files import atomic_folder, write_text
 from heed.models.decoder import Decoder
 from heed.models.encoder import Encoder
@@ -31,6 +32,8 @@ BANNED = -1e4  # the output bias of a token that must not be generated; float16 
 
 def write(package: Package, folder: Path, quantization: str | None = None) -> None:
     """A folder that ctranslate2.Translator opens, or Generator, or Encoder, with tokenizer files and a README."""
+    from heed.convert import ctranslate2_card, tokenizers
+
     if quantization not in (None, *QUANTIZATIONS):
         raise ValueError(f"quantization is {quantization!r}; CTranslate2 supports {', '.join(QUANTIZATIONS)}")
     if refusal := _refusal(package.model):
@@ -242,27 +245,6 @@ def _fill_config(config: Any, vocabulary: Vocabulary, eps: float) -> None:
     config.bos_token = tokens[special.before[0] if special.before else special.first]
     config.add_source_bos, config.add_source_eos = bool(special.before), not languages_of(vocabulary)
     config.layer_norm_epsilon = eps
-
-
-def given_ids(source: Vocabulary, ids: list[int]) -> list[int]:
-    """What CTranslate2 is given of a source: the text, and what depends on the direction.
-
-    Of a multilingual model that is all that it reads: in some the language stands last.
-    """
-    special, fixed = source.special, source.fixed_special()
-    before = special.before[len(fixed.before) :]
-    return [*before, *ids, special.last] if languages_of(source) else [*before, *ids]
-
-
-def names(vocabulary: Vocabulary, size: int | None = None) -> list[str]:
-    """The token of each id, all different. A model may have more ids than its vocabulary has tokens: up to `size`."""
-    ids = range(len(vocabulary))
-    tokenizer = getattr(vocabulary, "tokenizer", None)
-    pieces = [tokenizer.id_to_token(i) for i in ids] if tokenizer else vocabulary.pieces(ids)
-    tokens: dict[str, int] = {}
-    for i, piece in enumerate(pieces):
-        tokens[f"<unused_{i}>" if piece is None or piece in tokens else piece] = i
-    return [*tokens, *(f"<unused_{i}>" for i in range(len(ids), size or 0))]
 
 
 def _plain(weight: Tensor) -> Tensor:

@@ -1,20 +1,19 @@
-"""Prefetching: items made ahead of time by another thread, or by other processes that do not slow down training."""
+"""Prefetching: items made ahead of time by other processes, which do not slow down training."""
 
 import multiprocessing
 import os
 import pickle
 import queue
 import signal
-import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from itertools import cycle
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
 from torch import Tensor
 
-T = TypeVar("T")
+from heed.data.in_thread import drain, fill
 
 
 @runtime_checkable
@@ -22,19 +21,6 @@ class BatchSource(Protocol):
     """Gives batches from a position on, each with the position after it; of several workers, those of one."""
 
     def start(self, position: Any, worker: int = 0, workers: int = 1) -> Iterator[tuple[Any, Any]]: ...
-
-
-def in_thread(items: Iterable[T], size: int = 8) -> Iterator[T]:
-    """The same items, made ahead by another thread."""
-    ready: queue.Queue[tuple[str, Any]] = queue.Queue(maxsize=size)
-    stopped = threading.Event()
-    worker = threading.Thread(target=_fill, args=(items, ready, lambda: not stopped.is_set()), daemon=True)
-    worker.start()
-    try:
-        yield from _drain(ready.get)
-    finally:
-        stopped.set()
-        worker.join()
 
 
 def worker_count() -> int:
@@ -65,7 +51,7 @@ def in_processes(batches: BatchSource, position: Any, size: int = 16, workers: i
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         turns = cycle(zip(queues, processes, strict=True))
-        for after, batch in _drain(lambda: _get(*next(turns))):
+        for after, batch in drain(lambda: _get(*next(turns))):
             yield after, _tensors(batch)
     finally:
         for process in started:
@@ -79,7 +65,7 @@ def _serve(inbox: Any, worker: int, workers: int, ready: Any) -> None:
     batches, position = pickle.loads(inbox.get())
     items = ((after, _arrays(batch)) for after, batch in batches.start(position, worker, workers))
     wanted = multiprocessing.parent_process().is_alive
-    _fill(items, ready, wanted)
+    fill(items, ready, wanted)
     if not wanted():
         ready.cancel_join_thread()  # else wait until the last item, which may be an error, is handed over
 
@@ -104,34 +90,3 @@ def _get(ready: Any, process: Any) -> tuple[str, Any]:
         except queue.Empty:
             if not process.is_alive():
                 raise RuntimeError(f"the data loading process has died (exit code {process.exitcode})") from None
-
-
-def _fill(items: Iterable[Any], ready: Any, wanted: Callable[[], bool]) -> None:
-    """Put items into a queue as long as they are wanted; an error is passed on too."""
-
-    def put(kind: str, value: Any) -> bool:
-        while wanted():
-            try:
-                ready.put((kind, value), timeout=0.5)
-                return True
-            except queue.Full:
-                continue
-        return False
-
-    try:
-        for item in items:
-            if not put("item", item):
-                return
-        put("end", None)
-    except Exception as error:  # raised again by _drain
-        put("error", error)
-
-
-def _drain(get: Callable[[], tuple[str, Any]]) -> Iterator[Any]:
-    while True:
-        kind, value = get()
-        if kind == "end":
-            return
-        if kind == "error":
-            raise value
-        yield value

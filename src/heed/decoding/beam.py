@@ -7,9 +7,10 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.limits import Rule, apply_rules
 from heed.decoding.ranking import Penalty, SearchStatus, Stop, stop_exact, wu_penalty
-from heed.decoding.steps import Hypothesis, State, StepModel, Stops
+from heed.decoding.steps import State, StepModel, Stops
 
 
 class SearchStep(NamedTuple):

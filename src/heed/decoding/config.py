@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from heed.vocabularies.vocabulary import SpecialTokens
+
 MAX_COUNT = 1_000_000  # more is a typing error
 # With larger values powers and lengths overflow, or all scores become equal in float32.
 MAXIMA = {"beam": 1000, "length_penalty": 10.0, "max_growth": 1000.0}
@@ -91,3 +93,8 @@ def max_output_length(config: DecodingConfig, source_length: int, model_limit: i
     """How many tokens the translation of a source may have."""
     wanted = config.max_length or int(config.max_growth * source_length) + 20
     return max(1, min(wanted, model_limit))
+
+
+def forced_start(config: DecodingConfig, special: SpecialTokens) -> tuple[int, ...]:
+    """The tokens that every text is made to begin with."""
+    return special.before if config.force_begin else ()

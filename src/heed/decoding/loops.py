@@ -10,11 +10,7 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-import torch
 from jaxtyping import Bool, Int
-from torch import Tensor
-
-from heed.decoding.limits import Rule
 
 MAX_PERIOD = 16  # tokens
 MAX_LETTERS = 64  # of a period in a source
@@ -93,42 +89,17 @@ def find_loops(
     tokens = np.full((len(rows), lengths.max()), PADDING)
     tokens[np.arange(tokens.shape[1]) < lengths[:, None]] = np.concatenate([sequences[row] for row in rows])
     own = [(1, 1)] * len(rows) if sources is None else [sources[row] for row in rows]
-    loops = _within_words(tokens, kinds, _allowed(1, own)[:, 1])
+    loops = _within_words(tokens, kinds, allowed_rows(1, own)[:, 1])
     said = tokens != PADDING
     has_letters = kinds.letters[tokens] & said
     for period in range(1, min(MAX_PERIOD, (tokens.shape[1] - 1) // 2) + 1):
         same = (tokens[:, period:] == tokens[:, :-period]) & said[:, period:]
         if np.count_nonzero(same) >= WITH_LETTERS * period:
             run, lettered = _run_lengths(same), _any_of_last(has_letters, period)[:, period:]
-            allowed = _allowed(period, own)
+            allowed = allowed_rows(period, own)
             loops |= (run >= period * np.where(lettered, allowed[:, 1:], allowed[:, :1])).any(axis=1)
     found[np.array(rows)[loops]] = True
     return found
-
-
-def no_loops(kinds: TokenKinds, sources: Sequence[Repeats]) -> Rule:
-    """Ban the token that would complete a loop; `sources[i]` are the repeats of the source of sentence i."""
-    every = [_allowed(period, sources) for period in range(1, MAX_PERIOD + 1)]
-    on_device: dict[torch.device, list[Tensor]] = {}
-
-    def rule(banned: Bool[Tensor, "r vocab"], tokens: Int[Tensor, "r t"], sentence: Int[Tensor, " r"]) -> None:
-        if tokens.device not in on_device:
-            tables = [np.stack(every), *kinds]
-            on_device[tokens.device] = [torch.from_numpy(table).to(tokens.device) for table in tables]
-        allowed, letters, starts, syllables = on_device[tokens.device]
-        has_letters, size = letters[tokens], tokens.shape[1]
-        for period in range(1, min(MAX_PERIOD, size // 2) + 1):
-            same = tokens[:, period:] == tokens[:, : size - period]
-            run = same.flip(1).cumprod(dim=1).sum(dim=1)
-            lettered = has_letters[:, size - period :].any(dim=1)
-            most = torch.where(lettered, *allowed[period - 1, sentence].flip(1).unbind(1))
-            rows = (run + 1 >= period * most).nonzero()[:, 0]
-            banned[rows, tokens[rows, size - period]] = True
-        in_word = starts[tokens].flip(1).cumsum(dim=1).flip(1) - starts[tokens].int() == 0  # none begins after it
-        counts = torch.zeros_like(banned, dtype=torch.int).scatter_add_(1, tokens, (in_word & syllables[tokens]).int())
-        banned |= (counts >= allowed[0, sentence, 1][:, None]) & ~starts  # one that begins a word is in the next
-
-    return rule
 
 
 def _within_words(
@@ -142,7 +113,7 @@ def _within_words(
     return (run >= allowed[:, None]).any(axis=1)
 
 
-def _allowed(period: int, sources: Sequence[Repeats]) -> Int[np.ndarray, "n 2"]:
+def allowed_rows(period: int, sources: Sequence[Repeats]) -> Int[np.ndarray, "n 2"]:
     return np.array([_allowed_row(period, own) for own in sources]).reshape(-1, 2)
 
 

@@ -10,8 +10,9 @@ from torch import Tensor, nn
 
 from heed.decoding.beam import beam_search
 from heed.decoding.ctc import PrefixScores
+from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.limits import ban_tokens, end_at_limit
-from heed.decoding.steps import Hypothesis, State, StepModel
+from heed.decoding.steps import State, StepModel
 from heed.nn import masks
 from heed.nn.cache import DecoderState, StackCache
 from heed.vocabularies.vocabulary import SpecialTokens

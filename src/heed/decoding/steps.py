@@ -1,7 +1,7 @@
-"""What a search needs of a model, and what it returns."""
+"""What a search needs of a model."""
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -22,11 +22,3 @@ class StepModel(Protocol):
 
 
 Stops = Callable[[Tensor, Tensor], Tensor]  # (tokens of each row, the sentence of each row) -> the rows that end here
-
-
-class Hypothesis(NamedTuple):
-    """Tokens, with the end token if it was reached; `scores` are their log-probabilities, None if they were not kept."""
-
-    tokens: list[int]
-    score: float
-    scores: list[float] | None

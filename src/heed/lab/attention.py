@@ -6,6 +6,8 @@ from math import isfinite
 
 import numpy as np
 
+from heed.lab.head_roles import cross_roles, self_roles
+
 PARTS = ("encoder", "decoder", "cross")
 SIDES = {"encoder": ("source", "source"), "decoder": ("target", "target"), "cross": ("target", "source")}
 STATES = ("kept", "ended", "dropped")
@@ -66,14 +68,19 @@ class Look:
 def to_json(look: Look) -> str:
     """Write a look as one JSON object; attention weights and states are rounded to 4 decimals, the rest is exact.
 
-    The keys are "format": 1 and the fields of `Look`, "states" only of recurrent models. Arrays become nested lists,
+    The keys are "format": 1, the fields of `Look`, "states" only of recurrent models, and "roles" of heads. Arrays become nested lists,
     tuples lists, and candidates objects with the keys "token", "score", "parent" and "state".
     """
     data = {"format": 1} | {field.name: getattr(look, field.name) for field in fields(look)}
-    for part in PARTS:
-        data[part] = _rounded(data[part])
+    maps = {part: np.round(np.asarray(data[part], np.float64), DECIMALS) for part in PARTS}
+    data |= {part: own.tolist() for part, own in maps.items()}
     if data.pop("states") is not None:
         data["states"] = {name: _rounded(values) for name, values in look.states.items()}
+    data["roles"] = {
+        "encoder": self_roles(maps["encoder"], look.source, causal=False),
+        "decoder": self_roles(maps["decoder"], look.inputs, causal=True),
+        "cross": cross_roles(maps["cross"], look.source, look.target, look.alignment),
+    }
     data["search"] = [[asdict(candidate) for candidate in step] for step in look.search]
     return json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 

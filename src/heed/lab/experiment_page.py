@@ -11,6 +11,8 @@ from heed.lab.charts import Table
 from heed.lab.language import current_language, tr
 from heed.lab.viewer import embedded
 
+TEXT = 10  # letters: a column with more of them in a cell is text, which wraps
+
 
 @dataclass(frozen=True)
 class Shown:
@@ -47,12 +49,26 @@ def _image(shown: Shown) -> str:
 
 
 def _table(table: Table) -> str:
-    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in table.columns)
-    rows = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in table.rows)
+    columns = zip(*table.rows, strict=True) if table.rows else [()] * len(table.columns)
+    kinds = [' class="prose"' if any(map(_is_text, cells)) else "" for cells in columns]
+    head = "".join(
+        f'<th scope="col"{kind}>{escape(name)}</th>' for name, kind in zip(table.columns, kinds, strict=True)
+    )
+    rows = "".join(_row(row, kinds) for row in table.rows)
     # the tabindex lets a keyboard scroll a table that is wider than the screen
     scroll = f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(table.title)}">'
     body = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
     return f"<section><h2>{escape(table.title)}</h2>{scroll}{body}</div></section>"
+
+
+def _is_text(cell: str) -> bool:
+    """Whether a reader reads it from the left, unlike numbers and names."""
+    return sum(map(str.isalpha, cell)) > TEXT
+
+
+def _row(row: Sequence[str], kinds: Sequence[str]) -> str:
+    cells = (f"<td{kind}>{escape(cell)}</td>" for cell, kind in zip(row, kinds, strict=True))
+    return f"<tr>{''.join(cells)}</tr>"
 
 
 def _made_by(command: str) -> str:

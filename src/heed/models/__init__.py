@@ -6,59 +6,36 @@ import torch
 from torch import nn
 
 from heed.config import data_fields
-from heed.models import (
-    albert,
-    bart,
-    bert,
-    bert4rec,
-    bigbird,
-    ctrl,
-    electra,
-    gpt,
-    gpt2,
-    image_transformer,
-    m2m100,
-    marian,
-    mbart,
-    pegasus,
-    rnn_lm,
-    roberta,
-    sasrec,
-    seq2seq,
-    speech_transformer,
-    transformer,
-    transformer_tts,
-    transformer_xl,
-    vit,
-)
-from heed.models.encoder import Encoder
+from heed.lazy import LazyMapping
 from heed.models.system import System
 
-MODELS: dict[str, System] = {
-    "transformer": transformer.SYSTEM,
-    "marian": marian.SYSTEM,
-    "bart": bart.SYSTEM,
-    "pegasus": pegasus.SYSTEM,
-    "mbart": mbart.SYSTEM,
-    "m2m100": m2m100.SYSTEM,
-    "seq2seq": seq2seq.SYSTEM,
-    "rnn-lm": rnn_lm.SYSTEM,
-    "gpt": gpt.SYSTEM,
-    "gpt2": gpt2.SYSTEM,
-    "ctrl": ctrl.SYSTEM,
-    "transformer-xl": transformer_xl.SYSTEM,
-    "bert": bert.SYSTEM,
-    "albert": albert.SYSTEM,
-    "roberta": roberta.SYSTEM,
-    "electra": electra.SYSTEM,
-    "bigbird": bigbird.SYSTEM,
-    "sasrec": sasrec.SYSTEM,
-    "bert4rec": bert4rec.SYSTEM,
-    "vit": vit.SYSTEM,
-    "speech-transformer": speech_transformer.SYSTEM,
-    "image-transformer": image_transformer.SYSTEM,
-    "transformer-tts": transformer_tts.SYSTEM,
-}
+MODELS: LazyMapping[System] = LazyMapping(
+    {
+        "transformer": "heed.models.transformer:SYSTEM",
+        "marian": "heed.models.marian:SYSTEM",
+        "bart": "heed.models.bart:SYSTEM",
+        "pegasus": "heed.models.pegasus:SYSTEM",
+        "mbart": "heed.models.mbart:SYSTEM",
+        "m2m100": "heed.models.m2m100:SYSTEM",
+        "seq2seq": "heed.models.seq2seq:SYSTEM",
+        "rnn-lm": "heed.models.rnn_lm:SYSTEM",
+        "gpt": "heed.models.gpt:SYSTEM",
+        "gpt2": "heed.models.gpt2:SYSTEM",
+        "ctrl": "heed.models.ctrl:SYSTEM",
+        "transformer-xl": "heed.models.transformer_xl:SYSTEM",
+        "bert": "heed.models.bert:SYSTEM",
+        "albert": "heed.models.albert:SYSTEM",
+        "roberta": "heed.models.roberta:SYSTEM",
+        "electra": "heed.models.electra:SYSTEM",
+        "bigbird": "heed.models.bigbird:SYSTEM",
+        "sasrec": "heed.models.sasrec:SYSTEM",
+        "bert4rec": "heed.models.bert4rec:SYSTEM",
+        "vit": "heed.models.vit:SYSTEM",
+        "speech-transformer": "heed.models.speech_transformer:SYSTEM",
+        "image-transformer": "heed.models.image_transformer:SYSTEM",
+        "transformer-tts": "heed.models.transformer_tts:SYSTEM",
+    }
+)
 
 
 def name_of(model: nn.Module) -> str:
@@ -71,7 +48,10 @@ def adapt(model: nn.Module, config: Any) -> nn.Module:
 
     New are only a head, a prompt, and the rows of added tokens; any other weight that does not fit is an error.
     """
-    if isinstance(model, Encoder | vit.ViT):
+    from heed.models.encoder import Encoder
+    from heed.models.vit import ViT
+
+    if isinstance(model, Encoder | ViT):
         return model.adapted(config)
     new, weights = type(model)(config), model.state_dict()
     changed = {name for name in data_fields(config) if getattr(config, name) != getattr(model.config, name)}

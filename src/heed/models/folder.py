@@ -21,6 +21,7 @@ from heed.models.signature import CONFIG
 WEIGHTS = "model.safetensors"
 MAX_TABLES = 1 << 27  # numbers of a model that its file does not hold: sinusoids of positions
 Shapes = dict[str, tuple[int, ...]]
+DRAWN = ("normal_", "uniform_", "trunc_normal_", "kaiming_uniform_")
 SECTIONS = ("model", "task", "processors", "decoding", "alignment", "languages", "trained", "origin", "sha256")
 RENAMED = {"bart-classifier": "bart"}  # names of earlier versions
 
@@ -73,7 +74,8 @@ def load(folder: Path) -> nn.Module:
     held = weight_shapes(folder / WEIGHTS)
     check_layers(config, len(held), where)
     compare(outline(system.model, config, where), held, folder / WEIGHTS)
-    model = system.model(config)
+    with _LeftOut(*DRAWN):  # every weight comes from the file
+        model = system.model(config)
     read_verified(folder, lambda weights: put(model, weights, folder / WEIGHTS))
     return model.eval()
 
@@ -178,20 +180,26 @@ def read_json(path: Path, what: str) -> dict[str, Any]:
     return facts
 
 
-class _NothingDrawn(TorchFunctionMode):
-    """Leaves out what torch cannot do on the meta device without importing its compiler, which takes two seconds."""
+class _LeftOut(TorchFunctionMode):
+    """Leaves some functions out, which change a tensor in place."""
+
+    def __init__(self, *names: str):
+        super().__init__()
+        self.names = names
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
-        name = getattr(func, "__name__", "")
-        if name in ("normal_", "uniform_", "trunc_normal_", "div_"):
+        if getattr(func, "__name__", "") in self.names:
             return kwargs["tensor"] if "tensor" in kwargs else args[0]
         return func(*args, **kwargs)
 
 
 def outline(model: Callable[[Any], nn.Module], config: Any, where: str = "") -> Shapes:
     """The shapes of the weights that a model of this config has. Nothing of their size is allocated."""
-    with torch.device("meta"), _NothingDrawn():
+    with (
+        torch.device("meta"),
+        _LeftOut(*DRAWN, "div_"),
+    ):  # a division imports torch's compiler there, which takes seconds
         empty = model(config)
     own = empty.state_dict()
     tables = sum(table.numel() for name, table in empty.named_buffers() if name not in own)

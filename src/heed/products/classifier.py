@@ -75,6 +75,11 @@ class Classifier(Product):
         return both_orders if self.facts.get("both_orders") else as_given
 
     @property
+    def in_any_chunks(self) -> bool:
+        """Whether a text is read in the same way whatever other texts there are."""
+        return self.texts is not None
+
+    @property
     def texts(self) -> int | None:
         """How many parts a text has; None where the folder does not say."""
         return self.facts.get("texts")
@@ -108,10 +113,13 @@ class Classifier(Product):
         return np.array([known[name] for name in labels])
 
     def classify(
-        self, texts: Sequence[Text], *, batch_tokens: int | None = None, too_long: str = "refuse"
+        self, texts: Sequence[Text], *, batch_tokens: int | None = None, too_long: str = "refuse", before: int = 0
     ) -> list[Label]:
-        """A label for each text. One longer than the model allows is refused, or with too_long="cut", cut."""
-        outputs = self.outputs(texts, batch_tokens=batch_tokens, too_long=too_long)
+        """A label for each text. One longer than the model allows is refused, or with too_long="cut", cut.
+
+        `before` is the number of texts that came before these: they share an engine, and an error counts them.
+        """
+        outputs = self.outputs(texts, batch_tokens=batch_tokens, too_long=too_long, before=before)
         return [self.label(text, row) for text, row in zip(texts, outputs, strict=True)]
 
     def label(self, text: Text, row: Float[Tensor, " k"]) -> Label:
@@ -124,17 +132,19 @@ class Classifier(Product):
         return self.labels
 
     def outputs(
-        self, texts: Sequence[Text], *, batch_tokens: int | None = None, too_long: str = "refuse"
+        self, texts: Sequence[Text], *, batch_tokens: int | None = None, too_long: str = "refuse", before: int = 0
     ) -> Float[Tensor, "n k"]:
         """The logits of each text, or the number, or the score of each choice."""
-        split, special = self._split(texts), self._special(texts)
+        split, special = self._split(texts, before), self._special(texts)
 
         def read(start: int, end: int) -> Iterator[tuple[list[int], Tensor]]:
-            inputs = self._inputs(split[start:end], start, too_long)
+            inputs = self._inputs(split[start:end], before + start, too_long)
             sizes = [len(own) * (1 + max(map(len, own))) for own in inputs]
             budget = usual_batch(self.model) if batch_tokens is None else batch_tokens
             run, workers = partial(self._outputs, special=special), 1
-            least = start + sum(sizes)  # subwords up to here: each text before has one, so all chunks have one engine
+            least = (
+                before + start + sum(sizes)
+            )  # subwords up to here: each text before has one, so all chunks have one engine
             if self.engine is not None and self.engine.takes(least):
                 encode, workers = self.engine.start(len(inputs))
                 run, budget = partial(run, encode=encode), min(budget, BATCH_TOKENS)
@@ -143,10 +153,10 @@ class Classifier(Product):
         found = in_chunks(read, len(texts))
         return torch.zeros(0, max(1, len(self.labels)), dtype=torch.float64) if found is None else found
 
-    def _split(self, texts: Sequence[Text]) -> list[list[str]]:
+    def _split(self, texts: Sequence[Text], before: int = 0) -> list[list[str]]:
         """The parts of each text."""
         found = [text.split(SEPARATOR) if isinstance(text, str) else list(text) for text in texts]
-        for number, own in enumerate(found, 1):
+        for number, own in enumerate(found, before + 1):
             self._check_parts(own, number)
         return found
 
@@ -221,7 +231,7 @@ class ChoiceModel(Classifier):
     Where a folder does not say how many choices there are, the texts do.
     """
 
-    noun, arrange = "a multiple-choice model", staticmethod(each_choice)
+    noun, arrange, in_any_chunks = "a multiple-choice model", staticmethod(each_choice), False
 
     def table(self) -> tables.QuestionTable:
         return tables.QuestionTable(self.facts.get("choices"), self.facts.get("first_choice", 0))
@@ -242,8 +252,8 @@ class ChoiceModel(Classifier):
     def names(self, count: int) -> list[str]:
         return self.labels or [str(number) for number in range(count)]
 
-    def _split(self, texts: Sequence[Text]) -> list[list[str]]:
-        found = super()._split(texts)
+    def _split(self, texts: Sequence[Text], before: int = 0) -> list[list[str]]:
+        found = super()._split(texts, before)
         for number, own in enumerate(found, 1):
             if len(own) != len(found[0]):
                 raise ValueError(

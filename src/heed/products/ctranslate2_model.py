@@ -8,10 +8,12 @@ import torch
 from torch import nn
 
 from heed.convert import ctranslate2_import
-from heed.convert.ctranslate2 import able, names
+from heed.convert.ctranslate2 import able
+from heed.convert.ctranslate2_names import names
 from heed.models.package import Package
 from heed.products.translator.engines import cache
-from heed.products.translator.engines.ctranslate2 import Pools, workers_and_threads
+from heed.products.translator.engines.ctranslate2 import Pools
+from heed.products.translator.engines.ctranslate2_search import workers_and_threads
 from heed.vocabularies.vocabulary import Vocabulary
 
 KIND = "float32"  # so that results are those of torch; with 8 bits some are others
@@ -66,4 +68,4 @@ class CTranslate2Model:
         opener = getattr(ctranslate2_import.ctranslate2(), self.opens)
         package = Package(self.model, "any", {"text": self.vocabulary}, {})
         options = {"device": "cpu", "compute_type": self.kind, "inter_threads": workers, "intra_threads": threads}
-        return cache.with_folder(package, self.kind, lambda folder: opener(str(folder), **options))
+        return cache.with_folder(package, self.kind, lambda folder: opener(str(folder), **options))[1]

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from heed.decoding.config import DecodingConfig
-from heed.decoding.steps import Hypothesis
+from heed.decoding.hypothesis import Hypothesis
 from heed.products.ctranslate2_model import CTranslate2Model
 from heed.products.prompts import Prompt
 

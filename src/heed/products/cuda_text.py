@@ -10,8 +10,8 @@ from torch import nn
 from heed.decoding.config import DecodingConfig
 from heed.decoding.cuda import weights
 from heed.decoding.cuda.text import Sampling, TextRules, TextRunner, generate
+from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.ranking import PENALTIES
-from heed.decoding.steps import Hypothesis
 from heed.products.prompts import Prompt
 from heed.products.search import sampling_seeds
 from heed.products.translator.engines.cuda import WeightSnapshot, current_device, supports_device

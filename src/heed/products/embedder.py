@@ -63,13 +63,16 @@ class Embedder(Product):
         return self.model.config.dim
 
     def embed(
-        self, texts: Iterable[str], *, batch_tokens: int | None = None, too_long: str = "refuse"
+        self, texts: Iterable[str], *, batch_tokens: int | None = None, too_long: str = "refuse", before: int = 0
     ) -> Float[np.ndarray, "n dim"]:
-        """A vector for each text, in single precision. One longer than the model allows is refused, or with too_long="cut", cut."""
+        """A vector for each text, in single precision. One longer than the model allows is refused, or with too_long="cut", cut.
+
+        `before` is the number of texts that came before these, for an error that names one.
+        """
         budget, texts = usual_batch(self.model) if batch_tokens is None else batch_tokens, as_texts(texts)
 
         def read(start: int, end: int) -> Iterator[tuple[list[int], Tensor]]:
-            ids = self._ids(texts[start:end], start, too_long)
+            ids = self._ids(texts[start:end], before + start, too_long)
             sizes = [len(own) + len(self.vocabulary.special.before) + 1 for own in ids]
             return each_batch(self._vectors, ids, sizes, budget)
 

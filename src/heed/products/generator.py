@@ -10,8 +10,8 @@ import torch
 from torch import nn
 
 from heed.decoding.config import DecodingConfig
+from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.sample import Step
-from heed.decoding.steps import Hypothesis
 from heed.evaluation.perplexity import WINDOW, Context, Perplexity, has_memory, has_positions, measure_perplexity
 from heed.lab.surprisal import Surprisal
 from heed.models.package import Package

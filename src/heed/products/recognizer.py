@@ -12,8 +12,8 @@ from heed import config as settings
 from heed.audio import files
 from heed.audio.files import Sound
 from heed.decoding.ctc import align
+from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.speech import LanguageScores, SpeechDecoding, ctc_logp, search_speech
-from heed.decoding.steps import Hypothesis
 from heed.models.abilities import TranscribesSpeech
 from heed.models.package import Package
 from heed.nn.attention import record

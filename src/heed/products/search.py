@@ -9,12 +9,13 @@ from torch import Tensor
 
 from heed.decoding import limits
 from heed.decoding.beam import Pick, SearchStep, beam_search
-from heed.decoding.config import DecodingConfig
+from heed.decoding.config import DecodingConfig, forced_start
+from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.limits import Rule
 from heed.decoding.ranking import PENALTIES, STOPPING
 from heed.decoding.repetition import with_repetition_penalty
 from heed.decoding.sample import Choose, Step, greedy, random_sampling, search_steps, stepwise_search
-from heed.decoding.steps import Hypothesis, State, StepModel, Stops
+from heed.decoding.steps import State, StepModel, Stops
 from heed.vocabularies.vocabulary import SpecialTokens
 
 
@@ -107,11 +108,6 @@ def chooser(config: DecodingConfig, keys: Sequence[tuple]) -> Choose:
 def sampling_seeds(config: DecodingConfig, keys: Sequence[tuple]) -> list[int]:
     """The seed of each draw of each text."""
     return [zlib.crc32(repr((config.seed, *key, draw)).encode()) for key in keys for draw in range(config.nbest)]
-
-
-def forced_start(config: DecodingConfig, special: SpecialTokens) -> tuple[int, ...]:
-    """The tokens that every text is made to begin with."""
-    return special.before if config.force_begin else ()
 
 
 def search_rules(

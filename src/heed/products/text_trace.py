@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from heed.lab.head_roles import self_roles
 from heed.nn.attention import record
 from heed.vocabularies.vocabulary import Vocabulary
 
@@ -32,8 +33,9 @@ class TextTrace:
     model: str
 
     def to_json(self) -> str:
-        """Attention weights are rounded to 4 decimals, the rest is exact."""
+        """Attention weights are rounded to 4 decimals, the rest is exact; "roles" say what each head does."""
         data = {**vars(self), "attention": np.round(self.attention.astype(np.float64), DECIMALS).tolist()}
+        data["roles"] = self_roles(self.attention, self.inputs, causal=bool(self.predictions))
         return json.dumps({"format": 1, **data}, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 

@@ -13,11 +13,12 @@ from typing import Any
 
 from heed.runs.validation_history import ValidationHistory
 from heed.training.config import TrainingConfig
-from heed.training.duration import seconds_of
+from heed.training.duration import in_words, seconds_of
 from heed.training.schedule import Schedule
 
 WHY = {"patience": "Validation no longer improves", "time": "The time budget is nearly used up"}
 WARM = 5  # steps that are not timed: kernels are compiled and caches filled in them
+MEASURED = 3.0  # seconds of steps before it is said how long the run will take
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,8 @@ class Ending:
         self.before = 0.0  # seconds that earlier parts of a resumed run took
         self.budget = None if config.time is None or config.adds_time else seconds_of(config.time)
         self.validation = 0.0  # seconds of the last validation
-        self.first: tuple[int, float] | None = None  # the first timed step, and when it was done
+        self.warm: int | None = None  # the last step that is not timed
+        self.first: tuple[int, float] | None = None  # that step or the next that was told, and when it was done
         self.paused = 0.0
 
     def resume(self, history: ValidationHistory) -> None:
@@ -72,15 +74,30 @@ class Ending:
             return None
         return max(step, min(self.config.steps, step + self._steps_in(self._left(), pace)))
 
+    def seconds_left(self, step: int, history: ValidationHistory) -> float | None:
+        """Until the model is there, as far as it can be told now: steps, and validations as long as the last one."""
+        pace, last = self.seconds_per_step(step), self.expected_last_step(step, history)
+        if pace is None or last is None:
+            return None
+        return (last - step) * (pace + self.validation / self.config.valid_every) + self.validation
+
+    def expectation(self, step: int, history: ValidationHistory) -> str:
+        """How long it will take, in words; empty before `MEASURED` seconds of steps were timed."""
+        pace, left = self.seconds_per_step(step), self.seconds_left(step, history)
+        if left is None or (step - self.first[0]) * pace < MEASURED:
+            return ""
+        more = "" if self.validation or self.budget is not None else " and the validations"
+        return f"about {in_words(left)} more{more}, at {1 / pace:.3g} steps/s"
+
     def is_over(self, step: int, history: ValidationHistory) -> bool:
         return step >= self.last_step(history) or (history.stopped and not self.config.cooldown)
 
     def update(self, step: int, history: ValidationHistory) -> ValidationHistory:
         """The history, with the end decided if this is the step to decide it."""
-        if self.first is None or step < self.first[0]:
-            self.first = (step + WARM, 0.0) if self.first is None else self.first
-        elif step == self.first[0]:
-            self.first, self.paused = (step, self.clock()), 0.0
+        if self.warm is None:
+            self.warm = step + WARM
+        elif self.first is None and step >= self.warm:
+            self.first = step, self.clock()
         c, decided = self.config, history.ends_at is not None
         if decided:
             late = history.ended_by == "time" and self._left() < 0

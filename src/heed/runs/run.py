@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from heed.data.batching import DataPosition
-from heed.data.prefetch import in_thread
+from heed.data.in_thread import in_thread
 from heed.device import choose_device
 from heed.models.package import Package
 from heed.runs import models, vectors
@@ -20,6 +20,7 @@ from heed.runs.recipe import Recipe
 from heed.runs.resume import checkpoint_to_resume, position_of
 from heed.runs.run_folder import RunFolder
 from heed.runs.stopping import GivenUp, Stopping
+from heed.runs.summary import training_summary
 from heed.runs.teacher import check_vocab_size, teacher_model
 from heed.runs.validation_history import ValidationHistory
 from heed.tasks.base import Prepared, ValidationResult
@@ -79,16 +80,16 @@ class Run:
         notes = [*vectors.summaries(begun), *task.notes(recipe, prepared, self.validation, max_length)]
         damage: list[str] = []
         notes += [*self.plan.notes(self.workers.device), *self._restore(damage.append)]
-        steps = self.ending.expected_last_step(self.step, self.history)
-        self.report = report(self.step, steps)
+        self.report = report(self.step, self.ending.expected_last_step(self.step, self.history))
         for sentence in damage:
             self.report.warn(sentence)
+        self.report.summary(training_summary(self, base))
         for sentence in notes:
             self.report.say(sentence)
         self.log = Log(folder, self.step) if self.workers.first else None
         for one in begun if self.log else ():
             self.log.write("vectors", **one._asdict())
-        self.meter = Meter(self.step, steps, self.task.perplexity)
+        self.meter = Meter(self.step, self.task.perplexity)
 
     def train(self) -> Outcome:
         t = self.recipe.training
@@ -142,18 +143,23 @@ class Run:
 
     def _tell(self, progress: loop.Progress) -> None:
         self.meter.add(progress)
-        if progress.step % self.recipe.training.log_every == 0 or self._is_last(progress.step):
-            self.meter.steps = self.report.steps = self.ending.expected_last_step(progress.step, self.history)
-            with self.workers.errors_from_first():
-                facts = self.meter.read(progress)
-            if self.log:
+        step, now = progress.step, (progress.step, self.history)
+        shown, logged = self.report.moves(step), step % self.recipe.training.log_every == 0 or self._is_last(step)
+        if shown or logged:
+            self.report.steps = self.ending.expected_last_step(*now)
+            known = progress, self.report.steps, self.ending.seconds_left(*now)
+            with self.workers.errors_from_first() if logged else nullcontext():
+                facts = (self.meter.read if logged else self.meter.peek)(*known)
+            if self.log and logged:
                 self.log.write("step", **facts)
             self.report.step(facts)
+        self.report.expect(self.ending.expectation(*now))
 
     def _check(self, progress: loop.Progress) -> None:
         if progress.step % self.recipe.training.valid_every and not self._is_last(progress.step):
             return
         began = time.monotonic()
+        self.report.busy("validating")
         with self.workers.full_model(self.model, self._validated_weights()) as model:
             found = self.workers.broadcast(lambda: self._look(model, progress))
         self.history, self.unvalidated = found or self.history, found is None
@@ -205,15 +211,13 @@ class Run:
             self.report.say(f"The validation at step {progress.step:,} was interrupted: a resumed run does it first.")
             return None
         words = {"perplexity": perplexity(found.scores["loss"])} if self.task.perplexity else {}
-        facts = {
-            "step": progress.step, "epoch": progress.position.epoch, **words,
-            **found.scores, "seconds": time.monotonic() - began,
-        }  # fmt: skip
+        facts = {"step": progress.step, "epoch": progress.position.epoch, **words, **found.scores}
+        facts["seconds"] = time.monotonic() - began
         score, patience = self.task.score(found.scores, self.recipe.training.metric), self.recipe.training.patience
         best = self.history.add(progress.step, score, patience=patience)
         self.log.write("valid", **facts)
         self.files.write_samples(progress.step, found)
-        self.report.valid(facts, found.samples, best, self.task.labels())
+        self.report.valid(progress.step, self.task.describe_briefly(facts), facts["seconds"], best)
         if best:
             self.files.write_model(model, found, f"step {progress.step:,}")
         return self.history
@@ -278,6 +282,9 @@ class Run:
         h = self.history
         ended = {"ended_by": h.ended_by or ("patience" if h.stopped else "steps"), "cooldown_from": h.cooldown_from}
         self.log.write("end", step=self.step, weights=made_of, **ended, **found.scores)
+        score, step = h.best[0]
+        best = self.task.describe_score(score, self.recipe.training.metric)
+        self.report.say(f"Best checkpoint: step {step:,} ({best}).")
         self.report.say(f"Final model: {made_of}; validation {self.task.describe(found.scores)}.")
         if chosen:
             self.report.say(chosen)

@@ -68,6 +68,7 @@ class RunFolder:
                 "task": task.name,
                 "weights": made_of,
                 **{f"valid_{name}": value for name, value in found.scores.items()},
+                **task.trained_on(self.recipe, self.prepared),
             },
         }
         facts = self._save(folder, model, facts, self._final_texts(model) if final else {})
@@ -129,9 +130,9 @@ class RunFolder:
         return wanted.get(t.final, [])
 
     def kept(self, history: ValidationHistory) -> dict[int, Path]:
-        """Of those, the checkpoints whose weights are still there."""
+        """Of those, the checkpoints that are still there; one whose weights are not is damaged, and `mean` refuses it."""
         paths = {step: self.checkpoints / f"step-{step:06d}" for step in self.needed(history)}
-        return {step: path for step, path in paths.items() if (path / checkpoints.MODEL).is_file()}
+        return {step: path for step, path in paths.items() if path.is_dir()}
 
     def mean(self, kept: Collection[Path]) -> Weights:
         """The mean of the weights of these checkpoints, each verified."""

@@ -10,6 +10,7 @@ from heed.data.batching import collate
 from heed.models.system import System
 from heed.runs.execution_plan import gpu_multiplies_bfloat16
 from heed.tasks.sequence_loss import CrossEntropy
+from heed.training.adamw import AdamW
 from heed.vocabularies.sentencepiece import LAST
 
 LENGTH = 20  # tokens of a text
@@ -24,7 +25,7 @@ def tokens_per_second(system: System, settings: dict[str, Any], vocab_size: int,
     batch = collate(*ids).to(device)
     with torch.random.fork_rng([device] if device.type == "cuda" else []):
         model = system.model(system.config(vocab_size=vocab_size, **settings)).to(device).train()
-        optimizer, objective = torch.optim.AdamW(model.parameters(), lr=1e-6, fused=True), CrossEntropy()
+        optimizer, objective = AdamW(model.parameters(), lr=1e-6, fused=True), CrossEntropy()
         half = device.type == "cuda" and gpu_multiplies_bfloat16()
         times = []
         for _ in range(3):

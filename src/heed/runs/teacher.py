@@ -1,16 +1,15 @@
 """The teachers whose predictions a student learns from, if it has any."""
 
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
-import torch
 from torch import nn
 
 from heed.files import write_text
 from heed.loading import open_package
 from heed.models.abilities import EncodesAndDecodes
 from heed.models.package import Package
+from heed.models.weight_hash import hash_weights
 from heed.runs.recipe import Recipe
 from heed.vocabularies.vocabulary import Pair
 
@@ -58,15 +57,6 @@ def check_weights(models: Sequence[nn.Module], path: Path, begun: bool) -> None:
             "another --out"
         )
     write_text(path, found)
-
-
-def hash_weights(model: nn.Module) -> str:
-    """A hash of all weights."""
-    digest = hashlib.sha256()
-    for name, weight in model.state_dict().items():
-        digest.update(name.encode())
-        digest.update(weight.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
-    return digest.hexdigest()
 
 
 def check_vocab_size(teacher: nn.Module, name: str, student: nn.Module) -> None:

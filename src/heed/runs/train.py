@@ -48,7 +48,6 @@ def run(
         recipe = with_base_search(recipe, base)
         workers.broadcast(lambda: check_folder(recipe, folder, again, say))
         prepared = workers.broadcast(lambda: recipe.task.prepare(recipe, base, tell))
-        say(recipe.task.data_summary(prepared))
         workers.broadcast(lambda: begin(folder))
         workers.broadcast(lambda: held.enter_context(alone_in(folder)))
         if teachers:

@@ -1,43 +1,29 @@
 """Every task, by the name that recipes and model folders call it."""
 
+from heed.lazy import LazyMapping
 from heed.tasks.base import Task
-from heed.tasks.classification import Classification
-from heed.tasks.denoising import Denoising
-from heed.tasks.embedding import Embedding
-from heed.tasks.gap_sentences import GapSentences
-from heed.tasks.image_classification import ImageClassification
-from heed.tasks.image_generation import ImageGeneration
-from heed.tasks.language import LanguageModelling
-from heed.tasks.masked import MaskedLanguage
-from heed.tasks.multiple_choice import MultipleChoice
-from heed.tasks.question_answering import QuestionAnswering
-from heed.tasks.recommendation import Recommendation
-from heed.tasks.regression import Regression
-from heed.tasks.replaced_tokens import ReplacedTokens
-from heed.tasks.speech import SpeechRecognition
-from heed.tasks.tagging import Tagging
-from heed.tasks.translation import Translation
-from heed.tasks.voice import SpeechSynthesis
 
-TASKS: dict[str, type[Task]] = {
-    "translation": Translation,
-    "denoising": Denoising,
-    "gap-sentences": GapSentences,
-    "classification": Classification,
-    "regression": Regression,
-    "multiple-choice": MultipleChoice,
-    "tagging": Tagging,
-    "question-answering": QuestionAnswering,
-    "language": LanguageModelling,
-    "masked": MaskedLanguage,
-    "replaced-tokens": ReplacedTokens,
-    "embedding": Embedding,
-    "recommendation": Recommendation,
-    "image-classification": ImageClassification,
-    "speech-recognition": SpeechRecognition,
-    "image-generation": ImageGeneration,
-    "speech-synthesis": SpeechSynthesis,
-}
+TASKS: LazyMapping[type[Task]] = LazyMapping(
+    {
+        "translation": "heed.tasks.translation:Translation",
+        "denoising": "heed.tasks.denoising:Denoising",
+        "gap-sentences": "heed.tasks.gap_sentences:GapSentences",
+        "classification": "heed.tasks.classification:Classification",
+        "regression": "heed.tasks.regression:Regression",
+        "multiple-choice": "heed.tasks.multiple_choice:MultipleChoice",
+        "tagging": "heed.tasks.tagging:Tagging",
+        "question-answering": "heed.tasks.question_answering:QuestionAnswering",
+        "language": "heed.tasks.language:LanguageModelling",
+        "masked": "heed.tasks.masked:MaskedLanguage",
+        "replaced-tokens": "heed.tasks.replaced_tokens:ReplacedTokens",
+        "embedding": "heed.tasks.embedding:Embedding",
+        "recommendation": "heed.tasks.recommendation:Recommendation",
+        "image-classification": "heed.tasks.image_classification:ImageClassification",
+        "speech-recognition": "heed.tasks.speech:SpeechRecognition",
+        "image-generation": "heed.tasks.image_generation:ImageGeneration",
+        "speech-synthesis": "heed.tasks.voice:SpeechSynthesis",
+    }
+)
 
 
 def metric_labels() -> dict[str, str]:

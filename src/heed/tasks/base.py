@@ -107,8 +107,16 @@ class Task(ABC):
 
     def score(self, scores: Mapping[str, float], name: str) -> float:
         """What decides which model is best, by the metric of this name; higher is better."""
-        chosen = next(metric for metric in self.metrics if metric.name == (self.best if name == "auto" else name))
+        chosen = self._deciding(name)
         return scores[chosen.name] if chosen.higher_is_better else -scores[chosen.name]
+
+    def describe_score(self, score: float, name: str) -> str:
+        """What `score` returned, with its label."""
+        chosen = self._deciding(name)
+        return f"{chosen.label} {score if chosen.higher_is_better else -score:.{chosen.decimals}f}"
+
+    def _deciding(self, name: str) -> Metric:
+        return next(metric for metric in self.metrics if metric.name == (self.best if name == "auto" else name))
 
     def labels(self) -> dict[str, str]:
         return {metric.name: metric.label for metric in self.metrics}
@@ -122,6 +130,14 @@ class Task(ABC):
     def describe(self, scores: Mapping[str, float]) -> str:
         found = [(*self.metric_of(name), value) for name, value in scores.items()]
         return ", ".join(f"{label} {value:.{metric.decimals}f}" for metric, label, value in found)
+
+    def describe_briefly(self, facts: Mapping[str, float]) -> str:
+        """The loss first and then the scores of all directions together, for a line of the terminal."""
+        found = sorted((metric for metric in self.metrics if metric.name in facts), key=lambda own: own.name != "loss")
+        parts = [f"{metric.label} {facts[metric.name]:.{metric.decimals}f}" for metric in found]
+        if "perplexity" in facts:
+            parts.insert(1, f"perplexity {facts['perplexity']:,.2f}")
+        return " · ".join(parts)
 
     @property
     def teachers(self) -> Sequence[str]:
@@ -167,6 +183,10 @@ class Task(ABC):
 
     def facts(self, recipe: Any, prepared: Prepared, base: Mapping[str, Any]) -> dict[str, Any]:
         """What config.json of the model folder records; `base` are the facts of the pre-trained model."""
+        return {}
+
+    def trained_on(self, recipe: Any, prepared: Prepared) -> dict[str, Any]:
+        """What config.json of the model folder says of the data; nothing of its texts or names, since a model is handed on."""
         return {}
 
     def card_rows(self, recipe: Any, prepared: Prepared, facts: Mapping[str, Any]) -> dict[str, str]:

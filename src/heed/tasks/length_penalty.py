@@ -9,8 +9,8 @@ from torch import nn
 
 from heed.data.batching import by_length
 from heed.decoding.config import DecodingConfig
+from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.ranking import PENALTIES
-from heed.decoding.steps import Hypothesis
 from heed.evaluation.translation import metrics
 from heed.products.translator.model_bundle import ModelBundle
 from heed.tasks.validation import sample_rows

@@ -9,6 +9,7 @@ from torch import nn
 
 from heed.config import check_fraction, check_not_negative
 from heed.convert import ctranslate2
+from heed.convert.ctranslate2_names import names
 from heed.data import shortlist
 from heed.data.batching import collate
 from heed.data.readers import Line
@@ -119,6 +120,14 @@ class Translation(TextTask):
         }
         return DirectionsValidation(each) if len(each) > 1 else next(iter(each.values()))
 
+    def trained_on(self, recipe: Any, prepared: Prepared) -> dict[str, Any]:
+        found = {"pairs": prepared.train.report.kept}
+        if recipe.data.phrasebook:
+            from heed.data.synthetic import phrasebook  # its tables are read when it is imported
+
+            found |= {"corpus": "phrasebook", "examples": list(phrasebook.EXAMPLES)}
+        return found
+
     def notes(self, recipe: Any, prepared: Prepared, validation: Validation, max_length: int) -> list[str]:
         notes = super().notes(recipe, prepared, validation, max_length)
         if unused := sum(prepared.valid_left_out.values()):
@@ -149,7 +158,7 @@ class Translation(TextTask):
         few = choose(model, pair, shortlist.learn(prepared.train, pair), validation.pairs, validation.budget)
         if few is None:
             return {}
-        return {shortlist.FILE: shortlist.to_text(few, (ctranslate2.names(source), ctranslate2.names(target)))}
+        return {shortlist.FILE: shortlist.to_text(few, (names(source), names(target)))}
 
 
 class TranslationValidation:

@@ -2,32 +2,17 @@
 
 import html
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from heed.text import html_tokenizer, markdown_blocks, markup, projection, protect
+from markdown_it.token import Token
+
+from heed.text import html_tokenizer, markdown_blocks, markdown_inline, markup, projection, protect
 from heed.text.inline import InlineToken, Style, Translate
 from heed.text.layout import has_words
 
-_HARD_BREAK = re.compile(r"((?:(?<! ) {2,}|\\)(?=\r?\n|\Z)|\r?\n(?=\r?\n|\Z))")
-_INLINE = re.compile(
-    r"(?P<escape>\\[!-/:-@\[-`{-~])"
-    r"|(?P<code>`+)"  # up to its closing backticks, which _match_end finds
-    r"|(?P<image>!\[(?:[^\]!]|!(?!\[))*\](?:\([^()\s]*(?:\s+\"[^\"]*\")?\)|\[[^\[\]]*\]))"
-    r"|(?P<footnote>\[\^[^\[\]\s]+\])"
-    r"|\[(?P<text>(?:[^\[\]\\]|\\.|\[[^\[\]]*\])+)\](?P<link>\((?:[^()\s]|\([^()\s]*\))*(?:\s+(?:\"[^\"]*\"|'[^']*'))?\)|\[[^\[\]]*\])"
-    r"|(?P<autolink><(?:[A-Za-z][A-Za-z0-9+.-]{1,31}:[^\s<>]*|[^\s<>@]+@[^\s<>]+)>)"
-    r"|(?P<entity>&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});)"
-    r"|(?P<comment><!--)|(?P<tag></?[A-Za-z][\w-]*(?:\s[^<>]*)?/?>)"
-    r"|\*\*(?=\S)(?P<strong>(?:[^*\\]|\\.|\*(?!\*)|\*(?=\*\*(?!\*)))+?)(?<=\S)\*\*(?!\*)"
-    r"|(?<!\*)\*(?=[^\s*])(?P<emphasis>(?:[^*\\]|\\.|\*\*)+?)(?<=\S)\*(?!\*)"
-    r"|(?<!\w)__(?=\S)(?P<low_strong>(?:[^_\\]|\\.|_(?!_))+?)(?<=\S)__(?!\w)"
-    r"|(?<!\w)_(?=[^\s_])(?P<low_emphasis>(?:[^_\\]|\\.|(?<=\w)_(?=\w)|__)+?)(?<=\S)_(?!\w)"
-    r"|~~(?=\S)(?P<strikethrough>(?:[^~\\]|\\.|~(?!~))+?)(?<=\S)~~",
-    re.S,
-)
 _SPECIAL = re.compile(
-    r"(?<=\S)[*`]|[*`](?=\S)|(?<!\w)_(?=\S)|(?<=\S)_(?!\w)|\\(?=[!-/:-@\[-`{-~])|~~|<(?=[A-Za-z/!?])|\[(?=[^\[\]]*\][(\[:])"
+    r"(?<=\S)[*`]|[*`](?=\S)|(?<!\w)_(?=\S)|(?<=\S)_(?!\w)|\\(?=[!-/:-@\[-`{-~]|\Z)|~~|<(?=[A-Za-z/!?])|\[(?=[^\[\]]*\][(\[:])"
     r"|&(?=#?\w{1,32};)|(?<=\s)#(?=#*\s*\Z)"
 )
 _BLOCK_START = re.compile(r"^[ \t]*(?:(?=[-+*:](?:\s|$)|#{1,6}(?:\s|$)|>|\|)|\d{1,9}(?=[.)](?:\s|$)))", re.M)
@@ -42,99 +27,157 @@ STYLES = {
     "cell": Style(escape=lambda text: _escaped(text).replace("|", r"\|")),
     "html": markup.STYLE,
 }
-DELIMITERS = {"strong": "**", "emphasis": "*", "low_strong": "__", "low_emphasis": "_", "strikethrough": "~~"}
 MAX_DEPTH = 20  # of nested emphasis and links
 
 
 class MarkdownRun(NamedTuple):
-    """A run of text with inline markup, and the kind of its block."""
+    """A run of text with inline markup, the kind of its block, and the run as it is in the file."""
 
     tokens: list[InlineToken]
     kind: str
+    source: str
 
 
 def translate(text: str, translate: Translate, language: str | None = None) -> str:
     """A Markdown text translated, with its code, links and layout as they were."""
     blocks = markdown_blocks.split_blocks(text)
-    parts = [part for block in blocks for part in ([block] if isinstance(block, str) else _runs(block))]
+    parts = [part for block in blocks for part in ([block] if isinstance(block, str) else runs_of(block))]
     runs = [part for part in parts if not isinstance(part, str)]
     styles = [STYLES[run.kind] for run in runs]
     translations = projection.translate([run.tokens for run in runs], translate, styles, language)
-    texts = iter(map(_escape_block_starts, runs, translations))
+    texts = iter(map(_written, runs, translations))
     return "".join(part if isinstance(part, str) else next(texts) for part in parts)
 
 
-def _runs(block: markdown_blocks.Block) -> Iterator[str | MarkdownRun]:
-    """The runs of a block, which hard line breaks separate."""
-    if block.kind == "html":
-        parts, runs = markup.split_runs(html_tokenizer.tokenize(block.text))
-        remaining = iter(runs)
-        yield from (part if part is not None else MarkdownRun(next(remaining), "html") for part in parts)
-        return
+def runs_of(block: markdown_blocks.Block) -> Iterator[str | MarkdownRun]:
+    """The runs of a block, which hard line breaks separate, and what is between them."""
     leads = iter(block.leads)
-    for number, part in enumerate(_HARD_BREAK.split(block.text)):
-        if number % 2:
-            yield _with_leads(part, leads)
+    if block.kind == "html":
+        for part in _html_parts(block):
+            yield _with_leads(part, leads) if isinstance(part, str) else _run(part, "html", leads)
+        return
+    run: list[InlineToken] = []
+    for token in _inline_tokens(block):
+        if token.name != "break":
+            run.append(token)
             continue
-        tokens = _inline_tokens(part)
-        translatable = any(token.kind == "text" and has_words(token.text) for token in tokens)
-        tokens = [token._replace(raw=_with_leads(token.raw, leads)) for token in tokens]
-        yield MarkdownRun(tokens, block.kind) if translatable else "".join(token.raw for token in tokens)
+        yield _run(run, block.kind, leads)
+        yield _with_leads(token.raw, leads)
+        run = []
+    yield _run(run, block.kind, leads)
+
+
+def _html_parts(block: markdown_blocks.Block) -> Iterator[str | list[InlineToken]]:
+    """The parts of a block of HTML; instructions, declarations and CDATA are not pages."""
+    if block.text.startswith("<?") or (block.text.startswith("<!") and not block.text.startswith("<!--")):
+        yield block.text
+        return
+    parts, runs = markup.split_runs(html_tokenizer.tokenize(block.text))
+    remaining, quoted = iter(runs), any(lead.strip() for lead in block.leads)
+    for part in parts:
+        run = next(remaining) if part is None else []
+        if quoted and run:  # a line of a quotation has its marker: what is translated has no line ends
+            first, last = run[0], run[-1]
+            spaces = first.raw[: len(first.raw) - len(first.raw.lstrip())] if first.kind == "text" else ""
+            yield spaces
+            run[0] = first._replace(raw=first.raw[len(spaces) :], text=first.text.lstrip() if spaces else first.text)
+            last = run[-1]
+            spaces = last.raw[len(last.raw.rstrip()) :] if last.kind == "text" else ""
+            run[-1] = last._replace(
+                raw=last.raw[: len(last.raw) - len(spaces)], text=last.text.rstrip() if spaces else last.text
+            )
+            yield [token._replace(text=token.text.replace("\n", " ")) for token in run]
+            yield spaces
+        else:
+            yield run or part
+
+
+def _run(tokens: Sequence[InlineToken], kind: str, leads: Iterator[str]) -> str | MarkdownRun:
+    """A run with the markers of its lines; a string if there is nothing to translate."""
+    translatable = any(token.kind == "text" and has_words(token.text) for token in tokens)
+    placed = [token._replace(raw=_with_leads(token.raw, leads)) for token in tokens]
+    source = "".join(token.raw for token in placed)
+    if not translatable:
+        return source
+    return MarkdownRun([_with_reference(token) for token in placed], kind, source)
+
+
+def _with_reference(token: InlineToken) -> InlineToken:
+    """The end of a link whose words are its reference names that, since the words are going to be others."""
+    return token._replace(raw=f"][{token.text}]", text="") if token.kind == "close" and token.text else token
 
 
 def _with_leads(raw: str, leads: Iterator[str]) -> str:
     """Lines with the markers before them again."""
     first, *others = raw.split("\n")
-    return "".join([first, *(f"\n{next(leads, '')}{other}" for other in others)])
+    return "".join([first, *(next(leads, "\n") + other for other in others)])
 
 
-def _escape_block_starts(run: MarkdownRun, translation: str) -> str:
-    """Escape what would begin a list item or a heading in a translation."""
-    unchanged = translation == "".join(token.raw for token in run.tokens)
-    return translation if unchanged or run.kind == "html" else _BLOCK_START.sub(r"\g<0>\\", translation)
+def _written(run: MarkdownRun, translation: str) -> str:
+    """A translation, in which nothing begins a list item or a heading."""
+    if translation == "".join(token.raw for token in run.tokens):
+        return run.source
+    return translation if run.kind == "html" else _BLOCK_START.sub(r"\g<0>\\", translation)
 
 
-def _inline_tokens(text: str, depth: int = 0) -> list[InlineToken]:
-    tokens: list[InlineToken] = []
-    code_ends, position, searched = protect.code_ends(text, lines=False), 0, 0
-    while match := _INLINE.search(text, searched):
-        searched, end = match.end(), _match_end(text, match, code_ends)
-        if end:
-            tokens += [*_plain_tokens(text[position : match.start()]), *_mark(match, text[match.start() : end], depth)]
-            position = searched = end
+def _inline_tokens(block: markdown_blocks.Block) -> list[InlineToken]:
+    """A block as inline tokens; one with the name "break" is a hard line break."""
+    text, tokens, position, opened, unclosed = block.text, [], 0, [], set()
+    for mark in markdown_inline.marks(text, block.references):
+        if mark.start < position:
+            continue
+        tokens += _plain_tokens(text[position : mark.start])
+        raw, kind, position = text[mark.start : mark.end], mark.token.type, mark.end
+        if kind == "html_inline" and (end := _code_end(text, mark, unclosed)):
+            position = end
+            raw = text[mark.start : end]
+            tokens.append(InlineToken("opaque", raw, _words(raw)))
+        elif kind.endswith(("_open", "_close")) and mark.token.info != "auto":
+            tokens.append(_pair(mark, raw, text, opened))
+        else:
+            tokens.append(_single(mark.token, raw))
     return tokens + _plain_tokens(text[position:])
 
 
-def _match_end(text: str, match: re.Match, code_ends: dict[int, int]) -> int:
-    """The end of a match with its content; 0 if it is never closed, and so is plain text."""
-    if match["code"]:
-        return code_ends.get(match.start(), 0)
-    if match["comment"]:
-        return protect.comment_end(text, match.end())
-    return match.end()
+def _pair(mark: markdown_inline.Mark, raw: str, text: str, opened: list[int]) -> InlineToken:
+    """The beginning or the end of emphasis or a link. Beyond a depth, marks are kept in their order, but not projected."""
+    kind = mark.token.tag
+    if mark.token.nesting > 0:
+        opened.append(mark.end)
+        return InlineToken("open", raw, name=kind if len(opened) <= MAX_DEPTH else f"{kind} {mark.start}")
+    name = kind if len(opened) <= MAX_DEPTH else f"{kind} {mark.start}"
+    start = opened.pop() if opened else 0
+    label = text[start : mark.start] if kind == "a" and raw in ("]", "][]") else ""
+    return InlineToken("close", raw, label, name)
 
 
-def _mark(match: re.Match, raw: str, depth: int) -> list[InlineToken]:
-    if match["escape"]:
-        return [InlineToken("text", raw, raw[1])]
-    if match["code"]:
-        return [InlineToken("opaque", raw, raw.strip("` "))]
-    if match["entity"]:
-        return [InlineToken("text", raw, html.unescape(raw))]
-    if match["autolink"]:
-        return [InlineToken("opaque", raw, raw[1:-1])]
-    if match["image"] or match["footnote"] or match["comment"]:
-        return [InlineToken("point", raw)]
-    if match["tag"]:
-        return [_html_tag(raw)]
-    if match["link"]:
-        opening, content, closing = "[", match["text"], f"]{match['link']}"
-    else:
-        kind, opening = next((kind, delimiter) for kind, delimiter in DELIMITERS.items() if match[kind])
-        content, closing = match[kind], opening
-    name = f"{opening}{depth}"
-    inner = _inline_tokens(content, depth + 1) if depth < MAX_DEPTH else _plain_tokens(content)
-    return [InlineToken("open", opening, name=name), *inner, InlineToken("close", closing, name=name)]
+def _single(token: Token, raw: str) -> InlineToken:
+    if token.type == "text_special":
+        return InlineToken("text", raw, token.content)
+    if token.type == "code_inline":
+        return InlineToken("opaque", raw, raw.strip("` "))
+    if token.type == "link_open":  # an address in angle brackets
+        return InlineToken("opaque", raw, raw[1:-1])
+    if token.type == "hardbreak":
+        return InlineToken("point", raw, name="break")
+    return _html_tag(raw) if token.type == "html_inline" else InlineToken("point", raw)
+
+
+def _code_end(text: str, mark: markdown_inline.Mark, unclosed: set[str]) -> int:
+    """The end of an element such as <kbd>, whose words are not translated; 0 if this is none."""
+    found = re.match(r"<([A-Za-z]+)", text[mark.start : mark.end])
+    name = found[1].lower() if found else ""
+    if name not in markup.CODE - unclosed:
+        return 0
+    end = re.compile(rf"</{name}\s*>", re.I).search(text, mark.end)
+    unclosed |= set() if end else {name}
+    return end.end() if end else 0
+
+
+def _words(raw: str) -> str:
+    """The text of an element."""
+    page = html_tokenizer.tokenize(raw)
+    return " ".join(html.unescape("".join(token.raw for token in page if token.kind == "text")).split())
 
 
 def _html_tag(raw: str) -> InlineToken:

@@ -1,181 +1,184 @@
-"""The blocks of a Markdown text (paragraphs, list items, headings, table cells), and what is between them and stays."""
+"""The blocks of a Markdown text (paragraphs, headings, table cells, HTML), and what is between them and stays.
+
+markdown-it-py, a parser of CommonMark, tells the lines of each block and its content; here the content is found in its lines.
+"""
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
+
+from markdown_it import MarkdownIt
+from markdown_it.rules_block import StateBlock
+from markdown_it.token import Token
 
 from heed.text.layout import has_words
 
+MAX_DEPTH = 100  # of nested lists and quotations; what is deeper stays as it is
+_LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+\Z")
 _FRONT_MATTER = re.compile(
     r"\A\ufeff?(?:---|\+\+\+)[ \t]*\r?\n.*?^(?:---|\+\+\+|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.S | re.M
 )
-_MARKERS = re.compile(
-    r"[ \t]*(?:(?:>|#{1,6}(?=[ \t])|[-*+:](?=[ \t])|\d{1,9}[.)](?=[ \t])|\[[ xX]\](?=[ \t])|\[\^[^\[\]\s]+\]:(?=[ \t]))[ \t]*)*"
-)
-_LIST_ITEM = re.compile(r"(?:^|[ \t>])(?:[-*+]|\d{1,9}[.)]|\[\^[^\[\]\s]+\]:)[ \t]*(?:\[[ xX]\][ \t]*)?$")
-_NUMBER_FROM_TWO = re.compile(r"(?:[2-9]|\d{2,9})[.)][ \t]*$")
-_QUOTE = re.compile(r"[ \t]*(?:>[ \t]?)+")
-_FENCE = re.compile(r"(`{3,})[^`\n]*$|(~{3,})")
-_LINK_DEFINITION = re.compile(r"[ \t]*\[(?!\^)[^\[\]]+\]:\s")
-_RAW_HTML = re.compile(r"[ \t]*<(pre|script|style|textarea)(?=[\s>])", re.I)
-_BLOCK_HTML = re.compile(
-    r"[ \t]*</?(?:address|article|aside|base|basefont|blockquote|body|caption|center|col|colgroup|dd|details|dialog|dir|div|dl|dt|"
-    r"fieldset|figcaption|figure|footer|form|frame|frameset|h[1-6]|head|header|hr|html|iframe|legend|li|link|main|menu|menuitem|nav|"
-    r"noframes|ol|optgroup|option|p|param|search|section|summary|table|tbody|td|tfoot|th|thead|title|tr|track|ul)(?=[\s/>])",
-    re.I,
-)
-_TAG = re.compile(r"[ \t]*</?[A-Za-z][A-Za-z0-9-]*(?:\s[^<>]*)?/?>\s*")
-_PIPE = re.compile(r"(?<!\\)(\|)")
-_TABLE_DELIMITER = re.compile(r"[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?\s*")
-_CLOSING_HASHES = re.compile(r"(?<![ \t])[ \t]+#+\s*$")
+_FOOTNOTE = re.compile(r"\[\^[^\[\]\s]+\]:(?=[ \t]|$)", re.M)
+_TASK = re.compile(r"\A\[[ xX]\][ \t]+")
+_DEFINITION = re.compile(r"\A:[ \t]+")
+_LINK_DEFINITION = re.compile(r"\[(?!\^)[^\[\]]+\]:\s")
+_RAW_ELEMENT = re.compile(r"^[ \t]*<(pre|script|style|textarea)(?=[\s>])", re.I | re.M)
+_CLOSING = r"(?:[ \t]+#+)?[ \t]*$"
 
 
 class Block(NamedTuple):
-    """Lines that belong together. `leads` are the markers before each line but the first, which are not in `text`."""
+    """Lines that belong together. `leads` are what is between each two of them: the line end, and the markers of the next.
+
+    `references` are the link definitions of the whole text, which decide whether [words] are a link.
+    """
 
     text: str
     leads: tuple[str, ...] = ()
     kind: Literal["text", "cell", "html"] = "text"
+    references: dict[str, Any] = {}  # noqa: RUF012 (never changed)
+
+    def with_leads(self) -> str:
+        """The block as it is in the file."""
+        first, *others = self.text.split("\n")
+        return "".join([first, *(lead + line for lead, line in zip(self.leads, others, strict=True))])
 
 
 def split_blocks(text: str) -> Iterator[str | Block]:
     """The blocks to translate, and the strings between them, which stay."""
-    if front_matter := _FRONT_MATTER.match(text):
-        yield front_matter[0]
-        text = text[front_matter.end() :]
-    lines = re.findall(r"[^\n]*\n|[^\n]+\Z", text)
-    parser = _BlockParser(_table_rows(lines))
-    for number, line in enumerate(lines):
-        yield from parser.feed(number, line)
-    yield from parser.flush()
+    front_matter = _FRONT_MATTER.match(text)
+    begin = front_matter.end() if front_matter else 0
+    position, env = 0, {}
+    tokens = _PARSER.parse(text[begin:], env)
+    for start, block in _Finder(text, begin).blocks(tokens):
+        yield text[position:start]
+        yield block._replace(references=env.get("references", {}))
+        position = start + len(block.with_leads())
+    yield text[position:]
 
 
-def _table_rows(lines: Sequence[str]) -> set[int]:
-    """The numbers of the lines of tables: the delimiter row, the header before it, and the rows up to a blank line."""
-    found: set[int] = set()
-    for number, line in enumerate(lines):
-        if number - 1 in found and line.strip():
-            found.add(number)
-        elif number and "|" in line and _TABLE_DELIMITER.fullmatch(line) and "|" in lines[number - 1]:
-            found |= {number - 1, number}
-    return found
+class _Finder:
+    """Finds the contents of tokens in the lines of a text."""
+
+    def __init__(self, text: str, begin: int):
+        self.text = text
+        self.lines: list[str] = []  # as markdown-it-py sees them
+        self.starts: list[int] = []
+        for match in _LINE.finditer(text, begin):
+            self.lines.append(match[0].replace("\0", "\ufffd"))
+            self.starts.append(match.start())
+        self.column = 0  # after the last cell that was found in a row
+
+    def blocks(self, tokens: Sequence[Token]) -> Iterator[tuple[int, Block]]:
+        """Each block with words, and where it begins."""
+        shown_from = 0  # the line after raw HTML, such as <pre>, that is closed after a blank line
+        for number, token in enumerate(tokens):
+            if token.type == "tr_open":
+                self.column = 0
+            if token.map is None or token.type not in ("inline", "html_block") or token.map[0] < shown_from:
+                continue
+            before = tokens[number - 1].type if number else ""
+            if token.type == "html_block":
+                content, shown_from = self._shown(token)
+                yield from self._block(token.map[0], content.rstrip("\n"), "html")
+            elif before in ("th_open", "td_open"):
+                yield from self._cell(token)
+            elif before == "heading_open" and tokens[number - 1].markup.startswith("#"):
+                yield from self._heading(token)
+            else:
+                yield from self._paragraph(token, tokens[number - 2].type if number > 1 else "")
+
+    def _source(self, number: int, column: int, size: int) -> str:
+        start = self.starts[number] + column
+        return self.text[start : start + size]
+
+    def _line(self, number: int) -> str:
+        return self.lines[number].rstrip("\r\n")
+
+    def _shown(self, token: Token) -> tuple[str, int]:
+        """A block of HTML up to a raw element in it that is not closed there, and the line after that element."""
+        raw = _RAW_ELEMENT.search(token.content)
+        if raw is None or f"</{raw[1].lower()}" in token.content[raw.end() :].lower():
+            return token.content, 0
+        later = range(token.map[1], len(self.lines))
+        ends = (number for number in later if f"</{raw[1].lower()}" in self.lines[number].lower())
+        return token.content[: raw.start()], next(ends, len(self.lines)) + 1
+
+    def _cell(self, token: Token) -> Iterator[tuple[int, Block]]:
+        number = token.map[0]
+        pattern = re.escape(token.content).replace(r"\|", r"\\?\|")
+        if found := re.compile(pattern).search(self._line(number), self.column):
+            self.column = found.end()
+            yield self._placed(number, *found.span(), "cell")
+
+    def _heading(self, token: Token) -> Iterator[tuple[int, Block]]:
+        number = token.map[0]
+        if found := re.search(re.escape(token.content) + _CLOSING, self._line(number)):
+            yield self._placed(number, found.start(), found.start() + len(token.content), "text")
+
+    def _placed(self, number: int, start: int, end: int, kind: str) -> tuple[int, Block]:
+        """A block that is a part of one line."""
+        return self.starts[number] + start, Block(self._source(number, start, end - start), kind=kind)
+
+    def _paragraph(self, token: Token, inside: str) -> Iterator[tuple[int, Block]]:
+        """A paragraph without the box of a task; the lines of a list of definitions one by one."""
+        lines, number = [line.lstrip(" \t") for line in token.content.split("\n")], token.map[0]
+        if inside == "list_item_open":
+            lines[0] = _TASK.sub("", lines[0])
+        elif inside == "footnote_open":  # definitions of links often follow without a blank line
+            size = next((i for i, line in enumerate(lines) if i and _LINK_DEFINITION.match(line)), len(lines))
+            lines = lines[:size]
+        while lines:
+            size = next((i for i, line in enumerate(lines) if i and _DEFINITION.match(line)), len(lines))
+            first = _DEFINITION.sub("", lines[0])
+            yield from self._block(number, "\n".join([first, *lines[1:size]]), "text")
+            lines, number = lines[size:], number + size
+
+    def _block(self, number: int, content: str, kind: str) -> Iterator[tuple[int, Block]]:
+        """A block whose lines are the ends of the lines from `number` on; nothing if they are not."""
+        texts, leads, start, end = [], [], 0, 0
+        for line in (line.lstrip(" \t") for line in content.split("\n")):
+            source = self._line(number)
+            column = len(source) - len(line) if source.endswith(line) else source.rfind(line)
+            if column < 0 or source[column + len(line) :].strip():
+                return
+            if texts:
+                leads.append(self.lines[number - 1][end:] + source[:column])
+            else:
+                start = self.starts[number] + column
+            texts.append(self._source(number, column, len(line)))
+            end, number = column + len(line), number + 1
+        if has_words(content):
+            yield start, Block("\n".join(texts), tuple(leads), kind)
 
 
-class _BlockParser:
-    def __init__(self, table_rows: set[int]):
-        self.table_rows = table_rows
-        self.lines: list[str] = []  # of the current block
-        self.leads: list[str] = []
-        self.fence = ""  # of the current code block
-        self.fence_quoted = False  # whether that is in a quotation
-        self.html_end = ""  # ends the current raw HTML, which is not translated
-        self.columns: list[int] = []  # where the texts of the enclosing list items begin
-        self.in_html = False
-
-    def flush(self) -> Iterator[Block]:
-        if self.lines:
-            yield Block("".join(self.lines), tuple(self.leads[1:]), "html" if self.in_html else "text")
-        self.lines, self.leads, self.in_html = [], [], False
-
-    def feed(self, number: int, line: str) -> Iterator[str | Block]:
-        """The block that a line ends, if any, and the line itself, unless it begins or continues a block."""
-        quote = _QUOTE.match(line)
-        if self.fence and (quote or not self.fence_quoted):
-            inner = line[quote.end() :] if quote and self.fence_quoted else line
-            closes = inner.strip().startswith(self.fence) and not inner.strip().strip(self.fence[0])
-            self.fence = "" if closes else self.fence
-            yield line
-        elif self.html_end:
-            self.html_end = "" if self.html_end in line.lower() else self.html_end
-            yield line
-        elif self.in_html and line.strip() and not _RAW_HTML.match(line):
-            self._append(line)
-        else:
-            self.fence = ""
-            yield from self._feed_markdown(number, line)
-
-    def _append(self, line: str, lead: str = "") -> None:
-        self.lines.append(line)
-        self.leads.append(lead)
-
-    def _feed_markdown(self, number: int, line: str) -> Iterator[str | Block]:
-        indent = _width(line[: len(line) - len(line.lstrip(" \t"))])
-        lead = _MARKERS.match(line)[0]
-        if self.lines and not self.columns and not any(self.leads) and _NUMBER_FROM_TWO.search(lead):
-            lead = ""  # within a paragraph, only 1. begins a list
-        markers = lead.strip()
-        if line.strip() and (markers or not self.lines):
-            while self.columns and indent < self.columns[-1]:
-                self.columns.pop()
-        indented_code = not self.lines and indent >= 4 + (self.columns[-1] if self.columns else 0)
-        if not line.strip() or indented_code:
-            yield from self.flush()
-            yield line
-        elif self._continues_quote(markers, line[len(lead) :]):
-            self._append(line[len(lead) :], lead)
-        elif self.lines and not markers and not self._interrupts(number, line):
-            self._append(line)
-        else:
-            yield from self.flush()
-            yield from self._begin(number, lead if markers else "", line)
-
-    def _continues_quote(self, markers: str, rest: str) -> bool:
-        """Whether a quoted line continues the paragraph of the line before."""
-        same = bool(self.leads) and markers != "" and set(markers) <= {">", " "} and self.leads[-1].strip() == markers
-        return same and not self._interrupts(-1, rest)
-
-    def _interrupts(self, number: int, line: str) -> bool:
-        """Whether a line cannot be part of a paragraph."""
-        symbols_only = not any(char.isalnum() for char in line)
-        return bool(
-            symbols_only or number in self.table_rows or _FENCE.match(line.strip()) or _RAW_HTML.match(line)
-            or _BLOCK_HTML.match(line) or _LINK_DEFINITION.match(line) or _is_table_row(line) or _opens_comment(line)
-        )  # fmt: skip
-
-    def _begin(self, number: int, lead: str, line: str) -> Iterator[str | Block]:
-        """The first line of a block, or a line that stays."""
-        rest, raw = line[len(lead) :], _RAW_HTML.match(line[len(lead) :])
-        fence, markers = _FENCE.match(rest.strip()), lead.strip()
-        if _LIST_ITEM.search(lead):
-            self.columns.append(_width(lead) if rest.strip() else _width(lead.rstrip()) + 1)
-        if lead:
-            yield lead
-        if fence:
-            self.fence, self.fence_quoted = fence[1] or fence[2], ">" in lead
-            yield rest
-        elif raw and f"</{raw[1].lower()}>" not in rest.lower():
-            self.html_end = f"</{raw[1].lower()}>"
-            yield rest
-        elif _opens_comment(rest):
-            self.html_end = "-->"
-            yield rest
-        elif raw or _LINK_DEFINITION.match(rest) or not has_words(rest):
-            yield rest
-        elif _BLOCK_HTML.match(rest) or _TAG.fullmatch(rest):
-            self.lines, self.leads, self.in_html = [rest], [lead], True
-        elif number in self.table_rows or _is_table_row(rest):
-            yield from _cells(rest)
-        elif "#" in markers:
-            closing = _CLOSING_HASHES.search(rest)
-            yield Block(rest[: closing.start()] if closing else rest)
-            yield closing[0] if closing else ""
-        else:
-            self.lines, self.leads = [rest], [lead]
+def _footnote(state: StateBlock, start_line: int, end_line: int, silent: bool) -> bool:
+    """A footnote, whose paragraphs are indented by four columns like those of a list item."""
+    start = state.bMarks[start_line] + state.tShift[start_line]
+    found = _FOOTNOTE.match(state.src, start, state.eMarks[start_line])
+    if found is None or state.is_code_block(start_line):
+        return False
+    if silent:
+        return True
+    marks = state.bMarks[start_line], state.tShift[start_line], state.sCount[start_line], state.parentType
+    rest = state.src[found.end() : state.eMarks[start_line]]
+    spaces = len(rest) - len(rest.lstrip(" \t"))
+    state.push("footnote_open", "", 1)
+    state.bMarks[start_line], state.tShift[start_line] = found.end(), spaces
+    state.blkIndent += 4
+    state.sCount[start_line] = state.blkIndent
+    state.parentType = "footnote"
+    state.md.block.tokenize(state, start_line, end_line)
+    state.blkIndent -= 4
+    state.bMarks[start_line], state.tShift[start_line], state.sCount[start_line], state.parentType = marks
+    state.push("footnote_close", "", -1)
+    return True
 
 
-def _cells(line: str) -> Iterator[str | Block]:
-    return (part if number % 2 else Block(part, kind="cell") for number, part in enumerate(_PIPE.split(line)))
+def _parser() -> MarkdownIt:
+    """CommonMark with GitHub's tables and footnotes; the blocks alone."""
+    parser = MarkdownIt("commonmark", {"maxNesting": MAX_DEPTH}).enable("table").disable("inline")
+    parser.block.ruler.before("reference", "footnote", _footnote, {"alt": ["paragraph", "reference"]})
+    return parser
 
 
-def _is_table_row(line: str) -> bool:
-    return line.lstrip().startswith("|") and len(_PIPE.findall(line)) > 1
-
-
-def _opens_comment(line: str) -> bool:
-    """Whether a comment begins here that ends in a later line."""
-    return line.lstrip().startswith("<!--") and "-->" not in line
-
-
-def _width(text: str) -> int:
-    """The columns of a text, with tab stops every four."""
-    return len(text.expandtabs(4))
+_PARSER = _parser()

@@ -17,8 +17,9 @@ def _names(text: str) -> frozenset[str]:
 INLINE = _names("""a abbr acronym b bdi bdo big cite data del dfn em font i ins label mark q ruby rb rp rt s small span
     strike strong sub sup time tt u""")  # fmt: skip
 CODE = _names("code kbd samp var")  # parts of a sentence that are not translated
+READINGS = _names("rt rp")  # of the word before them: no part of the sentence
 OBJECTS = _names("img wbr input svg math canvas audio video object iframe embed script style template")
-UNTOUCHED = _names("svg math canvas audio video object iframe script style template pre textarea")
+UNTOUCHED = _names("svg math canvas audio video object iframe script style template pre textarea") | READINGS
 ATTRIBUTES = ("title", "alt", "placeholder", "aria-label", "label", "summary")
 DESCRIPTIONS = ("description", "og:title", "og:description")
 STYLE = Style(escape=lambda text: html.escape(text, quote=False).replace("\u00a0", "&nbsp;"))
@@ -73,7 +74,7 @@ def _inline_tokens(token: HtmlToken, raw: str, element: Sequence[HtmlToken]) -> 
         return _text_tokens(raw)
     if element:
         words = html.unescape("".join(one.raw for one in element if one.kind == "text"))
-        if token.name in CODE or (token.name in INLINE and has_words(words)):
+        if token.name in CODE or (token.name in INLINE - READINGS and has_words(words)):
             return [InlineToken("opaque", raw, " ".join(words.split()))]
         return [InlineToken("point", raw)] if token.name in OBJECTS | INLINE else None
     if token.name in INLINE | CODE and token.kind in ("open", "close"):

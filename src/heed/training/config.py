@@ -9,6 +9,7 @@ from torch import nn
 
 from heed.config import check_fraction, check_not_negative
 from heed.training import schedule
+from heed.training.adamw import AdamW
 from heed.training.duration import seconds_of
 from heed.training.schedule import Schedule
 
@@ -50,7 +51,7 @@ class TrainingConfig:
     valid_tokens: int = 8192  # tokens per batch of validation
     checkpoint_every: int | None = None  # as valid_every by default
     keep: int = 2  # whole checkpoints
-    samples: int = 4  # examples that are shown at each validation
+    samples: int = 4  # examples that are kept of each validation, in samples/
     metric: str = "auto"  # what "best" means: chrf, bleu, rouge, accuracy or loss; "auto" goes by the task
     patience: int = 0  # stop (with a cool-down: begin it) after this many validations without a new best; 0 is never
     final: Literal["best", "last", "average-best", "average-last", "ema", "best-ema"] = (
@@ -140,7 +141,7 @@ def make_optimizer(config: TrainingConfig, weights: Iterable[nn.Parameter]) -> t
         vectors = [weight for weight in groups if weight.dim() < 2]
         matrices = [weight for weight in groups if weight.dim() >= 2]
         groups = [{"params": matrices}, {"params": vectors, "weight_decay": 0.0}]
-    return torch.optim.AdamW(
+    return AdamW(
         groups,
         lr=0.0,
         betas=(config.beta1, config.beta2),

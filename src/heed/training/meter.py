@@ -14,13 +14,13 @@ def perplexity(loss: float) -> float:
 class Meter:
     """Loss and speed since it was last read. Reading waits for the device; adding does not.
 
-    `steps` is the last step as far as it is known, or None. Where the loss is of words, it has a perplexity.
+    Where the loss is of words, it has a perplexity.
     """
 
-    def __init__(self, step: int, steps: int | None, has_perplexity: bool = True):
-        self.steps, self.first, self.has_perplexity = steps, step, has_perplexity
+    def __init__(self, step: int, has_perplexity: bool = True):
+        self.has_perplexity = has_perplexity
         self.began = self.since = time.monotonic()
-        self.nll, self.count, self.paused = 0.0, 0, 0.0
+        self.step, self.nll, self.count, self.paused = step, 0.0, 0, 0.0
         self.parts: dict[str, tuple[Any, Any]] = {}
 
     def add(self, progress: Progress) -> None:
@@ -32,21 +32,25 @@ class Meter:
     def pause(self, seconds: float) -> None:
         self.paused += seconds
 
-    def read(self, progress: Progress) -> dict[str, Any]:
+    def read(self, progress: Progress, steps: int | None = None, left: float | None = None) -> dict[str, Any]:
+        """What was measured, which then begins anew. `steps` and `left`: the last step and the seconds until it, if known."""
         self.check(progress)
-        count, gradient = float(self.count), float(progress.gradient_norm)
-        loss = float(self.nll) / count
-        now = time.monotonic()
-        speed = count / max(now - self.since - self.paused, 1e-9)
-        seconds_per_step = (now - self.began) / max(progress.step - self.first, 1)
-        left = None if self.steps is None else seconds_per_step * (self.steps - progress.step)
+        facts = self.peek(progress, steps, left)
+        self.step, self.since, self.paused = progress.step, time.monotonic(), 0.0
+        self.nll, self.count, self.parts = 0.0, 0, {}
+        return facts
+
+    def peek(self, progress: Progress, steps: int | None = None, left: float | None = None) -> dict[str, Any]:
+        """What was measured so far."""
+        count, now = float(self.count), time.monotonic()
+        loss, seconds = float(self.nll) / count, max(now - self.since - self.paused, 1e-9)
         parts = {f"loss_{name}": float(total) / max(float(n), 1.0) for name, (total, n) in self.parts.items()}
-        self.nll, self.count, self.paused, self.since, self.parts = 0.0, 0, 0.0, now, {}
         words = {"perplexity": perplexity(loss)} if self.has_perplexity else {}
         return {
             "step": progress.step, "epoch": progress.position.epoch, "loss": loss, **words,
-            "rate": progress.rate, "gradient": gradient, "tokens_per_second": speed, "seconds": now - self.began,
-            "seconds_left": left, "steps": self.steps, **parts,
+            "rate": progress.rate, "gradient": float(progress.gradient_norm), "tokens_per_second": count / seconds,
+            "steps_per_second": (progress.step - self.step) / seconds, "seconds": now - self.began,
+            "seconds_left": left, "steps": steps, **parts,
         }  # fmt: skip
 
     def check(self, progress: Progress) -> None:
@@ -55,6 +59,6 @@ class Meter:
         if wrong:
             what = "loss" if wrong[0] == "nll" else "gradient"
             raise ValueError(
-                f"the {what} became NaN at step {progress.step:,}: lower training.rate, raise training.warmup, or set "
+                f"the {what} is no longer finite at step {progress.step:,}: lower training.rate, raise training.warmup, or set "
                 "training.clip; --resume continues from the last checkpoint"
             )

@@ -1,20 +1,22 @@
-"""The output of a run: a bar and tables for people, log.jsonl for programs, TensorBoard files if it is installed."""
+"""The output of a run: a bar and lines for people, log.jsonl for programs, TensorBoard files if it is installed."""
 
 import importlib.util
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TextColumn
 
 from heed.config import parse_json
 from heed.files import write_bytes
+from heed.training.duration import in_words
 
-WIDE = 110  # columns: in a narrower terminal the bar shows less
+WIDE = 120  # columns: in a narrower terminal the bar shows less
+EVERY = 1.0  # seconds between two looks at the loss, which waits for the device
 
 
 class Log:
@@ -64,20 +66,19 @@ class Report:
 
     def __init__(self, console: Console, steps: int | None, start: int = 0, quiet: bool = False):
         self.console, self.steps, self.quiet = console, steps, quiet
-        self.table: list[dict[str, Any]] = []
-        self.spoken = time.monotonic()
+        self.spoken = self.shown = time.monotonic()
+        self.expected = False
         self.bar = None
         if console.is_terminal and not quiet:
             self.bar = Progress(
                 TextColumn("[bold]step {task.completed:,.0f}[/]{task.fields[of]}"),
                 BarColumn(bar_width=None),
                 TextColumn("{task.fields[facts]}"),
-                TimeRemainingColumn(compact=True),
-                TextColumn("left"),
                 console=console,
             )
-            self.task = self.bar.add_task("train", total=steps, completed=start, facts="", of=self._of())
+            self.task = self.bar.add_task("train", total=steps, completed=start, facts="first step", of=self._of())
             self.bar.start()
+            self.shown -= EVERY  # the first step is shown at once
 
     def say(self, sentence: str) -> None:
         if not self.quiet:
@@ -87,56 +88,62 @@ class Report:
         """Of damage: it is said also where nothing else is."""
         self.console.print(sentence, highlight=False, markup=False, soft_wrap=True)
 
-    def step(self, facts: dict[str, Any]) -> None:
-        words = f" · perplexity {facts['perplexity']:,.1f}" if "perplexity" in facts else ""
-        text = (
-            f"loss {facts['loss']:.3f}{words} · rate {facts['rate']:.2e} · {facts['tokens_per_second']:,.0f} tokens/s"
-        )
+    def summary(self, rows: Mapping[str, str]) -> None:
+        """What will be trained: a label and a value a line."""
+        width = max(map(len, rows), default=0)
+        for label, value in rows.items():
+            self.say(f"[bold]{label:<{width}}[/]  {escape(value)}")
+
+    def expect(self, words: str) -> None:
+        """How long the run will take; said once, as soon as it is known."""
+        if words and not self.expected:
+            self.expected = True
+            self.say(f"[bold]Expected time[/]  {words}")
+
+    def moves(self, step: int) -> bool:
+        """Move the bar after each step; whether it should be told the loss and the speed as well."""
+        if self.bar is None:
+            return False
+        self.bar.update(self.task, completed=step)
+        return time.monotonic() - self.shown >= EVERY
+
+    def busy(self, what: str) -> None:
+        """What is done between two steps."""
         if self.bar is not None:
-            brief = f"loss {facts['loss']:.3f} · {facts['tokens_per_second']:,.0f} tokens/s"
-            shown = text if self.console.width >= WIDE else brief
+            self.bar.update(self.task, facts=what)
+
+    def step(self, facts: dict[str, Any]) -> None:
+        self.shown = time.monotonic()
+        left = (
+            f" · {in_words(own)} left" if (own := facts["seconds_left"]) is not None and self.steps is not None else ""
+        )
+        speed = f"{facts['steps_per_second']:.3g} steps/s · {_short(facts['tokens_per_second'])} tokens/s{left}"
+        words = f" · perplexity {facts['perplexity']:,.1f}" if "perplexity" in facts else ""
+        text = f"loss {facts['loss']:.3f}{words} · rate {facts['rate']:.2e} · {speed}"
+        if self.bar is not None:
+            shown = text if self.console.width >= WIDE else f"loss {facts['loss']:.3f} · {speed}"
             self.bar.update(self.task, total=self.steps, completed=facts["step"], facts=shown, of=self._of())
-        elif time.monotonic() - self.spoken > 10:
-            self.spoken = time.monotonic()
-            left = "" if self.steps is None else f" · {facts['seconds_left'] / 60:.1f} min left"
-            self.say(f"step {facts['step']:,}{self._of()} · {text}{left}")
+        elif self.shown - self.spoken > 10:
+            self.spoken = self.shown
+            self.say(f"step {facts['step']:,}{self._of()} · {text}")
 
     def _of(self) -> str:
         return "" if self.steps is None else f" of {self.steps:,}"
 
-    def valid(
-        self, facts: dict[str, Any], samples: Sequence[tuple[str, str, str]], best: bool, labels: Mapping[str, str]
-    ) -> None:
-        """A validation: a table of the last ones, and samples. `labels` are the names of the scores."""
-        if self.quiet:
-            return
-        self.table.append({**facts, "best": best})
-        table = Table(title=None, header_style="dim", box=None, padding=(0, 1))  # all of it within 80 columns
-        scores = [name for name in labels if name in facts and name != "loss"]
-        words = ["perplexity"] if "perplexity" in facts else []  # where the loss is of words
-        for name in ("step", "epoch", "valid loss", *words, *(labels[name] for name in scores), ""):
-            table.add_column(name, justify="right")
-        for row in self.table[-5:]:
-            table.add_row(
-                f"{row['step']:,}", f"{row['epoch']}", f"{row['loss']:.3f}", *(f"{row[name]:.2f}" for name in words),
-                *(f"{row[name]:.1f}" for name in scores), "[green]best so far[/]" if row["best"] else "",
-            )  # fmt: skip
-        self.console.print(table)
-        for source, reference, translation in samples:
-            mark = "[green]=[/]" if reference == translation else "[dim]≠[/]"
-            self.console.print(
-                f"  [dim]{_plain(source)}[/]\n  {mark} {_plain(translation)}", highlight=False, soft_wrap=True
-            )
-            if reference != translation:
-                self.console.print(f"  [dim]  {_plain(reference)}[/]", highlight=False, soft_wrap=True)
+    def valid(self, step: int, scores: str, seconds: float, best: bool) -> None:
+        """A validation in one line; the best so far has a mark."""
+        width = len(f"{self.steps or step:,}")
+        mark = "  [bold green]← best so far[/]" if best else ""
+        self.say(f"[dim]valid[/]  step {step:>{width},} · {escape(scores)} · {in_words(seconds)}{mark}")
 
     def close(self) -> None:
         if self.bar is not None:
+            self.busy("")
             self.bar.stop()
 
 
-def _plain(text: str) -> str:
-    """Text in which a bracket is not markup."""
-    from rich.markup import escape
-
-    return escape(text)
+def _short(number: float) -> str:
+    """At most four digits: 987, 1,234, 12k, 1.2M."""
+    if number < 10_000:
+        return f"{number:,.0f}"
+    return f"{number / 1000:.0f}k" if number < 1e6 else f"{number / 1e6:.1f}M"

@@ -1,5 +1,6 @@
 """Translating on the page, as a person would."""
 
+import re
 from urllib.parse import quote
 
 import httpx
@@ -338,6 +339,24 @@ def test_a_file_comes_back_translated(visit, ask):
     with page.expect_download() as download:
         page.click(".download")
     assert download.value.path().read_text("utf-8") == ask("translate", text=TEXT)["translations"][0]["text"] + "\n"
+
+
+def test_the_progress_of_a_file_is_counted_by_the_service(visit):
+    page, held = visit("#translate?from=ko&to=en"), []
+    page.route("**/translate_file", lambda route: held.append(route))
+    page.route("**/v1/progress/*", lambda route: route.fulfill(json={"done": 12, "total": 40}))
+    page.click("#mode-file")
+    page.set_input_files("#file", files=[{"name": "a.txt", "mimeType": "text/plain", "buffer": f"{TEXT}\n".encode()}])
+    with page.expect_request("**/v1/progress/*") as asked:
+        page.click("#file-go")
+    page.wait_for_selector("#file-count:text-is('12 of 40 parts · 30%')")
+    bar = page.locator("#file-state [role=progressbar]")
+    assert bar.get_attribute("aria-valuenow") == "30" and "measured" in bar.get_attribute("class")
+    job = asked.value.url.rpartition("/")[2]
+    assert re.fullmatch("[0-9a-f]{32}", job) and job.encode() in held[0].request.post_data_buffer
+    held[0].continue_()
+    page.wait_for_selector(".download")
+    assert "strong" not in page.get_attribute("#file-go", "class"), "the download is what is next"
 
 
 def test_a_text_in_another_language_is_translated_only_if_that_is_asked_for(visit):

@@ -10,7 +10,7 @@ from heed.decoding.cuda.buffers import LENGTH, KeyPool, SearchBuffers, SearchRul
 from heed.decoding.cuda.plain import TorchOps
 from heed.decoding.cuda.step import decode_step, encode_sources
 from heed.decoding.cuda.weights import Weights
-from heed.decoding.steps import Hypothesis
+from heed.decoding.hypothesis import Hypothesis
 
 Ids = Sequence[int]
 Hypotheses = list[Hypothesis]

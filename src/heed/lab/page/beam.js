@@ -46,12 +46,13 @@ function latticeColumn(step, number, lines) {
   title.setAttribute("aria-label", say("Go to step {0}", number + 1));
   title.addEventListener("click", () => goToStep(number));
   const list = element("ol", { "aria-label": say("Candidates at step {0}", number + 1) });
+  const best = bestScore(step);
   step.forEach((node, place) => {
     const { token, score, state: fate } = node.candidate;
     node.x = number * (NODE.width + NODE.gapX);
     node.y = NODE.head + place * (NODE.height + NODE.gapY);
-    node.element = element("li", { class: fate, title: `${readable(token)}: ${say(fate)}, ${score.toFixed(3)}` },
-      element("span", { class: "token" }, readable(token)), element("span", { class: "number" }, score.toFixed(2)));
+    node.element = element("li", { class: fate, title: `${readable(token)}: ${say(fate)}, log p ${score.toFixed(3)}` },
+      element("span", { class: "token" }, readable(token)), element("span", { class: "number" }, percent(Math.exp(score - best))));
     node.element.addEventListener("pointerenter", () => showHypothesis(node));
     node.element.addEventListener("pointerleave", () => showHypothesis(null));
     if (node.up) lines.append((node.line = linkOf(node)));
@@ -61,6 +62,9 @@ function latticeColumn(step, number, lines) {
   column.style.left = `${number * (NODE.width + NODE.gapX)}px`;
   return column;
 }
+
+// The log probability of the likeliest hypothesis of a step, with which the others are compared.
+const bestScore = (step) => Math.max(...step.map((node) => node.candidate.score));
 
 function linkOf({ x, y, up, candidate }) {
   const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
@@ -80,7 +84,9 @@ function showHypothesis(node) {
   if (!shown.length) return void (byId("hypothesis").textContent = "");
   const { score, state: fate } = shown.at(-1).candidate;
   const text = shown.map((at) => at.candidate.token).filter((token) => !isSpecial(token)).join("").replaceAll("\u2581", " ").trim();
-  byId("hypothesis").textContent = `${say(node ? fate : "chosen")}: “${text}” ${score.toFixed(3)}`;
+  const best = bestScore(nodes[shown.length - 1]), name = say(node ? fate : "chosen");
+  byId("hypothesis").textContent = score === best ? say("{0}: “{1}”, the likeliest of its step", name, text)
+    : say("{0}: “{1}”, {2} as likely as the likeliest of its step", name, text, percent(Math.exp(score - best)));
 }
 
 function markLattice() {

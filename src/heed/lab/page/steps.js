@@ -30,13 +30,24 @@ function showStep() {
   const token = look.target[step];
   const space = written && (token.startsWith("\u2581") || isSpecial(token)) ? " " : "";
   byId("so-far").replaceChildren(written.replaceAll("\u2581", " ").trim() + space, element("mark", {}, readable(token)));
-  byId("step-score").textContent = `log probability ${look.scores[step].toFixed(3)}, that is ${percent(Math.exp(look.scores[step]))}`;
+  byId("step-score").textContent = compared(token, Math.exp(look.scores[step]), look.predictions[step]);
+  byId("step-score").title = `log probability ${look.scores[step].toFixed(3)}`;
   showBars(step, token);
   markLattice();
 }
 
+// How likely a token is beside the likeliest other.
+function compared(token, p, likely) {
+  const other = likely.find(([name]) => name !== token);
+  if (!other || !(p > 0) || !(other[1] > 0)) return percent(p);
+  const times = (ratio) => (ratio >= 1000 ? ">1,000" : ratio.toFixed(ratio < 10 ? 1 : 0)), name = readable(other[0]);
+  return p >= other[1] ? `${percent(p)}: ${times(p / other[1])} times as likely as “${name}”` : `${percent(p)}: “${name}” was ${times(other[1] / p)} times as likely`;
+}
+
+const LEAST = 0.005; // less likely ones are not worth a line
+
 function showBars(step, token) {
-  const list = [...look.predictions[step]];
+  const list = look.predictions[step].filter(([other, p]) => other === token || p >= LEAST);
   if (!list.some(([other]) => other === token)) list.push([token, Math.exp(look.scores[step])]);
   byId("bars").replaceChildren(...list.map(([other, p]) => {
     const bar = element("span", { class: "bar", "aria-hidden": "true" });

@@ -1,7 +1,7 @@
 """Word alignments, read off the cross-attention."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -38,14 +38,23 @@ def join_links(whole: Any, parts: Sequence[Any], found: Sequence[Links], tag: st
     return links
 
 
-def word_attention(weights: np.ndarray, source: Sequence[str], target: Sequence[str]) -> np.ndarray:
-    """(target words, source words): attention summed over a source word, averaged over a target word.
+class WordPooling(NamedTuple):
+    """From the attention of pieces to that of words: summed over a source word, averaged over a target word.
 
-    `weights` is (target pieces, source pieces), without special tokens. Punctuation at the end of a word does not count for
-    it, because full stops attend to full stops.
+    Punctuation at the end of a word does not count for it, because full stops attend to full stops.
     """
-    rows, columns = _membership(target), _membership(source)
-    return (rows / rows.sum(axis=1, keepdims=True)) @ weights @ columns.T
+
+    rows: np.ndarray  # (target words, target pieces)
+    columns: np.ndarray  # (source pieces, source words)
+
+    @classmethod
+    def of(cls, source: Sequence[str], target: Sequence[str]) -> "WordPooling":
+        rows = _membership(target)
+        return cls(rows / rows.sum(axis=1, keepdims=True), _membership(source).T)
+
+    def __call__(self, weights: np.ndarray) -> np.ndarray:
+        """(target words, source words) of (target pieces, source pieces), which may be padded, without special tokens."""
+        return self.rows @ weights[: self.rows.shape[1], : len(self.columns)] @ self.columns
 
 
 def _membership(pieces: Sequence[str]) -> np.ndarray:

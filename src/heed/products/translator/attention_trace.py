@@ -14,7 +14,7 @@ from heed.decoding.beam import SearchStep
 from heed.decoding.config import DecodingConfig
 from heed.lab.attention import Candidate, Look
 from heed.models.encoder_decoder import Trace
-from heed.products.translator.alignment import Links, agreement, links, word_attention
+from heed.products.translator.alignment import Links, WordPooling, agreement, links
 from heed.products.translator.guards import Guards
 from heed.products.translator.model_bundle import IdPair
 from heed.vocabularies.vocabulary import Pair, SpecialTokens
@@ -79,7 +79,7 @@ def align_batch(model: nn.Module, pairs: Sequence[IdPair], vocabularies: Pair, r
         raise ValueError(
             "the model has no attention to its source (model.attention is 'off'), so it cannot align words"
         )
-    return [links(table) for table in _word_tables(rows.of(cross), pairs, vocabularies)]
+    return [links(table) for table in _word_tables(rows.of(cross), _poolings(pairs, vocabularies), vocabularies)]
 
 
 def choose_rows(model: nn.Module, pairs: Sequence[IdPair], vocabularies: Pair) -> AlignmentRows:
@@ -88,18 +88,18 @@ def choose_rows(model: nn.Module, pairs: Sequence[IdPair], vocabularies: Pair) -
     if not cross:
         return AlignmentRows(0, after=False)
     every = [AlignmentRows(layer, after) for layer in reversed(range(len(cross))) for after in (False, True)]
-    return max(every, key=lambda rows: np.mean([*map(agreement, _word_tables(rows.of(cross), pairs, vocabularies))]))
+    poolings = _poolings(pairs, vocabularies)
+    return max(every, key=lambda rows: np.mean([*map(agreement, _word_tables(rows.of(cross), poolings, vocabularies))]))
 
 
-def _word_tables(weights: np.ndarray, pairs: Sequence[IdPair], vocabularies: Pair) -> list[np.ndarray]:
+def _poolings(pairs: Sequence[IdPair], vocabularies: Pair) -> list[WordPooling]:
+    return [WordPooling.of(vocabularies[0].pieces(source), vocabularies[1].pieces(target)) for source, target in pairs]
+
+
+def _word_tables(weights: np.ndarray, poolings: Sequence[WordPooling], vocabularies: Pair) -> list[np.ndarray]:
     """(target words, source words) of each pair, without special tokens."""
     left, top = (len(vocabulary.special.before) for vocabulary in vocabularies)
-    tables = []
-    for row, (source, target) in enumerate(pairs):
-        pieces = vocabularies[0].pieces(source), vocabularies[1].pieces(target)
-        own = weights[row, top : top + len(target), left : left + len(source)]
-        tables.append(word_attention(own, *pieces))
-    return tables
+    return [pooling(own[top:, left:]) for own, pooling in zip(weights, poolings, strict=True)]
 
 
 def look(guards: Guards, rows: AlignmentRows, text: str, target: str | None, config: DecodingConfig, name: str) -> Look:

@@ -11,13 +11,14 @@ from torch import Tensor, nn
 
 from heed.data.batching import collate, pad
 from heed.decoding.beam import Pick, SearchStep
-from heed.decoding.config import DecodingConfig, max_output_length
+from heed.decoding.config import DecodingConfig, forced_start, max_output_length
 from heed.decoding.ensemble import Ensemble
+from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.limits import Rule
-from heed.decoding.loops import TokenKinds, token_kinds
-from heed.decoding.steps import Hypothesis, State
+from heed.decoding.steps import State
 from heed.models.package import Package
-from heed.products.search import forced_start, search
+from heed.products.search import search
+from heed.products.translator.faults import Tables, strip
 from heed.vocabularies.vocabulary import Pair, SpecialTokens
 
 Sentences = list[list[int]]  # token ids without special tokens
@@ -46,14 +47,9 @@ class ModelBundle:
         return next(self.model.parameters()).device
 
     @cached_property
-    def token_kinds(self) -> TokenKinds:
-        """What tells loops from other translations."""
-        return token_kinds(self.target.pieces(range(len(self.target))), self.model.config.vocab_size)
-
-    @cached_property
-    def one_vocabulary(self) -> bool:
-        """Whether sources and translations have the same tokens."""
-        return self.source.key() == self.target.key()
+    def tables(self) -> Tables:
+        """What finding faults of translations needs."""
+        return Tables(self.vocabularies, self.model.config.vocab_size)
 
     @torch.inference_mode()
     def start(self, sources: Sentences) -> State:
@@ -122,10 +118,8 @@ class ModelBundle:
 
     def strip(self, ids: list[int]) -> tuple[list[int], tuple[SpecialTokens, SpecialTokens]]:
         """A translation without its special tokens, and those that it had: it may lack the usual beginning."""
-        source, target = self.special
-        if tuple(ids[: len(target.before)]) != target.before:
-            target = target._replace(before=())
-        return [i for i in ids[len(target.before) :] if i != target.last], (source, target)
+        text, target = strip(ids, self.special[1])
+        return text, (self.special[0], target)
 
     def source_pieces(self, ids: list[int]) -> list[str]:
         """A source as the model reads it, special tokens included."""

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from heed.decoding.config import DecodingConfig
-from heed.decoding.steps import Hypothesis
-from heed.evaluation.mbr import mbr_order
+from heed.decoding.hypothesis import Hypothesis
 from heed.products.product import in_batches
 from heed.products.translator.attention_trace import AlignmentRows
 from heed.products.translator.engines.engine import Engine
@@ -84,6 +83,8 @@ class SearchPipeline:
         return [self._most_alike(own, config) for own in found]
 
     def _most_alike(self, found: list[Hypothesis], config: DecodingConfig) -> list[Hypothesis]:
+        from heed.evaluation.mbr import mbr_order
+
         texts = [self.guards.bundle.target.decode(h.tokens) for h in found]
         order = mbr_order(texts, [h.score for h in found], config.utility)
         return [found[number] for number in order[: config.nbest]]

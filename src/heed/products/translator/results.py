@@ -58,7 +58,7 @@ class Translation:
     source_tokens: list[str]
     nbest: list[Candidate]
     parts: list["Translation"] = field(repr=False)
-    inspector: Inspector = field(repr=False, compare=False)
+    inspector: Inspector | None = field(repr=False, compare=False)
     terms: list[TermUse] = field(default_factory=list)
 
     @property
@@ -96,7 +96,7 @@ class Score:
     token_scores: list[float]
 
 
-def join_parts(text: str, parts: list[Translation], nbest: int, inspector: Inspector) -> Translation:
+def join_parts(text: str, parts: list[Translation], nbest: int, inspector: Inspector | None) -> Translation:
     """The translation of a text from those of its parts; an empty text has none.
 
     The k-th best of the whole joins the k-th best of each part, or its last where it has fewer, so there are always `nbest`.

@@ -2,7 +2,10 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from heed.vocabularies.vocabulary import Vocabulary
 
 BOUNDARIES = [
     r"(?<=[.!?…])\s+|(?<=[。！？])\s*",  # sentences
@@ -11,6 +14,48 @@ BOUNDARIES = [
     r"\s+",
 ]
 Size = Callable[[str], int]
+
+
+class Parts(NamedTuple):
+    """Parts of texts, which text each belongs to, and its subwords."""
+
+    texts: list[str]
+    owners: list[int]
+    ids: list[list[int]]
+
+
+def split_texts(texts: Sequence[str], vocabulary: Vocabulary, limit: int, cut_off: bool = False) -> Parts:
+    """Texts in parts of at most `limit` subwords. Empty texts have no parts."""
+    cleaned = [vocabulary.clean(text) for text in texts]
+    found, rest = Parts([], [], []), []
+    for i, (text, ids) in enumerate(zip(cleaned, vocabulary.encode(cleaned), strict=True)):
+        tag = vocabulary.language_tag(text)  # every part needs it
+        body = text[len(tag) :]
+        if not body.strip():
+            continue
+        whole = body == body.strip() and len(vocabulary.special.before) + len(ids) + 1 <= limit
+        own = [text] if whole else _parts(tag, body, vocabulary, limit, cut_off)
+        rest += [] if whole else range(len(found.texts), len(found.texts) + len(own))
+        found.texts.extend(own)
+        found.owners.extend([i] * len(own))
+        found.ids.extend([ids] * len(own))
+    for part, ids in zip(rest, vocabulary.encode([found.texts[part] for part in rest]), strict=True):
+        found.ids[part] = ids
+    return found
+
+
+def _parts(tag: str, text: str, vocabulary: Vocabulary, limit: int, cut_off: bool) -> list[str]:
+    def size(part: str) -> int:
+        return source_size(tag + part, vocabulary)
+
+    if cut_off:
+        text = cut(text, size, limit)
+    return [tag + part for part in split(text, size, limit)] if text.strip() else []
+
+
+def source_size(text: str, vocabulary: Vocabulary) -> int:
+    """How many positions of a model a text takes, special tokens included."""
+    return len(vocabulary.special.before) + len(vocabulary.encode([text])[0]) + 1
 
 
 def split(text: str, size: Size, limit: int) -> list[str]:

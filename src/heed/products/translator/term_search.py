@@ -9,11 +9,10 @@ from functools import partial
 import numpy as np
 
 from heed.data.batching import by_length
-from heed.decoding.config import DecodingConfig
+from heed.decoding.config import DecodingConfig, forced_start
 from heed.decoding.constraints import Constraints, Replaced
 from heed.decoding.terms import Term
 from heed.products.product import in_batches
-from heed.products.search import forced_start
 from heed.products.translator.alignment import words_of
 from heed.products.translator.attention_trace import AlignmentRows, trace_batch
 from heed.products.translator.model_bundle import Hypotheses, ModelBundle, Sentences

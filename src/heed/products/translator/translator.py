@@ -12,11 +12,10 @@ from torch import nn
 
 from heed import config as settings
 from heed.decoding.config import DecodingConfig
-from heed.decoding.steps import Hypothesis
 from heed.lab.attention import Look
 from heed.models.package import Package
 from heed.products.product import Product, as_texts, in_batches
-from heed.products.translator import attention_trace, forward_trace, passages
+from heed.products.translator import attention_trace, forward_trace, passages, stages
 from heed.products.translator.alignment import Links, join_links
 from heed.products.translator.directions import Direction, Directions
 from heed.products.translator.engines import ctranslate2
@@ -24,13 +23,11 @@ from heed.products.translator.engines.cuda import CudaEngine
 from heed.products.translator.engines.engine import ENGINES, Engine, TorchEngine
 from heed.products.translator.forward_trace import Choice, Query, Token
 from heed.products.translator.guards import Guards
-from heed.products.translator.lazy_scores import Scores, token_scores
 from heed.products.translator.model_bundle import Hypotheses, IdPair, ModelBundle, Sentences, check_ensemble
 from heed.products.translator.passages import TranslatorModel, can_require
 from heed.products.translator.pipeline import Job, SearchPipeline
-from heed.products.translator.results import Candidate, Score, TermUse, Translation, join_parts
-from heed.products.translator.split import cut, split
-from heed.products.translator.term_tokens import RequiredTerms, TermEncoder, add_split_terms
+from heed.products.translator.results import Score, Translation
+from heed.products.translator.term_tokens import RequiredTerms, TermEncoder
 from heed.text.glossary import Glossary, as_glossary
 from heed.vocabularies.vocabulary import Pair
 
@@ -175,21 +172,12 @@ class Translator(Product):
             given = {"too_long": too_long, "batch_tokens": batch_tokens, **decoding}
             model = TranslatorModel(self, terms, given, can_require(config))
             return passages.translate(model, texts, config, (self.facts.get("languages") or {}).get("source"), prefix)
-        parts, owners = self._split(texts, too_long)
-        prefixes = self._encode_prefixes(prefix, len(texts), owners)
-        ids, required = self.source.encode(parts), self.term_encoder.required(parts, terms, config)
-        found = self.search_ids(ids, config, prefixes, batch_tokens, required)
-        scores = token_scores(self.bundle, ids, found, batch_tokens)
-        results: list[list[Translation]] = [[] for _ in texts]
-        for owner, own_terms, *part in zip(owners, required, parts, ids, found, scores, strict=True):
-            results[owner].append(self._translation(*part, self.term_encoder.uses(own_terms, part[2][0].tokens)))
-        cleaned = [self.source.clean(text) for text in texts]
-        whole = [join_parts(*both, config.nbest, self) for both in zip(cleaned, results, strict=True)]
-        return [add_split_terms(translation, terms) for translation in whole]
+        work = stages.prepare(self, texts, config, terms, prefix=prefix, too_long=too_long, batch_tokens=batch_tokens)
+        return stages.finish(self, work, stages.search(self, work))
 
     def score(self, sources: Sequence[str], targets: Sequence[str], batch_tokens: int = 4096) -> list[Score]:
         """How likely each target is, given its source."""
-        self._refuse_long(sources, "it cannot be scored as a whole; remove it, or shorten it")
+        stages.refuse_long(self, sources, "it cannot be scored as a whole; remove it, or shorten it")
         ids, special = self.encode_pairs(sources, targets), self.special[1]
         each = in_batches(self.bundle.token_logprobs, ids, [len(s) + len(t) for s, t in ids], batch_tokens)
         tokens = [self.target.pieces([*special.before, *target, special.last]) for _, target in ids]
@@ -264,62 +252,8 @@ class Translator(Product):
 
     def parts(self, text: str) -> list[str]:
         """A text split into parts of the length that the model allows."""
-        return self._split([text], "split")[0]
+        return stages.split_long(self, [text], "split").texts
 
     def search_config(self, changes: Mapping[str, Any]) -> DecodingConfig:
         """Its search settings with some changed."""
         return settings.read(DecodingConfig, {**dataclasses.asdict(self.decoding), **changes})
-
-    def _split(self, texts: Sequence[str], too_long: str) -> tuple[list[str], list[int]]:
-        """Texts in parts that the model allows, and which text each part belongs to. Empty texts have no parts."""
-        if too_long not in ("split", "cut", "refuse"):
-            raise ValueError(f"too_long is {too_long!r}; it must be 'split', 'cut' or 'refuse'")
-        if too_long == "refuse":
-            advice = "shorten it, or translate it in parts (too_long='split', --too-long split)"
-            self._refuse_long(texts, advice)
-        parts, owners = [], []
-        for i, text in enumerate(texts):
-            text = self.source.clean(text)
-            tag = self.source.language_tag(text)  # every part needs it
-
-            def size(part: str, tag: str = tag) -> int:
-                return self._size(tag + part)
-
-            text = text[len(tag) :]
-            if too_long == "cut":
-                text = cut(text, size, self.max_source)
-            own = [tag + part for part in split(text, size, self.max_source)] if text.strip() else []
-            parts += own
-            owners += [i] * len(own)
-        return parts, owners
-
-    def _size(self, text: str) -> int:
-        return len(self.special[0].before) + len(self.source.encode([text])[0]) + 1
-
-    def _refuse_long(self, texts: Sequence[str], advice: str) -> None:
-        for number, text in enumerate(texts, 1):
-            if (size := self._size(text)) > (most := self.max_source):
-                raise ValueError(f"text {number} has {size} subwords, and the model reads at most {most}: {advice}")
-
-    def _encode_prefixes(self, prefix: str | Sequence[str] | None, texts: int, owners: list[int]) -> Sentences:
-        """The tokens that each part must begin with: the prefix of its text for the first part, none for the others."""
-        if prefix is None:
-            return [[] for _ in owners]
-        each = [prefix] * texts if isinstance(prefix, str) else list(prefix)
-        if len(each) != texts:
-            raise ValueError(f"{len(each):,} prefixes for {texts:,} texts: give one per text, or one for all")
-        ids = self.target.encode(each)
-        self.bundle.check_lengths("prefix", ids, self.special[1])
-        return [ids[i] if part == 0 or owners[part - 1] != i else [] for part, i in enumerate(owners)]
-
-    def _text(self, tokens: list[int]) -> str:
-        """One line: a vocabulary with bytes can spell a line break."""
-        return " ".join(self.target.decode(tokens).split())
-
-    def _translation(
-        self, part: str, source: list[int], found: list[Hypothesis], scores: list[Scores], terms: list[TermUse]
-    ) -> Translation:
-        both, pieces = zip(found, scores, strict=True), self.target.pieces
-        nbest = [Candidate(self._text(h.tokens), h.score, pieces(h.tokens), own) for h, own in both]
-        best, ids, read = nbest[0], found[0].tokens, self.bundle.source_pieces(source)
-        return Translation(part, best.text, best.score, best.tokens, ids, read, nbest, [], self, terms)

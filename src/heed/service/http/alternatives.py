@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
+from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.ranking import PENALTIES
-from heed.decoding.steps import Hypothesis
 from heed.products.translator import attention_trace, lazy_scores
 from heed.products.translator.alignment import words_of
 from heed.products.translator.term_tokens import RequiredTerms

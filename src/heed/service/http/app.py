@@ -23,6 +23,7 @@ from heed.service.http import (
     completions,
     encoder_routes,
     libretranslate,
+    progress,
     recommend_routes,
     reference,
     v1,
@@ -73,6 +74,7 @@ def create_app(service: Service) -> FastAPI:
     app.include_router(image_router(service))
     app.include_router(libretranslate.router(service))
     app.include_router(v1.router(service))
+    app.include_router(progress.router(service.progress))
     app.include_router(completions.router(service))
     app.include_router(encoder_routes.router(service))
     app.include_router(recommend_routes.router(service))

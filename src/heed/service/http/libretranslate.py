@@ -16,6 +16,7 @@ from heed.service.http.hosts import host_name
 from heed.service.http.limits import Refusal
 from heed.service.http.openapi import FORMS, operation, responses
 from heed.service.http.options import MAX_NBEST, Names, Terms, read_glossary, translation_options
+from heed.service.http.progress import JOB
 from heed.service.http.request import RouteTranslator
 from heed.service.http.segmenter import TRANSLATE, TextTask
 from heed.service.http.service import Service
@@ -59,6 +60,7 @@ class FileRequest(BaseModel, arbitrary_types_allowed=True):
     api_key: str | None = None
     glossary: str | None = None
     keep: Names | None = None
+    job: str | None = Field(None, pattern=JOB, description="an identifier of your own, for GET /v1/progress/{job}")
 
 
 def router(service: Service) -> APIRouter:
@@ -218,8 +220,10 @@ async def _translate_file(service: Service, request: Request) -> tuple[str, str]
             texts = [text for kind, text, _ in first.missing if kind == TRANSLATE]
             source = _detected(service, " ".join(texts[:50]), body.target).language
         route = service.catalogue.route(source, body.target)
-        translator = RouteTranslator(ticket, service.segmenters, route, translation_options(route, terms))
-        translated = translator.run(replace(task, language=source), check=service.limits.check_size)
+        with service.progress.counting(body.job) as progress:
+            options = translation_options(route, terms)
+            translator = RouteTranslator(ticket, service.segmenters, route, options, progress=progress)
+            translated = translator.run(replace(task, language=source), check=service.limits.check_size)
         return service.files.put(translated_name, translated)
 
     size = min(len(data), service.limits.characters)

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
+import torch
+
 from heed.products.translator.directions import Direction
+from heed.products.translator.engines.ctranslate2_search import workers_and_threads
 from heed.products.translator.passages import MAX_TERMS_AT_ONCE, can_require, lacks, rate, with_required
 from heed.products.translator.term_search import MIN_BEAMS
 from heed.products.translator.translator import Translator
@@ -100,9 +103,12 @@ class ServedModel:
         workers = [DirectionWorker(own, Toward(source, target)) for own in (self.worker, self.slow_worker)]
         return ServedModel(self.name, source, target, self.translator.toward(source, target), *workers)
 
-    def warm_up(self) -> None:
-        """Build now what is built at the first call."""
-        self.translator.translate(".")
+    def warm_up(self, sentences: int = 1) -> None:
+        """Build now what is built at the first batches of up to so many sentences: an engine may have workers for each size."""
+        translator = self.translator.toward(*self.pairs[0]) if self.directions else self.translator
+        sizes = range(sentences, 0, -1) if translator.device.type == "cpu" else [1]
+        for count in {workers_and_threads(size, torch.get_num_threads()): size for size in sizes}.values():
+            translator.translate(["."] * count)
 
     def start(self, on_batch: OnBatch, **sizes: int | float) -> None:
         self.worker = self.slow_worker = BatchWorker(self.name, self.run, on_batch=on_batch, **sizes)
@@ -211,6 +217,9 @@ class ServedModel:
             "engine": translator.engine(),
             "attention": getattr(config, "attention", None) != "off",
             "trained": trained,
+            "examples": [
+                text for text in translator.facts.get("trained", {}).get("examples", []) if isinstance(text, str)
+            ],
         }
 
     def caption(self) -> str:

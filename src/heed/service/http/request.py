@@ -7,6 +7,7 @@ from typing import Any
 
 from heed.products.translator.word_links import WordLinks, word_links
 from heed.service.http.models import ServedModel, TranslatedSentence, TranslationOptions, count_terms
+from heed.service.http.progress import Progress
 from heed.service.http.queue import Ticket, wait_for_results
 from heed.service.http.segmenter import ALIGN, TRANSLATE, Answers, ModelQuery, TextTask, to_request
 from heed.service.http.segmenter_pool import SegmenterPool
@@ -24,12 +25,15 @@ class RouteTranslator:
     options: TranslationOptions
     # by request, the output of each model of the route
     outputs: dict[ModelRequest, list[TranslatedSentence]] = field(default_factory=dict)
+    progress: Progress | None = None
 
     def translate(self, requests: Sequence[ModelRequest]) -> list[TranslatedSentence]:
         """The last model's translation of each text, beginning with its prefix. All models search for what is required."""
         new = [request for request in dict.fromkeys(requests) if request not in self.outputs]
         by_text: list[list[TranslatedSentence]] = [[] for _ in new]
         inputs = new
+        if self.progress:
+            self.progress.expect(len(new) * len(self.route))
         for number, model in enumerate(self.route):
             last = number == len(self.route) - 1
             options = self.options if last else TranslationOptions()
@@ -70,6 +74,10 @@ class RouteTranslator:
             key = own[0][2].batch_key(bool(own[0][0][1]))
             items = [(part, own_prefix, chosen) for (part, own_prefix, _), _, chosen, _ in own]
             futures += model.submit(self.ticket, key, items, [job[1] for job in own], [job[3] for job in own])
+        if self.progress:
+            self.progress.expect(len(futures) - len(requests))  # long texts have several parts
+            for future in futures:
+                future.add_done_callback(self.progress.finish)
         results = iter(wait_for_results(futures, self.ticket))
         return [_join([next(results) for _ in own]) for own in parts]
 

@@ -24,6 +24,7 @@ from heed.service.http.language_models import ServedLanguageModel
 from heed.service.http.limits import ApiKeys, ClientQuotas, Gate, Limits, Refusal
 from heed.service.http.metrics import Metrics
 from heed.service.http.models import ServedModel
+from heed.service.http.progress import ProgressBook
 from heed.service.http.queue import MAX_BATCH_JOBS, Cancelled, Ticket
 from heed.service.http.recognizers import ServedRecognizer
 from heed.service.http.recommenders import ServedRecommender
@@ -74,7 +75,7 @@ class Service:
         self.voices = {own.name: own for own in models if isinstance(own, ServedVoice)}
         self.catalogue = Catalogue([own for own in models if isinstance(own, ServedModel)])
         self.gate, self.metrics, self.quotas = Gate(self.limits), Metrics(), ClientQuotas(self.limits)
-        self.files, self.segmenters = FileStore(), SegmenterPool()
+        self.files, self.progress, self.segmenters = FileStore(), ProgressBook(), SegmenterPool()
         self.threads = self.limits.requests + 8
         self.pool = ThreadPoolExecutor(self.threads, thread_name_prefix="heed-request")
         self.glossary_pool = ThreadPoolExecutor(1, thread_name_prefix="heed-terms")  # parses long glossaries one by one

@@ -91,6 +91,7 @@ export const recommend = (body, signal) => post("v1/recommend", body, signal);
 export const items = (model, q, signal) => get(`v1/items?${new URLSearchParams({ model, q })}`, signal);
 export const runs = (signal) => get("v1/runs", signal);
 export const run = (name, after, signal) => get(`v1/runs/${encodeURIComponent(name)}?after=${after}`, signal);
+export const fileProgress = (job, signal) => ask(`v1/progress/${job}`, { signal });
 export const samples = (name, signal) => get(`v1/runs/${encodeURIComponent(name)}/samples`, signal);
 
 export const lookImage = (body, signal) => post("v1/images/look", body, signal);

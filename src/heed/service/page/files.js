@@ -1,11 +1,11 @@
 // Whole files: choose or drop one, and take its translation home.
 import * as api from "./api.js";
-import { byId, element } from "./dom.js";
+import { byId, element, percent } from "./dom.js";
 import * as glossary from "./glossary.js";
 import { number, t } from "./speech.js";
 
 let known = null, file = null, languages = () => ({}), asking = null;
-const MEGA = 1024 * 1024;
+const MEGA = 1024 * 1024, EVERY = 400; // milliseconds
 
 export function build(pair) {
   languages = pair;
@@ -52,11 +52,14 @@ function choose(chosen) {
 async function go() {
   const mine = (asking = new AbortController()), { name } = file;
   byId("file-go").disabled = true;
-  say(element("p", {}, t("fileWorking", name)), element("div", { class: "progress steady", role: "progressbar", "aria-label": t("translating") }));
+  const job = Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+  const bar = element("div", { class: "progress steady", role: "progressbar", "aria-label": t("translating") }), count = element("p", { id: "file-count", class: "muted small" });
+  say(element("p", {}, t("fileWorking", name)), bar, count);
+  follow(job, mine, bar, count);
   try {
     const { glossary: terms, keep } = glossary.fields();
     const more = { ...(terms && { glossary: Object.entries(terms).map((pair) => pair.join("\t")).join("\n") }), ...(keep && { keep: keep.join("\n") }) };
-    const answer = await api.translateFile(file, { ...languages(), ...more }, mine.signal);
+    const answer = await api.translateFile(file, { ...languages(), ...more, job }, mine.signal);
     const address = new URL(answer.translatedFileUrl, location.href);
     const here = new URL(address.pathname + address.search, location.origin); // behind a proxy the service may not know its own name
     say(element("a", { href: here.href, download: "", class: "download quiet strong" }, t("fileDone", name)));
@@ -64,5 +67,25 @@ async function go() {
   } catch (error) {
     if (error.name !== "AbortError") say(element("p", { class: "error" }, error.message));
   }
+  mine.over = true;
   byId("file-go").disabled = !file;
+}
+
+// How much the service has translated, asked now and then until the file is there.
+async function follow(job, mine, bar, count) {
+  while (!mine.over && !mine.signal.aborted) {
+    try {
+      const { done, total } = await api.fileProgress(job, mine.signal);
+      if (total && !mine.over) {
+        const share = done / total;
+        bar.classList.toggle("measured", share < 1);
+        bar.style.setProperty("--share", share);
+        bar.setAttribute("aria-valuenow", Math.round(100 * share));
+        count.textContent = t(share < 1 ? "fileParts" : "fileWriting", number(done), number(total), percent(share));
+      }
+    } catch {
+      // what is asked for tells more
+    }
+    await new Promise((next) => setTimeout(next, EVERY));
+  }
 }

@@ -33,8 +33,21 @@ export function take(found) {
   data = globalThis.look = found;
   maps.clear();
   const parts = attends();
-  Object.assign(chosen, { part: parts.includes("cross") ? "cross" : parts[0] ?? "cross", layer: -1, head: -1, step: 0, row: 0, taken: false, hover: null });
+  Object.assign(chosen, { part: parts.includes("cross") ? "cross" : parts[0] ?? "cross", step: 0, row: 0, taken: false, hover: null, ...bestAligned() });
   regroup();
+}
+
+// The head whose attention follows the aligned words most; without any, the mean of all.
+function bestAligned() {
+  const all = (data.roles?.cross ?? []).flatMap((heads, layer) => heads.map(({ aligned }, head) => ({ layer, head, aligned })));
+  const best = all.reduce((most, one) => (one.aligned > most.aligned ? one : most), { layer: -1, head: -1, aligned: 0 });
+  return all.length > 1 ? { layer: best.layer, head: best.head } : { layer: -1, head: -1 };
+}
+
+// What a head does in this sentence, in words; nothing where it does no one thing.
+export function roleOf(part, layer, head) {
+  const { role, share } = data.roles?.[part]?.[layer]?.[head] ?? {};
+  return role ? t(`role_${role}`, percent(share)) : "";
 }
 
 export function regroup() {
@@ -121,5 +134,6 @@ export function titleOf(part, layer, head) {
   const heads = data[part][0].length, name = t(data.source.length ? titles[part] : "titleText");
   if (data[part].length * heads === 1) return name;
   if (layer < 0) return t("titleAll", name, data[part].length * heads);
-  return head < 0 ? t("titleMean", name, layer + 1, heads) : t("titleHead", name, layer + 1, head + 1);
+  if (head < 0) return t("titleMean", name, layer + 1, heads);
+  return [t("titleHead", name, layer + 1, head + 1), roleOf(part, layer, head)].filter(Boolean).join(" · ");
 }

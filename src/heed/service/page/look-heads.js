@@ -1,6 +1,6 @@
 // All heads at a glance, and one map in detail.
 import { byId, element, save } from "./dom.js";
-import { SIDES, attends, axis, chosen, highest, highestOfPart, isAlone, look, regroup, titleOf, weights } from "./look-data.js";
+import { SIDES, attends, axis, chosen, highest, highestOfPart, isAlone, look, regroup, roleOf, titleOf, weights } from "./look-data.js";
 import { t } from "./speech.js";
 
 const NAMES = { encoder: "sideEncoder", decoder: "sideDecoder", cross: "sideCross" };
@@ -9,7 +9,8 @@ let scene = null, pickRow = () => {}, changed = () => {};
 
 export function cards() {
   if (!attends().length) return { Heads: [element("p", { class: "intro" }, t(look().source.length ? "noAttention" : "noAttentionText"))] };
-  return { Heads: [element("p", { class: "intro" }, t(isOnly() && look().source.length ? "oneMapText" : "headsText")), controls(), workspace()] };
+  const one = isOnly(), intro = one && look().source.length ? ["oneMapText"] : ["headsText", "headRoles", ...(!one && look().cross.length && look().alignment.length ? ["headFirst"] : [])];
+  return { Heads: [element("p", { class: "intro" }, intro.map((key) => t(key)).join(" ")), controls(), workspace()] };
 }
 
 // A recurrent model looks once a step: there is no choice among heads.
@@ -121,7 +122,8 @@ function drawGrid() {
 }
 
 function thumb(layer, head) {
-  const name = head < 0 ? t("layerMean", layer + 1) : t("layerHead", layer + 1, head + 1);
+  const own = head < 0 ? t("layerMean", layer + 1) : t("layerHead", layer + 1, head + 1);
+  const name = [own, roleOf(chosen.part, layer, head)].filter(Boolean).join(": ");
   const here = layer === chosen.layer && head === chosen.head;
   const canvas = element("canvas", { "aria-hidden": "true" });
   const map = weights(chosen.part, layer, head);

@@ -5,6 +5,7 @@ import { chosen, isSpecial, look, readable } from "./look-data.js";
 import { number, t } from "./speech.js";
 
 let exact = false, whole = null, question = null, asking = null, playing = null, shownChoice = null;
+const LEAST = 0.005; // less likely ones are not worth a line
 const draws = { temperature: 1, top_k: 0, top_p: 1 };
 
 export function cards(numbers, ask) {
@@ -24,7 +25,7 @@ function steps() {
     element("div", { class: "columns" },
       element("div", {}, element("h3", { id: "so-far-title" }), element("p", { id: "so-far", class: "so-far", dir: "auto" }),
         element("p", { id: "step-score", class: "muted small" }),
-        whole && element("p", { id: "whole-score", class: "muted small" }, t("wholeScore", number(whole.logp, 3), number(whole.penalty, 3), number(whole.score, 3))), exact && sliders()),
+        whole && element("p", { id: "whole-score", class: "muted small" }, t("wholeScore", number(whole.logp, 3), number(whole.penalty, 3), number(whole.score, 3), percent(Math.exp(whole.logp / look().target.length)))), exact && sliders()),
       element("div", {}, element("h3", {}, t(look().source.length ? "couldWrite" : "couldFollow")), element("ol", { id: "bars", class: "bars" }), element("p", { id: "drawn", class: "muted small" }))),
   ];
 }
@@ -90,11 +91,20 @@ export function goToStep(step) {
   const written = all.target.slice(0, step).filter((token) => !isSpecial(token)).join("").replaceAll("\u2581", " ").trim();
   const token = all.target[step], space = written && (token.startsWith("\u2581") || isSpecial(token)) ? " " : "";
   byId("so-far").replaceChildren(written + space, element("mark", {}, readable(token)));
-  byId("step-score").textContent = t("logp", all.scores[step].toFixed(3), percent(Math.exp(all.scores[step])));
+  byId("step-score").textContent = compared(token, Math.exp(all.scores[step]), all.predictions[step]);
+  byId("step-score").title = t("logp", all.scores[step].toFixed(3), percent(Math.exp(all.scores[step])));
   showBars(all.predictions[step].map(([name, p]) => [name, p, p]), token);
   byId("drawn").textContent = "";
   if (exact && (draws.temperature !== 1 || draws.top_k || draws.top_p !== 1)) ask();
   grow(step);
+}
+
+// How likely a token is beside the likeliest other.
+function compared(token, p, likely) {
+  const other = likely.find(([name]) => name !== token);
+  if (!other || !(p > 0) || !(other[1] > 0)) return t("likely", percent(p));
+  const times = (ratio) => (ratio >= 1000 ? `>${number(1000)}` : number(ratio, ratio < 10 ? 1 : 0));
+  return p >= other[1] ? t("likelier", percent(p), times(p / other[1]), readable(other[0])) : t("lessLikely", percent(p), times(other[1] / p), readable(other[0]));
 }
 
 // Of the tree, what the search had seen by this step; with the last, also what it still tried in vain.
@@ -126,13 +136,14 @@ async function ask() {
 
 // [token, the model's probability, the probability of being drawn]
 function showBars(list, written) {
-  byId("bars").replaceChildren(...list.slice(0, 10).map(([token, own, drawn]) => {
+  const shown = list.slice(0, 10).filter(([token, own, drawn]) => token === written || Math.max(own, drawn) >= LEAST);
+  byId("bars").replaceChildren(...shown.map(([token, own, drawn]) => {
     const bar = element("span", { class: "bar", "aria-hidden": "true" }), ghost = element("span", { class: "ghost", "aria-hidden": "true" });
     bar.style.width = `${Math.max(drawn > 0 ? 0.5 : 0, 100 * drawn)}%`;
     ghost.style.left = `${100 * own}%`;
     return element("li", { class: token === written ? "written" : null }, element("span", { class: "token" }, readable(token)),
       element("span", { class: "track" }, bar, ghost), element("span", { class: "number" }, percent(drawn)));
-  }));
+  }), shown.length < list.length ? element("li", { class: "muted small rest" }, t("rest")) : "");
 }
 
 export function stop() {

@@ -152,11 +152,11 @@ async function ask() {
 
 // A text in a language model is looked at like what a decoder reads, one that has no source; in an encoder, like a source without a target.
 async function lookText(text, signal) {
-  const { inputs, ids, attention, scores, predictions, model } = await api.lookText({ text, model: state.model, ...(state.code ? { code: state.code } : {}) }, signal);
+  const { inputs, ids, attention, roles, scores, predictions, model } = await api.lookText({ text, model: state.model, ...(state.code ? { code: state.code } : {}) }, signal);
   const rest = { ids, cross: [], scores, search: [], alignment: [], model };
-  if (!predictions.length) return { source_text: text, target_text: "", source: inputs, target: [], inputs: [], encoder: attention, decoder: [], predictions, ...rest };
+  if (!predictions.length) return { source_text: text, target_text: "", source: inputs, target: [], inputs: [], encoder: attention, decoder: [], roles: { encoder: roles }, predictions, ...rest };
   return {
-    source_text: "", target_text: text, source: [], target: inputs.slice(1), inputs, encoder: [], decoder: attention, predictions: predictions.slice(0, -1), ...rest,
+    source_text: "", target_text: text, source: [], target: inputs.slice(1), inputs, encoder: [], decoder: attention, roles: { decoder: roles }, predictions: predictions.slice(0, -1), ...rest,
   };
 }
 
@@ -195,10 +195,9 @@ export function goTo(name) {
   const station = byId(`station-${name}`);
   if (!station) return;
   mark(name);
-  headed = true;  // what is passed on the way is not marked
-  const arrive = () => { headed = false; };
-  addEventListener("scrollend", arrive, { once: true });
-  setTimeout(arrive, 1500);  // where nothing scrolls, no scrolling ends
+  headed = true; // what is passed on the way is not marked, nor what fills in later and moves the page
+  const leave = () => { headed = false; };
+  for (const moved of ["wheel", "touchmove", "keydown", "pointerdown"]) addEventListener(moved, leave, { once: true, passive: true });
   station.scrollIntoView({ block: "start", behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
   station.focus({ preventScroll: true });
 }

@@ -5,6 +5,7 @@ import * as popover from "./popover.js";
 import { t } from "./speech.js";
 
 export const { close } = popover;
+const LEAST = 0.005; // less likely ones are not worth a line
 
 export async function ask({ anchor, word, sentence, way, terms, choose }) {
   const mine = popover.show(anchor, t("otherWords"), t("otherWordsFor", word.text), t("asking"));
@@ -30,9 +31,10 @@ async function heard(sentence, { source, through }, signal) {
 }
 
 function fill(list, found, choose) {
-  if (found.alternatives.length < 2) {
+  const shown = found.alternatives.filter((one) => one.current || one.probability >= LEAST);
+  if (shown.length < 2) {
     return list.replaceChildren(element("li", { class: "muted small" }, t("noOtherWords")));
   }
-  list.replaceChildren(...found.alternatives.map((one, number) => popover.choice({ ...one, word: one.word || t("sentenceEnds") }, number, () => choose(one))));
+  list.replaceChildren(...shown.map((one, number) => popover.choice({ ...one, word: one.word || t("sentenceEnds") }, number, () => choose(one))));
   list.querySelector("button").focus();
 }

@@ -4,7 +4,7 @@ import { linked } from "./links.js";
 import { marked } from "./read-parts.js";
 import { t } from "./speech.js";
 
-const UNSURE = 0.5;
+export const UNSURE = 0.5;
 let words = null; // of links.js, or null while the text is not the one that was translated
 let lit = []; // the nodes that are lit
 const nodes = { source: [], target: [] }; // of the words, in their order
@@ -70,6 +70,9 @@ export function show(text, result) {
   target.lang = result.target;
   target.dir = "auto";
 }
+
+// How sure the model is of each word that is shown; null where that is not known.
+export const sureness = () => words.target.map((word) => word.sure);
 
 function light(side, index = -1) {
   for (const node of lit) node.classList.remove("lit", "asked");

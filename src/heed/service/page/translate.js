@@ -3,6 +3,7 @@ import * as api from "./api.js";
 import * as choices from "./choices.js";
 import * as code from "./code.js";
 import * as drawers from "./drawers.js";
+import * as examples from "./examples.js";
 import { byId, copyText, element, later, percent, toast } from "./dom.js";
 import * as files from "./files.js";
 import * as glossary from "./glossary.js";
@@ -50,9 +51,11 @@ export function ready(known) {
   state.from = remembered("from", "auto");
   state.to = remembered("to", "");
   files.ready(known);
+  examples.ready(known);
   fillFrom();
   fillTo();
   count();
+  if (!state.text) examples.offer(state.from, state.to, use);
 }
 
 export function enter(values) {
@@ -80,6 +83,7 @@ export function respeak() {
   history.draw();
   if (state.result && fresh()) shown();
   else if (!state.result) drawers.showNbest(null);
+  if (!state.text) examples.offer(state.from, state.to, use);
 }
 
 function mode(name) {
@@ -175,6 +179,7 @@ function follow() {
   output.mirror(tall ? "" : state.text); // a pane that scrolls need not be measured at each key
   count();
   byId("clear").hidden = !state.text;
+  if (state.text) examples.hide();
   byId("target").classList.add("stale");
   byId("progress").hidden = !state.text.trim();
   for (const id of ["source", "mirror", "target"]) byId(id).classList.toggle("long", state.text.length > 300);
@@ -242,6 +247,8 @@ function empty() {
   byId("copy").disabled = byId("see").disabled = true;
   byId("undo").hidden = byId("reset").hidden = true;
   drawers.showNbest(null);
+  byId("doubt").hidden = true;
+  if (!state.text.trim()) examples.offer(state.from, state.to, use);
   fillFrom();
 }
 
@@ -265,6 +272,7 @@ function progress(share) {
 function shown() {
   const { result } = state;
   output.show(state.text, result);
+  examples.warn(output.sureness(), result.models);
   byId("target").classList.remove("stale");
   byId("target-empty").hidden = true;
   byId("copy").disabled = byId("see").disabled = false;

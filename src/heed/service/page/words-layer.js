@@ -1,5 +1,17 @@
 // Texts of the map and of the parts of a layer, in English and Korean.
 export const LAYER_WORDS = {
+  headRoles: ["Where at least half of a head's attention in this sentence goes to one thing, its title says to what, with the share.", "이 문장에서 헤드의 어텐션 가운데 절반 이상이 한 곳으로 가면, 제목에 그곳과 비율이 나옵니다."],
+  headFirst: ["The first one shown follows the aligned words most.", "처음에는 정렬된 단어를 가장 잘 따라가는 헤드를 보여 줍니다."],
+  role_previous: ["previous token, {0}", "바로 앞 토큰, {0}"],
+  role_next: ["next token, {0}", "바로 다음 토큰, {0}"],
+  role_same: ["the token itself, {0}", "자기 자신, {0}"],
+  role_start: ["start of the text, {0}", "글의 시작, {0}"],
+  role_end: ["end of the sentence, {0}", "문장 끝, {0}"],
+  role_aligned: ["aligned word, {0}", "정렬된 단어, {0}"],
+  likely: ["{0}", "{0}"],
+  rest: ["All others: less than 0.5% each", "나머지는 각각 0.5% 미만"],
+  likelier: ["{0}: {1} times as likely as “{2}”", "{0}: “{2}”보다 {1}배 가능성이 높음"],
+  lessLikely: ["{0}: “{2}” was {1} times as likely", "{0}: “{2}”의 가능성이 {1}배 높았음"],
   mixingText: ["The outputs of all heads are concatenated, and the matrix W_O mixes them into one vector. The bar is the norm of each head's contribution.", "모든 헤드의 결과를 이어 붙이고, 행렬 W_O가 하나의 벡터로 섞습니다. 막대는 각 헤드가 기여한 벡터의 길이(노름)입니다."],
   residualText: ["Each sublayer adds its output to its input: x + f(x). The numbers are the norms of the vectors; the vectors themselves are below.", "층의 각 부분은 원래 값에 더해집니다: x + f(x). 숫자는 벡터의 길이이고, 아래는 벡터 자체입니다."],
   normText: ["Layer norm subtracts the mean of a vector and divides by its standard deviation; then each number has its own learned scale and shift.", "층 정규화는 벡터에서 평균을 빼고 표준편차로 나눕니다. 그다음 수마다 학습된 배율을 곱하고 이동값을 더합니다."],

@@ -1,4 +1,5 @@
 // All that the page says, in English and in Korean. {0}, {1} are filled in.
+import { EXAMPLE_WORDS } from "./words-examples.js";
 import { IMAGE_WORDS } from "./words-images.js";
 import { LAYER_WORDS } from "./words-layer.js";
 import { LISTENING_WORDS } from "./words-listen.js";
@@ -6,6 +7,7 @@ import { READING_WORDS } from "./words-read.js";
 import { RECOMMEND_WORDS } from "./words-recommend.js";
 
 export const WORDS = {
+  ...EXAMPLE_WORDS,
   ...IMAGE_WORDS,
   // the frame
   skip: ["Skip to content", "본문으로 건너뛰기"],
@@ -101,6 +103,8 @@ export const WORDS = {
   translateFile: ["Translate the file", "파일 번역"],
   fileChosen: ["{0} ({1} kB)", "{0} ({1} kB)"],
   fileWorking: ["Translating {0} …", "{0} 번역 중 …"],
+  fileParts: ["{0} of {1} parts · {2}", "{1}개 가운데 {0}개 · {2}"],
+  fileWriting: ["All {1} parts are translated; the file is being written.", "{1}개를 모두 번역했고 파일을 쓰는 중입니다."],
   fileDone: ["Download the translation of {0}", "{0}의 번역 내려받기"],
   fileTooLong: ["{0} is {1} MB; the limit is {2} MB.", "{0}의 크기는 {1} MB입니다. 최대 {2} MB까지 가능합니다."],
   fileWrongKind: ["{0} has an unsupported format; supported: {1}.", "{0}은(는) 번역할 수 없는 형식입니다. 가능한 형식: {1}."],
@@ -210,7 +214,7 @@ export const WORDS = {
   queryIn: ["{0}, layer {1}, head {2}", "{0}, {1}층, 헤드 {2}"],
   chooseHead: ["This is a mean over heads, which has no query of its own. Choose a head above to see its q, k and v.", "여러 헤드의 평균이라 쿼리가 따로 없습니다. 위에서 헤드를 고르면 q, k, v를 볼 수 있습니다."],
   meanColumn: ["mean weight", "평균 가중치"],
-  wholeScore: ["Whole sentence: log probability {0}, divided by the length penalty {1}, is the score {2} by which translations are ranked.", "문장 전체: 로그 확률 {0}을 길이 벌점 {1}(으)로 나눈 값이 번역을 비교하는 점수 {2}입니다."],
+  wholeScore: ["Whole sentence: {3} a token on average. Its log probability {0}, divided by the length penalty {1}, is the score {2} by which translations are ranked.", "문장 전체: 토큰당 평균 {3}. 로그 확률 {0}을 길이 벌점 {1}(으)로 나눈 값이 번역을 비교하는 점수 {2}입니다."],
   asNumbers: ["show all as numbers", "모두 숫자로"],
   keyColumn: ["key token", "키 토큰"],
   dotColumn: ["q·k", "q·k"],
@@ -240,7 +244,7 @@ export const WORDS = {
   topK: ["Top-k (0: all)", "Top-k (0: 전체)"],
   topP: ["Top-p", "Top-p"],
   drawn: ["With sampling, {0} tokens would be possible. The tick is the model's original probability.", "샘플링한다면 토큰 {0}개가 가능합니다. 눈금은 모델 본래의 확률입니다."],
-  beamText: ["Beam search keeps several hypotheses at once. Each column is a step; the number is the log probability so far. Step forward to grow the tree.", "탐색은 여러 후보를 동시에 유지합니다. 열 하나가 한 단계이고, 숫자는 지금까지의 로그 확률입니다. 단계를 옮기면 탐색 트리가 커집니다."],
+  beamText: ["Beam search keeps several hypotheses at once. Each column is a step; the percentage compares a hypothesis with the most likely one of its step. Step forward to grow the tree.", "탐색은 여러 후보를 동시에 유지합니다. 열 하나가 한 단계이고, 백분율은 그 단계에서 가장 가능성이 높은 후보와 비교한 값입니다. 단계를 옮기면 탐색 트리가 커집니다."],
   beamScroll: ["Hypotheses by step", "단계별 후보"],
   kept: ["kept", "유지"], ended: ["ended", "끝남"], dropped: ["dropped", "버림"], chosen: ["chosen", "선택"],
   statesText: ["The hidden state after each token: one row per token, one column per unit, from −1 to 1.", "토큰마다 신경망이 기억하는 것입니다. 행은 토큰, 열은 유닛이며 −1에서 1 사이입니다."],
@@ -303,6 +307,8 @@ export const TEXTS = {
   "Go to step {0}": "{0}단계로",
   "Candidates at step {0}": "{0}단계의 후보",
   kept: "유지", ended: "끝남", dropped: "버림", chosen: "선택",
+  "{0}: “{1}”, the likeliest of its step": "{0}: “{1}”, 이 단계에서 가능성이 가장 높음",
+  "{0}: “{1}”, {2} as likely as the likeliest of its step": "{0}: “{1}”, 이 단계에서 가장 가능성이 높은 후보의 {2}",
   looks: "보는 쪽", at: "보이는 쪽",
   Encoder: "인코더", Decoder: "디코더",
   "{0} tokens × {1} units": "토큰 {0}개 × 유닛 {1}개",

@@ -14,7 +14,7 @@ from heed.kernels import multi_tensor
 
 def supports(optimizer: Optimizer, weights: Sequence[Tensor]) -> bool:
     """Whether it is an AdamW of exactly these weights, in one group, that has made its first step."""
-    if type(optimizer) is not AdamW or len(optimizer.param_groups) != 1:
+    if not isinstance(optimizer, AdamW) or len(optimizer.param_groups) != 1:
         return False
     (group,) = optimizer.param_groups
     plain = not (group["amsgrad"] or group["maximize"] or isinstance(group["lr"], Tensor))

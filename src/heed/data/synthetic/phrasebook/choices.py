@@ -5,7 +5,7 @@ An option that is in a list several times is drawn more often.
 
 from heed.data.synthetic.phrasebook import lexicon
 from heed.data.synthetic.phrasebook.lexicon import HE, ME, SHE, THEY, WE, YOU
-from heed.data.synthetic.phrasebook.parts_of_speech import Person
+from heed.data.synthetic.phrasebook.parts_of_speech import Adverb, Person
 
 NAMED, UNNAMED = lexicon.FRIENDS, lexicon.PEOPLE
 SUBJECTS = [*[ME] * 6, YOU, *[WE] * 3, *[HE, SHE, THEY] * 2, *NAMED, *UNNAMED]
@@ -42,11 +42,13 @@ ALWAYS = next(time for time in TIMES["usual"] if time.english == ("always",))
 ACTION_VERBS = [verb for verb in lexicon.VERBS if "action" in verb.traits]
 FEELING_VERBS = [verb for verb in lexicon.VERBS if "feels" in verb.traits]
 VERBS = {"statement": ACTION_VERBS + FEELING_VERBS * 3, "question": ACTION_VERBS + FEELING_VERBS * 2}
-VERBS |= {"order": ACTION_VERBS, "lets": ACTION_VERBS}
+VERBS |= {"order": ACTION_VERBS, "lets": ACTION_VERBS, "shall": ACTION_VERBS, "promise": ACTION_VERBS}
+VERBS["request"] = [verb for verb in ACTION_VERBS if "receiver" not in verb.traits]  # 보여주세요 is an order
 _STATES = ("busy", "happy", "tired", "sick", "hungry", "lonely", "sad")
 TEMPORARY_STATES = [q for q in lexicon.ADJECTIVES if q.english in _STATES]
 PERSON_ADJECTIVES = [q for q in lexicon.ADJECTIVES if "person" in q.kinds]
 DEGREES = [lexicon.MANNERS[korean] for korean in ("아주", "정말", "너무")]
+PERSON_DEGREES = [*DEGREES[:2], Adverb(("너무",), ("so",), before_verb=True)]
 DESCRIBABLE_NOUNS = [noun for noun in lexicon.NOUNS if ADJECTIVES[noun]]
 NAMED_PLACES = [place for place in lexicon.PLACES if place.english]
 PLACE_ADJECTIVES = {place: [q for q in lexicon.ADJECTIVES if {*q.kinds} & {*place.kinds}] for place in NAMED_PLACES}
@@ -59,11 +61,11 @@ FACTUAL_ASPECTS = [
 ASPECTS = [
     *FACTUAL_ASPECTS, *[("present", "plain", False)] * 3, *[("present", "plain", True)] * 2, ("past", "unable", True),
     ("present", "unable", True), ("past", "can", True), *[("present", "doing", False)] * 2, ("past", "doing", False),
-    ("present", "doing", True), *[("present", "want", False)] * 2, ("past", "want", False), ("present", "want", True),
+    ("present", "doing", True), *[("present", "must", False)] * 2, ("past", "must", False), *[("present", "want", False)] * 2, ("past", "want", False), ("present", "want", True),
 ]  # fmt: skip
 QUESTION_ASPECTS = [
     *[("past", "plain", False)] * 3, *[("future", "plain", False)] * 2, *[("present", "plain", False)] * 2,
-    ("present", "doing", False), ("present", "want", False), ("present", "can", False),
+    ("present", "doing", False), ("present", "want", False), ("present", "can", False), ("present", "must", False),
 ]  # fmt: skip
 FEELING_ASPECTS = [*[("present", "plain", False)] * 4, ("present", "plain", True), ("past", "plain", True)]
 FEELING_ASPECTS += [("past", "plain", False), ("future", "plain", False)]

@@ -15,6 +15,7 @@ SUBJECT, PREDICATE, OBJECT, PLACE, TIME, MANNER, COMPANION, RECEIVER, MEANS, REA
 
 BE = Verb(Stem("이"), "be", "was", (), (), (), (), ())
 THERE = Verb(Stem("있"), "be", "was", (), (), (), (), ())
+SUBJECTLESS = ("order", "lets", "request", "shall", "promise")  # forms whose subject is never said in Korean
 WHO = Person(("누구",), ("누구",), ("who",), ("who",))
 WHAT = Person(("뭐",), ("무엇",), ("what",), ("what",))
 WHERE = Place("어디", ("where",), ("where",), (), ())
@@ -53,7 +54,11 @@ class Clause(NamedTuple):
 
 
 class Sentence(NamedTuple):
-    """One clause or two, with speech level, form (statement, question, order, lets), vocative and conjunction."""
+    """One clause or two, with speech level, form (statement, question, or of SUBJECTLESS), vocative and conjunction.
+
+    The level is plain, polite or formal; 'honorific' (polite, of the listener) in questions, 'written' in statements.
+    `omitted` leaves out 'I' or 'you', `casual` some particles, `bare` the final punctuation.
+    """
 
     first: Clause
     level: str = "plain"
@@ -61,6 +66,9 @@ class Sentence(NamedTuple):
     vocative: Person | None = None
     link: str = ""
     second: Clause | None = None
+    omitted: bool = False
+    casual: bool = False
+    bare: bool = False
 
 
 @cache

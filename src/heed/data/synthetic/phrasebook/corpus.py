@@ -7,13 +7,13 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from heed.data.synthetic.phrasebook import english, korean, lexicon
-from heed.data.synthetic.phrasebook.clauses import HEAD, SO_MUCH, VOCATIVE, Clause, Sentence
+from heed.data.synthetic.phrasebook import english, lexicon, talk
+from heed.data.synthetic.phrasebook.clauses import SO_MUCH, Clause, Sentence
 from heed.data.synthetic.phrasebook.lexicon import ME, YOU
-from heed.data.synthetic.phrasebook.sampling import draw
+from heed.data.synthetic.phrasebook.talk import Line, draw
 from heed.data.synthetic.splits import MAX_MISSES, SPLITS, split_of_key, write_split
 
-EDITION = 1  # incremented when what is drawn or the split changes, so that no file of another edition is used
+EDITION = 2  # incremented when what is drawn or the split changes, so that no file of another edition is used
 SALT = "heed 4 "  # chosen so that the sentence of the lecture is in test
 MAX_WORDS = 18  # of the English
 
@@ -26,23 +26,47 @@ class Pair(NamedTuple):
     alignment: tuple[tuple[int, int], ...]
 
 
-def split_of(english_words: list[tuple[str, int]]) -> str:
-    """The split of a sentence, by its English words in any order."""
-    bag = " ".join(sorted([text for text, _ in english_words])).replace(",", "")
-    return split_of_key(SALT + bag)
+def bag_of(english_words: Iterable[str]) -> str:
+    """English words in any order, without commas."""
+    return " ".join(sorted(english_words)).replace(",", "")
 
 
-def pair(sentence: Sentence, english_words: list[tuple[str, int]]) -> Pair:
-    """A sentence as a pair, given its English words."""
-    if sentence.vocative:
-        english_words = [(sentence.vocative.english[0] + ",", HEAD << VOCATIVE), *english_words]
-    source = korean.realize(sentence)
-    roles = [(j, role) for j, (_, role) in enumerate(english_words)]
-    links = tuple([(i, j) for i, (_, role) in enumerate(source) for j, other in roles if role & other])
-    text = " ".join([text for text, _ in english_words]) + ("?" if sentence.form == "question" else ".")
-    return Pair(" ".join([text for text, _ in source]), text[0].upper() + text[1:], links)
+EXPRESSED = frozenset(bag_of(talk.said_first(one.english.rstrip(".?")).split()) for one in talk.EXPRESSIONS)
+EXPRESSIONS = {one.korean + "?" * one.asks: one.english for one in talk.EXPRESSIONS}
+EXPRESSIONS |= {korean: EXPRESSIONS[korean + "?"] for korean in talk.CLEAR}
 
 
+def split_of(english_words: Iterable[tuple[str, int]]) -> str:
+    """The split of a sentence, by its English words in any order; what is a set expression is in train."""
+    bag = bag_of([text for text, _ in english_words])
+    return "train" if bag in EXPRESSED else split_of_key(SALT + bag)
+
+
+def split_of_line(line: Line) -> str:
+    """The split of a drawn line; a set expression alone is in train."""
+    return split_of([(word, 0) for word in line.key]) if line.key else "train"
+
+
+def misread(drawn: Pair) -> bool:
+    """Whether a composed sentence is a set expression of another meaning: 밥 먹었어? asks whether one has eaten, not about rice."""
+    return EXPRESSIONS.get(drawn.source.rstrip(".!"), drawn.target) != drawn.target
+
+
+def pair_of(line: Line) -> Pair:
+    """A drawn line as a pair with its links."""
+    roles = [(j, role) for j, (_, role) in enumerate(line.english)]
+    links = tuple([(i, j) for i, (_, role) in enumerate(line.korean) for j, other in roles if role & other])
+    text = " ".join([text for text, _ in line.english])
+    text += "" if text.endswith(line.mark) else line.mark  # after p.m.
+    return Pair(" ".join([text for text, _ in line.korean]), text[0].upper() + text[1:], links)
+
+
+def pair(sentence: Sentence, english_words: Iterable[tuple[str, int]]) -> Pair:
+    """A sentence of the grammar as a pair, given its English words."""
+    return pair_of(talk.sentence_line(sentence, tuple(english_words)))
+
+
+EXAMPLES = tuple(one.korean + "?" * one.asks for one in talk.EXAMPLES)
 LOVE = next(verb for verb in lexicon.VERBS if verb.english == "love")
 LECTURE_SENTENCE = Sentence(Clause(ME, LOVE, YOU, manner=SO_MUCH), vocative=lexicon.FRIENDS[0])
 LECTURE = pair(LECTURE_SENTENCE, english.realize(LECTURE_SENTENCE))
@@ -62,11 +86,12 @@ def _stream(split: str, count: int, seed: int) -> Iterator[Pair]:
         seen.add(fingerprint(LECTURE.source))
         yield LECTURE
     while len(seen) < count:
-        sentence = draw(rng)
-        english_words = english.realize(sentence)
+        line = draw(rng)
         misses += 1
-        if len(english_words) <= MAX_WORDS and split_of(english_words) == split:
-            drawn = pair(sentence, english_words)
+        if len(line.key) <= MAX_WORDS and split_of_line(line) == split:
+            drawn = pair_of(line)
+            if line.key and misread(drawn):
+                continue
             key = fingerprint(drawn.source)
             if key not in seen:
                 seen.add(key)

@@ -4,7 +4,7 @@ from functools import cache
 
 from heed.data.synthetic.phrasebook.clauses import (  # isort: skip
     ACTION, BE, CASE, COMPANION, COUNT, DETERMINER, HEAD, LINK, MANNER, MEANS, MOOD, NOT, OBJECT, PLACE, PREDICATE,
-    QUALITY, REASON, RECEIVER, SECOND, SUBJECT, TENSE, THERE, TIME, UNIT, Clause, Phrase, Sentence, Words, moves,
+    QUALITY, REASON, RECEIVER, SECOND, SUBJECT, SUBJECTLESS, TENSE, THERE, TIME, UNIT, Clause, Phrase, Sentence, Words, moves,
     with_roles,
 )  # fmt: skip
 from heed.data.synthetic.phrasebook.english_inflection import article, plural, third_person, with_suffix
@@ -77,7 +77,7 @@ def realize_verb(
     tense, mood, _ = aspect
     is_state = isinstance(verb, Adjective) or verb is BE
     helpers = auxiliary(aspect, agreement, is_state, bare)
-    main, role = ("want", MOOD) if mood == "want" else (verb.english, ACTION)
+    main, role = ({"want": "want", "must": "have"}[mood], MOOD) if mood in ("want", "must") else (verb.english, ACTION)
     if is_state:
         rest = [("be", ACTION)] * (tense == "future") + [(main, ACTION)] * (verb is not BE)
     elif mood == "doing":
@@ -85,10 +85,10 @@ def realize_verb(
     elif helpers:
         rest = [(main, role)]
     elif tense == "past":
-        rest = [("wanted" if mood == "want" else verb.past, role)]
+        rest = [({"want": "wanted", "must": "had"}.get(mood, verb.past), role)]
     else:
         rest = [(third_person(main) if agreement == "he" else main, role)]
-    if mood == "want":
+    if mood in ("want", "must"):
         rest += [("to", ACTION), (verb.english, ACTION)]
     if isinstance(verb, Verb):
         rest += [(text, ACTION) for text in verb.tail]
@@ -112,7 +112,9 @@ def realize_start(clause: Clause, form: str) -> list[tuple[str, int]]:
     subject = clause.subject
     if subject is None:
         first, rest = realize_verb(clause.verb, aspect, "you", True)
-        return [*first, *rest] if form == "order" else [("let's", TENSE << PREDICATE), *rest]
+        before = {"lets": ("let's",), "shall": ("shall", "we"), "promise": ("I", "will"), "request": ("please",)}
+        role = (MOOD if form == "request" else TENSE) << PREDICATE
+        return [*first, *rest] if form == "order" else [*[(text, role) for text in before[form]], *rest]
     asked = form == "question" and clause.asks != "subject"
     agreement = subject.agreement if isinstance(subject, Person) else "he"
     first, rest = realize_verb(clause.verb, aspect, agreement, not asked)
@@ -132,7 +134,7 @@ def in_general(clause: Clause, form: str) -> bool:
     """Whether a clause is about things in general: I read books, we like apples, they are students."""
     if clause.verb is BE:
         return clause.subject.agreement in ("we", "they")
-    usual = clause.tense == "present" and clause.mood == "plain" and form not in ("order", "lets")
+    usual = clause.tense == "present" and clause.mood == "plain" and form not in SUBJECTLESS
     return usual or (isinstance(clause.verb, Verb) and "feels" in clause.verb.traits)
 
 

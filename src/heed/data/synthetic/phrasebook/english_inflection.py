@@ -10,6 +10,8 @@ def plural(noun: str) -> str:
 
 def third_person(verb: str) -> str:
     """The English verb after he, she or it."""
+    if verb == "have":
+        return "has"
     return verb + "es" if verb.endswith("o") else plural(verb)
 
 
@@ -25,4 +27,5 @@ def with_suffix(verb: str, suffix: str) -> str:
 
 def article(word: str) -> str:
     """The indefinite article before an English word."""
-    return "an" if word[0] in "aeiou" else "a"
+    said = word.lower()
+    return "a" if said.startswith(("uni", "one")) or said[0] not in "aeiou" else "an"

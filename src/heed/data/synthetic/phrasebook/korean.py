@@ -4,22 +4,31 @@ from functools import cache
 
 from heed.data.synthetic.phrasebook.clauses import (  # isort: skip
     ACTION, BE, CASE, COMPANION, COUNT, DETERMINER, HEAD, LINK, MANNER, MEANS, MOOD, NOT, OBJECT, PLACE, PREDICATE,
-    QUALITY, REASON, RECEIVER, SECOND, SUBJECT, TENSE, THERE, TIME, UNIT, VOCATIVE, WHO, Clause, Phrase, Sentence,
-    Words, moves, with_roles,
+    QUALITY, REASON, RECEIVER, SECOND, SUBJECT, TENSE, THERE, TIME, UNIT, VOCATIVE, WHAT, WHO, Clause, Phrase,
+    Sentence, Words, moves, with_roles,
 )  # fmt: skip
 from heed.data.synthetic.phrasebook.korean_inflection import (  # isort: skip
-    Stem, attach_particle, final_consonant, formal, infinitive, past_stem, with_eu_ending,
+    Stem, attach_particle, final_consonant, formal, infinitive, past_stem, with_eu_ending, written,
 )  # fmt: skip
-from heed.data.synthetic.phrasebook.lexicon import NUMERALS
+from heed.data.synthetic.phrasebook.lexicon import ME, NUMERALS, YOU
 from heed.data.synthetic.phrasebook.parts_of_speech import Adjective, Person, Place, Verb
 
 HONORIFIC = {"먹": Stem("드"), "마시": Stem("드"), "자": Stem("주무")}
+INTIMATE = ("plain", "written", "state")  # the levels of 나 and 너; 'state' is 'written' of an adjective
+DROPPED = "-"  # a particle that is left out in casual speech
+
+
+def honorific(stem: Stem, mood: str) -> Stem:
+    """The stem that honors the listener: 가시, 드시, 계시."""
+    if mood == "doing":
+        return Stem("계시")
+    return Stem(with_eu_ending(HONORIFIC.get(stem.text, stem), "시"))
 
 
 def with_particle(words: Words, particle: str, slot: int) -> Words:
     """Words with a particle on the last one."""
     text, role = words[-1]
-    return (*words[:-1], (attach_particle(text, particle), role | CASE << slot))
+    return (*words[:-1], (text if particle == DROPPED else attach_particle(text, particle), role | CASE << slot))
 
 
 def realize_phrase(phrase: Phrase, level: str) -> Words:
@@ -27,7 +36,7 @@ def realize_phrase(phrase: Phrase, level: str) -> Words:
     noun, owner, quality, count = phrase
     words: list[tuple[str, int]] = []
     if owner:
-        words += [(text, DETERMINER) for text in (owner.plain if level == "plain" else owner.polite)]
+        words += [(text, DETERMINER) for text in (owner.plain if level in INTIMATE else owner.polite)]
     if quality:
         text = quality.stem.text
         words.append((text + "는" if text[-1] == "있" else with_eu_ending(quality.stem, "ㄴ"), QUALITY))
@@ -46,7 +55,7 @@ def realize_noun(thing: Person | Phrase | Place, particle: str, level: str, slot
         words = tuple((text, HEAD << slot) for text in thing.korean.split())
         words = (*words[:-1], (words[-1][0], 0 if len(words) > 1 else HEAD << slot))
     else:
-        words = with_roles(thing.plain if level == "plain" else thing.polite, thing.english, slot)
+        words = with_roles(thing.plain if level in INTIMATE else thing.polite, thing.english, slot)
     return with_particle(words, particle, slot) if particle else words
 
 
@@ -58,16 +67,30 @@ def final_verb(stem: Stem, level: str, ending: str) -> str:
         return infinitive(stem) + "서" if ending == "so" else with_eu_ending(stem, "면")
     if ending == "lets":
         return stem.text + "자" if level == "plain" else with_eu_ending(stem, "ㅂ시다")
-    if ending == "order" and level != "plain":
+    if ending == "shall" or (ending == "promise" and level != "formal"):
+        return with_eu_ending(stem, "ㄹ까" if ending == "shall" else "ㄹ게") + ("" if level == "plain" else "요")
+    if ending == "promise":
+        return stem.text + "겠습니다"
+    if ending in ("order", "request") and level != "plain":
         return with_eu_ending(HONORIFIC.get(stem.text, stem), "세요" if level == "polite" else "십시오")
     if level == "formal":
         return formal(stem, "까" if ending == "question" else "다")
-    return (infinitive(stem) if stem.text != "말" else "마") + ("요" if level == "polite" else "")
+    if level in ("written", "state"):
+        return written(stem, level == "state")
+    if level == "honorific" and stem.text[-1] == "시":
+        return stem.text[:-1] + "세요"
+    return (infinitive(stem) if stem.text != "말" else "마") + ("요" if level in ("polite", "honorific") else "")
 
 
 def copula_form(text: str, tense: str, level: str, ending: str) -> str:
     """A noun, or 아니, as a predicate: 학생이야, 의사예요, 학생이었습니다."""
     negated = text == "아니"
+    if level == "honorific":
+        return final_verb(
+            Stem(text + ("이" if final_consonant(text) else "") + ("셨" if tense == "past" else "시")), level, ending
+        )
+    if level == "written" and tense == "present" and ending == "statement":
+        return text + ("이다" if final_consonant(text) else "다")
     if tense == "past":
         return final_verb(Stem(text + ("이었" if final_consonant(text) else "었" if negated else "였")), level, ending)
     if level != "formal" and ending in ("statement", "question"):
@@ -80,7 +103,9 @@ def copula_form(text: str, tense: str, level: str, ending: str) -> str:
 def final_words(stem: Stem, role: int, tense: str, level: str, ending: str) -> Words:
     """The last words of a clause: one verb, or two words in the future and with 때문에."""
     if tense == "future":
-        tail = {"plain": "거야", "polite": "거예요"}.get(level, "것입니까" if ending == "question" else "것입니다")
+        tail = {"plain": "거야", "polite": "거예요", "honorific": "거예요", "written": "것이다", "state": "것이다"}.get(
+            level, "것입니까" if ending == "question" else "것입니다"
+        )
         return ((with_eu_ending(stem, "ㄹ"), role), (tail, TENSE))
     text = final_verb(past_stem(stem) if tense == "past" and ending != "so" else stem, level, ending)
     return ((text, role | TENSE), ("때문에", LINK)) if ending == "because" else ((text, role | TENSE | LINK),)
@@ -98,6 +123,8 @@ def realize_verb(verb: Verb | Adjective, aspect: tuple[str, str, str], third: bo
             words, stem = [*words, ("싶어", MOOD)], Stem("하")
     elif mood == "doing":
         words, stem, role = [(stem.text + "고", ACTION)], Stem("있"), MOOD
+    elif mood == "must":
+        words, stem, role = [(infinitive(stem) + "야", ACTION)], Stem("하"), MOOD
     elif mood == "can":
         words = [(with_eu_ending(stem, "ㄹ"), ACTION), ("수", MOOD)]
         stem, role = (Stem("없"), MOOD | NOT) if negation else (Stem("있"), MOOD)
@@ -108,7 +135,11 @@ def realize_verb(verb: Verb | Adjective, aspect: tuple[str, str, str], third: bo
         words = [*words, (stem.text + "지", role)]
         stem = Stem("못하" if unable else "말" if ending in ("order", "lets") else "않")
         role = NOT | MOOD if unable else NOT
-    last = final_words(stem, role, tense, level, ending)
+    if ending == "request":
+        words, stem, role = [*words, (infinitive(stem), role)], Stem("주"), MOOD
+    stem = honorific(stem, mood) if level == "honorific" else stem
+    is_state = isinstance(verb, Adjective) or (mood == "want" and not third)
+    last = final_words(stem, role, tense, "state" if level == "written" and is_state else level, ending)
     return tuple((text, role << PREDICATE) for text, role in (*words, *last))
 
 
@@ -136,7 +167,7 @@ def realize_predicate(clause: Clause, level: str, ending: str) -> Words:
     return realize_verb(clause.verb, (clause.tense, clause.mood, clause.negation), third, level, ending)
 
 
-def realize_setting(clause: Clause, level: str) -> list[tuple[str, int]]:
+def realize_setting(clause: Clause, level: str, casual: bool) -> list[tuple[str, int]]:
     """Place, companion, receiver and means, in Korean."""
     words: list[tuple[str, int]] = []
     place = clause.place
@@ -150,20 +181,23 @@ def realize_setting(clause: Clause, level: str) -> list[tuple[str, int]]:
     if clause.means:
         words += realize_noun(clause.means, "으로", level, MEANS)
     if goes:
-        words += realize_noun(place, "에", level, PLACE)
+        words += realize_noun(place, DROPPED if casual else "에", level, PLACE)
     return words
 
 
-def realize_clause(clause: Clause, level: str, ending: str, topic: str) -> list[tuple[str, int]]:
+def realize_clause(clause: Clause, level: str, ending: str, topic: str, casual: bool = False) -> list[tuple[str, int]]:
     """A clause in Korean; `topic` is the particle of its subject, or '' if the subject is omitted."""
+    if casual and topic and clause.subject in (ME, YOU):
+        topic = DROPPED
     who = realize_noun(clause.subject, topic, level, SUBJECT) if clause.subject and topic else ()
     when = with_roles(clause.time.korean, clause.time.english, TIME) if clause.time else ()
     words = [*when, *who] if clause.time_first else [*who, *when]
     if clause.reason:
         words += with_roles(clause.reason.korean, (), REASON)
-    words += realize_setting(clause, level)
+    words += realize_setting(clause, level, casual)
     if clause.object and clause.verb is not BE and clause.verb is not THERE:
-        words += realize_noun(clause.object, "을", level, OBJECT)
+        spoken = "plain" if casual and clause.object is WHAT else level
+        words += realize_noun(clause.object, DROPPED if casual else "을", spoken, OBJECT)
     if clause.manner:
         words += with_roles(clause.manner.korean, (), MANNER)
     words += realize_predicate(clause, level, ending)
@@ -179,13 +213,15 @@ def realize(sentence: Sentence) -> list[tuple[str, int]]:
         called = (attach_particle(name, "아") + ",",) if level == "plain" else (name, "씨,")
         words += [(text, HEAD << VOCATIVE) for text in called]
     if second is None:
-        words += realize_clause(first, level, sentence.form, "이" if first.subject is WHO else "은")
+        topic = "" if sentence.omitted else "이" if first.subject is WHO else "은"
+        words += realize_clause(first, level, sentence.form, topic, sentence.casual)
     else:
         shared = second.subject is first.subject
         topic = "은" if shared or sentence.link in ("but", "and") else "이"
-        words += realize_clause(first, level, sentence.link, topic)
-        rest = realize_clause(second, level, "statement", "" if shared else "은")
+        words += realize_clause(first, level, sentence.link, "" if sentence.omitted else topic, sentence.casual)
+        rest = realize_clause(second, level, "statement", "" if shared else "은", sentence.casual)
         words += [(text, role << SECOND) for text, role in rest]
     text, role = words[-1]
-    words[-1] = (text + ("?" if sentence.form == "question" else "."), role)
+    mark = "" if sentence.bare else "?" if sentence.form in ("question", "shall") else "."
+    words[-1] = (text + mark, role | (HEAD << SUBJECT if sentence.omitted else 0))
     return words

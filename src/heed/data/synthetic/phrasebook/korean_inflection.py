@@ -76,7 +76,7 @@ def past_stem(stem: Stem) -> Stem:
 
 
 def with_eu_ending(stem: Stem, ending: str) -> str:
-    """The stem with an ending that takes 으 after a consonant: ㄹ, ㄴ, ㅂ시다, 면, 세요, 십시오."""
+    """The stem with an ending that takes 으 after a consonant: ㄹ, ㄴ, ㅂ시다, 면, 세요, 십시오, 시."""
     text, irregular = stem
     if irregular == "ㅂ":
         text = with_final(text, "") + "우"
@@ -84,7 +84,15 @@ def with_eu_ending(stem: Stem, ending: str) -> str:
         text = {"ㄷ": with_final(text, "ㄹ"), "ㅅ": with_final(text, "")}.get(irregular, text) + "으"
     if ending[0] in FINALS:
         return with_final(text, ending[0]) + ending[1:]
-    return (with_final(text, "") if ending[0] in "세십" else text) + ending
+    return (with_final(text, "") if ending[0] in "세십시" else text) + ending
+
+
+def written(stem: Stem, is_state: bool) -> str:
+    """The stem in 해라체, as one writes: 간다, 먹는다, 만든다; of a state 크다, of the past 갔다."""
+    last = final_consonant(stem.text)
+    if is_state or last in ("ㅆ", "ㅄ") or stem.text[-1] == "싶":
+        return stem.text + "다"
+    return with_final(stem.text, "ㄴ") + "다" if last in ("", "ㄹ") else stem.text + "는다"
 
 
 def formal(stem: Stem, tail: str) -> str:

@@ -3,9 +3,9 @@
 from random import Random
 
 from heed.data.synthetic.phrasebook.clauses import (  # isort: skip
-    BE, SO_MUCH, THERE, WHAT, WHEN, WHERE, WHO, WHY, Clause, Phrase, Sentence,
+    BE, SO_MUCH, SUBJECTLESS, THERE, WHAT, WHEN, WHERE, WHO, WHY, Clause, Phrase, Sentence,
 )  # fmt: skip
-from heed.data.synthetic.phrasebook import choices, lexicon
+from heed.data.synthetic.phrasebook import choices, korean, lexicon
 from heed.data.synthetic.phrasebook.lexicon import ME, THEY, WE, YOU
 from heed.data.synthetic.phrasebook.parts_of_speech import Adjective, Noun, Person, Verb
 from heed.data.synthetic.splits import pick
@@ -50,7 +50,7 @@ def time_class(form: str, tense: str, mood: str, negated: bool) -> str:
     """The class of times that fit a clause; '' for none."""
     if tense == "past" or (tense == "future" and mood == "plain"):
         return tense
-    if mood in ("want", "can", "unable") or form in ("order", "lets"):
+    if mood in ("want", "can", "unable", "must") or form in SUBJECTLESS:
         return "soon"
     return "now" if mood == "doing" else "" if negated else "usual"
 
@@ -81,8 +81,8 @@ def draw_adjuncts(rng: Random, verb: Verb, negated: bool, used: list[Person], li
 
 def draw_aspect(rng: Random, verb: Verb, subject: Person | None, form: str) -> tuple[str, str, bool]:
     """Tense, mood and negation that fit a verb, its subject and the form."""
-    if form in ("order", "lets"):
-        return pick(rng, choices.ORDER_ASPECTS)
+    if form in SUBJECTLESS:
+        return pick(rng, choices.ORDER_ASPECTS if form in ("order", "lets") else choices.ORDER_ASPECTS[:1])
     if "feels" in verb.traits:
         return pick(rng, choices.FEELING_ASPECTS if form == "statement" else choices.FEELING_QUESTION_ASPECTS)
     if form == "question":
@@ -93,7 +93,7 @@ def draw_aspect(rng: Random, verb: Verb, subject: Person | None, form: str) -> t
 def action_clause(rng: Random, form: str, limit: int, subject: Person | None, aspect: tuple | None = None) -> Clause:
     """A clause in which a person does or feels something."""
     verb = pick(rng, choices.VERBS[form] if aspect is None else choices.ACTION_VERBS)
-    used = [subject or (YOU if form == "order" else WE)]
+    used = [subject or {"order": YOU, "request": YOU, "promise": ME}.get(form, WE)]
     tense, mood, negated = aspect or draw_aspect(rng, verb, subject, form)
     slots: dict[str, object] = {"object": draw_object(rng, verb, used, negated)}
     if isinstance(slots["object"], Person):
@@ -164,7 +164,7 @@ def state_clause(rng: Random, form: str, subject: Person, tense: str = "", timed
         fits = {"past": "past", "future": "future", "present": "usual" if not negated else ""}[tense]
         slots["time"] = pick(rng, choices.TIMES[fits]) if fits else None
     if not negated and tense != "future" and not slots and rng.random() < 0.4:
-        slots["manner"] = pick(rng, choices.DEGREES)
+        slots["manner"] = pick(rng, choices.PERSON_DEGREES)
     negation = negation_form(rng, quality, "plain", form) if negated else ""
     return Clause(subject, quality, tense=tense, negation=negation, **slots)
 
@@ -224,23 +224,49 @@ def two_clauses(rng: Random) -> tuple[Clause, str, Clause]:
     return first, link, second
 
 
+def may_omit(clause: Clause, form: str) -> bool:
+    """Whether a clause is clear without its 'I' or 'you': 가 is an order, 귀여워 is said of others."""
+    if clause.subject is not (YOU if form == "question" else ME) or form not in ("statement", "question"):
+        return False
+    if isinstance(clause.verb, Adjective):
+        return clause.verb in choices.TEMPORARY_STATES
+    plain = (clause.tense, clause.mood, clause.negation) == ("present", "plain", "")
+    return form == "question" or clause.verb is BE or not (plain and "action" in clause.verb.traits)
+
+
+def spoken(rng: Random, sentence: Sentence) -> Sentence:
+    """The sentence as it is often said or typed: without a clear subject, some particles, the final punctuation."""
+    first, form, level = sentence.first, sentence.form, sentence.level
+    clauses = [clause for clause in (first, sentence.second) if clause]
+    omitted = all(may_omit(clause, form) for clause in clauses) and rng.random() < 0.45
+    if omitted and form == "question" and level == "polite" and rng.random() < 0.6:
+        unclear = first.object is WHAT and first.verb.stem.text in korean.HONORIFIC  # 뭐 드세요: eat, or drink
+        level = "polite" if unclear else "honorific"
+    if form == "statement" and level == "plain" and not sentence.vocative and rng.random() < 0.15:
+        level = "written"
+    persons = any(isinstance(clause.object, Person) and clause.object is not WHAT for clause in clauses)
+    casual = level in ("plain", "polite", "honorific") and not persons and rng.random() < 0.3
+    bare = rng.random() < 0.25 and (form != "question" or bool(first.asks or level == "formal"))
+    return sentence._replace(level=level, omitted=omitted, casual=casual, bare=bare)
+
+
 def draw(rng: Random) -> Sentence:
-    """A sentence of the phrasebook, at random."""
+    """A sentence of the grammar, at random."""
     level = pick(rng, ("plain", "polite", "formal"))
-    vocative = pick(rng, choices.NAMED) if rng.random() < 0.2 else None
+    vocative = pick(rng, choices.NAMED) if rng.random() < 0.25 else None
     chance = rng.random()
     link, second, form = "", None, "statement"
     if chance < 0.15:
         first, link, second = two_clauses(rng)
-    elif chance < 0.22:
-        form = pick(rng, ("order", "order", "lets"))
+    elif chance < 0.27:
+        form = pick(rng, ("order", "order", "lets", "request", "request", "shall", "promise"))
         first = action_clause(rng, form, 1, None)
     else:
-        form = "question" if chance < 0.42 else "statement"
+        form = "question" if chance < 0.47 else "statement"
         first = single_clause(rng, form)
     if vocative and any(mentions(clause, vocative) for clause in (first, second) if clause):
         vocative = None
-    return Sentence(first, level, form, vocative, link, second)
+    return spoken(rng, Sentence(first, level, form, vocative, link, second))
 
 
 def mentions(clause: Clause, person: Person) -> bool:

@@ -21,8 +21,8 @@ FORMAT = 1  # to be raised whenever the conversion changes
 MAX_KEPT = 8  # models; then the least recently used one goes
 
 
-def with_folder(package: Package, kind: str, use: Callable[[Path], Any]) -> Any:
-    """The result of `use` on the model's folder: a cached one if intact, or a temporary one where the disk is read-only."""
+def with_folder(package: Package, kind: str, use: Callable[[Path], Any]) -> tuple[Path | None, Any]:
+    """The model's folder in the cache, and the result of `use` on it; where the disk is read-only, on a temporary one (None)."""
     folder = cache_folder() / f"ctranslate2-{key(package, kind)}"
     try:
         if not is_intact(folder):
@@ -34,8 +34,8 @@ def with_folder(package: Package, kind: str, use: Callable[[Path], Any]) -> Any:
     except OSError:  # the disk is full or read-only
         with tempfile.TemporaryDirectory() as temporary:
             ctranslate2.write_model(package, Path(temporary), kind)
-            return use(Path(temporary))
-    return use(folder)
+            return None, use(Path(temporary))
+    return folder, use(folder)
 
 
 def key(package: Package, kind: str) -> str:

@@ -10,65 +10,28 @@ import os
 import threading
 import warnings
 import weakref
-from collections.abc import Iterable, Sequence
 from copy import copy
 from functools import cached_property
 from importlib.util import find_spec
-from itertools import pairwise
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any
 
 import torch
 
 from heed.convert import ctranslate2_import
-from heed.convert.ctranslate2 import able, given_ids, names
-from heed.decoding.config import DecodingConfig
-from heed.decoding.ranking import PENALTIES
-from heed.decoding.steps import Hypothesis
+from heed.convert.ctranslate2 import able
+from heed.decoding.config import DecodingConfig, forced_start
 from heed.models.package import Package
-from heed.products.search import forced_start
 from heed.products.translator.engines import cache
+from heed.products.translator.engines.ctranslate2_search import (
+    Found,
+    PoolSearch,
+    TokenNames,
+    beam_options,
+    workers_and_threads,
+)
 from heed.products.translator.engines.engine import TorchEngine
 from heed.products.translator.model_bundle import Hypotheses, ModelBundle, Sentences
-
-MAX_HYPOTHESES, MAX_SENTENCES = 64, 32  # in a batch: larger ones are no faster
-SENTENCES_PER_WORKER = 4  # with fewer, several threads share one batch
-MAX_THREADS_PER_BATCH = 4  # more would wait for each other
-LOW_PENALTY = 0.6  # up to this length penalty the likeliest that ends is soon the best
-HIGH_PENALTY = 1.0  # up to this one the best is among twice as many hypotheses as there are beams
-NO_PENALTY = 1e-9  # changes no score; 0 would change when a search stops
-Found = dict[int, list[Hypothesis]]  # by row, best first
-Job = tuple[list[int], int]  # the rows of one batch, and the most tokens that each translation may have
-
-
-class BeamOptions(NamedTuple):
-    """CTranslate2 searches with its own penalty length^`alpha` until `beam` times `patience` hypotheses are found.
-
-    Where alpha is 0, until the likeliest candidate of all has ended too, and as soon as `hypotheses` are found.
-    """
-
-    alpha: float
-    hypotheses: int
-    patience: float = 1.0
-
-
-def beam_options(config: DecodingConfig) -> BeamOptions | None:
-    """The options that come nearest to a search; None where none come near."""
-    beam, alpha = config.beam, config.length_penalty
-    if beam == 1:
-        return BeamOptions(0.0, 1)
-    if config.stopping == "first":
-        return BeamOptions(alpha or NO_PENALTY, beam)
-    if alpha <= LOW_PENALTY:
-        return BeamOptions(0.0, beam if alpha else config.nbest)
-    return BeamOptions(0.0, 2 * beam, 2.0) if alpha <= HIGH_PENALTY else None
-
-
-def workers_and_threads(sentences: int, threads: int) -> tuple[int, int]:
-    """How many batches are translated at once, and with how many threads each: one, if all threads get enough sentences."""
-    for each in (1, MAX_THREADS_PER_BATCH):
-        if threads >= each and sentences >= SENTENCES_PER_WORKER * (threads // each):
-            return threads // each, each
-    return 1, min(threads, MAX_THREADS_PER_BATCH)
 
 
 def unsupported(bundle: ModelBundle) -> str | None:
@@ -88,7 +51,8 @@ class Pools:
     def __init__(self):
         self.pools: dict[tuple[int, int], Any] = {}
         self.snapshot: object = None  # the weights that the pools were made from
-        self.names: tuple[list[str], list[str], dict[str, int]] | None = None
+        self.names: TokenNames | None = None
+        self.folder: Path | None = None  # the conversion in the cache
         self.broken = False
         self.lock = threading.Lock()
         ALIVE.add(self)
@@ -154,11 +118,7 @@ class CTranslate2:
         ):  # where both share an OpenMP, opening a translator sets it for torch, too
             torch.set_num_threads(threads)
         if pool is not None and rows:
-            jobs = _jobs(rows, sources, limits, config.beam, workers, batch_tokens)
-            found = self._translate(pool, jobs, sources, config)
-            full = [row for rows, cap in jobs for row in rows if _full(found[row], limits[row], cap, config.force_end)]
-            again = _jobs_by_limit(full, sources, limits, config.beam, batch_tokens)
-            found |= {row: [] for row in full} if config.force_end else self._translate(pool, again, sources, config)
+            found = self._search(pool).run(rows, sources, limits, config, workers, batch_tokens)
         rest = [row for row in range(len(sources)) if not found.get(row)]
         results = TorchEngine(self.bundle).search(
             [sources[row] for row in rest], config, [[] for _ in rest], batch_tokens
@@ -172,7 +132,7 @@ class CTranslate2:
         with self.shared.lock:
             snapshot = tuple((p.data_ptr(), 0 if p.is_inference() else p._version) for p in self._weights())
             if snapshot != self.shared.snapshot:
-                self.shared.pools, self.shared.snapshot = {}, snapshot
+                self.shared.pools, self.shared.snapshot, self.shared.folder = {}, snapshot, None
             try:
                 if size not in self.shared.pools:
                     self.shared.pools[size] = self._open(*size)
@@ -194,73 +154,18 @@ class CTranslate2:
 
     def _open(self, workers: int, threads: int) -> Any:
         translator, own = ctranslate2_import.ctranslate2().Translator, self.bundle
+        options = {"device": "cpu", "compute_type": self.kind, "inter_threads": workers, "intra_threads": threads}
+        if self.shared.folder is not None and cache.is_intact(self.shared.folder):  # the same weights, opened before
+            return translator(str(self.shared.folder), **options)
         processors = dict(zip(("source", "target"), own.vocabularies, strict=True))
         package = Package(own.model, "translation", processors, {}, own.shortlist)
-        options = {"device": "cpu", "compute_type": self.kind, "inter_threads": workers, "intra_threads": threads}
-        return cache.with_folder(package, self.kind, lambda folder: translator(str(folder), **options))
-
-    @property
-    def names(self) -> tuple[list[str], list[str], dict[str, int]]:
-        """The names of source and target tokens, which CTranslate2 takes instead of ids, and the target ids by name."""
-        if self.shared.names is None:
-            source, target = names(self.bundle.source), names(self.bundle.target, self.bundle.model.config.vocab_size)
-            self.shared.names = source, target, {name: i for i, name in enumerate(target)}
-        return self.shared.names
-
-    def _translate(self, pool: Any, jobs: Iterable[Job], sources: Sentences, config: DecodingConfig) -> Found:
-        """All jobs are submitted at once, so that no worker waits for another's batch."""
-        source, target, ids_by_name = self.names
-        special, own, options, penalty = (
-            self.bundle.special[1],
-            self.bundle.source,
-            beam_options(config),
-            PENALTIES[config.penalty],
+        self.shared.folder, opened = cache.with_folder(
+            package, self.kind, lambda folder: translator(str(folder), **options)
         )
-        start = [target[i] for i in forced_start(config, special)]
-        min_length = len(special.before) + config.min_length if config.min_length else 0
-        submitted = []
-        for rows, limit in jobs:
-            futures = pool.translate_batch(
-                [[source[i] for i in given_ids(own, sources[row])] for row in rows], [start] * len(rows) if start else None,
-                beam_size=config.beam, length_penalty=options.alpha, num_hypotheses=options.hypotheses,
-                patience=options.patience, min_decoding_length=min(min_length, limit), max_decoding_length=limit,
-                max_input_length=0, no_repeat_ngram_size=config.no_repeat,
-                suppress_sequences=[[target[i]] for i in special.never], return_scores=True, return_end_token=True,
-                asynchronous=True, use_vmap=bool(self.bundle.shortlist),
-            )  # fmt: skip
-            submitted += zip(rows, futures, strict=True)
-        found = {}
-        for row, future in submitted:
-            result, hypotheses = future.result(), []
-            for tokens, score in zip(result.hypotheses, result.scores, strict=True):
-                logp = score * len(tokens) ** options.alpha
-                score = logp / penalty(len(tokens), config.length_penalty)
-                hypotheses.append(Hypothesis([ids_by_name[name] for name in tokens], score, None))
-            found[row] = sorted(hypotheses, key=lambda h: -h.score)
-        return found
+        return opened
 
-
-def _jobs(
-    rows: list[int], sources: Sentences, limits: Sequence[int], beam: int, workers: int, budget: int
-) -> list[Job]:
-    """Batches of similar lengths, longest first; their number is a multiple of `workers`, so that all finish together."""
-    rows = sorted(rows, key=lambda row: -len(sources[row]))
-    size = max(1, min(MAX_SENTENCES, MAX_HYPOTHESES // beam, budget // (len(sources[rows[0]]) + 1)))
-    count = -(-len(rows) // size)
-    count = -(-count // workers) * workers
-    edges = [len(rows) * i // count for i in range(count + 1)]
-    batches = [rows[a:b] for a, b in pairwise(edges) if a < b]
-    return [(batch, max(limits[row] for row in batch)) for batch in batches]
-
-
-def _jobs_by_limit(rows: list[int], sources: Sentences, limits: Sequence[int], beam: int, budget: int) -> list[Job]:
-    """Batches of sentences with the same longest length."""
-    groups: dict[int, list[int]] = {}
-    for row in rows:
-        groups.setdefault(limits[row], []).append(row)
-    return [job for group in groups.values() for job in _jobs(group, sources, limits, beam, 1, budget)]
-
-
-def _full(found: list[Hypothesis], limit: int, batch_limit: int, force_end: bool) -> bool:
-    """Whether a sentence must be searched again: it reached its own limit, but its batch allowed more, or its end is forced."""
-    return (batch_limit > limit or force_end) and max(len(h.tokens) for h in found) >= limit
+    def _search(self, pool: Any) -> PoolSearch:
+        own = self.bundle
+        if self.shared.names is None:
+            self.shared.names = TokenNames.of(own.vocabularies, own.model.config.vocab_size)
+        return PoolSearch(pool, own.vocabularies, self.shared.names, bool(own.shortlist))

@@ -9,12 +9,11 @@ from copy import copy
 import torch
 from torch import nn
 
-from heed.decoding.config import DecodingConfig
+from heed.decoding.config import DecodingConfig, forced_start
 from heed.decoding.cuda import weights
 from heed.decoding.cuda.buffers import SearchRules
 from heed.decoding.cuda.search import SearchRunner, rounded, search
 from heed.decoding.ranking import PENALTIES
-from heed.products.search import forced_start
 from heed.products.translator.model_bundle import Hypotheses, ModelBundle, Sentences
 from heed.vocabularies.vocabulary import SpecialTokens
 

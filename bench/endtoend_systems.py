@@ -1,0 +1,115 @@
+"""One system's whole way from a file to a file, in a process of its own: `python -m bench.endtoend_systems SYSTEM FOLDER IN OUT …`.
+
+Each imports what it needs when it is asked: what that takes belongs to its time. Prints the seconds of the bulk itself.
+"""
+
+import json
+import sys
+import time
+from pathlib import Path
+
+
+def ctranslate2(folder: Path, texts: list[str], beam: int, length: int, threads: int) -> tuple[float, list[str]]:
+    """As its documentation says is fastest on a CPU: int8, a worker for each core, batches by tokens, sorted by itself."""
+    import ctranslate2 as engine
+    import sentencepiece
+
+    vocabulary = sentencepiece.SentencePieceProcessor(str(folder / "heed" / "subwords.spm"))
+    several = len(texts) > 1
+    model = engine.Translator(
+        str(folder / "ctranslate2"), device="cpu", compute_type="int8", inter_threads=threads if several else 1,
+        intra_threads=1 if several else threads,
+    )  # fmt: skip
+    start = time.perf_counter()
+    tokens = vocabulary.encode(texts, out_type=str)
+    found = model.translate_batch(
+        tokens, beam_size=beam, min_decoding_length=length, max_decoding_length=length, max_batch_size=1024, batch_type="tokens",
+        suppress_sequences=[["<pad>"], ["<unk>"], ["<s>"]],
+    )  # fmt: skip
+    said = [vocabulary.decode(own.hypotheses[0]) for own in found]
+    return time.perf_counter() - start, said
+
+
+def transformers(folder: Path, texts: list[str], beam: int, length: int, threads: int) -> tuple[float, list[str]]:
+    """`generate` on batches of 32, sorted by length."""
+    import torch
+    from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, GenerationConfig
+
+    from bench.rows import FIRST, LAST, PAD, UNKNOWN
+
+    torch.set_num_threads(threads)
+    tokenizer = AutoTokenizer.from_pretrained(folder / "huggingface")
+    model = AutoModelForSeq2SeqLM.from_pretrained(folder / "huggingface").eval()
+    model.generation_config = GenerationConfig(
+        num_beams=beam, min_new_tokens=length, max_new_tokens=length, do_sample=False, pad_token_id=PAD, eos_token_id=LAST,
+        bad_words_ids=[[PAD], [UNKNOWN], [FIRST]], decoder_start_token_id=FIRST,
+    )  # fmt: skip
+    start = time.perf_counter()
+    said = [""] * len(texts)
+    order = sorted(range(len(texts)), key=lambda row: -len(texts[row]))
+    with torch.inference_mode():
+        for at in range(0, len(order), 32):
+            rows = order[at : at + 32]
+            given = tokenizer([texts[row] for row in rows], padding=True, return_tensors="pt")
+            for row, text in zip(
+                rows, tokenizer.batch_decode(model.generate(**given), skip_special_tokens=True), strict=True
+            ):
+                said[row] = text
+    return time.perf_counter() - start, said
+
+
+def heed_python(folder: Path, texts: list[str], beam: int, length: int, threads: int) -> tuple[float, list[str]]:
+    """`model.translate` of a list."""
+    model, search = _heed(folder, beam, length, threads)
+    model.translate(texts[:8], **search)  # opens what it needs
+    start = time.perf_counter()
+    said = [own.text for own in model.translate(texts, **search)]
+    return time.perf_counter() - start, said
+
+
+def heed_search(folder: Path, texts: list[str], beam: int, length: int, threads: int) -> tuple[float, list[str]]:
+    """The search alone: from subwords to subwords."""
+    model, search = _heed(folder, beam, length, threads)
+    config, ids = model.search_config(search), model.source.encode(texts)
+    model.search_ids(ids[:8], config, [[] for _ in ids[:8]])
+    start = time.perf_counter()
+    found = model.search_ids(ids, config, [[] for _ in ids])
+    seconds = time.perf_counter() - start
+    return seconds, [" ".join(model.target.decode(own[0].tokens).split()) for own in found]
+
+
+def _heed(folder: Path, beam: int, length: int, threads: int):
+    import torch
+
+    import heed
+    from heed.decoding.config import UNGUARDED
+
+    torch.set_num_threads(threads)
+    # drawn weights loop, and would be searched again
+    return heed.load(folder / "heed", "cpu"), {"beam": beam, "min_length": length, "max_length": length, **UNGUARDED}
+
+
+def import_torch(*of) -> tuple[float, list[str]]:
+    import torch
+
+    return 0.0, [torch.__version__]
+
+
+SYSTEMS = {
+    "import torch": import_torch,
+    "ctranslate2": ctranslate2,
+    "transformers": transformers,
+    "heed, Python": heed_python,
+    "heed, the search alone": heed_search,
+}
+
+
+def main(name: str, folder: str, source: str, out: str, *numbers: str) -> None:
+    texts = Path(source).read_text("utf-8").splitlines()
+    seconds, said = SYSTEMS[name](Path(folder), texts, *map(int, numbers))
+    Path(out).write_text("".join(f"{line}\n" for line in said), encoding="utf-8", newline="\n")
+    print(json.dumps({"seconds": seconds}))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,152 @@
+"""What people type first into the demo: `python -m bench.first_things RUN`, a run of recipes/phrasebook.toml.
+
+bench/first_things.tsv has 200 Korean texts with their references, written by someone who had not seen the generator. A
+translation is right if it is one of the references, apart from case, punctuation and contractions (I'm, I am).
+
+A text is inside the phrasebook's world if each of its words, without punctuation, is a word of the Korean that the run
+was trained on. That is computed, not chosen: the corpus is drawn again as the run's recipe says.
+"""
+
+import argparse
+import csv
+import re
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from heed.data.synthetic import phrasebook
+
+LIST = Path(__file__).with_name("first_things.tsv")
+WHOLE = {"can't": "can not", "cannot": "can not", "won't": "will not", "shan't": "shall not", "let's": "let us"}
+ENDINGS = (("n't", " not"), ("'m", " am"), ("'re", " are"), ("'ve", " have"), ("'ll", " will"), ("'d", " would"))
+IS = ("it", "that", "what", "where", "who", "how", "when", "there", "here", "he", "she", "this")  # of 's after a noun
+
+
+class First(NamedTuple):
+    """A text that someone typed first, its topic and its references."""
+
+    topic: str
+    korean: str
+    references: tuple[str, ...]
+
+
+class Judged(NamedTuple):
+    """A text with its translation, and whether it is inside the world and right."""
+
+    first: First
+    translation: str
+    inside: bool
+    right: bool
+
+
+def read(path: Path) -> list[First]:
+    """The texts of a table: topic, Korean, references between bars."""
+    found = []
+    with path.open(encoding="utf-8", newline="") as file:
+        for number, row in enumerate(csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE), 1):
+            if not row or row[:2] == ["topic", "korean"]:
+                continue
+            if len(row) != 3 or not all(cell.strip() for cell in row):
+                raise ValueError(f"{path}:{number}: a line has a topic, a Korean text and references, between tabs")
+            references = tuple(one.strip() for one in row[2].split(" | "))
+            found.append(First(row[0].strip(), row[1].strip(), references))
+    return found
+
+
+def expanded(word: str) -> str:
+    """A word without its contraction."""
+    if word in WHOLE:
+        return WHOLE[word]
+    if word.endswith("'s") and word[:-2] in IS:
+        return f"{word[:-2]} is"
+    return next((word.removesuffix(short) + long for short, long in ENDINGS if word.endswith(short)), word)
+
+
+def normalized(text: str) -> str:
+    """English in small letters, without punctuation and contractions."""
+    text = unicodedata.normalize("NFKC", text).lower().replace("\u2019", "'")
+    text = " ".join([expanded(word.strip('.,!?;:"()')) for word in text.split()])
+    return " ".join(re.sub(r"[^\w\s]", lambda match: "" if match[0] in "',." else " ", text).split())
+
+
+def words(text: str) -> list[str]:
+    """The Korean words of a text, without punctuation."""
+    return re.findall(r"[\w]+", unicodedata.normalize("NFC", text))
+
+
+def known_words(pairs: int) -> set[str]:
+    """The words of the training corpus of so many pairs."""
+    return {word for pair in phrasebook.pairs("train", pairs) for word in words(pair.source)}
+
+
+def judge(texts: Sequence[First], translations: Iterable[str], known: set[str]) -> list[Judged]:
+    """Each text with its translation, whether it is inside the world, and whether the translation is right."""
+    return [
+        Judged(
+            one,
+            said,
+            set(words(one.korean)) <= known,
+            normalized(said) in {normalized(reference) for reference in one.references},
+        )
+        for one, said in zip(texts, translations, strict=True)
+    ]
+
+
+def share(judged: Sequence[Judged]) -> str:
+    """How many are right."""
+    right = sum(one.right for one in judged)
+    return f"{right} of {len(judged)}" + (f" ({100 * right / len(judged):.1f} %)" if judged else "")
+
+
+def report(judged: Sequence[Judged]) -> str:
+    """The shares by topic, then of all."""
+    topics: dict[str, list[Judged]] = defaultdict(list)
+    for one in judged:
+        topics[one.first.topic].append(one)
+    rows = [*topics.items(), ("all", list(judged))]
+    lines = ["| topic | inside its world | all |", "|---|---|---|"]
+    lines += [f"| {name} | {share([one for one in own if one.inside])} | {share(own)} |" for name, own in rows]
+    return "\n".join(lines)
+
+
+def write(path: Path, judged: Sequence[Judged]) -> None:
+    """A table of what was not right, to read."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        table = csv.writer(file, delimiter="\t", lineterminator="\n")
+        table.writerow(("topic", "inside", "korean", "translation", "references"))
+        for one in judged:
+            if not one.right:
+                cells = one.first.topic, "yes" if one.inside else "no", one.first.korean, one.translation
+                table.writerow((*cells, " | ".join(one.first.references)))
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(prog="python -m bench.first_things", description=__doc__.splitlines()[0])
+    top.add_argument("run", type=Path, help="the folder of a run of recipes/phrasebook.toml")
+    top.add_argument("--list", type=Path, default=LIST, help="another table of texts")
+    top.add_argument(
+        "--out", type=Path, default=Path("first-things-wrong.tsv"), help="where the wrong ones are written"
+    )
+    return top
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    import heed
+    from heed.runs.recipe import read as read_recipe
+
+    args = parser().parse_args(argv)
+    pairs = read_recipe(args.run / "recipe.toml", [], saved=True).data.phrasebook
+    if not pairs:
+        raise SystemExit(f"{args.run} was not trained on the phrasebook: its world is not known")
+    texts = read(args.list)
+    translated = heed.load(args.run).translate([one.korean for one in texts])
+    judged = judge(texts, [one.text for one in translated], known_words(pairs))
+    print(report(judged))
+    write(args.out, judged)
+    print(f"\nWhat is not right: {args.out}")
+
+
+if __name__ == "__main__":
+    main()

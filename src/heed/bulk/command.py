@@ -1,0 +1,131 @@
+"""What verbs share that read lines and write a result for each: to standard output, or to a file that can be resumed."""
+
+import argparse
+import os
+import stat
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+from heed.bulk.recorded import RecordedFile
+from heed.bulk.staged import AHEAD, Chunk, Stages, run
+from heed.files import atomic_file
+
+Append = Callable[..., None]  # of a chunk, its bytes and, for a journal, a note
+
+
+def add_resume(parser: argparse.ArgumentParser, inputs: str = "--input") -> None:
+    line = f"go on with what a run that was interrupted has written; goes with {inputs} and --out"
+    parser.add_argument("--resume", action="store_true", help=line)
+
+
+def check_resume(args: argparse.Namespace, given: bool, inputs: str = "--input FILE") -> None:
+    """Refuse --resume without files."""
+    if args.resume and not (given and args.out):
+        raise ValueError(f"--resume goes on with a file: it needs {inputs} and --out FILE")
+
+
+def read_ahead(path: str | None) -> int:
+    """How many chunks are read ahead: none of a terminal or a pipe, whose lines are answered as they come."""
+    if path not in (None, "-"):
+        return AHEAD
+    try:
+        return AHEAD if stat.S_ISREG(os.fstat(sys.stdin.buffer.fileno()).st_mode) else 0
+    except (AttributeError, OSError, ValueError):  # no file of the system
+        return 0
+
+
+def as_bytes(lines: Iterable[str]) -> bytes:
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def settings_of(product: Any, **options: Any) -> dict[str, Any]:
+    """What a recorded file depends on: the weights, and options."""
+    from heed.models.weight_hash import hash_weights
+
+    models = getattr(product, "models", None) or [product.model]
+    return {"weights": [hash_weights(model) for model in models], **options}
+
+
+def to_output(source: Iterator[Chunk], stages: Stages, out: str | Path | None, ahead: int) -> None:
+    """To standard output, or to a file that appears when it is complete; both as UTF-8, and each chunk at once."""
+    with _output(out) as write:
+        run(source, stages, lambda chunk, data: write(data), ahead)
+
+
+def to_recorded(
+    source: Iterator[Chunk],
+    stages: Stages,
+    file: RecordedFile,
+    resume: bool,
+    note: Callable[[Chunk], Any] = lambda chunk: None,
+) -> None:
+    """To a file with a journal. Without `resume` it begins anew, and is removed if something is wrong with the input."""
+    if resume and not file.begun and file.out.exists():
+        raise ValueError(
+            f"{file.out} exists, and nothing of it is unfinished: choose another --out, or leave out --resume"
+        )
+    source = chain(list(islice(source, 1)), source)  # an input that cannot be read leaves no file
+    with file:
+        if resume and file.begun:
+            file.resume(source)
+        else:
+            file.remove()
+        try:
+            run(source, stages, lambda chunk, data: file.append(chunk, data, note(chunk)))
+        except KeyboardInterrupt:
+            if file.begun:
+                print(f"heed: what is finished is kept in {file.part}; --resume goes on with it", file=sys.stderr)
+            raise
+        except ValueError:
+            if not resume:
+                file.remove()
+            raise
+        file.finish()
+
+
+def recorded(
+    out: str | Path | None, settings: Callable[[], Mapping[str, Any]], head: bytes = b""
+) -> RecordedFile | None:
+    """A file with a journal for the results of a file; None for standard output, a pipe or a device."""
+    if out is None or (Path(out).exists() and not Path(out).is_file() and not Path(out).is_dir()):
+        return None
+    if Path(out).is_dir():
+        raise ValueError(f"--out {out} is a folder: give the name of a file")
+    return RecordedFile(Path(out), settings(), head, lambda sentence: print(f"heed: {sentence}", file=sys.stderr))
+
+
+@contextmanager
+def _output(out: str | Path | None) -> Iterator[Callable[[bytes], None]]:
+    """Writes bytes; a file is made with the first of them, so that errors of the first chunk come before there is one."""
+    if out is None:
+        if hasattr(sys.stdout, "reconfigure"):
+            sys.stdout.reconfigure(encoding="utf-8", newline="\n")
+        yield _to_stdout
+        return
+    path, opened = Path(out), []
+    if path.is_dir():
+        raise ValueError(f"--out {out} is a folder: give the name of a file")
+    with ExitStack() as stack:
+
+        def file():
+            if not opened:
+                other = path.exists() and not path.is_file()  # a pipe or a device cannot be replaced by a file
+                part = path if other else stack.enter_context(atomic_file(path))
+                opened.append(stack.enter_context(open(part, "wb")))
+            return opened[0]
+
+        def write(data: bytes) -> None:
+            file().write(data)
+            file().flush()
+
+        yield write
+        file()  # also where nothing was written
+
+
+def _to_stdout(data: bytes) -> None:
+    sys.stdout.write(data.decode())
+    sys.stdout.flush()

@@ -1,0 +1,51 @@
+"""Bulk work on a Ray cluster: one model per actor, and blocks that are computed again when an actor dies.
+
+    dataset = heed.bulk.on_ray.run(ray.data.read_text("corpus/*.txt"), Task("translate", "runs/en-de"), workers=8)
+    dataset.write_parquet("translated/")
+
+or from a shell: python -m heed.bulk.on_ray translate runs/en-de --input 'corpus/*.txt' --output translated
+"""
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from heed.bulk.blocks import ROWS, Task, Worker
+from heed.bulk.cluster import parse
+
+
+def ray_data() -> Any:
+    """Ray's package of datasets; a sentence where it is missing."""
+    try:
+        import ray.data
+    except ImportError as error:
+        raise ValueError("bulk work on Ray needs its package: pip install 'heed[ray]'") from error
+    return ray.data
+
+
+def run(
+    dataset: Any, task: Task, workers: int = 1, gpus: float = 0, worker: type[Worker] = Worker, rows: int = ROWS
+) -> Any:
+    """The dataset with the columns that the task adds. `workers` actors have a model each, and `gpus` GPUs each.
+
+    An actor that dies is started again, and the blocks that it had are computed again.
+    """
+    data = ray_data()
+    task.check(dataset.columns())
+    again = {"max_restarts": -1, "max_task_retries": -1}
+    actors = data.ActorPoolStrategy(size=workers)
+    return dataset.map_batches(
+        worker, fn_constructor_args=(task,), batch_size=rows, compute=actors, num_gpus=gpus or None, **again
+    )
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    task, args = parse("heed.bulk.on_ray", words)
+    data = ray_data()
+    read = data.read_parquet if args.parquet else data.read_text
+    run(read(args.input), task, args.workers, args.gpus).write_parquet(args.output)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,152 @@
+"""A file that is written in blocks, with a journal of them: what is recorded there is kept, and the rest is made again.
+
+While it is unfinished the file is called OUT.part, its journal OUT.part.journal. The first line of the journal is what the file is
+made with; each other line is a block: hashes of what was read and of what was written. A line is added when its block is on the disk.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any
+
+from heed.bulk.staged import Chunk
+from heed.config import parse_json
+from heed.files import exclusive
+
+FORMAT = 1
+
+
+class RecordedFile:
+    """The output of a long job. `settings` are all that it depends on besides its input; `head` is what the file begins with."""
+
+    def __init__(
+        self,
+        out: Path,
+        settings: Mapping[str, Any],
+        head: bytes = b"",
+        warn: Callable[[str], None] = lambda sentence: None,
+        again: str = "leave out --resume to start again",
+    ):
+        self.out, self.head, self.warn, self.again = out, head, warn, again
+        self.settings = json.loads(json.dumps({"format": FORMAT, **settings}))  # as they are read again
+        self.part, self.journal = (out.with_name(f"{out.name}.{end}") for end in ("part", "part.journal"))
+        self.lock = out.with_name(f".{out.name}.lock")
+        self.notes: list[Any] = []  # of the blocks, in their order
+        self._locked = ExitStack()
+
+    def __enter__(self) -> "RecordedFile":
+        self.out.parent.mkdir(parents=True, exist_ok=True)
+        refusal = f"{self.part} is being written by another process: wait for it, or choose another --out"
+        self._locked.enter_context(exclusive(self.lock, refusal))
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._locked.close()
+        with suppress(OSError):  # Windows keeps a file that is open
+            self.lock.unlink()
+
+    @property
+    def begun(self) -> bool:
+        """Whether there is something to go on with."""
+        return self.part.is_file() and self.journal.is_file()
+
+    def resume(self, source: Iterator[Chunk]) -> int:
+        """Take from `source` what is recorded, and keep that much of the file; how many chunks. Another input is refused."""
+        stated, *blocks = self._read_journal()
+        self._check_settings(stated)
+        kept, size = 0, len(self.head)
+        with open(self.part, "rb") as file:
+            if file.read(size) != self.head:
+                self.warn(f"{self.part} is damaged at its beginning: it is made again.")
+                blocks = []
+            for block in blocks:
+                if hashlib.sha256(file.read(block["bytes"])).hexdigest() != block["written"]:
+                    self.warn(f"{self.part} is damaged after {size:,} bytes: it is made again from there.")
+                    break
+                self._check_input(next(source, None), block)
+                kept, size = kept + 1, size + block["bytes"]
+        if not kept:
+            self.remove()
+            return 0
+        self.notes = [block.get("note") for block in blocks[:kept]]
+        os.truncate(self.part, size)
+        _write(self.journal, "wb", b"".join(_line(own) for own in (self.settings, *blocks[:kept])))
+        return kept
+
+    def append(self, chunk: Chunk, data: bytes, note: Any = None) -> None:
+        """Write a block, and record it once it is on the disk."""
+        if not self.journal.is_file():
+            _write(self.part, "wb", self.head)
+            _write(self.journal, "wb", _line(self.settings))
+        _write(self.part, "ab", data)
+        block = {"inputs": len(chunk.items), "read": digest(chunk.items), "bytes": len(data)}
+        block |= {"written": hashlib.sha256(data).hexdigest()} | ({} if note is None else {"note": note})
+        _write(self.journal, "ab", _line(block))
+        self.notes.append(note)
+
+    def finish(self) -> None:
+        """The file gets its name; one without any block is what it begins with."""
+        if not self.part.is_file():
+            _write(self.part, "wb", self.head)
+        os.replace(self.part, self.out)
+        self.journal.unlink(missing_ok=True)
+
+    def remove(self) -> None:
+        for path in (self.part, self.journal):
+            path.unlink(missing_ok=True)
+
+    def _read_journal(self) -> list[dict[str, Any]]:
+        """All lines up to the first that is not whole: the process was killed while it wrote that."""
+        found = []
+        for raw in self.journal.read_bytes().split(b"\n")[:-1]:
+            try:
+                own = parse_json(raw)
+            except ValueError:
+                break
+            if not isinstance(own, dict) or (found and not _is_block(own)):
+                break
+            found.append(own)
+        return found or [{}]
+
+    def _check_settings(self, stated: Mapping[str, Any]) -> None:
+        for name in {**self.settings, **stated}:
+            was, now = stated.get(name), self.settings.get(name)
+            if was != now:
+                what = "other weights" if name == "weights" else f"{name} {was!r}, which is now {now!r}"
+                raise ValueError(
+                    f"{self.part} was begun with {what}: put that back, choose another --out, or {self.again}"
+                )
+
+    def _check_input(self, chunk: Chunk | None, block: Mapping[str, Any]) -> None:
+        if chunk is None or len(chunk.items) != block["inputs"] or digest(chunk.items) != block["read"]:
+            where = f"from line {chunk.start + 1:,} on" if chunk else "and is shorter"
+            raise ValueError(
+                f"the input has changed {where} since {self.part} was begun: put it back, choose another --out, or "
+                f"{self.again}"
+            )
+
+
+def digest(items: Sequence[Any]) -> str:
+    """A hash of items, which are texts or tuples of texts."""
+    lines = (own if isinstance(own, str) else "\t".join(own) for own in items)
+    return hashlib.sha256("".join(f"{line}\n" for line in lines).encode()).hexdigest()
+
+
+def _is_block(own: Mapping[str, Any]) -> bool:
+    numbers = all(type(own.get(name)) is int and own[name] >= 0 for name in ("inputs", "bytes"))
+    return numbers and all(isinstance(own.get(name), str) for name in ("read", "written"))
+
+
+def _line(values: Mapping[str, Any]) -> bytes:
+    return json.dumps(values, ensure_ascii=False).encode() + b"\n"
+
+
+def _write(path: Path, mode: str, data: bytes) -> None:
+    """Write or append, and wait until it is on the disk."""
+    with open(path, mode) as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())

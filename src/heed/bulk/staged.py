@@ -1,0 +1,80 @@
+"""Chunks through three stages at once: while a model works on one, the next is prepared and the last is written."""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from itertools import islice
+from typing import Any, NamedTuple
+
+from heed.data.in_thread import in_thread
+
+AHEAD = 2  # chunks that wait between two stages: few, so that memory does not grow with the file
+
+
+class Chunk(NamedTuple):
+    """Items of an input; `start` is the number of those before it."""
+
+    start: int
+    items: Sequence[Any]
+
+
+class Stages(NamedTuple):
+    """`prepare` makes of a chunk what `work` takes; `finish` makes bytes of what that found. Only `work` uses the model.
+
+    `work` runs in the thread of the caller, the others in threads of their own.
+    """
+
+    prepare: Callable[[Chunk], Any]
+    work: Callable[[Any], Any]
+    finish: Callable[[Any, Any], bytes]
+
+
+def chunks(items: Iterable[Any], size: int) -> Iterator[Chunk]:
+    """An input in chunks of a fixed size; the last may be smaller."""
+    remaining, start = iter(items), 0
+    while own := list(islice(remaining, size)):
+        yield Chunk(start, own)
+        start += len(own)
+
+
+def run(source: Iterable[Chunk], stages: Stages, write: Callable[[Chunk, bytes], None], ahead: int = AHEAD) -> None:
+    """Each chunk through all stages; `write` gets the results in the order of the chunks. With `ahead` 0 nothing overlaps."""
+    if not ahead:
+        for chunk in source:
+            prepared = _prepared(stages, chunk)
+            write(chunk, stages.finish(prepared, stages.work(prepared)))
+        return
+    waiting: deque[Future] = deque()
+    with (
+        ThreadPoolExecutor(1, "heed-write") as writer,
+        closing(in_thread(((chunk, _prepared(stages, chunk)) for chunk in source), ahead)) as ready,
+    ):
+        for chunk, prepared in ready:
+            found = stages.work(prepared)
+            waiting.append(writer.submit(_write, stages, write, chunk, prepared, found))
+            while len(waiting) > ahead or (waiting and waiting[0].done()):
+                waiting.popleft().result()
+        for future in waiting:
+            future.result()
+
+
+def _write(stages: Stages, write: Callable[[Chunk, bytes], None], chunk: Chunk, prepared: Any, found: Any) -> None:
+    write(chunk, stages.finish(prepared, found))
+
+
+def _prepared(stages: Stages, chunk: Chunk) -> Any:
+    with placed(chunk):
+        return stages.prepare(chunk)
+
+
+@contextmanager
+def placed(chunk: Chunk) -> Iterator[None]:
+    """What is wrong with a text of a chunk is told with the place of the chunk, beyond the first."""
+    try:
+        yield
+    except ValueError as error:
+        if not chunk.start:
+            raise
+        end = chunk.start + len(chunk.items)
+        raise ValueError(f"lines {chunk.start + 1:,} to {end:,}: {error}") from error

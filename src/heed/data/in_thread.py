@@ -1,0 +1,52 @@
+"""Items made ahead of time by another thread."""
+
+import queue
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def in_thread(items: Iterable[T], size: int = 8) -> Iterator[T]:
+    """The same items, made ahead by another thread."""
+    ready: queue.Queue[tuple[str, Any]] = queue.Queue(maxsize=size)
+    stopped = threading.Event()
+    worker = threading.Thread(target=fill, args=(items, ready, lambda: not stopped.is_set()), daemon=True)
+    worker.start()
+    try:
+        yield from drain(ready.get)
+    finally:
+        stopped.set()
+        worker.join()
+
+
+def fill(items: Iterable[Any], ready: Any, wanted: Callable[[], bool]) -> None:
+    """Put items into a queue as long as they are wanted; an error is passed on too."""
+
+    def put(kind: str, value: Any) -> bool:
+        while wanted():
+            try:
+                ready.put((kind, value), timeout=0.5)
+                return True
+            except queue.Full:
+                continue
+        return False
+
+    try:
+        for item in items:
+            if not put("item", item):
+                return
+        put("end", None)
+    except Exception as error:  # raised again by drain
+        put("error", error)
+
+
+def drain(get: Callable[[], tuple[str, Any]]) -> Iterator[Any]:
+    while True:
+        kind, value = get()
+        if kind == "end":
+            return
+        if kind == "error":
+            raise value
+        yield value

@@ -1,0 +1,175 @@
+"""Lines of everyday talk: a sentence of the grammar or of a pattern, a set expression, or an expression before a sentence."""
+
+import re
+from random import Random
+from typing import NamedTuple
+
+from heed.data.synthetic.phrasebook import (
+    english,
+    expressions,
+    expressions_daily,
+    expressions_home,
+    expressions_outside,
+    korean,
+    patterns,
+    topics,
+    topics_numbers,
+    topics_outside,
+)
+from heed.data.synthetic.phrasebook.clauses import HEAD, SECOND, VOCATIVE, Sentence, Words
+from heed.data.synthetic.phrasebook.korean_inflection import attach_particle
+from heed.data.synthetic.phrasebook.lexicon import FRIENDS
+from heed.data.synthetic.phrasebook.sampling import draw as draw_sentence
+from heed.data.synthetic.phrasebook.topic_words import TABLES
+from heed.data.synthetic.splits import pick
+
+OPENERS = 1 << 2 * SECOND  # the role of the words of an expression before a sentence
+# Words and endings by which a question is known without its mark.
+QUESTION = re.compile(
+    r"(누구|누가|뭐|뭘|무엇|무슨|어디|언제|왜|어떻|어때|어땠|어떠|어떤|얼마|몇|어느|며칠)|(까|까요|나요|[인은운신한먼떤]가요|니|죠|래|래요)$"
+)
+
+REQUEST = re.compile(r"(까|까요|래|래요|겠어요|나요)$")
+
+
+class Expression(NamedTuple):
+    """A set expression: its Korean without punctuation, whether that is a question, and its English."""
+
+    korean: str
+    asks: bool
+    english: str
+
+
+class Line(NamedTuple):
+    """The words of both languages with their roles, the final mark of the English, and by what it is split: '' is train."""
+
+    korean: Words
+    english: Words
+    mark: str
+    key: tuple[str, ...]
+
+
+def read(table: str) -> list[Expression]:
+    """The expressions of a table, each way to say one by itself."""
+    found = []
+    for line in table.strip().splitlines():
+        ways, target = line.split(" = ")
+        found += [Expression(way.strip().rstrip("?"), way.strip().endswith("?"), target) for way in ways.split(" / ")]
+    return found
+
+
+TOPICS = {
+    "greetings": expressions.GREETINGS,
+    "thanks": expressions.THANKS,
+    "apologies": expressions.APOLOGIES,
+    "answers": expressions.ANSWERS,
+    "introductions": expressions_daily.INTRODUCTIONS,
+    "wishes": expressions_daily.WISHES,
+    "feelings": expressions_daily.FEELINGS,
+    "restaurant": expressions_daily.RESTAURANT,
+    "shopping": expressions_outside.SHOPPING,
+    "directions": expressions_outside.WAY,
+    "travel": expressions_outside.TRAVEL,
+    "phone": expressions_outside.PHONE,
+    "weather": expressions_outside.WEATHER,
+    "times": expressions_home.TIME,
+    "money": expressions_home.MONEY,
+    "home": expressions_home.HOME,
+    "trouble": expressions_outside.TROUBLE,
+}
+EXPRESSIONS = [one for table in TOPICS.values() for one in read(table)]
+STATED = {one.korean for one in EXPRESSIONS if not one.asks}
+CLEAR = {one.korean for one in EXPRESSIONS if one.asks} - STATED  # questions that are nothing else without their mark
+FIRST = [one for name in ("greetings", "thanks", "apologies") for one in read(TOPICS[name]) if not one.asks]
+BEFORE_NAMES = {*FIRST}  # others might take the name for their object
+EXAMPLES = [  # of what one may ask of a model that was trained on the phrasebook
+    read(TOPICS[name])[0] for name in ("greetings", "introductions", "shopping", "directions", "weather", "times")
+]
+PATTERNS = [
+    one for table in (topics.PATTERNS | topics_numbers.PATTERNS | topics_outside.PATTERNS).values() for one in table
+]
+
+
+def said_first(text: str) -> str:
+    """English that follows something: with a small letter, unless it begins with I or a name."""
+    return text if text.split()[0] in ("I", "Korean") else text[0].lower() + text[1:]
+
+
+def final_mark(rng: Random, text: str, asks: bool) -> str:
+    """The mark at the end of a Korean text: none sometimes, where that leaves no doubt."""
+    if asks:
+        return pick(rng, ("?", "?", "")) if QUESTION.search(text) or text in CLEAR else "?"
+    if REQUEST.search(text) and text not in STATED:  # a polite request: 물 좀 주시겠어요?
+        return pick(rng, ("?", "?", ""))
+    return pick(rng, (".", ".", ".", "", "", "!"))
+
+
+def expression_line(rng: Random) -> Line:
+    """A set expression, alone or to someone by name."""
+    one = pick(rng, EXPRESSIONS)
+    source, target = one.korean.split(), said_first(one.english.rstrip(".?")).split()
+    heads = [(text, 1) for text in source], [(text, 1) for text in target]
+    mark = final_mark(rng, one.korean, one.asks)
+    if rng.random() < 0.6:
+        return Line((*heads[0][:-1], (source[-1] + mark, 1)), tuple(heads[1]), one.english[-1], ())
+    friend, formal, comma = pick(rng, FRIENDS), rng.random() < 0.5, "," * (rng.random() < 0.7)
+    called = [friend.name, "씨"] if formal else [attach_particle(friend.name, "아")]
+    if one not in BEFORE_NAMES or rng.random() < 0.6:
+        called[-1] += comma
+        source[-1] += mark
+        ko = [*[(text, 2) for text in called], *[(text, 1) for text in source]]
+        en = [(friend.english[0] + ",", 2), *heads[1]]
+    else:
+        source[-1] += comma
+        called[-1] += mark
+        ko = [*[(text, 1) for text in source], *[(text, 2) for text in called]]
+        en = [*heads[1][:-1], (target[-1] + ",", 1), (friend.english[0], 2)]
+    return Line(tuple(ko), tuple(en), one.english[-1], ())
+
+
+def pattern_line(rng: Random) -> Line:
+    """A sentence of a pattern."""
+    drawn = patterns.realize(pick(rng, PATTERNS), TABLES, rng, pick(rng, patterns.LEVELS))
+    *words, (text, role) = drawn.korean
+    text += final_mark(rng, " ".join([word for word, _ in drawn.korean]), drawn.asks)
+    return Line(
+        (*words, (text, role)), drawn.english, "?" if drawn.asks else ".", tuple(text for text, _ in drawn.english)
+    )
+
+
+def sentence_line(sentence: Sentence, english_words: Words) -> Line:
+    """A sentence of the grammar, given its English words."""
+    key = tuple(text for text, _ in english_words)
+    if sentence.vocative:
+        english_words = ((sentence.vocative.english[0] + ",", HEAD << VOCATIVE), *english_words)
+    mark = "?" if sentence.form in ("question", "shall") else "."
+    return Line(tuple(korean.realize(sentence)), tuple(english_words), mark, key)
+
+
+def composed_line(rng: Random) -> Line:
+    """A sentence of the grammar or of a pattern."""
+    if rng.random() < 0.45:
+        return pattern_line(rng)
+    sentence = draw_sentence(rng)
+    return sentence_line(sentence, tuple(english.realize(sentence)))
+
+
+def opened_line(rng: Random) -> Line:
+    """A set expression and then a sentence: 안녕하세요. 저는 민수예요."""
+    one, line = pick(rng, FIRST), composed_line(rng)
+    source, target = one.korean.split(), said_first(one.english).split()
+    source[-1] += pick(rng, (".", ".", "!", ","))
+    (text, role), *rest = line.english
+    said = ((text[0].upper() + text[1:], role), *rest)
+    return line._replace(
+        korean=(*[(word, OPENERS) for word in source], *line.korean),
+        english=(*[(word, OPENERS) for word in target], *said),
+    )
+
+
+def draw(rng: Random) -> Line:
+    """A line of the phrasebook, at random."""
+    chance = rng.random()
+    if chance < 0.25:
+        return expression_line(rng)
+    return opened_line(rng) if chance < 0.3 else composed_line(rng)

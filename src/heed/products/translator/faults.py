@@ -1,0 +1,107 @@
+"""Faults of translations: loops, texts that do not end, copies of the source. Nothing here needs torch."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from heed.decoding import loops
+from heed.decoding.config import DecodingConfig
+from heed.decoding.hypothesis import Hypothesis
+from heed.decoding.loops import TokenKinds
+from heed.text import copies
+from heed.vocabularies.vocabulary import Pair, SpecialTokens
+
+
+@dataclass(frozen=True)
+class Tables:
+    """What finding faults needs to know of two vocabularies, computed once."""
+
+    vocabularies: Pair
+    vocab_size: int
+
+    @cached_property
+    def token_kinds(self) -> TokenKinds:
+        """What tells loops from other translations."""
+        target = self.vocabularies[1]
+        return loops.token_kinds(target.pieces(range(len(target))), self.vocab_size)
+
+    @cached_property
+    def one_vocabulary(self) -> bool:
+        """Whether sources and translations have the same tokens."""
+        source, target = self.vocabularies
+        return source.key() == target.key()
+
+
+@dataclass(frozen=True)
+class Faults:
+    """Finds the faults of what a model found that translates from one of `languages` to the other; None is unknown."""
+
+    tables: Tables
+    languages: tuple[str | None, str | None] = (None, None)
+
+    @property
+    def vocabularies(self) -> Pair:
+        return self.tables.vocabularies
+
+    def faulty(
+        self, sources: Sequence[list[int]], found: Sequence[list[Hypothesis]], config: DecodingConfig
+    ) -> dict[int, int]:
+        """The rows that must be searched again, and for how many hypotheses: one of theirs has a fault.
+
+        Another search avoids loops and overlong translations; to avoid a copy, all beams are needed to choose from.
+        """
+        rows = set(self._looping(sources, found)) if config.avoid_loops else set()
+        if ends_early(config):
+            last = self.vocabularies[1].special.last
+            rows |= {row for row, nbest in enumerate(found) if any(h.tokens[-1:] != [last] for h in nbest)}
+        faulty = dict.fromkeys(sorted(rows), config.nbest)
+        if config.avoid_copies and has_alternatives(config):
+            copied = [row for row, nbest in enumerate(found) if any(self.copies(sources[row], nbest))]
+            faulty |= dict.fromkeys(copied, max(config.nbest, config.beam))
+        return faulty
+
+    def copies(self, source: list[int], nbest: Sequence[Hypothesis]) -> list[bool]:
+        """Which hypotheses copy a source that should be translated. Most are told apart by their number of tokens alone."""
+        if None in self.languages or len(set(self.languages)) == 1:
+            return [False for _ in nbest]
+        if self.tables.one_vocabulary and not any(_alike(source, h.tokens) for h in nbest):
+            return [False for _ in nbest]
+        text = self.vocabularies[0].decode(source)
+        copied = [copies.is_copy(text, self.vocabularies[1].decode(h.tokens)) for h in nbest]
+        return copied if any(copied) and copies.should_differ(text, *self.languages) else [False for _ in nbest]
+
+    def repeats(self, source: list[int]) -> loops.Repeats:
+        return loops.source_repeats(self.vocabularies[0].decode(source))
+
+    def _looping(self, sources: Sequence[list[int]], found: Sequence[list[Hypothesis]]) -> list[int]:
+        """The rows with a loop. The sources are looked at only where one that repeats nothing would not explain it."""
+        kinds, owners = self.tables.token_kinds, [row for row, nbest in enumerate(found) for _ in nbest]
+        special = self.vocabularies[1].special
+        every = [strip(h.tokens, special)[0] if special.before else h.tokens for own in found for h in own]
+        suspects = loops.find_loops(every, kinds).nonzero()[0].tolist()
+        repeats = [self.repeats(sources[owners[number]]) for number in suspects]
+        looping = loops.find_loops([every[number] for number in suspects], kinds, repeats)
+        return [owners[number] for number, loop in zip(suspects, looping, strict=True) if loop]
+
+
+def strip(ids: list[int], special: SpecialTokens) -> tuple[list[int], SpecialTokens]:
+    """A translation without its special tokens, and those that it had: it may lack the usual beginning."""
+    if tuple(ids[: len(special.before)]) != special.before:
+        special = special._replace(before=())
+    return [i for i in ids[len(special.before) :] if i != special.last], special
+
+
+def has_alternatives(config: DecodingConfig) -> bool:
+    """Whether a search compares hypotheses: a greedy one, and a sample, take what they get."""
+    return config.beam > 1 and not config.sample
+
+
+def ends_early(config: DecodingConfig) -> bool:
+    """Whether translations must end before the limit that depends on the source; one that was asked for truncates."""
+    return config.avoid_overlong and config.max_length is None and has_alternatives(config)
+
+
+def _alike(source: list[int], tokens: list[int]) -> bool:
+    """Whether two sequences of one vocabulary may be the same text but for case and punctuation."""
+    shared = len({*source} & {*tokens})
+    return 2 * shared >= min(len(source), len(tokens))

@@ -1,0 +1,188 @@
+"""A few sentences on the CPU without torch, whose import takes longer than translating them.
+
+A conversion for CTranslate2 in the cache remembers the model folders that it was made from: the size and the time of each of their
+files, and all that a plain search needs to know. A folder that is still the same is opened from there. Whatever a plain search does
+not do, or finds a fault in, is left to `Translator`.
+"""
+
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from heed import config as settings
+from heed.convert import ctranslate2_import
+from heed.decoding.config import DecodingConfig, forced_start, max_output_length
+from heed.files import cache_folder, check_sums, json_digest, write_json
+from heed.products.translator.engines.ctranslate2_search import (
+    PoolSearch,
+    Sentences,
+    TokenNames,
+    beam_options,
+    workers_and_threads,
+)
+from heed.products.translator.faults import Faults, Tables
+from heed.products.translator.results import Candidate, Translation, join_parts
+from heed.products.translator.split import split_texts
+from heed.version import __version__
+from heed.vocabularies import sentencepiece
+from heed.vocabularies.sentencepiece import Subwords
+
+FILES = ("config.json", "model.safetensors", "shortlist.txt")
+BUDGET = 4096  # subwords in a batch, as everywhere
+NO_PENALTIES = {"repetition_penalty": 1.0, "rerank": "none", "sample": False}
+Stamps = dict[str, list[int] | None]
+
+
+def stamp(folder: Path, names: Sequence[str] = FILES) -> Stamps:
+    """Size, time and number of files; None for one that is not there."""
+    found: Stamps = {}
+    for name in names:
+        try:
+            own = (folder / name).stat()
+            found[name] = [own.st_size, own.st_mtime_ns, own.st_ino]
+        except OSError:
+            found[name] = None
+    return found
+
+
+def model_folder(name: str) -> Path | None:
+    """The folder of a model, or that of the model of a run; None for what is no folder of heed's own."""
+    path = Path(name)
+    if (path / "recipe.toml").is_file() and not (path / "config.json").is_file():
+        path /= "model"
+    return path.resolve() if (path / "config.json").is_file() else None
+
+
+def remember(folder: Path, before: Stamps, translator: Any) -> None:
+    """Note beside its conversion how the model of a folder is opened; `before` are its stamps of before it was read."""
+    conversion = getattr(getattr(translator.engines[0], "shared", None), "folder", None)
+    plain = type(translator.source) is type(translator.target) is Subwords and not translator.source.special.before
+    if conversion is None or not plain or len(translator.models) > 1 or len(translator.directions) > 1:
+        return
+    sections = settings.parse_json((folder / FILES[0]).read_text("utf-8")).get("processors", {})
+    files = [sections.get(side, {}).get("file") for side in ("source", "target")]
+    if not all(files):
+        return
+    languages = translator.facts.get("languages") or {}
+    facts = {
+        "heed": __version__,
+        "stamps": before | stamp(folder, files),
+        "kind": translator.engines[0].kind,
+        "subwords": files,
+        "vocab_size": translator.model.config.vocab_size,
+        "max_length": translator.bundle.max_length,
+        "max_source": translator.max_source,
+        "shortlist": bool(translator.shortlist),
+        "languages": [languages.get("source"), languages.get("target")],
+        "decoding": asdict(translator.decoding),
+    }
+    with suppress(OSError):  # a read-only disk
+        write_json(conversion / _note(folder), facts | {"sha256": json_digest(facts)})
+
+
+def find(folder: Path, threads: int) -> "QuickTranslator | None":
+    """The translator of a folder that is as it was remembered, where its conversion is intact."""
+    for path in cache_folder().glob(f"ctranslate2-*/{_note(folder)}"):
+        facts = _read(path)
+        if facts is None or facts["heed"] != __version__ or facts["stamps"] != stamp(folder, list(facts["stamps"])):
+            continue
+        try:
+            if not check_sums(path.parent):
+                continue
+        except ValueError:
+            continue
+        with suppress(OSError):
+            os.utime(path.parent)  # marks it as used now
+        return QuickTranslator(folder, path.parent, facts, threads)
+    return None
+
+
+def _note(folder: Path) -> str:
+    return f"opened-{hashlib.sha256(os.fsencode(folder)).hexdigest()[:24]}.json"
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    """What was remembered; None if it is damaged."""
+    try:
+        facts = settings.parse_json(path.read_text("utf-8"))
+        stated = facts.pop("sha256")
+    except (OSError, ValueError, AttributeError, KeyError, TypeError):
+        return None
+    return facts if stated == json_digest(facts) else None
+
+
+class QuickTranslator:
+    """One model of one direction, as CTranslate2 runs it."""
+
+    def __init__(self, folder: Path, conversion: Path, facts: Mapping[str, Any], threads: int):
+        self.facts, self.conversion, self.threads = facts, conversion, threads
+        loaded = {name: sentencepiece.load(folder / name) for name in dict.fromkeys(facts["subwords"])}
+        self.vocabularies = tuple(loaded[name] for name in facts["subwords"])
+        self.decoding = settings.read(DecodingConfig, facts["decoding"])
+        self.faults = Faults(Tables(self.vocabularies, facts["vocab_size"]), tuple(facts["languages"]))
+
+    def translate(self, texts: Sequence[str], decoding: Mapping[str, Any]) -> list[Translation] | None:
+        """What `Translator.translate` returns, without what it tells of its inside; None where that one is needed."""
+        config = settings.read(DecodingConfig, {**asdict(self.decoding), **decoding})
+        if not self._takes(config) or not all(map(_is_text, texts)):
+            return None
+        source, target = self.vocabularies
+        parts, owners, ids = split_texts(texts, source, self.facts["max_source"])
+        found = self._search(ids, config) if all(ids) else None
+        if found is None or self.faults.faulty(ids, found, config):
+            return None
+        results: list[list[Translation]] = [[] for _ in texts]
+        for owner, part, own, nbest in zip(owners, parts, ids, found, strict=True):
+            every = [Candidate(_line(target, h.tokens), h.score, target.pieces(h.tokens), _untold) for h in nbest]
+            best, read = every[0], source.pieces([*own, source.special.last])
+            results[owner].append(
+                Translation(part, best.text, best.score, best.tokens, nbest[0].tokens, read, every, [], None, [])
+            )
+        cleaned = [source.clean(text) for text in texts]
+        return [join_parts(*both, config.nbest, None) for both in zip(cleaned, results, strict=True)]
+
+    def _takes(self, config: DecodingConfig) -> bool:
+        special = self.vocabularies[1].special
+        plain = all(getattr(config, name) == value for name, value in NO_PENALTIES.items())
+        return plain and beam_options(config) is not None and forced_start(config, special) == special.before
+
+    def _search(self, ids: Sentences, config: DecodingConfig) -> list[list[Any]] | None:
+        """The best hypotheses for each source; None if CTranslate2 cannot search one as asked."""
+        if not ids:
+            return []
+        most, start = self.facts["max_length"] - 1, len(forced_start(config, self.vocabularies[1].special))
+        limits = [max(max_output_length(config, len(own) + 1, most), start + 1) for own in ids]
+        workers, threads = workers_and_threads(len(ids), self.threads)
+        opened = ctranslate2_import.ctranslate2().Translator(
+            str(self.conversion),
+            device="cpu",
+            compute_type=self.facts["kind"],
+            inter_threads=workers,
+            intra_threads=threads,
+        )
+        names = TokenNames.of(self.vocabularies, self.facts["vocab_size"])
+        search = PoolSearch(opened, self.vocabularies, names, self.facts["shortlist"])
+        found = search.run(list(range(len(ids))), ids, limits, config, workers, BUDGET)
+        every = [found[row][: config.nbest] for row in range(len(ids))]
+        return every if all(every) else None
+
+
+def _is_text(text: str) -> bool:
+    """Whether there is no half a character in it, which `Translator` refuses with a sentence."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _line(vocabulary: Subwords, tokens: list[int]) -> str:
+    return " ".join(vocabulary.decode(tokens).split())
+
+
+def _untold() -> list[float]:
+    raise ValueError("the scores of tokens need the model itself: open it with heed.load")

@@ -1,0 +1,121 @@
+"""A translation in three stages: subwords, the search, and text. A file overlaps those of its chunks (`heed.bulk`)."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from heed.decoding.config import DecodingConfig
+from heed.decoding.hypothesis import Hypothesis
+from heed.products.translator.lazy_scores import Scores, token_scores
+from heed.products.translator.model_bundle import Hypotheses, Sentences
+from heed.products.translator.results import Candidate, TermUse, Translation, join_parts
+from heed.products.translator.split import Parts, source_size, split_texts
+from heed.products.translator.term_tokens import RequiredTerms, add_split_terms
+from heed.text.glossary import Glossary
+
+Translator = Any  # that of translator.py, which calls the stages
+
+
+class Work(NamedTuple):
+    """Texts in the parts that the model allows, as the search takes them. `owners[i]` is the text that part i belongs to."""
+
+    texts: Sequence[str]
+    parts: list[str]
+    owners: list[int]
+    ids: Sentences
+    prefixes: Sentences
+    required: list[RequiredTerms]
+    config: DecodingConfig
+    glossary: Glossary
+    batch_tokens: int
+
+
+def prepare(
+    translator: Translator,
+    texts: Sequence[str],
+    config: DecodingConfig,
+    glossary: Glossary,
+    *,
+    prefix: str | Sequence[str] | None = None,
+    too_long: str = "split",
+    batch_tokens: int = 4096,
+) -> Work:
+    """The first stage: subwords."""
+    parts, owners, ids = split_long(translator, texts, too_long)
+    prefixes = _encode_prefixes(translator, prefix, len(texts), owners)
+    required = translator.term_encoder.required(parts, glossary, config)
+    return Work(texts, parts, owners, ids, prefixes, required, config, glossary, batch_tokens)
+
+
+def search(translator: Translator, work: Work) -> Hypotheses:
+    """The second: the best hypotheses for each part."""
+    return translator.search_ids(work.ids, work.config, work.prefixes, work.batch_tokens, work.required)
+
+
+def finish(translator: Translator, work: Work, found: Hypotheses) -> list[Translation]:
+    """The third: a translation of each text. Scores of tokens, and alignments, are computed when they are asked for."""
+    scores = token_scores(translator.bundle, work.ids, found, work.batch_tokens)
+    results: list[list[Translation]] = [[] for _ in work.texts]
+    for owner, terms, *part in zip(work.owners, work.required, work.parts, work.ids, found, scores, strict=True):
+        uses = translator.term_encoder.uses(terms, part[2][0].tokens)
+        results[owner].append(_translation(translator, *part, uses))
+    cleaned = [translator.source.clean(text) for text in work.texts]
+    whole = [join_parts(*both, work.config.nbest, translator) for both in zip(cleaned, results, strict=True)]
+    return [add_split_terms(translation, work.glossary) for translation in whole]
+
+
+def split_long(translator: Translator, texts: Sequence[str], too_long: str) -> Parts:
+    """Texts in parts that the model allows. Empty texts have no parts."""
+    if too_long not in ("split", "cut", "refuse"):
+        raise ValueError(f"too_long is {too_long!r}; it is 'split', 'cut' or 'refuse'")
+    if too_long == "refuse":
+        advice = "shorten it, or let it be translated in parts (too_long='split', --too-long split)"
+        refuse_long(translator, texts, advice)
+    return split_texts(texts, translator.source, translator.max_source, too_long == "cut")
+
+
+def refuse_long(translator: Translator, texts: Sequence[str], advice: str) -> None:
+    for number, text in enumerate(texts, 1):
+        if (size := source_size(text, translator.source)) > (most := translator.max_source):
+            raise ValueError(f"text {number} has {size} subwords, and the model was made for {most}: {advice}")
+
+
+def fitting(translator: Translator, texts: Sequence[str]) -> list[bool]:
+    """Whether each text has something to translate, and is short enough to be translated as one."""
+    most = translator.max_source - len(translator.special[0].before) - 1
+    cleaned = [translator.source.clean(text) for text in texts]
+    return [
+        bool(text) and len(ids) <= most for text, ids in zip(cleaned, translator.source.encode(cleaned), strict=True)
+    ]
+
+
+def _encode_prefixes(
+    translator: Translator, prefix: str | Sequence[str] | None, texts: int, owners: list[int]
+) -> Sentences:
+    """The tokens that each part must begin with: the prefix of its text for the first part, none for the others."""
+    if prefix is None:
+        return [[] for _ in owners]
+    each = [prefix] * texts if isinstance(prefix, str) else list(prefix)
+    if len(each) != texts:
+        raise ValueError(f"{len(each):,} prefixes for {texts:,} texts: give one for each, or one for all")
+    ids = translator.target.encode(each)
+    translator.bundle.check_lengths("prefix", ids, translator.special[1])
+    return [ids[i] if part == 0 or owners[part - 1] != i else [] for part, i in enumerate(owners)]
+
+
+def _translation(
+    translator: Translator,
+    part: str,
+    source: list[int],
+    found: list[Hypothesis],
+    scores: list[Scores],
+    terms: list[TermUse],
+) -> Translation:
+    both, pieces = zip(found, scores, strict=True), translator.target.pieces
+    nbest = [Candidate(_text(translator, h.tokens), h.score, pieces(h.tokens), own) for h, own in both]
+    best, ids, read = nbest[0], found[0].tokens, translator.bundle.source_pieces(source)
+    return Translation(part, best.text, best.score, best.tokens, ids, read, nbest, [], translator, terms)
+
+
+def _text(translator: Translator, tokens: list[int]) -> str:
+    """One line: a vocabulary with bytes can spell a line break."""
+    return " ".join(translator.target.decode(tokens).split())

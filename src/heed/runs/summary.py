@@ -1,0 +1,133 @@
+"""What a run is about to train, in a few rows: model, data, vocabulary, device, length and folder."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import nn
+
+from heed.data.corpus import Corpus
+from heed.data.streams import Stream
+from heed.models import MODELS, name_of
+from heed.models.package import Package
+from heed.runs.execution_plan import ExecutionPlan
+from heed.runs.recipe import ModelChoice, Recipe
+from heed.tasks.base import Prepared, Validation
+from heed.training.config import TrainingConfig
+from heed.training.distributed import SingleProcess
+from heed.training.duration import in_words, seconds_of
+from heed.vocabularies.histories import Histories
+from heed.vocabularies.images import Images
+from heed.vocabularies.items import Items
+from heed.vocabularies.labels import Labels, Numbers
+from heed.vocabularies.sound import SoundFeatures
+
+SIZES = {"dim": "dimension {}", "hidden": "hidden {}", "heads": "{} heads"}  # of a model, by the name in its config
+
+
+def model_row(chosen: ModelChoice, model: nn.Module, base: Package | None, examples: int) -> str:
+    """Architecture, preset or base model, sizes and the number of weights."""
+    name, config = name_of(model), model.config
+    origin = _preset(chosen, config, examples)
+    if base is not None:
+        origin = f" of the shape of {chosen.folder}, new weights" if chosen.fresh else f" from {chosen.folder}"
+    weights = list(model.parameters())
+    total = sum(weight.numel() for weight in weights)
+    trained = sum(weight.numel() for weight in weights if weight.requires_grad)
+    some = f", {trained:,} of them trained" if trained < total else ""
+    return f"{name}{origin}, {sizes(config)} · {total:,} weights{some}"
+
+
+def _preset(chosen: ModelChoice, config: Any, examples: int) -> str:
+    """The preset in brackets, where the model has its sizes."""
+    if chosen.folder is not None:
+        return ""
+    system = MODELS[chosen.name]
+    preset = system.preset_for(examples) if chosen.preset == "auto" else chosen.preset
+    same = all(getattr(config, name) == value for name, value in system.presets[preset].items())
+    return f" ({preset})" if same else ""
+
+
+def sizes(config: Any) -> str:
+    """Layers, dimensions and heads of a model, as far as its config has them."""
+    known = {field.name: getattr(config, field.name) for field in dataclasses.fields(config)}
+    layers = [known[name] for name in ("encoder_layers", "decoder_layers") if known.get(name)] or [known.get("layers")]
+    parts = [f"{'+'.join(map(str, layers))} {'layer' if layers == [1] else 'layers'}"] if layers != [None] else []
+    return ", ".join(parts + [words.format(f"{known[name]:,}") for name, words in SIZES.items() if known.get(name)])
+
+
+def data_row(recipe: Recipe, prepared: Prepared, validation: Validation) -> str:
+    """The training data, with their tokens where they are of tokens, and the size of the validation set."""
+    train, tokens = prepared.train, ""
+    if isinstance(train, Corpus):
+        sides = [train.source] if train.target is train.source else [train.source, train.target]
+        tokens = f" · {sum(len(side.ids) for side in sides):,} tokens"
+    elif isinstance(train, Stream):
+        tokens = f" · {len(train):,} tokens"
+    summary = recipe.task.data_summary(prepared).removesuffix(".")
+    return f"{summary}{tokens} · {validation.size:,} to validate on"
+
+
+def vocabulary_row(processors: Mapping[str, Any]) -> str:
+    """What the model reads and writes, and how many different ones of it there are."""
+    seen: dict[int, tuple[list[str], Any]] = {}
+    for name, own in processors.items():
+        seen.setdefault(id(own), ([], own))[0].append(name)
+    parts = [_vocabulary(names, own, len(seen) == 1) for names, own in seen.values()]
+    return " · ".join(filter(None, parts))
+
+
+def _vocabulary(names: list[str], own: Any, alone: bool) -> str:
+    if isinstance(own, Images):
+        return (
+            f"images of {own.size} × {own.size} pixels, {own.channels} {'channels' if own.channels > 1 else 'channel'}"
+        )
+    if isinstance(own, SoundFeatures):
+        return f"sound, {own.settings.kind} features"
+    if isinstance(own, Histories):
+        return ""  # the users that are held out
+    if isinstance(own, Numbers):
+        return "numbers as labels"
+    if isinstance(own, Items | Labels):
+        return f"{len(own):,} {names[0]}"
+    shared = ", shared by source and target" if len(names) > 1 else ""
+    return (
+        f"{len(own):,} tokens{shared}" if alone or names == ["text"] else f"{' and '.join(names)} {len(own):,} tokens"
+    )
+
+
+def device_row(plan: ExecutionPlan, workers: SingleProcess) -> str:
+    """Where the run is computed, and how."""
+    threads = torch.get_num_threads()
+    cpu = f"CPU, {threads} {'thread' if threads == 1 else 'threads'}"
+    where = cpu if workers.device.type == "cpu" else torch.cuda.get_device_name(workers.device)
+    many = f"{workers.world} × {where}" if workers.world > 1 else where
+    how = ", fused kernels and CUDA graphs" if plan.accelerated else ", CUDA graphs" if plan.captured else ""
+    return f"{many}, {plan.precision}{how}"
+
+
+def length_row(t: TrainingConfig, done: int) -> str:
+    """How long the run may be, and what ends it earlier."""
+    parts = [f"at most {t.steps:,}" if t.time or t.patience else f"{t.steps:,}"]
+    if t.time is not None:
+        parts.append(f"{in_words(seconds_of(t.time.removeprefix('+')))}{' more' if t.adds_time else ''} at most")
+    if t.patience:
+        parts.append(f"until {t.patience} validations bring no new best")
+    parts.append(f"a validation every {t.valid_every:,}")
+    return " · ".join(parts) + (f" · from step {done:,}" if done else "")
+
+
+def training_summary(run: Any, base: Package | None) -> dict[str, str]:
+    """The rows by label, as they are shown; `run` is a Run with all its parts."""
+    recipe, prepared = run.recipe, run.prepared
+    rows = {
+        "Task": recipe.task.name,
+        "Model": model_row(recipe.model, run.model, base, len(prepared.train)),
+        "Data": data_row(recipe, prepared, run.validation),
+        "Vocabulary": vocabulary_row(prepared.processors),
+        "Device": device_row(run.plan, run.workers),
+        "Steps": length_row(recipe.training, run.step),
+        "Folder": str(run.folder),
+    }
+    return {label: value for label, value in rows.items() if value}

@@ -1,0 +1,113 @@
+"""Chunks whose stages overlap: order, errors, and how much is in memory."""
+
+import threading
+
+import pytest
+
+from heed.bulk.staged import Chunk, Stages, chunks, run
+
+
+def upper(**changed):
+    """Stages that upper-case lines."""
+    stages = {
+        "prepare": lambda chunk: [item.strip() for item in chunk.items],
+        "work": lambda items: [item.upper() for item in items],
+        "finish": lambda items, found: "".join(f"{item}\n" for item in found).encode(),
+    }
+    return Stages(**stages | changed)
+
+
+LINES = [f"line {number} " for number in range(23)]
+
+
+@pytest.mark.parametrize("ahead", [0, 1, 2])
+@pytest.mark.parametrize("size", [1, 4, 23, 100])
+def test_everything_comes_out_in_order(ahead, size):
+    written = []
+    run(chunks(iter(LINES), size), upper(), lambda chunk, data: written.append((chunk, data)), ahead)
+    assert b"".join(data for _, data in written).decode().splitlines() == [line.strip().upper() for line in LINES]
+    assert [chunk.start for chunk, _ in written] == list(range(0, len(LINES), size))
+    assert [item for chunk, _ in written for item in chunk.items] == LINES
+
+
+def test_no_lines_are_no_chunks():
+    run(chunks([], 3), upper(), lambda chunk, data: pytest.fail("nothing to write"))
+
+
+def test_the_stages_overlap():
+    """The second chunk is prepared, and the first written, while the model works: with one thread this would wait for ever."""
+    prepared, written = threading.Event(), threading.Event()
+
+    def prepare(chunk):
+        if chunk.start == 2:
+            prepared.set()
+        return chunk.items
+
+    def work(items):
+        if items[0] == LINES[0]:
+            assert prepared.wait(60)
+        if items[0] == LINES[2]:
+            assert written.wait(60)
+        return items
+
+    run(chunks(LINES[:4], 2), upper(prepare=prepare, work=work), lambda chunk, data: written.set())
+
+
+def test_the_work_is_done_by_the_thread_of_the_caller():
+    own = []
+    run(chunks(LINES, 4), upper(work=lambda items: own.append(threading.current_thread()) or items), lambda *of: None)
+    assert set(own) == {threading.current_thread()}
+
+
+def test_no_more_is_read_than_a_few_chunks_ahead():
+    read = []
+
+    def lines():
+        for line in range(1000):
+            read.append(line)
+            yield str(line)
+
+    most = []
+    stages = upper(work=lambda items: most.append(len(read) - int(items[0])) or items)
+    run(chunks(lines(), 10), stages, lambda *of: None)
+    assert len(read) == 1000
+    assert max(most) <= 10 * (1 + 2 + 2)  # being worked on; waiting; being prepared, and the next being read
+
+
+@pytest.mark.parametrize("stage", ["prepare", "work", "finish", "write"])
+@pytest.mark.parametrize("ahead", [0, 2])
+def test_an_error_of_any_stage_is_that_of_the_whole(stage, ahead):
+    """And what came before it is written."""
+
+    def fails(*of):
+        text = str(of)
+        if "line 9" in text or "LINE 9" in text:
+            raise ValueError("no nines")
+        return {
+            "prepare": lambda chunk: chunk.items,
+            "work": lambda items: items,
+            "finish": lambda *own: str(own).encode(),
+        }[stage](*of)
+
+    written = []
+
+    def write(chunk, data):
+        if stage == "write" and chunk.start == 8:
+            raise ValueError("no nines")
+        written.append(chunk.start)
+
+    stages = upper() if stage == "write" else upper(**{stage: fails})
+    before = threading.active_count()
+    with pytest.raises(ValueError, match="lines 9 to 12: no nines" if stage == "prepare" else "^no nines"):
+        run(chunks(LINES, 4), stages, write, ahead)
+    assert written[:2] == [0, 4]
+    assert 8 not in written
+    assert threading.active_count() == before
+
+
+def test_an_error_in_the_first_chunk_needs_no_place():
+    def refuse(chunk):
+        raise ValueError("text 1 is too long")
+
+    with pytest.raises(ValueError, match=r"^text 1 is too long$"):
+        run([Chunk(0, ["a"])], upper(prepare=refuse), lambda *of: None)

@@ -1,0 +1,146 @@
+"""A few sentences without torch: what the whole translator finds, or nothing."""
+
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+
+import heed
+from heed.cli.main import VERBS, main
+from heed.decoding.config import UNGUARDED, DecodingConfig
+from heed.files import cache_folder
+from heed.loading import write_package
+from heed.products.translator import quick
+from heed.products.translator.engines import cache
+from heed.products.translator.engines.ctranslate2 import CTranslate2
+from heed.service.http.models import ServedModel
+from tests.convert.small import ENDS, package, pairs, speaking
+
+pytest.importorskip("ctranslate2")
+TEXTS = [source for source, _ in pairs()[:9]]
+HEAVY = ("torch", "matplotlib", "transformers", "sacrebleu", "rich", "huggingface_hub", "fastapi", "triton")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A small translator whose weights are drawn; it loops, and nobody minds."""
+    path = tmp_path_factory.mktemp("quick") / "model"
+    own = speaking(package("one", tied="none", norm="pre", output_bias=True), ENDS["one"])
+    own.model.float()
+    decoding = dataclasses.asdict(DecodingConfig(beam=4, max_length=16)) | UNGUARDED
+    write_package(own._replace(facts={"decoding": decoding}), path)
+    return path.resolve()
+
+
+@pytest.fixture(scope="module")
+def translator(folder):
+    return heed.load(folder, "cpu")
+
+
+@pytest.fixture
+def opened(folder, translator):
+    before = quick.stamp(folder)
+    translator.translate(TEXTS[0])
+    quick.remember(folder, before, translator)
+    return quick.find(folder, 1)
+
+
+@pytest.mark.parametrize(
+    "search",
+    [{}, {"nbest": 3}, {"beam": 1}, {"penalty": "length", "length_penalty": 1.0}, {"no_repeat": 2, "min_length": 5}],
+    ids=str,
+)
+def test_it_finds_what_the_whole_translator_finds(opened, translator, search):
+    texts = [*TEXTS, "", " ".join(TEXTS)]  # the last is translated in parts
+    found, expected = opened.translate(texts, search), translator.translate(texts, **search)
+    assert found == expected
+    assert len(found[-1].parts) > 1
+    assert [len(one.nbest) for one in found] == [search.get("nbest", 1)] * len(texts)
+
+
+@pytest.mark.parametrize(
+    "search",
+    [{"sample": True}, {"rerank": "mbr"}, {"length_penalty": 2.0}, {"repetition_penalty": 1.2}, {"avoid_loops": True}],
+    ids=str,
+)
+def test_what_needs_torch_is_left_to_it(opened, search):
+    """The last is a search that CTranslate2 runs, and a loop in what it finds."""
+    assert opened.translate(TEXTS, search) is None
+    assert opened.translate(["\udce4"], {}) is None
+
+
+def test_a_folder_that_has_changed_is_not_taken(opened, folder):
+    assert opened is not None
+    for name in ("model.safetensors", "config.json"):
+        times = (folder / name).stat()
+        os.utime(folder / name, ns=(times.st_atime_ns, times.st_mtime_ns + 1))
+        assert quick.find(folder, 1) is None, name
+        os.utime(folder / name, ns=(times.st_atime_ns, times.st_mtime_ns))
+    (folder / "shortlist.txt").write_text("", encoding="utf-8", newline="\n")
+    assert quick.find(folder, 1) is None
+    (folder / "shortlist.txt").unlink()
+    assert quick.find(folder, 1) is not None
+
+
+def test_damage_is_noticed(opened, folder):
+    (note,) = cache_folder().glob(f"ctranslate2-*/{quick._note(folder)}")
+    whole = note.read_text("utf-8")
+    for damaged in ("", "[]", "{}", whole[:-9], json.dumps({**json.loads(whole), "max_source": 3})):
+        note.write_text(damaged, encoding="utf-8", newline="\n")
+        assert quick.find(folder, 1) is None
+    note.write_text(whole, encoding="utf-8", newline="\n")
+    weights = note.parent / "model.bin"
+    kept = weights.read_bytes()
+    weights.write_bytes(kept[:-1] + bytes([kept[-1] ^ 1]))
+    assert quick.find(folder, 1) is None
+    weights.write_bytes(kept)
+    assert quick.find(folder, 1) is not None
+
+
+def test_a_served_model_is_warm_for_every_size_of_batch(folder, monkeypatch):
+    """And the weights are hashed once."""
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 8)
+    own, hashed, key = heed.load(folder, "cpu"), [], cache.key
+    monkeypatch.setattr(cache, "key", lambda *of: (hashed.append(of), key(*of))[1])
+    ServedModel("one", "ko", "en", own).warm_up(64)
+    assert len(hashed) == 1
+    assert len(own.engines[0].shared.pools) == 3
+    monkeypatch.setattr(CTranslate2, "_open", lambda *of: pytest.fail("a request opened a model"))
+    assert [len(own.translate(TEXTS[:1] * count)) for count in (1, 8, 20, 32, 64)] == [1, 8, 20, 32, 64]
+
+
+def in_process(code: str) -> str:
+    """What a program prints that runs alone."""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, encoding="utf-8")
+    return done.stdout
+
+
+def test_help_imports_nothing_heavy():
+    code = f"""
+import contextlib, io, sys
+from heed.cli.main import main
+for words in [["--help"], *([verb, "--help"] for verb in {list(VERBS)}), ["recipes"]]:
+    with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):
+        main(words)
+    assert not set({HEAVY}) & set(sys.modules), (words, set({HEAVY}) & set(sys.modules))
+"""
+    assert in_process(code) == ""
+
+
+def test_the_command_needs_torch_only_the_first_time(folder, monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("HEED_CACHE", str(tmp_path))
+    words = ["translate", str(folder), *TEXTS, "--device", "cpu", "--nbest", "2", "--scores"]
+    assert main(words) == 0
+    first = capsys.readouterr().out
+    code = f"import sys, heed.cli.main as cli; cli.main({words}); print('torch' in sys.modules)"
+    second = in_process(code)
+    assert second == f"{first}False\n"
+    assert len(first.splitlines()) == 2 * len(TEXTS)
+    assert main([*words, "--token-scores"]) == 0  # which it leaves to torch
+    assert [line.split("\t")[:2] for line in capsys.readouterr().out.splitlines()] == [
+        line.split("\t") for line in first.splitlines()
+    ]
