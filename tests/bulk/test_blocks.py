@@ -83,7 +83,7 @@ def test_tables_of_pandas(translator_folder, monkeypatch):
         ({"verb": "speak"}, "verb is 'speak'; it is translate, score, embed or backtranslate"),
         (
             {"verb": "translate", "tag": "<bt>"},
-            "tag is '<bt>'; it is one word, such as <bt>, and goes with backtranslate",
+            "tag is '<bt>'; it must be one word, such as <bt>, and is for backtranslate",
         ),
         ({"verb": "translate", "options": {"nbest": 2}}, "nbest is 2; each row gets one translation"),
     ],

@@ -51,7 +51,7 @@ def test_no_model_is_made_of_damaged_weights(heed, run):
     (run / "checkpoints" / "step-000002" / WEIGHTS).unlink()  # not a mean of fewer, either
     code, _, says = finish(heed, run)
     assert code != 0
-    assert "step-000002 has no model.safetensors: the final model is not made of it; put it back" in says
+    assert "step-000002 has no model.safetensors: the final model cannot be made from it; restore it" in says
     assert weights(run) == before
 
 

@@ -46,4 +46,4 @@ def test_enough_is_left_alone(limited, soft):
 def test_heed_serve_begins_with_that(limited, tmp_path, capsys):
     limited(24, 24)
     assert main(["serve", str(tmp_path), "--queue", "64"]) == 1
-    assert "only 24 files may be open here, and 64 concurrent requests need 128" in capsys.readouterr().err
+    assert "this process may open only 24 files, and 64 concurrent requests need 128" in capsys.readouterr().err

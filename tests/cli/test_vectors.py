@@ -55,7 +55,7 @@ def test_what_is_in_a_file_is_told(heed, tmp_path):
     code, out, _ = heed("vectors", path)
     said = " ".join(out.split())
     assert code == 0
-    for part in ("text with a header (word2vec, fastText)", "numbers a word 2", "words 1", "mean length 5.000"):
+    for part in ("text with a header (word2vec, fastText)", "dimension 2", "words 1", "mean length 5.000"):
         assert part in said
     assert f"{path} promises 3 words in its header and has 2." in said
     assert "1 duplicate words" in said
@@ -87,7 +87,7 @@ def test_the_vectors_of_a_model_are_looked_at_and_written(heed, trained, tmp_pat
     other = heed("vectors", tmp_path / "own.vec", "--near", word, "--count", 4)
     assert own[0] == 0
     assert rows(own[1]) == rows(other[1]) != []
-    assert "numbers a word 16" in " ".join(heed("vectors", trained)[1].split())
+    assert "dimension 16" in " ".join(heed("vectors", trained)[1].split())
 
 
 @pytest.mark.parametrize(

@@ -193,7 +193,7 @@ def test_steps_show_predictions_and_the_search_its_chosen_path(look, visit):
     chosen = page.eval_on_selector_all("#lattice li.chosen", "nodes => nodes.map(node => node.firstChild.textContent)")
     assert chosen == ["To", "big", "s", ",", "I", "love", "you", "so", "much", ".", "</s>"]
     assert page.locator("#lattice path.chosen").count() == 10
-    assert page.text_content("#hypothesis") == "chosen: “Tobigs, I love you so much.”, the likeliest of its step"
+    assert page.text_content("#hypothesis") == "chosen: “Tobigs, I love you so much.”, the most likely of its step"
     assert page.locator("#lattice li").count() == sum(len(step) for step in look.search)
 
 
@@ -202,11 +202,11 @@ def test_parents_are_counted_among_those_that_were_kept(make, visit):
     first = [Candidate("</s>", -0.1, -1, "ended"), Candidate("▁x", -0.2, -1, "kept"), Candidate("▁b", -0.3, -1, "kept")]
     second = [Candidate("▁c", -0.4, 0, "dropped"), Candidate("▁y", -0.5, 1, "ended"), Candidate("▁c", -0.6, 1, "kept")]
     page = visit(replace(small, search=[first, second, [Candidate("</s>", -0.7, 0, "ended")]]))
-    assert page.text_content("#hypothesis") == "chosen: “b c”, the likeliest of its step"
+    assert page.text_content("#hypothesis") == "chosen: “b c”, the most likely of its step"
     page.hover("#lattice li >> nth=3")
-    assert page.text_content("#hypothesis") == "dropped: “x c”, the likeliest of its step"
+    assert page.text_content("#hypothesis") == "dropped: “x c”, the most likely of its step"
     page.hover("#lattice li >> nth=5")
-    assert page.text_content("#hypothesis") == "kept: “b c”, 82% as likely as the likeliest of its step"
+    assert page.text_content("#hypothesis") == "kept: “b c”, 82% as likely as the best of its step"
     shown = page.eval_on_selector_all("#lattice li .number", "nodes => nodes.map(node => node.textContent)")
     assert shown == ["100%", "90%", "82%", "100%", "90%", "82%", "100%"]
 

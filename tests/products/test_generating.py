@@ -194,7 +194,7 @@ def test_a_control_code_comes_first_and_decides_the_text(generators):
             "ctrl",
             "the dog",
             {},
-            "begin with a control code, but the prompt begins with none: give a code, News, Reviews",
+            "begin with a control code, but the prompt has none: give a code, News, Reviews",
         ),
         ("ctrl", "", {}, "begins with a control code, and the prompt is empty: give a code, News, Reviews, Wikipedia$"),
         ("ctrl", "a", {"code": "reviews"}, "the model has no control code 'reviews'; near are Reviews$"),

@@ -371,7 +371,7 @@ def test_limits_hold(monkeypatch):
         translate(data, "a.docx", same)
     monkeypatch.undo()
     monkeypatch.setattr(docx, "MAX_BYTES", 20)
-    with pytest.raises(ValueError, match="which is too much: the limit for all files together is 20; split it in two"):
+    with pytest.raises(ValueError, match="which is too large: the limit for all files together is 20; split it in two"):
         translate(data, "a.docx", same)
 
 

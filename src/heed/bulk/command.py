@@ -18,7 +18,7 @@ Append = Callable[..., None]  # of a chunk, its bytes and, for a journal, a note
 
 
 def add_resume(parser: argparse.ArgumentParser, inputs: str = "--input") -> None:
-    line = f"go on with what a run that was interrupted has written; goes with {inputs} and --out"
+    line = f"continue an interrupted run; needs {inputs} and --out"
     parser.add_argument("--resume", action="store_true", help=line)
 
 

@@ -117,14 +117,14 @@ class RecordedFile:
             if was != now:
                 what = "other weights" if name == "weights" else f"{name} {was!r}, which is now {now!r}"
                 raise ValueError(
-                    f"{self.part} was begun with {what}: put that back, choose another --out, or {self.again}"
+                    f"{self.part} was started with {what}: restore that, choose another --out, or {self.again}"
                 )
 
     def _check_input(self, chunk: Chunk | None, block: Mapping[str, Any]) -> None:
         if chunk is None or len(chunk.items) != block["inputs"] or digest(chunk.items) != block["read"]:
             where = f"from line {chunk.start + 1:,} on" if chunk else "and is shorter"
             raise ValueError(
-                f"the input has changed {where} since {self.part} was begun: put it back, choose another --out, or "
+                f"the input has changed {where} since {self.part} was started: restore it, choose another --out, or "
                 f"{self.again}"
             )
 

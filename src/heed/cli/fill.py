@@ -13,7 +13,7 @@ examples:
   heed fill google-bert/bert-base-uncased "Paris is the [MASK] of France."
 
 [MASK] and <mask> are interchangeable for every model. The first output line of each text is the text with the most
-likely words; then comes a line for each mask, with the likeliest words and their probabilities. Several masks are
+likely words; then comes a line for each mask, with the most likely words and their probabilities. Several masks are
 filled independently.
 """
 

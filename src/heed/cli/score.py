@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
         product_of(name, "score")  # one that gives texts no probability is refused, whatever is asked of it
     if args.text:
         if args.resume:
-            raise ValueError("--resume goes with --source and --target: leave it out")
+            raise ValueError("--resume is for --source and --target: leave it out")
         from heed.cli.language import score
 
         return score(args)

@@ -75,7 +75,7 @@ def _open(args: argparse.Namespace):
         if args.side:
             raise ValueError(f"--side is for models; {path} is a file")
         format = layout.detect_layout(path)
-        facts = {"file": str(path), "format": format.name, "numbers a word": str(format.dim)}
+        facts = {"file": str(path), "format": format.name, "dimension": str(format.dim)}
         header = {} if format.count is None else {"words according to its header": f"{format.count:,}"}
         return store.from_file(path), facts | header
     if not path.exists() and path.suffix in (".vec", ".txt", ".bin", ".gz", ".xz"):
@@ -84,7 +84,7 @@ def _open(args: argparse.Namespace):
     from heed.runs.vectors import embeddings
 
     found = embeddings(open_package(args.file), args.side)
-    facts = {"model": args.file, "numbers a word": str(found.matrix.shape[1])}
+    facts = {"model": args.file, "dimension": str(found.matrix.shape[1])}
     return store.from_memory(args.file, found), facts
 
 
@@ -102,7 +102,7 @@ def _info(console, store, facts: dict[str, str]) -> None:
         norms = np.linalg.norm(block.matrix.astype(np.float64), axis=1)
         count, lengths, squares = count + len(norms), lengths + float(norms.sum()), squares + float((norms**2).sum())
     table = Table(show_header=False, box=None, padding=(0, 2))
-    size = (squares / count / int(facts["numbers a word"])) ** 0.5
+    size = (squares / count / int(facts["dimension"])) ** 0.5
     more = {"words": f"{count:,}", "the first": "  ".join(first), "mean length": f"{lengths / count:.3f}",
             "typical magnitude": f"{size:.4f} (root mean square)"}  # fmt: skip
     for name, value in (facts | more).items():

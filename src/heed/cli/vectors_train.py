@@ -17,7 +17,7 @@ vectors, [vectors] in a recipe and most other programs read; .bin is binary, and
 reads from standard input.
 """
 OPTIONS = {
-    "dim": "numbers a word",
+    "dim": "dimension",
     "window": "context size: words on either side",
     "epochs": "training epochs (for glove over its counts; default there: 25)",
     "rate": "the learning rate of AdaGrad",

@@ -151,5 +151,5 @@ def _refuse_earlier(job: BackTranslation) -> None:
     """An earlier version recorded its blocks in another way."""
     if job.part.is_file() and (old := job.out.with_name(f"{job.part.name}.blocks.json")).is_file():
         raise ValueError(
-            f"{job.part} was begun by an earlier version of heed: finish it with that, or remove it and {old} to start again"
+            f"{job.part} was started by an earlier version of heed: finish it with that version, or remove it and {old} to start over"
         )

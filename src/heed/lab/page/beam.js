@@ -85,8 +85,8 @@ function showHypothesis(node) {
   const { score, state: fate } = shown.at(-1).candidate;
   const text = shown.map((at) => at.candidate.token).filter((token) => !isSpecial(token)).join("").replaceAll("\u2581", " ").trim();
   const best = bestScore(nodes[shown.length - 1]), name = say(node ? fate : "chosen");
-  byId("hypothesis").textContent = score === best ? say("{0}: “{1}”, the likeliest of its step", name, text)
-    : say("{0}: “{1}”, {2} as likely as the likeliest of its step", name, text, percent(Math.exp(score - best)));
+  byId("hypothesis").textContent = score === best ? say("{0}: “{1}”, the most likely of its step", name, text)
+    : say("{0}: “{1}”, {2} as likely as the best of its step", name, text, percent(Math.exp(score - best)));
 }
 
 function markLattice() {
