@@ -95,7 +95,7 @@ def test_a_journal_that_says_nothing_is_not_believed(out, damaged):
     file = begin(out, 3)
     file.journal.write_text(damaged + "\n", encoding="utf-8", newline="\n")
     with (
-        pytest.raises(ValueError, match=r"out\.txt\.part was begun with "),
+        pytest.raises(ValueError, match=r"out\.txt\.part was started with "),
         RecordedFile(out, SETTINGS, HEAD) as other,
     ):
         other.resume(chunks(LINES, 3))
@@ -118,10 +118,10 @@ def test_a_record_that_makes_no_sense_ends_the_journal(out, damage):
     [
         (
             {"beam": 4},
-            r"was begun with beam 5, which is now 4: put that back, choose another --out, or leave out --resume",
+            r"was started with beam 5, which is now 4: restore that, choose another --out, or leave out --resume",
         ),
-        ({"weights": ["other"]}, r"was begun with other weights"),
-        ({"more": 1}, r"was begun with more None, which is now 1"),
+        ({"weights": ["other"]}, r"was started with other weights"),
+        ({"more": 1}, r"was started with more None, which is now 1"),
     ],
 )
 def test_other_settings_are_refused(out, changed, words):
@@ -133,7 +133,7 @@ def test_other_settings_are_refused(out, changed, words):
 @pytest.mark.parametrize(
     ("lines", "words"),
     [
-        ([*LINES[:4], "other", *LINES[5:]], r"the input has changed from line 4 on since .*out\.txt\.part was begun"),
+        ([*LINES[:4], "other", *LINES[5:]], r"the input has changed from line 4 on since .*out\.txt\.part was started"),
         (LINES[:3], "the input has changed and is shorter"),
         (LINES[:5], "from line 4 on"),
     ],

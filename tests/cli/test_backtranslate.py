@@ -125,7 +125,8 @@ def test_what_an_earlier_version_has_begun_is_not_thrown_away(heed, trained, mon
         (tmp_path / name).write_text("{}\n", encoding="utf-8", newline="\n")
     code, _, err = heed("backtranslate", trained, mono, "--out", tmp_path / "out.tsv")
     assert (
-        code == 1 and "out.tsv.part was begun by an earlier version of heed: finish it with that, or remove it" in err
+        code == 1
+        and "out.tsv.part was started by an earlier version of heed: finish it with that version, or remove it" in err
     )
     assert (tmp_path / "out.tsv.part").is_file()
 

@@ -63,7 +63,7 @@ def test_a_killed_run_goes_on_and_nothing_is_lost_or_doubled(heed, trained, text
     monkeypatch.setattr(recorded.RecordedFile, "append", lambda *of: (redone.append(of[1].start), plain(*of))[1])
     code, _, err = heed(*words, "--beam", "2", "--resume")
     assert code == 1
-    assert "out.part was begun with " in err and "or leave out --resume to start again" in err
+    assert "out.part was started with " in err and "or leave out --resume to start again" in err
     assert heed(*words, "--resume")[0] == 0
     assert redone == list(range(2 * blocks, len(LINES), 2))
     assert (tmp_path / "out").read_text("utf-8") == expected

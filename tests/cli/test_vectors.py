@@ -57,7 +57,7 @@ def test_what_is_in_a_file_is_told(heed, tmp_path):
     assert code == 0
     for part in ("text with a header (word2vec, fastText)", "dimension 2", "words 1", "mean length 5.000"):
         assert part in said
-    assert f"{path} promises 3 words in its header and has 2." in said
+    assert f"{path} declares 3 words in its header and has 2." in said
     assert "1 duplicate words" in said
 
 

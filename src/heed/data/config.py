@@ -14,17 +14,17 @@ Direction = tuple[str | None, str | None]  # the languages of the source and of 
 class CorpusConfig:
     """One of several corpora."""
 
-    name: str | None = None  # in reports; those of its first files by default
+    name: str | None = None  # name in reports (default: the names of its first files)
     source: list[str] = field(default_factory=list)  # as in [data]
     target: list[str] = field(default_factory=list)
     tsv: list[str] = field(default_factory=list)
     columns: list[int | str] = field(default_factory=lambda: [1, 2])
-    weight: float = 1.0  # how often its pairs are seen in an epoch: 2 is twice, 0.5 one half now and the other next
+    weight: float = 1.0  # how often its pairs are used per epoch: 2 is twice, 0.5 a different half each time
     tag: str | None = None  # put before each source, as "<bt>" before back-translated text: one token of the vocabulary
-    code: str | None = None  # control code of a language model: each of its documents begins with it
+    code: str | None = None  # control code of a language model: put before each document
     source_language: str | None = None  # as the files are named
     target_language: str | None = None  # with several directions, >>de<< is put before each source
-    valid_source: list[str] = field(default_factory=list)  # what to validate on, in these languages
+    valid_source: list[str] = field(default_factory=list)  # validation files, in these languages
     valid_target: list[str] = field(default_factory=list)
     valid_tsv: list[str] = field(default_factory=list)
 
@@ -65,23 +65,25 @@ class CorpusConfig:
 class DataConfig:
     """Files, or the built-in phrasebook."""
 
-    source: list[str] = field(default_factory=list)  # plain, .gz or .xz; several files are read one after the other
-    target: list[str] = field(default_factory=list)  # line i is the translation, or the label, of line i
+    source: list[str] = field(default_factory=list)  # plain, .gz or .xz; several files are concatenated
+    target: list[str] = field(default_factory=list)  # translations or labels, line by line
     tsv: list[str] = field(
         default_factory=list
     )  # or tables with both sides in columns; .jsonl, a JSON object a line, with fields by name
     columns: list[int | str] = field(
         default_factory=lambda: [1, 2]
     )  # which columns, by number from 1 or by name in the first line; the last is the target
-    valid_source: list[str] = field(default_factory=list)  # what to validate on
+    valid_source: list[str] = field(default_factory=list)  # validation files
     valid_target: list[str] = field(default_factory=list)
     valid_tsv: list[str] = field(default_factory=list)
-    holdout: int = 1000  # without validation files, this many pairs are set aside (a tenth of the corpus at most)
-    phrasebook: int | None = None  # this many pairs of the built-in corpus instead of files
-    source_language: str | None = None  # as the files are named (train.en); for heed serve and the model card
+    holdout: int = 1000  # without validation files, this many pairs are set aside (at most a tenth of the corpus)
+    phrasebook: int | None = None  # use this many pairs of the built-in corpus instead of files
+    source_language: str | None = None  # default: from the file names (train.en); for heed serve and the model card
     target_language: str | None = None
-    licence: str | None = None  # of the data, for the model card
-    corpora: list[CorpusConfig] = field(default_factory=list)  # or several, a table each (docs/guides/data.md)
+    licence: str | None = None  # licence of the data, for the model card
+    corpora: list[CorpusConfig] = field(
+        default_factory=list
+    )  # or several corpora, one table each (docs/guides/data.md)
 
     def __post_init__(self):
         given = bool(self.source or self.target or self.tsv) + bool(self.phrasebook) + bool(self.corpora)

@@ -18,11 +18,11 @@ class ConllConfig:
     """The [data] section of tagging."""
 
     train: list[str] = field(default_factory=list)  # CoNLL files, plain, .gz or .xz
-    valid: list[str] = field(default_factory=list)  # what to validate on
+    valid: list[str] = field(default_factory=list)  # validation files
     word: int = 1  # the column of the word, counted from 1; -1 is the last
     label: int = -1  # the column of the label
-    holdout: int = 1000  # without validation files, this many sentences are set aside (a tenth at most)
-    licence: str | None = None  # of the data, for the model card
+    holdout: int = 1000  # without validation files, this many sentences are set aside (at most a tenth)
+    licence: str | None = None  # licence of the data, for the model card
 
     def __post_init__(self):
         if not self.train:

@@ -11,18 +11,22 @@ from heed.data.readers import Line
 
 @dataclass(frozen=True)
 class FiltersConfig:
-    max_length: int = 256  # subwords of a side, the end token included; longer pairs are filtered, and counted
-    max_ratio: float = 9.0  # how many times longer one side may be than the other; 0 is no limit
+    max_length: int = (
+        256  # maximum length of a side in subwords, including the end token; longer pairs are filtered and counted
+    )
+    max_ratio: float = 9.0  # maximum length ratio of the two sides; 0 is no limit
     same: bool = True  # filter pairs with the same text on both sides
     duplicates: bool = True  # filter pairs that occurred before
-    overlap: bool = True  # filter pairs of which a side, apart from case and punctuation, is in the validation set
-    swapped: bool = True  # filter pairs with source and target swapped, told by their letters (docs/guides/cleaning.md)
-    max_repeats: int = 0  # how many different sources a target may have, and targets a source; 0 is no limit
-    numbers: bool = False  # filter pairs whose numbers disagree
-    max_punctuation: int = 0  # how many marks (.?!:;()) one side may have that the other has not; 0 is no limit
-    misaligned: bool = False  # filter pairs whose target fits the line before or after clearly better
+    overlap: bool = True  # filter pairs with a side in the validation set, ignoring case and punctuation
+    swapped: bool = (
+        True  # filter pairs with source and target swapped, detected by their script (docs/guides/cleaning.md)
+    )
+    max_repeats: int = 0  # maximum number of different sources per target, and targets per source; 0 is no limit
+    numbers: bool = False  # filter pairs with mismatched numbers
+    max_punctuation: int = 0  # maximum difference in punctuation marks (.?!:;()); 0 is no limit
+    misaligned: bool = False  # filter pairs whose target clearly matches a neighbouring line better
     language: bool = False  # filter pairs with a side in another language than data.source_language, target_language
-    rejected: str | None = None  # a file for the filtered pairs, with the rule that filtered each
+    rejected: str | None = None  # a file that reports which pairs were filtered, and by which rule
 
     def __post_init__(self):
         for name in ("max_repeats", "max_punctuation"):

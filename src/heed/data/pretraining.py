@@ -24,15 +24,15 @@ from heed.vocabularies.vocabulary import SpecialTokens, Vocabulary
 class RowSettings:
     """How text is packed into rows, and which words of them are hidden."""
 
-    length: int = 128  # tokens of a row, special tokens included
+    length: int = 128  # row length in tokens, including special tokens
     document: DocumentKind = "paragraph"  # lines between blank lines; or a file, or one line
-    cut_sentences: bool = False  # every row is full: a sentence may go on in the next; not for pairs
+    cut_sentences: bool = False  # fill every row: sentences may continue in the next; not for pairs
     share: float = 0.15  # of the tokens that are hidden
-    masked: float = 0.8  # of these, how many become the mask
-    random: float = 0.1  # and how many another token; the rest stays as it is
-    dynamic: bool = True  # hide other tokens in every epoch
-    whole_words: bool = False  # hide all pieces of a word
-    spans: bool = False  # hide several words in a row, 3.8 on average (SpanBERT)
+    masked: float = 0.8  # share of these replaced by the mask
+    random: float = 0.1  # and by another token; the rest is unchanged
+    dynamic: bool = True  # dynamic masking: mask different tokens in every epoch
+    whole_words: bool = False  # whole-word masking
+    spans: bool = False  # mask spans, 3.8 words on average (SpanBERT)
 
     pair: ClassVar[str] = "none"
     short: ClassVar[float] = 0.0

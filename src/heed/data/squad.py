@@ -14,10 +14,12 @@ class SquadConfig:
     """The [data] section of question answering."""
 
     train: list[str] = field(default_factory=list)  # SQuAD's JSON, 1.1 or 2.0, plain, .gz or .xz
-    valid: list[str] = field(default_factory=list)  # what to validate on
-    misaligned: Literal["leave out", "refuse"] = "leave out"  # questions whose answer is not where it should be
+    valid: list[str] = field(default_factory=list)  # validation files
+    misaligned: Literal["leave out", "refuse"] = (
+        "leave out"  # what to do with questions whose answer is not at the stated position
+    )
     holdout: int = 1000  # without validation files, this many questions are set aside, as whole paragraphs
-    licence: str | None = None  # of the data, for the model card
+    licence: str | None = None  # licence of the data, for the model card
 
     def __post_init__(self):
         if not self.train:

@@ -37,10 +37,10 @@ class AlbertConfig:
     layers: int = 12
     groups: int = 1  # of layers that share their weights; as many as layers: none does
     group_layers: int = 1  # layers with weights of their own in a group, which count as one of `layers`
-    max_length: int = 512  # positions: the longest text, or pair of texts, special tokens included
-    segments: int = 2  # texts that are told apart in one input
+    max_length: int = 512  # maximum length of a text or pair in tokens, including special tokens
+    segments: int = 2  # number of segment types
     activation: Literal["gelu", "gelu_tanh", "relu"] = "gelu_tanh"  # of the feed-forward network
-    dropout: float = 0.0  # of embeddings and of what each sublayer adds
+    dropout: float = 0.0  # of embeddings and sublayer outputs
     attention_dropout: float = 0.0  # of attention weights
     classifier_dropout: float = 0.1  # in the head of a classifier
     norm_eps: float = 1e-12  # of layer norm

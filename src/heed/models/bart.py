@@ -28,10 +28,10 @@ class BartConfig:
     hidden: int = 3072  # width of the feed-forward network
     encoder_layers: int = 6
     decoder_layers: int = 6
-    max_length: int = 1024  # positions: the longest text, special tokens included
+    max_length: int = 1024  # maximum text length in tokens, including special tokens
     activation: Literal["swish", "relu", "gelu"] = "gelu"  # of the feed-forward network
     scaled: bool = False  # embeddings are multiplied by √dim
-    dropout: float = 0.1  # of embeddings and of what each sublayer adds
+    dropout: float = 0.1  # of embeddings and sublayer outputs
     attention_dropout: float = 0.0  # of attention weights
     hidden_dropout: float = 0.0  # inside the feed-forward network
     init_std: float = 0.02  # of the initial weights

@@ -29,8 +29,8 @@ class BERT4RecConfig:
     heads: int = 2  # of each attention
     hidden: int = 256  # width of the feed-forward network
     layers: int = 2
-    max_length: int = 50  # the last items of a history that are read, the masked one at its end included
-    dropout: float = 0.1  # of embeddings and of what each sublayer adds
+    max_length: int = 50  # maximum history length: only the last items are read, the masked one at its end included
+    dropout: float = 0.1  # of embeddings and sublayer outputs
     attention_dropout: float = 0.1  # of attention weights
     norm_eps: float = 1e-12  # of layer norm
     init_std: float = 0.02  # standard deviation of the initial weights

@@ -33,8 +33,8 @@ class CTRLConfig:
     heads: int = 16  # of each attention
     hidden: int = 8192  # width of the feed-forward network
     layers: int = 48
-    max_length: int = 256  # positions: the longest text that is read at once, its control code included
-    dropout: float = 0.1  # of embeddings and of what each sublayer adds
+    max_length: int = 256  # maximum text length in tokens, including the control code
+    dropout: float = 0.1  # of embeddings and sublayer outputs
     norm_eps: float = 1e-6  # of the layer norm after the last layer
     init_std: float = 0.02  # standard deviation of the initial weights
     choices: bool = from_data(False)

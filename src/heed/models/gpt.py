@@ -28,8 +28,8 @@ class GPTConfig:
     heads: int = 12  # of each attention
     hidden: int = 3072  # width of the feed-forward network
     layers: int = 12
-    max_length: int = 512  # positions: the longest text that is read at once
-    dropout: float = 0.1  # of embeddings and of what each sublayer adds
+    max_length: int = 512  # maximum text length in tokens
+    dropout: float = 0.1  # of embeddings and sublayer outputs
     attention_dropout: float = 0.1  # of attention weights
     norm_eps: float = 1e-5  # of layer norm
     init_std: float = 0.02  # standard deviation of the initial weights

@@ -34,8 +34,8 @@ class GPT2Config:
     heads: int = 12  # of each attention
     hidden: int = 3072  # width of the feed-forward network
     layers: int = 12
-    max_length: int = 1024  # positions: the longest text that is read at once
-    dropout: float = 0.1  # of embeddings and of what each sublayer adds
+    max_length: int = 1024  # maximum text length in tokens
+    dropout: float = 0.1  # of embeddings and sublayer outputs
     attention_dropout: float = 0.1  # of attention weights
     word_dropout: float = 0.0  # of whole words, for little text
     norm_eps: float = 1e-5  # of layer norm

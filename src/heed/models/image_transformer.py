@@ -47,7 +47,7 @@ class ImageTransformerConfig:
     hidden: int = 1024  # width of the feed-forward networks
     layers: int = 8
     small_layers: int = 4  # that read a small image, if there is one
-    dropout: float = 0.1  # of embeddings and of what each sublayer adds
+    dropout: float = 0.1  # of embeddings and sublayer outputs
     norm_eps: float = 1e-6  # of layer norm
     init_std: float = 0.02  # standard deviation of the initial weights
 

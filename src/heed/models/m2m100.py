@@ -25,10 +25,10 @@ class M2M100Config:
     hidden: int = 4096  # width of the feed-forward network
     encoder_layers: int = 12
     decoder_layers: int = 12
-    max_length: int = 1024  # positions: the longest text, special tokens included
+    max_length: int = 1024  # maximum text length in tokens, including special tokens
     activation: Literal["swish", "relu", "gelu"] = "relu"  # of the feed-forward network
     scaled: bool = True  # embeddings are multiplied by √dim
-    dropout: float = 0.1  # of embeddings and of what each sublayer adds
+    dropout: float = 0.1  # of embeddings and sublayer outputs
     attention_dropout: float = 0.1  # of attention weights
     hidden_dropout: float = 0.0  # inside the feed-forward network
     init_std: float = 0.02  # standard deviation of the initial weights

@@ -25,11 +25,11 @@ class MarianConfig:
     hidden: int = 2048  # width of the feed-forward network
     encoder_layers: int = 6
     decoder_layers: int = 6
-    max_length: int = 512  # positions: the longest text, special tokens included
+    max_length: int = 512  # maximum text length in tokens, including special tokens
     activation: Literal["swish", "relu", "gelu"] = "swish"  # of the feed-forward network
     scaled: bool = True  # embeddings are multiplied by √dim
-    tied: Literal["all", "target", "none"] = "all"  # which share one matrix: source, target and output
-    dropout: float = 0.1  # of embeddings and of what each sublayer adds
+    tied: Literal["all", "target", "none"] = "all"  # which embeddings share a matrix: source, target and output
+    dropout: float = 0.1  # of embeddings and sublayer outputs
     attention_dropout: float = 0.0  # of attention weights
     hidden_dropout: float = 0.0  # inside the feed-forward network
     init_std: float = 0.02  # standard deviation of the initial weights

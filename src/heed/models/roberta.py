@@ -28,10 +28,10 @@ class RobertaConfig:
     heads: int = 12  # of each attention
     hidden: int = 3072  # width of the feed-forward network
     layers: int = 12
-    max_length: int = 512  # positions: the longest text, or pair of texts, special tokens included
-    segments: int = 1  # texts that are told apart in one input
+    max_length: int = 512  # maximum length of a text or pair in tokens, including special tokens
+    segments: int = 1  # number of segment types
     activation: Literal["gelu", "gelu_tanh", "relu"] = "gelu"  # of the feed-forward network
-    dropout: float = 0.1  # of embeddings and of what each sublayer adds
+    dropout: float = 0.1  # of embeddings and sublayer outputs
     attention_dropout: float = 0.1  # of attention weights
     classifier_dropout: float | None = None  # in the head of a classifier; that of the layers by default
     norm_eps: float = 1e-5  # of layer norm

@@ -32,8 +32,8 @@ class SASRecConfig:
     heads: int = 2  # of each attention
     hidden: int = 64  # width of the feed-forward network
     layers: int = 2
-    max_length: int = 50  # the last items of a history that are read
-    dropout: float = 0.5  # of embeddings and of what each sublayer adds
+    max_length: int = 50  # maximum history length: only the last items are read
+    dropout: float = 0.5  # of embeddings and sublayer outputs
     attention_dropout: float = 0.5  # of attention weights
     activation: Literal["relu", "gelu"] = "gelu"  # of the feed-forward network; "relu" is the paper's
     norm: Literal["pre", "post", "paper"] = (

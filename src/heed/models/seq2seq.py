@@ -57,9 +57,9 @@ class Seq2SeqConfig:
     order: Literal["bahdanau", "luong"] = "bahdanau"  # attend before each step of the decoder, or after it
     feeding: bool = False  # input feeding, with "luong"
     reverse_source: bool = False  # the encoder reads the source from its end
-    max_length: int = 1024  # the longest text, special tokens included
+    max_length: int = 1024  # maximum text length in tokens, including special tokens
     dropout: float = 0.2  # of embeddings, between layers, and of the decoder's output
-    tied: Literal["all", "target", "none"] = "all"  # which share one matrix: source, target and output
+    tied: Literal["all", "target", "none"] = "all"  # which embeddings share a matrix: source, target and output
 
     def __post_init__(self):
         check(self)

@@ -33,11 +33,11 @@ class SpeechTransformerConfig:
     encoder_layers: int = 12
     decoder_layers: int = 6
     channels: int = 64  # of the convolutions before the encoder
-    subsampling: int = 4  # frames that become one state: 2 or 4
+    subsampling: int = 4  # subsampling factor: frames per state, 2 or 4
     attention_2d: int = 0  # modules of attention along time and frequency before the encoder; the paper has 2
     heads_2d: int = 8  # channels of each
     max_length: int = 4096  # positions: states of the longest recording, and tokens of the longest text
-    dropout: float = 0.1  # of embeddings and of what each sublayer adds
+    dropout: float = 0.1  # of embeddings and sublayer outputs
     attention_dropout: float = 0.0  # of attention weights
     hidden_dropout: float = 0.1  # inside the feed-forward network
     norm: Literal["post", "pre"] = "pre"  # norms after each sublayer, as in the paper, or before it

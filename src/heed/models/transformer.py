@@ -26,18 +26,18 @@ class TransformerConfig:
     hidden: int = 2048  # width of the feed-forward network
     encoder_layers: int = 6
     decoder_layers: int = 6
-    max_length: int = 1024  # positions: the longest text, special tokens included
-    dropout: float = 0.1  # of embeddings and of what each sublayer adds
+    max_length: int = 1024  # maximum text length in tokens, including special tokens
+    dropout: float = 0.1  # of embeddings and sublayer outputs
     attention_dropout: float = 0.0  # of attention weights
     hidden_dropout: float = 0.0  # inside the feed-forward network
     norm: Literal["post", "pre"] = "post"  # norms after each sublayer, as in the paper, or before it
-    positions: Literal["sinusoidal", "learned", "none"] = "sinusoidal"  # fixed sinusoids, or learned, or no order
-    tied: Literal["all", "target", "none"] = "all"  # which share one matrix: source, target and output
+    positions: Literal["sinusoidal", "learned", "none"] = "sinusoidal"  # fixed sinusoids, learned, or none
+    tied: Literal["all", "target", "none"] = "all"  # which embeddings share a matrix: source, target and output
     output_bias: bool = False  # a bias for each token of the output
     norm_eps: float = 1e-5  # of layer norm
     encoder: Literal["attention", "restricted", "convolution"] = "attention"  # or a window, or a convolution
-    window: int = 7  # positions that "restricted" sees, an odd number
-    kernel: int = 3  # positions that "convolution" mixes, an odd number
+    window: int = 7  # window of "restricted" attention (odd)
+    kernel: int = 3  # kernel size of "convolution" (odd)
 
     def __post_init__(self):
         check(self)

@@ -35,13 +35,13 @@ class TransformerTTSConfig:
     hidden: int = 1024  # width of the feed-forward network
     encoder_layers: int = 4
     decoder_layers: int = 4
-    reduction: int = 2  # frames that are written in one step; the paper has 1
+    reduction: int = 2  # frames generated per step; the paper uses 1
     prenet: int = 256  # width of the decoder's pre-net
     prenet_dropout: float = 0.5  # of it: what was written before counts less than the text
     postnet: int = 256  # channels of the post-net
     postnet_layers: int = 5
     max_length: int = 4096  # positions: tokens of the longest text, and steps of the longest sound
-    dropout: float = 0.1  # of embeddings and of what each sublayer adds
+    dropout: float = 0.1  # of embeddings and sublayer outputs
     attention_dropout: float = 0.0  # of attention weights
     hidden_dropout: float = 0.1  # inside the feed-forward network
     norm_eps: float = 1e-5  # of layer norm

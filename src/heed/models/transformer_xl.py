@@ -37,10 +37,10 @@ class TransformerXLConfig:
     heads: int = 10  # of each attention
     hidden: int = 2100  # width of the feed-forward network
     layers: int = 16
-    memory: int = 150  # tokens before a window whose hidden states are attended to
+    memory: int = 150  # memory length: earlier tokens whose hidden states are attended to
     evaluation_memory: int | None = None  # the same at evaluation and in generation; as memory by default
     same_length: bool = False  # each token sees as many as the memory has, itself included; otherwise its window too
-    farthest: int = 0  # distances above this count as this; 0: no limit
+    farthest: int = 0  # clamp relative distances to this; 0 is no limit
     cutoffs: list[int] = field(default_factory=list)  # first ids of the clusters of rarer tokens; none: a plain softmax
     divisor: int = 1  # each cluster has vectors that are this many times narrower than those of the one before
     dropout: float = 0.1  # of embeddings, of what each sublayer adds, inside the feed-forward network and of the output

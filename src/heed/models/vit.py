@@ -29,13 +29,13 @@ class ViTConfig:
     labels: int = from_data()
     size: int = from_data(224)  # pixels each way of an image
     channels: int = from_data(3)
-    patch: int = 16  # pixels each way of a patch
+    patch: int = 16  # patch size in pixels
     dim: int = 192  # width of patches and layers
     heads: int = 3  # of each attention
     hidden: int = 768  # width of the feed-forward networks
     layers: int = 12
     pooling: Literal["cls", "mean"] = "cls"  # what is classified: a class token, or the mean of all patches
-    dropout: float = 0.0  # of embeddings and of what each sublayer adds
+    dropout: float = 0.0  # of embeddings and sublayer outputs
     attention_dropout: float = 0.0  # of attention weights
     path_dropout: float = (
         0.0  # stochastic depth: how often the last layer is skipped; those before it less, in proportion

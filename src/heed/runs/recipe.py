@@ -26,10 +26,10 @@ class ModelChoice:
     """A system by name, or a model in a folder to start from; `settings` are what differs from its preset."""
 
     name: str = "transformer"
-    folder: str | None = None  # a model to start from (--from): a run, a folder, a name on the hub
-    fresh: bool = False  # of that model the shape and the vocabulary alone, with new weights
-    preset: str = "auto"  # a size by name; "auto" goes by the amount of data
-    prompt: int = 0  # prompt tuning of that model: this many vectors before each text are learned, and nothing else
+    folder: str | None = None  # an existing model to start from (--from): a run, a folder, a name on the hub
+    fresh: bool = False  # use only that model's architecture and vocabulary, with new weights
+    preset: str = "auto"  # a named size; "auto" chooses by the amount of data
+    prompt: int = 0  # prompt tuning: learn only this many vectors before each text
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self):

@@ -16,9 +16,9 @@ from heed.vocabularies.labels import Labels
 
 @dataclass(frozen=True)
 class ClassificationSettings:
-    label_smoothing: float = 0.1  # share of the probability that is spread over the labels
-    both_orders: bool = False  # read a pair of texts in both orders, and add what is found: for similarity
-    lm_weight: float = 0.0  # of a language model's loss on the same texts, beside that of the task; GPT has 0.5
+    label_smoothing: float = 0.1  # label smoothing: probability mass spread over the labels
+    both_orders: bool = False  # encode a pair of texts in both orders and add the results, for similarity
+    lm_weight: float = 0.0  # weight of an auxiliary language-modelling loss on the same texts; GPT uses 0.5
 
     def __post_init__(self):
         check_fraction("task.label_smoothing", self.label_smoothing)

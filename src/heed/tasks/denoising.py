@@ -26,12 +26,12 @@ from heed.vocabularies.vocabulary import Pair, Vocabulary
 
 @dataclass(frozen=True)
 class DenoisingSettings:
-    infill: float = 0.3  # share of tokens in spans that become one mask each
-    mask: float = 0.0  # share of tokens that become a mask
+    infill: float = 0.3  # share of tokens in spans that are each replaced by one mask
+    mask: float = 0.0  # share of tokens replaced by a mask
     delete: float = 0.0  # share of tokens that are deleted
     permute: float = 1.0  # probability that the sentences of a text are shuffled
     rotate: float = 0.0  # probability that a text is rotated to begin at a random token
-    label_smoothing: float = 0.1  # share of the probability that is spread over the vocabulary
+    label_smoothing: float = 0.1  # label smoothing: probability mass spread over the vocabulary
 
     def __post_init__(self):
         check_fraction("task.label_smoothing", self.label_smoothing)

@@ -35,11 +35,13 @@ Scored = tuple[list[str], list[str], np.ndarray]  # two texts, and how similar p
 
 @dataclass(frozen=True)
 class EmbeddingSettings:
-    pooling: Literal["mean", "cls", "max"] = "mean"  # how the states of a text become its vector
+    pooling: Literal["mean", "cls", "max"] = "mean"  # how states are pooled into a vector
     normalize: bool = True  # the finished model scales its vectors to length 1
     scale: float = 20.0  # cosines are multiplied by it: 1 / temperature
-    both_directions: bool = True  # the first text of a pair is also looked for among all first texts
-    scored: list[str] = field(default_factory=list)  # tables of two texts and a number, such as STS-B: gives Spearman
+    both_directions: bool = True  # symmetric loss: also match the first text of a pair against all first texts
+    scored: list[str] = field(
+        default_factory=list
+    )  # tables of two texts and a score, such as STS-B, for Spearman's correlation
     scored_columns: list[int | str] = field(default_factory=lambda: [1, 2, 3])  # of these tables
 
     def __post_init__(self):

@@ -26,10 +26,10 @@ from heed.training.loss import Loss, Part, smoothed_cross_entropy
 class GapSentencesSettings:
     choice: Literal["principal", "sequential", "random", "lead"] = "principal"  # by ROUGE-1, or as named
     gap_share: float = 0.3  # share of sentences that are removed
-    word_share: float = 0.15  # share of words that are hidden from the encoder
-    masked: float = 0.8  # of these, how many become the mask
-    swapped: float = 0.1  # and how many a random word
-    label_smoothing: float = 0.1  # share of the probability that is spread over the vocabulary
+    word_share: float = 0.15  # share of words hidden from the encoder
+    masked: float = 0.8  # share of these replaced by the mask
+    swapped: float = 0.1  # and by a random word
+    label_smoothing: float = 0.1  # label smoothing: probability mass spread over the vocabulary
 
     def __post_init__(self):
         check_fraction("task.label_smoothing", self.label_smoothing)

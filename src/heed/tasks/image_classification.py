@@ -33,15 +33,15 @@ VALIDATED = 1024  # images in a batch of validation
 
 @dataclass(frozen=True)
 class ImageClassificationSettings:
-    label_smoothing: float = 0.1  # share of the probability that is spread over the classes
-    crop: int = 0  # pixels of padding around an image, of which a random crop is taken; 0 is none
-    flip: bool = False  # mirror half of all images, left and right
-    randaugment: int = 0  # operations of RandAugment on each image; the paper has 2
-    magnitude: float = 9.0  # of these operations, from 0 to 30
-    erasing: float = 0.0  # share of the images of which a rectangle is replaced by noise
-    mixup: float = 0.0  # blend images in pairs, by shares of a beta distribution with this parameter; 0 is off
-    cutmix: float = 0.0  # put a box of another image into each, in the same way; with mixup, one or the other
-    mix_share: float = 1.0  # of the images that are mixed, if mixup or cutmix is on
+    label_smoothing: float = 0.1  # label smoothing: probability mass spread over the classes
+    crop: int = 0  # padding in pixels for random crops; 0 is off
+    flip: bool = False  # flip half of all images horizontally
+    randaugment: int = 0  # RandAugment operations per image; the paper uses 2
+    magnitude: float = 9.0  # magnitude of these operations, from 0 to 30
+    erasing: float = 0.0  # random erasing: share of images with a rectangle replaced by noise
+    mixup: float = 0.0  # mixup: parameter of the beta distribution; 0 is off
+    cutmix: float = 0.0  # cutmix: parameter of the beta distribution; with mixup, one or the other
+    mix_share: float = 1.0  # share of images that are mixed, if mixup or cutmix is on
 
     def __post_init__(self):
         check_fraction("task.label_smoothing", self.label_smoothing)

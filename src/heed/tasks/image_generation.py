@@ -30,10 +30,10 @@ VALIDATED = {"cuda": 64, "cpu": 8}  # images in a batch of validation
 
 @dataclass(frozen=True)
 class ImageGenerationSettings:
-    by_class: bool = False  # the model is told the class of each image, and draws by class
-    enlarge: int = 0  # the model gets each image with so many pixels each way, and learns to enlarge it; 0: it does not
-    flip: bool = False  # mirror half of all images, left and right
-    valid_images: int = 1000  # how many images to validate on; 0 is all
+    by_class: bool = False  # condition on the class of each image
+    enlarge: int = 0  # super-resolution: size of the small input image in pixels; 0 is off
+    flip: bool = False  # flip half of all images horizontally
+    valid_images: int = 1000  # number of validation images; 0 is all
 
     def __post_init__(self):
         for name in ("enlarge", "valid_images"):

@@ -27,12 +27,12 @@ from heed.vocabularies.vocabulary import Pair
 
 @dataclass(frozen=True)
 class LanguageSettings:
-    window: int = 35  # tokens of a text that are read, and backpropagated through, at once
+    window: int = 35  # tokens read, and backpropagated through, at once
     reading: Literal["stream", "documents", "random"] = (
         "stream"  # one text with carried state; documents that do not see each other; windows at random offsets
     )
     document: DocumentKind = "paragraph"  # lines between blank lines; or a file, or one line
-    label_smoothing: float = 0.0  # share of the probability that is spread over the vocabulary
+    label_smoothing: float = 0.0  # label smoothing: probability mass spread over the vocabulary
 
     def __post_init__(self):
         if self.window < 1:

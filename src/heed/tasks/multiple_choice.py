@@ -21,8 +21,8 @@ from heed.vocabularies.text_parts import SEPARATOR
 class MultipleChoiceSettings:
     choices: int | None = None  # how many of data.columns are choices; all between the first and the last by default
     first_choice: int = 0  # the number of the first choice in the files: 0 or 1; letters begin with A
-    label_smoothing: float = 0.0  # share of the probability that is spread over the choices
-    lm_weight: float = 0.0  # of a language model's loss on the same texts: with it, both heads learn at once
+    label_smoothing: float = 0.0  # label smoothing: probability mass spread over the choices
+    lm_weight: float = 0.0  # weight of an auxiliary language-modelling loss on the same texts
 
     def __post_init__(self):
         check_fraction("task.label_smoothing", self.label_smoothing)

@@ -38,10 +38,10 @@ from heed.vocabularies.sentencepiece import SubwordsConfig
 
 @dataclass(frozen=True)
 class AnsweringSettings:
-    max_length: int | None = None  # tokens of a window, the question and special ones included; 384 by default
-    stride: int = STRIDE  # subwords of a context that two of its windows share, half of a window at most
-    max_question: int = MAX_QUESTION  # subwords of a question; a longer one is cut, and counted
-    max_answer: int = MAX_ANSWER  # subwords of an answer that may be given
+    max_length: int | None = None  # window size in tokens, including the question and special ones (default: 384)
+    stride: int = STRIDE  # overlap of two windows of a context, in subwords; at most half a window
+    max_question: int = MAX_QUESTION  # maximum question length in subwords; longer ones are truncated and counted
+    max_answer: int = MAX_ANSWER  # maximum answer length in subwords
 
     def __post_init__(self):
         for name, least in (("max_length", 16), ("stride", 0), ("max_question", 1), ("max_answer", 1)):

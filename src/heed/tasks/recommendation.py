@@ -42,13 +42,17 @@ class RecommendationSettings:
         0  # items that each prediction is compared with; by default 1 for bce, 256 for gbce, 1,024 for sampled-softmax
     )
     calibration: float = 0.75  # of gbce: 0 is bce, 1 is as if all items were compared
-    popularity: float = 0.75  # sampled-softmax draws items by their frequency to this power; 0 is evenly
+    popularity: float = 0.75  # sampled-softmax draws items by frequency to this power; 0 is uniform
     label_smoothing: float = 0.0  # of cross-entropy
-    long: Literal["last", "windows"] = "last"  # of histories beyond model.max_length the last items, or all in parts
-    mask_share: float = 0.2  # of the items that a model like BERT4Rec has to find
-    mask_last: float = 0.1  # share of its histories in which the last item alone is masked
-    contrastive: float = 0.0  # weight of CL4SRec's loss of two views of each history; 0 is off, the paper has 0.1
-    temperature: float = 1.0  # of that loss: cosines are divided by it
+    long: Literal["last", "windows"] = (
+        "last"  # for histories beyond model.max_length: the last items only, or all in windows
+    )
+    mask_share: float = 0.2  # share of masked items, for models like BERT4Rec
+    mask_last: float = 0.1  # share of histories in which only the last item is masked
+    contrastive: float = (
+        0.0  # weight of CL4SRec's contrastive loss between two views of each history; 0 is off, the paper uses 0.1
+    )
+    temperature: float = 1.0  # temperature of that loss
     augmentations: list[str] = field(
         default_factory=lambda: ["crop", "mask", "reorder"]
     )  # the views are drawn from these
@@ -56,7 +60,7 @@ class RecommendationSettings:
     mask: float = 0.3  # share of its items that are masked
     reorder: float = 0.6  # share that is shuffled
     histories: bool = True  # the model folder keeps the histories of users, for heed recommend --user and heed evaluate
-    valid_users: int = 0  # how many users to validate on; 0 is all
+    valid_users: int = 0  # number of validation users; 0 is all
 
     def __post_init__(self):
         for name in ("calibration", "mask_last", "crop", "mask", "reorder", "popularity"):

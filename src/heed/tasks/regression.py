@@ -16,8 +16,8 @@ from heed.vocabularies.labels import Numbers, parse_number
 
 @dataclass(frozen=True)
 class RegressionSettings:
-    both_orders: bool = False  # read a pair of texts in both orders, and add what is found: for similarity
-    lm_weight: float = 0.0  # of a language model's loss on the same texts, beside that of the task; GPT has 0.5
+    both_orders: bool = False  # encode a pair of texts in both orders and add the results, for similarity
+    lm_weight: float = 0.0  # weight of an auxiliary language-modelling loss on the same texts; GPT uses 0.5
 
     def __post_init__(self):
         check_not_negative("task.lm_weight", self.lm_weight)

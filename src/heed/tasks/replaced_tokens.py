@@ -24,8 +24,8 @@ class ReplacedTokensSettings(RowSettings):
     masked: float = (
         0.85  # of the hidden tokens, how many become the mask for the generator: as in the code of the paper
     )
-    random: float = 0.0  # and how many another token; the rest stays as it is
-    weight: float = 50.0  # of the discriminator's loss, beside that of the generator
+    random: float = 0.0  # and by another token; the rest is unchanged
+    weight: float = 50.0  # weight of the discriminator's loss
 
     def __post_init__(self):
         super().__post_init__()

@@ -36,14 +36,14 @@ VALID_FRAMES = 20_000  # of a batch of validation
 
 @dataclass(frozen=True)
 class SpeechSettings:
-    ctc: float = 0.3  # share of the loss of CTC; 0 leaves attention alone
+    ctc: float = 0.3  # weight of the CTC loss; 0 is attention only
     label_smoothing: float = 0.1
-    mask_bands: int = 2  # SpecAugment: bands of frequency that are masked in each recording
-    mask_band: float = 0.3  # the widest, as a share of the numbers of a frame
-    mask_stretches: int = 2  # stretches of time that are masked
-    mask_stretch: int = 40  # the longest, in frames
+    mask_bands: int = 2  # SpecAugment: number of frequency bands masked per recording
+    mask_band: float = 0.3  # maximum width, as a share of a frame
+    mask_stretches: int = 2  # number of time spans masked
+    mask_stretch: int = 40  # maximum length, in frames
     mask_share: float = 0.2  # and no more than this share of a recording
-    valid_recordings: int = 0  # how many to validate on; 0 is all
+    valid_recordings: int = 0  # number of validation examples; 0 is all
 
     def __post_init__(self):
         if not 0 <= self.ctc <= 1:

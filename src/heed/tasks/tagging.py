@@ -28,11 +28,13 @@ from heed.vocabularies.sentencepiece import SubwordsConfig
 
 @dataclass(frozen=True)
 class TaggingSettings:
-    scheme: Scheme = "auto"  # of the labels in the files; the model learns BIO, or labels without prefixes as they are
-    repair: bool = False  # read labels that the scheme forbids as conlleval does, and count their sentences
-    max_length: int | None = None  # tokens of a window, special ones included; that of the model by default
-    stride: int = STRIDE  # subwords that two windows of a sentence too long for the model share, half of one at most
-    label_smoothing: float = 0.0  # share of the probability that is spread over the labels
+    scheme: Scheme = (
+        "auto"  # scheme of the labels in the files; the model learns BIO, or labels without prefixes unchanged
+    )
+    repair: bool = False  # repair labels that violate the scheme, as conlleval does, and count their sentences
+    max_length: int | None = None  # window size in tokens, including special ones (default: the model's)
+    stride: int = STRIDE  # overlap of two windows of a long sentence, in subwords; at most half a window
+    label_smoothing: float = 0.0  # label smoothing: probability mass spread over the labels
 
     def __post_init__(self):
         check_fraction("task.label_smoothing", self.label_smoothing)

@@ -42,13 +42,15 @@ LARGE = 4000  # target subwords: with fewer, a shortlist saves little
 
 @dataclass(frozen=True)
 class TranslationSettings:
-    label_smoothing: float = 0.1  # share of the probability that is spread over the vocabulary
+    label_smoothing: float = 0.1  # label smoothing: probability mass spread over the vocabulary
     r_drop: float = 0.0  # weight of R-Drop (5 is usual); 0 is off
-    teacher: list[str] = field(default_factory=list)  # of the same vocabulary, to distill from (docs/guides/distill.md)
+    teacher: list[str] = field(
+        default_factory=list
+    )  # teacher with the same vocabulary, to distill from (docs/guides/distill.md)
     tune_length_penalty: int = (
         0  # validation sentences on which the finished model's length penalty is chosen; 0 is off
     )
-    distillation: float = 0.5  # share of the loss in which a teacher's distribution is the target
+    distillation: float = 0.5  # weight of the distillation loss
 
     def __post_init__(self):
         check_fraction("task.label_smoothing", self.label_smoothing)

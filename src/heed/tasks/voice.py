@@ -35,10 +35,10 @@ VALID_FRAMES = 20_000  # of a batch of validation
 
 @dataclass(frozen=True)
 class VoiceSettings:
-    ends: float = 1.0  # weight of the loss of where a sound ends
-    end_weight: float = 5.0  # how much the step that is the end counts against each that is not
-    guided: float = 10.0  # weight of attention's distance from the diagonal; 0 is off
-    valid_spoken: int = 20  # how many validation texts are spoken for the mel-cepstral distortion
+    ends: float = 1.0  # weight of the stop-token loss
+    end_weight: float = 5.0  # weight of the final step in that loss
+    guided: float = 10.0  # weight of guided attention; 0 is off
+    valid_spoken: int = 20  # number of validation texts synthesized for the mel-cepstral distortion
 
     def __post_init__(self):
         for name in ("ends", "end_weight", "guided"):

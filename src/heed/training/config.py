@@ -18,22 +18,22 @@ from heed.training.schedule import Schedule
 class TrainingConfig:
     """What is the same for every task."""
 
-    auto: bool = False  # settings that are not set follow from the data and the machine (docs/guides/defaults.md)
+    auto: bool = False  # choose unset settings from the data and the machine (docs/guides/defaults.md)
     steps: int = 10_000  # at most
-    time: str | None = None  # at most, for example "10m" or "2h"; with --resume, "+1h" is one hour more
+    time: str | None = None  # time budget, for example "10m" or "2h"; with --resume, "+1h" adds an hour
     batch_tokens: int = 4096  # tokens per batch and side, of all processes together, padding included
     accumulate: int = 1  # batches per step
     schedule: Literal["noam", "inverse-root", "cosine", "constant"] = "inverse-root"  # "noam" is the paper's
     rate: float = 1e-3  # at its peak; for "noam", a factor on the paper's formula
-    minimum_rate: float = 0.0  # what "cosine" falls to
+    minimum_rate: float = 0.0  # final rate of "cosine"
     warmup: int = 1000
-    cooldown: float = 0.0  # share of the run, at its end, in which the rate falls to zero; 0 is none
+    cooldown: float = 0.0  # share of the run, at its end, in which the rate decays to zero; 0 is off
     beta1: float = 0.9
     beta2: float = 0.98
     epsilon: float = 1e-9
     weight_decay: float = 0.0
     decayed: Literal["all", "matrices"] = "all"  # which weights decay; "matrices" spares biases and norms
-    clip: float = 1.0  # largest norm of the gradient; 0 is no limit
+    clip: float = 1.0  # gradient clipping norm; 0 is no limit
     precision: Literal["auto", "float32", "tf32", "bfloat16"] = "auto"  # bfloat16 on a GPU that has it, else float32
     packed: bool | None = (
         None  # sequences packed without padding; by default on one GPU in bfloat16 (docs/internals/speed-training.md)
@@ -41,7 +41,7 @@ class TrainingConfig:
     compile: bool = False  # torch.compile
     seed: int = 1
     threads: int | None = None  # all cores by default; the same number gives the same bits
-    device: str = "auto"  # a GPU if there is one; cpu, cuda, cuda:1
+    device: str = "auto"  # "auto": a GPU if available; cpu, cuda, cuda:1
     parallel: Literal["ddp", "fsdp"] = (
         "ddp"  # under torchrun: "ddp", a whole model on each GPU, or "fsdp", a part of it
     )
@@ -49,15 +49,15 @@ class TrainingConfig:
     valid_every: int = 500
     valid_beam: int = 1  # greedy: quick
     valid_tokens: int = 8192  # tokens per batch of validation
-    checkpoint_every: int | None = None  # as valid_every by default
-    keep: int = 2  # whole checkpoints
-    samples: int = 4  # examples that are kept of each validation, in samples/
-    metric: str = "auto"  # what "best" means: chrf, bleu, rouge, accuracy or loss; "auto" goes by the task
+    checkpoint_every: int | None = None  # steps between checkpoints (default: valid_every)
+    keep: int = 2  # number of full checkpoints to keep
+    samples: int = 4  # number of examples kept from each validation, in samples/
+    metric: str = "auto"  # the metric for "best": chrf, bleu, rouge, accuracy or loss; "auto" depends on the task
     patience: int = 0  # stop (with a cool-down: begin it) after this many validations without a new best; 0 is never
     final: Literal["best", "last", "average-best", "average-last", "ema", "best-ema"] = (
         "best"  # which weights the model gets
     )
-    average: int = 5  # of how many checkpoints
+    average: int = 5  # number of checkpoints to average
     ema: float = 0.0  # decay of the moving average (0.999) for final = "ema" and "best-ema"; 0 is off
 
     def __post_init__(self):

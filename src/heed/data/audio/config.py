@@ -18,20 +18,22 @@ class AudioConfig:
     )  # tables of path and text, LJSpeech's metadata.csv, or folders: FSDD's, or AN4's MFCC
     valid_audio: list[str] = field(default_factory=list)  # recordings to validate on
     format: Format = "auto"  # "tsv": path, tab, text; "fsdd": 7_name_12.wav; "mfcc": index.tsv with stored cepstra
-    split: str = "train"  # of corpora that state one (FSDD: recordings 5 to 49; AN4): the part to train on
-    holdout: int = 0  # recordings set aside for validation where none are named; 0 is one in twenty, at most 500
+    split: str = "train"  # the training split, for corpora with splits (FSDD: recordings 5 to 49; AN4)
+    holdout: int = 0  # recordings set aside without validation files; 0 is one in twenty, at most 500
     features: Literal["fbank", "mfcc"] = "fbank"  # log-mel energies, or cepstra
-    rate: int = 16_000  # samples a second; recordings with another rate are resampled
-    mels: int = 80  # filters of the mel scale
-    cepstra: int = 13  # of features = "mfcc"
-    frame: float = 25.0  # milliseconds of sound that a frame is computed from
-    shift: float = 10.0  # milliseconds from one frame to the next
-    normalize: Literal["utterance", "corpus"] = "utterance"  # mean 0 and deviation 1 in each recording, or over all
-    speeds: list[float] = field(default_factory=lambda: [1.0])  # each recording is also trained on at these speeds
-    max_seconds: float = 30.0  # longer recordings are not trained on
-    language: str | None = None  # what is spoken, for the model card
-    target_language: str | None = None  # of the text, where that is another: speech translation
-    licence: str | None = None  # of the data, for the model card
+    rate: int = 16_000  # sample rate in Hz; other rates are resampled
+    mels: int = 80  # number of mel filters
+    cepstra: int = 13  # number of cepstra, for features = "mfcc"
+    frame: float = 25.0  # frame length in milliseconds
+    shift: float = 10.0  # frame shift in milliseconds
+    normalize: Literal["utterance", "corpus"] = (
+        "utterance"  # normalize to mean 0 and deviation 1 per recording, or over all
+    )
+    speeds: list[float] = field(default_factory=lambda: [1.0])  # speed perturbation: also train at these speeds
+    max_seconds: float = 30.0  # skip longer recordings in training
+    language: str | None = None  # spoken language, for the model card
+    target_language: str | None = None  # language of the text, if different (speech translation)
+    licence: str | None = None  # licence of the data, for the model card
 
     def __post_init__(self):
         if not self.audio:

@@ -22,8 +22,8 @@ class VoiceConfig(AudioConfig):
     """The same with the features that a voice writes: log-mel magnitudes, which can be turned into sound."""
 
     features: Literal["mel"] = "mel"  # log-mel magnitudes
-    frame: float = 64.0  # milliseconds of sound that a frame is computed from
-    shift: float = 16.0  # milliseconds from one frame to the next
+    frame: float = 64.0  # frame length in milliseconds
+    shift: float = 16.0  # frame shift in milliseconds
     normalize: Literal["corpus"] = "corpus"  # mean 0 and deviation 1 over all recordings
 
 

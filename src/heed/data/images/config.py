@@ -15,17 +15,21 @@ class ImagesConfig:
     images: list[str] = field(
         default_factory=list
     )  # folders of folders, CSV, IDX, CIFAR's sheets (docs/guides/images.md)
-    valid_images: list[str] = field(default_factory=list)  # the same, to validate on
-    holdout: int = 1000  # without those, this many images are set aside, a tenth at most
+    valid_images: list[str] = field(default_factory=list)  # the same, for validation
+    holdout: int = 1000  # without those, this many images are set aside (at most a tenth)
     columns: list[int | str] = field(default_factory=lambda: [1, 2])  # of CSV: path and label, by number or by name
-    classes: list[str] = field(default_factory=list)  # names, where the files have numbers from 0 on
-    size: int | None = None  # pixels each way; by default that of the images if all have one, or of the model (--from)
+    classes: list[str] = field(default_factory=list)  # class names, where the files have numbers from 0
+    size: int | None = (
+        None  # image size in pixels (default: that of the images if all are the same, or of the model (--from))
+    )
     colours: Colours = "auto"  # "auto": grey if all files are, as IDX files; the same as the model's (--from)
-    fit: Fit = "crop"  # an image of another shape: its middle, or "stretch" it, or "pad" it with black
+    fit: Fit = "crop"  # how to fit images of another shape: crop the center, stretch, or pad with black
     resample: Resample = "bilinear"  # how an image of another size is resized
-    broken: Literal["leave out", "refuse"] = "leave out"  # images that cannot be read; they are counted and named
-    max_pixels: int = MAX_PIXELS  # a larger image is not decoded, and counts as one that cannot be read
-    licence: str | None = None  # of the data, for the model card
+    broken: Literal["leave out", "refuse"] = (
+        "leave out"  # what to do with unreadable images; they are counted and listed
+    )
+    max_pixels: int = MAX_PIXELS  # larger images are not decoded and count as unreadable
+    licence: str | None = None  # licence of the data, for the model card
 
     def __post_init__(self):
         if not self.images:

@@ -18,23 +18,23 @@ class InteractionsConfig:
     format: Format = (
         "auto"  # "::" is MovieLens', "users" a user and the items a line, "pairs" a user and an item a line
     )
-    user: int | str | None = None  # the column of the user, by number from 1 or by name; else it is found by its name
+    user: int | str | None = None  # the column of the user, by number from 1 or by name; default: found by its name
     item: int | str | None = None  # the column of the item
     time: int | str | None = None  # the column of the time: seconds, or dates such as 2024-05-01T12:30:00
     rating: int | str | None = None  # the column of the rating, for min_rating
-    min_rating: float | None = None  # interactions that are rated lower are left out
+    min_rating: float | None = None  # drop interactions rated lower
     duplicates: Duplicates = (
         "exact"  # left out: same user, item and time; or an item twice in a row; or all but the first
     )
-    core: int = 5  # users and items with fewer interactions are left out, until none has fewer; 0 keeps all
+    core: int = 5  # repeatedly drop users and items with fewer interactions; 0 keeps all
     split: Split = (
         "leave-one-out"  # "time": what comes after a time is held out, so that nothing of the future is known
     )
-    valid_share: float = 0.1  # of the interactions, by time, that a split by time validates on
-    test_share: float = 0.1  # and tests on: the last ones
-    valid_from: str | None = None  # or the time from which on interactions are validated on
-    test_from: str | None = None  # and tested on
-    licence: str | None = None  # of the data, for the model card
+    valid_share: float = 0.1  # split by time: share of interactions for validation
+    test_share: float = 0.1  # and for testing (the last ones)
+    valid_from: str | None = None  # or the time at which validation starts
+    test_from: str | None = None  # and testing
+    licence: str | None = None  # licence of the data, for the model card
 
     def __post_init__(self):
         if not self.interactions:

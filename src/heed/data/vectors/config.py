@@ -8,9 +8,9 @@ class VectorsConfig:
     source: str | None = None  # a file of word2vec, GloVe or fastText (.vec), plain or gzipped
     target: str | None = None
     text: str | None = None  # for a language model
-    frozen: bool = False  # they are not trained; not where the same matrix is the output layer
-    lowercase: bool = False  # a word that is not in the file may take the vector of its lowercase form
-    scale: float | None = None  # a factor; by default as large as the initial weights
+    frozen: bool = False  # keep the vectors fixed; not if the matrix is also the output layer
+    lowercase: bool = False  # fall back to the vector of the lowercase form
+    scale: float | None = None  # scale factor (default: match the initial weights)
 
     @property
     def files(self) -> dict[str, str]:
