@@ -92,7 +92,7 @@ def _check_module(words: list[str]) -> None:
     name = words[1]
     if name in ("pytest", "venv"):
         return
-    path = ROOT / name.replace(".", "/")
+    path = (ROOT / "src" if name.startswith("heed.") else ROOT) / name.replace(".", "/")
     assert path.with_suffix(".py").is_file() or path.is_dir(), name
     sources = path.rglob("*.py") if path.is_dir() else [path.with_suffix(".py"), *path.parent.glob("*.py")]
     known = " ".join(source.read_text("utf-8") for source in sources)

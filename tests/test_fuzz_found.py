@@ -53,7 +53,7 @@ FILES = {
         ),
         ("a.vec", b"4 3", "a.vec holds no words"),
         ("a.vec", b"cat 1.0 1e39\n", "line 1 is broken"),
-        ("a.json", b'{"a": ' + b"1" * 5000 + b"}", "a.json, 'a': a term is a text, not inf"),
+        ("a.json", b'{"a": ' + b"1" * 5000 + b"}", "a.json, 'a': a term must be a string, not inf"),
         ("keys", b"abc " + b"9" * 5000, "keys, line 1: a line is a key"),
         ("a.toml", b"[task]\nname = [1]\n", "task.name: [1] is none of 'translation'"),
         ("a.toml", b"[model]\nname = {}\n", "model.name: {} is"),
@@ -134,7 +134,7 @@ def test_a_pickle_with_odd_names_is_said_to_be_damaged(tmp_path):
     torch.save({"a": torch.ones(2)}, tmp_path / "pytorch_model.bin")
     data = (tmp_path / "pytorch_model.bin").read_bytes()
     (tmp_path / "pytorch_model.bin").write_bytes(data.replace(b"data.pkl", b"data.\x80kl"))
-    with pytest.raises(ValueError, match=r"pytorch_model\.bin is damaged or cut short \("):
+    with pytest.raises(ValueError, match=r"pytorch_model\.bin is damaged or truncated \("):
         weights.read(tmp_path)
 
 
@@ -145,7 +145,7 @@ def test_a_pickle_that_states_gigabytes_takes_no_memory(tmp_path):
     data = path.read_bytes()
     path.write_bytes(data.replace(b"X\x06\0\0\0weight", b"X\xff\xff\xff\x7fweight"))
     tracemalloc.start()
-    with pytest.raises(ValueError, match=r"pytorch_model\.bin is damaged or cut short"):
+    with pytest.raises(ValueError, match=r"pytorch_model\.bin is damaged or truncated"):
         weights.read(tmp_path)
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
@@ -153,7 +153,7 @@ def test_a_pickle_that_states_gigabytes_takes_no_memory(tmp_path):
 
 
 def test_ids_and_settings_of_others_are_checked(tmp_path):
-    with pytest.raises(ValueError, match="the id of 'a' is 1000000000000; an id is a number from 0 to 16,777,215"):
+    with pytest.raises(ValueError, match="the id of 'a' is 1000000000000; an id must be a number from 0 to 16,777,215"):
         check_ids({"a": 10**12}, "vocab.json")
     special = sentencepiece.SPECIAL_TOKENS
     for name, value, what in (

@@ -63,7 +63,7 @@ def rows(table) -> list[tuple]:
 @pytest.fixture(scope="module")
 def ray():
     module = pytest.importorskip("ray")
-    module.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    module.init(num_cpus=4, include_dashboard=False, log_to_driver=False)  # two actors, and room for writing
     yield module
     module.shutdown()
 

@@ -54,7 +54,7 @@ def test_interrupted_and_continued_it_is_the_same_file(heed, trained, mono, tmp_
     for blocks in (1, 0, 2):
         restore = killed_after(blocks, monkeypatch)
         code, _, err = heed("backtranslate", trained, mono, "--out", out, *search)
-        assert code == 130 and "The same command continues it." in err
+        assert code == 130 and "Run the same command to continue." in err
         assert not out.exists() and (tmp_path / "broken.tsv.part").is_file()
         restore()
     code, _, err = heed("backtranslate", trained, mono, "--out", out, *search)
@@ -117,7 +117,7 @@ def test_a_file_is_continued_with_what_it_was_begun_with(heed, trained, mono, tm
     mono.write_text(text, "utf-8")
     assert heed(*words)[0] == 0 and out.is_file()
     code, _, err = heed(*words)
-    assert code == 1 and f"{out} exists already: choose another --out" in err
+    assert code == 1 and f"{out} already exists: choose another --out" in err
 
 
 def test_what_an_earlier_version_has_begun_is_not_thrown_away(heed, trained, mono, tmp_path):
@@ -133,7 +133,7 @@ def test_what_an_earlier_version_has_begun_is_not_thrown_away(heed, trained, mon
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--top-k", "5"], "--top-k is for sampling: give --sample too"),
+        (["--top-k", "5"], "--top-k is for sampling: add --sample"),
         (["--tag", "a b"], "--tag is 'a b'; it must be one word, such as <bt>"),
     ],
 )
@@ -145,7 +145,7 @@ def test_what_cannot_be_is_refused(heed, trained, mono, tmp_path, words, says):
 def test_a_text_without_a_line_to_translate_is_refused_and_leaves_nothing(heed, trained, tmp_path):
     (tmp_path / "mono.ko").write_text("\n \n", "utf-8")
     code, _, err = heed("backtranslate", trained, tmp_path / "mono.ko", "--out", tmp_path / "out.tsv")
-    assert code == 1 and "has no line to translate: 0 pairs of 2 lines; skipped: 2 empty." in err
+    assert code == 1 and "has no lines to translate: 0 pairs of 2 lines; skipped: 2 empty." in err
     assert not list(tmp_path.glob("*out.tsv*"))
 
 

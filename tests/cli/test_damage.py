@@ -69,13 +69,13 @@ def test_from_a_damaged_checkpoint_a_run_goes_back_and_ends_with_the_same_model(
 
 
 def test_a_damaged_model_is_refused_by_every_verb_that_reads_it(heed, run):
-    assert "that of config.json" in heed("info", run)[1]
+    assert "matches config.json" in heed("info", run, "--all")[1]
     flip(run / "model" / WEIGHTS)
     new = ("train", "--from", run, "--out", run.parent / "new", *sets(["data.phrasebook=50", "training.auto=false"]))
     for words in (("translate", run, "나무"), ("info", run), new):
         code, _, says = heed(*words)
         assert code != 0
-        assert "model.safetensors is damaged or of another model: its hash is not the one in config.json" in says
+        assert "model.safetensors is damaged or belongs to another model: its hash does not match config.json" in says
 
 
 def edit(path, before, after):
@@ -123,7 +123,7 @@ def test_damage_is_told_also_to_who_wants_quiet(heed, run):
     cache = run.parent / "cache"
     flip(next(cache.glob("corpus-*/source.ids")))
     code, _, says = heed(*words)
-    assert code == 0 and says.endswith("is damaged (source.ids is not what was written): it is prepared again.")
+    assert code == 0 and says.endswith("is damaged (source.ids has changed since it was written): preparing it again.")
     assert heed(*words) == (0, "", "")
 
 
@@ -131,7 +131,7 @@ def test_a_config_that_was_changed_is_refused(heed, run):
     edit(run / "model" / CONFIG, '"beam": ', '"beam": 1')
     code, _, says = heed("translate", run, "나무")
     assert code != 0
-    assert f"{run / 'model' / CONFIG} is damaged: its hash is not the one that it states; copy it again" in says
+    assert f"{run / 'model' / CONFIG} is damaged: its hash does not match the recorded one; copy it again" in says
     facts = json.loads((run / "model" / CONFIG).read_text("utf-8"))
     write_json(run / "model" / CONFIG, {name: value for name, value in facts.items() if name != "sha256"})
     assert heed("translate", run, "나무")[0] == 0, "whoever changes it says so"
@@ -155,7 +155,9 @@ def test_hashes_of_training_texts_that_are_not_the_runs_are_refused(heed, run):
     assert heed(*words)[0] == 0
     flip(run / contamination.FILE)
     code, _, says = heed(*words)
-    assert code != 0 and f"{run / contamination.FILE} is damaged or of another model: config.json states" in says
+    assert (
+        code != 0 and f"{run / contamination.FILE} is damaged or belongs to another model: config.json states" in says
+    )
     assert heed("train", "--out", run, "--resume", "--no-report", "--quiet") == (0, "", "")
     assert heed(*words)[0] == 0, "a resumed run has them again"
 

@@ -129,11 +129,11 @@ def test_a_mix_of_general_and_special_text_fine_tunes_a_model_and_keeps_its_dire
     assert heed("train", "--out", tmp_path / "tuned", "--resume", "--set", "training.steps=3")[0] == 0
     tagged = recipe(files, tmp_path / "tags.toml", [("ko", "de", 3.0), ("ko", "de", 1.0)], few)
     code, _, err = heed("train", tagged, "--from", made, "--out", tmp_path / "other")
-    assert code == 1 and "'<bt>' is no tag of the vocabulary; it has >>en<<, >>de<<, >>ko<<: leave it out" in err
+    assert code == 1 and "'<bt>' is not a tag of the vocabulary; it has >>en<<, >>de<<, >>ko<<: leave it out" in err
     unsaid = tmp_path / "pairs.tsv"
     unsaid.write_text("a\tb\n" * 20, "utf-8")
     code, _, err = heed("train", "--from", made, "--tsv", unsaid, "--out", tmp_path / "third")
-    assert code == 1 and "pairs.tsv does not say which language it translates to, and the model has several: set" in err
+    assert code == 1 and "pairs.tsv has no target language, and the model has several: set" in err
 
 
 @pytest.mark.parametrize(
@@ -185,4 +185,4 @@ def test_a_report_has_the_scores_of_each_direction(heed, files, made, tmp_path):
     assert heed("report", made, "--to", "de", *test)[0] == 0
     assert "Scores on the test set" in (tmp_path / "test.html").read_text("utf-8")
     assert "ko to en, ko to de, en to ko: say which" in heed("report", made, *test)[2]
-    assert "name it with --source and --reference" in heed("report", made, "--to", "de")[2]
+    assert "add --source and --reference" in heed("report", made, "--to", "de")[2]

@@ -85,7 +85,7 @@ def test_what_is_damaged_of_the_corpus_is_written_again(heed, command, tmp_path)
     for path, content in before.items():
         path.write_bytes(content[:-2] + b"!" + content[-1:])
         code, _, err = heed(*command(run, "--quiet", "--resume", settings=["training.steps=2"]))
-        assert code == 0 and f"{path} is damaged: what is damaged is written again." in err
+        assert code == 0 and f"{path} is damaged: rewriting the damaged part." in err
         assert path.read_bytes() == content
     plan = own / "plan.toml"
     plan.write_text(plan.read_text("utf-8").replace("beam = 2", "beam = 3"), "utf-8")
@@ -174,7 +174,10 @@ def test_a_student_that_was_interrupted_is_the_same_in_the_end(heed, command, tm
         silent_after(patch, 2)
         code, _, err = heed(*command(tmp_path / "part"))
     assert code == 130
-    assert f"Interrupted; what is translated is kept. Continue with: heed distill --out {tmp_path}/part --resume" in err
+    assert (
+        f"Interrupted; finished translations are kept. Continue with: heed distill --out {tmp_path}/part --resume"
+        in err
+    )
     code, _, err = heed("distill", "--out", tmp_path / "part", "--resume", "--set", "training.steps=2")
     assert (code, "step 2" in err) == (0, True)
     assert heed("distill", "--out", tmp_path / "part", "--resume", "--quiet", "--set", "training.steps=4") == (
@@ -207,7 +210,7 @@ def test_without_any_references_it_is_said_what_the_student_is_validated_on(heed
         *sets([*STUDENT, "data.holdout=3"]),
     ]
     code, _, err = heed(*words)
-    assert (code, "There are no references: the student is validated on translations of its teacher." in err) == (
+    assert (code, "There are no references: the student is validated on its teacher's translations." in err) == (
         0,
         True,
     )
@@ -248,10 +251,10 @@ def test_a_teacher_of_another_family_teaches_a_student_with_subwords_of_its_own(
     [
         (
             ["recipes/distill.toml"],
-            "recipes/distill.toml is a recipe; the teacher comes before it: heed distill TEACHER",
+            "recipes/distill.toml is a recipe; the teacher must come before it: heed distill TEACHER",
         ),
         ([], "distill.teacher: name the model to learn from"),
-        (["--resume"], "is not a student that can be resumed: it has no"),
+        (["--resume"], "is not a distillation run that can be resumed: it has no"),
         (["nowhere", "recipes/distill.toml"], "nowhere: no such folder"),
         (
             ["nowhere", "recipes/distill.toml", "--set", "distill.beam=no"],
@@ -267,7 +270,7 @@ def test_what_is_missing_is_named(heed, tmp_path, words, says):
 
 def test_a_run_is_not_overwritten(heed, command, trained):
     code, _, err = heed(*command(trained))
-    assert (code, f"{trained} exists already: continue with --resume, or choose another --out" in err) == (1, True)
+    assert (code, f"{trained} already exists: continue with --resume, or choose another --out" in err) == (1, True)
     code, _, err = heed(*command(trained, "--resume"))
     assert (code, f"{trained} is a run without a teacher: continue with heed train" in err) == (1, True)
 

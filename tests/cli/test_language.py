@@ -117,7 +117,7 @@ def test_training_goes_on_from_a_model_that_is_there(heed, trained, files, tmp_p
         (["task.bptt=10"], "task.bptt has moved: set task.window instead"),
         (
             ["training.batch_tokens=5"],
-            "training.batch_tokens is 5; it must hold one window at least, and task.window is 10",
+            "training.batch_tokens is 5; it must hold at least one window, and task.window is 10",
         ),
         (["data.target=train.txt"], "data.target is given, but language is learned from text alone"),
         (["filters.max_length=20"], "filters are for pairs"),
@@ -146,7 +146,9 @@ def test_a_language_model_does_not_learn_to_translate(heed, files, tmp_path):
     wrong = sets("model.name=rnn-lm", "task.name=translation")
     code, _, err = heed("train", *pair, "--out", tmp_path / "out", *wrong)
     assert code == 1
-    assert "task.name is 'translation', but a language model (rnn-lm) learns from one text: set it to 'language'" in err
+    assert (
+        "task.name is 'translation', but a language model (rnn-lm) learns from plain text: set it to 'language'" in err
+    )
 
 
 @pytest.mark.parametrize(
@@ -178,13 +180,13 @@ def test_what_is_not_for_a_language_model_is_said(heed, trained, files):
             "--text",
             files / "test.txt",
             "--rouge",
-        ): "--rouge is for translations: it does not go with --text",
+        ): "--rouge is for translations: it cannot be combined with --text",
         ("score", trained): "--source FILE and --target FILE, or for a language model --text FILE",
-        ("look", trained, "the cat", "--beam", "2", "--out", "x.html"): "--beam is for translators",
+        ("look", trained, "the cat", "--beam", "2", "--out", "x.html"): "--beam is for translation models",
         ("generate", trained, "--prompt", "zebra"): "the model knows no word of 'zebra'",
         ("generate", trained, "--greedy", "--top-k", "3"): "--top-k is for sampling",
         ("generate", trained, "--length", "0"): "length is 0",
-        ("convert", trained, "--out", trained / "x"): "it stays with heed",
+        ("convert", trained, "--out", trained / "x"): "it cannot be exported",
     }
     for words, error in cases.items():
         code, _, err = heed(*words)

@@ -73,7 +73,7 @@ def test_other_verbs_take_the_direction(heed, models, files):
         code == 0
         and one != heed("score", models / "nllb", *given[2:], "--from", "de", "--target", files / "valid.en")[1]
     )
-    code, out, _ = heed("info", models / "nllb")
+    code, out, _ = heed("info", models / "nllb", "--all")
     assert (
         code == 0
         and "translates between" in out
@@ -99,7 +99,7 @@ def test_it_is_tuned_in_the_direction_of_its_data_and_goes_out_again(heed, model
     for words in ([], ["--from", "en", "--to", "fr"]):
         assert translate(heed, tuned, *words) == translate(heed, out, *words)
     assert translate(heed, tuned) == translate(heed, tuned, "--from", "ko", "--to", "en")
-    assert "by default" in heed("info", out)[1]
+    assert "by default" in heed("info", out, "--all")[1]
     theirs, tokenizer = (
         transformers.AutoModelForSeq2SeqLM.from_pretrained(out),
         transformers.AutoTokenizer.from_pretrained(out),

@@ -12,7 +12,7 @@ def test_a_model_without_positions(heed, tmp_path):
     assert code == 0, err
     assert json.loads((run / "model" / "config.json").read_text("utf-8"))["model"]["positions"] == "none"
     assert heed("translate", run, "나는 책을 읽어요.")[0] == 0
-    assert "positions" in heed("info", run)[1]
+    assert "positions" in heed("info", run, "--all")[1]
     code, _, err = heed("convert", run, "--to", "huggingface", "--out", tmp_path / "hf")
     assert code == 1
     assert "positions are 'none'; a Hugging Face Marian has sinusoids: train with positions = 'sinusoidal'" in err

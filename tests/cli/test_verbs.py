@@ -144,7 +144,7 @@ def test_score_average_info_plot_and_phrasebook(heed, trained, tmp_path):
     assert heed("average", trained, "--last", 2, "--out", tmp_path / "mean")[0] == 0
     assert heed("translate", tmp_path / "mean", "안녕.")[0] == 0
     assert json.loads(heed("info", trained, "--json")[1])["run"]["step"] == 4
-    assert "encoder_layers" in heed("info", tmp_path / "mean")[1]
+    assert "encoder_layers" in heed("info", tmp_path / "mean", "--all")[1]
     assert heed("plot", trained, "--out", tmp_path / "c.png")[0] == 0
     assert heed("phrasebook", "--out", tmp_path / "book", "--train", 20, "--valid", 5, "--test", 5)[0] == 0
     assert len((tmp_path / "book" / "test.align").read_text().splitlines()) == 5

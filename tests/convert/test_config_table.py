@@ -140,7 +140,7 @@ def test_an_encoder_and_a_decoder_of_different_widths_are_refused(table, encoder
 def test_two_names_of_one_setting_must_agree(table, name, other, ours):
     assert getattr(table.to_ours({other: 256}), ours) == 256
     assert getattr(table.to_ours({name: 256, other: 256}), ours) == 256
-    with pytest.raises(ValueError, match=f"{other} is 6, but {name} is 256: they are two names of one setting"):
+    with pytest.raises(ValueError, match=f"{other} is 6, but {name} is 256: they are two names for the same setting"):
         table.to_ours({name: 256, other: 6})
 
 

@@ -102,11 +102,9 @@ def test_few_texts_are_not_worth_a_conversion_unless_it_is_asked_for(monkeypatch
     own.model.float()
     monkeypatch.setattr(ctranslate2_encoder, "LEAST_TOKENS", 1)
     monkeypatch.setattr(EncoderEngine, "open", lambda *_: 1 / 0)
-    with pytest.warns(UserWarning, match="CTranslate2 cannot be used for this model, torch is: division by zero"):
+    with pytest.warns(UserWarning, match="CTranslate2 cannot run this model, using torch instead: division by zero"):
         assert torch.equal(found.outputs(TEXTS), product(own, "torch").outputs(TEXTS))
-    with pytest.raises(
-        ValueError, match="CTranslate2 cannot be used for this model: division by zero; use engine torch"
-    ):
+    with pytest.raises(ValueError, match="CTranslate2 cannot run this model: division by zero; use engine torch"):
         asked.outputs(TEXTS)
 
 
@@ -126,13 +124,13 @@ def test_what_cannot_be_run_is_refused_with_a_sentence(monkeypatch, tmp_path):
     for own in (package("bigbird", "classification"), package("albert", "classification"), classifier()):
         assert encoder_engine(own.model, own.processors["text"], "auto") is None
     with pytest.raises(
-        ValueError, match="has no place for embeddings of another width than its layers, which this Ele"
+        ValueError, match="has no place for embeddings narrower or wider than its layers, which this Ele"
     ):
         out.write(package("electra", "classification"), tmp_path / "out")
-    with pytest.raises(ValueError, match="has no place for a head that sees no later words, which this Bert has"):
+    with pytest.raises(ValueError, match="has no place for a causal head, which this Bert has"):
         out.write(package("bert", "causal"), tmp_path / "out")
     monkeypatch.setattr(bert.model, "parameters", lambda: iter([torch.empty(1, device="meta")]))
-    assert "it is for the CPU here, and the model is on meta: use torch" in refusal(bert, "ctranslate2")
+    assert "it only runs on the CPU here, and the model is on meta: use torch" in refusal(bert, "ctranslate2")
 
 
 @pytest.mark.parametrize(

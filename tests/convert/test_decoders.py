@@ -183,7 +183,7 @@ def test_ids_are_those_of_their_tokenizer(pair, tmp_path):
 
 @pytest.mark.parametrize("pair", ["gpt", "gpt2"], indirect=True)
 def test_a_language_model_scores_no_choices(pair):
-    with pytest.raises(ValueError, match="the model has no head for labels or choices: it is a language model alone"):
+    with pytest.raises(ValueError, match="the model has no head for labels or choices: it is only a language model"):
         pair[0].model.choose(torch.zeros(1, 2, 3, dtype=torch.long))
 
 

@@ -140,7 +140,7 @@ def test_what_heed_does_not_compute_is_refused_by_name(case, settings, says, tmp
 def test_a_head_that_transformers_does_not_have_stays_with_heed(tmp_path):
     with pytest.raises(
         ValueError,
-        match="transformers has no model that computes what a Bert with such a head or a prompt does: it stays with heed",
+        match="transformers has no model that computes what a Bert with such a head or a prompt does: it cannot be exported",
     ):
         huggingface.write(package("bert", "replaced"), tmp_path / "out")
     own = package("bert", "replaced")

@@ -46,8 +46,8 @@ def test_a_folder_that_does_not_say_how_many_choices_there_are_takes_as_many_as_
     found = load(tmp_path / "model", "cpu")
     assert len(found.classify([["a", "b", "c", "d"]])[0].probabilities) == 3
     for texts, says in (
-        ([["a", "b", "c"], ["a", "b", "c", "d"]], "text 2 has 3 choices, but text 1 has 2: every question needs as many"),
-        ([["a", "b"]], "text 1 has 2 parts: give the context and at least two choices, with tabs between them"),
+        ([["a", "b", "c"], ["a", "b", "c", "d"]], "text 2 has 3 choices, but text 1 has 2: every question must have the same number"),
+        ([["a", "b"]], "text 1 has 2 parts: give the context and at least two choices, separated by tabs"),
     ):  # fmt: skip
         with pytest.raises(ValueError) as error:
             found.classify(texts)

@@ -109,7 +109,7 @@ def test_the_key_tells_vocabularies_apart():
 
 def test_languages_are_those_that_a_folder_adds():
     assert tuple(vocabularies("nllb")[0].languages) == NLLB_CODES
-    with pytest.raises(ValueError, match="adds no languages such as eng_Latn: it is not of an NLLB"):
+    with pytest.raises(ValueError, match="adds no languages such as eng_Latn: it is not an NLLB tokenizer"):
         nllb.NllbVocabulary(nllb_files(codes=()))
 
 

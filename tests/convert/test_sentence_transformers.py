@@ -72,7 +72,7 @@ def test_what_heed_cannot_do_is_refused(folder):
         load(folder, "cpu")
     change(pooling, pooling_mode_cls_token=True, pooling_mode_lasttoken=False)
     change(folder / "config_sentence_transformers.json", default_prompt_name="query")
-    with pytest.raises(ValueError, match="every text begins with the prompt 'query', which heed does not add"):
+    with pytest.raises(ValueError, match="every text starts with the prompt 'query', which heed does not add"):
         load(folder, "cpu")
     change(folder / "config_sentence_transformers.json", default_prompt_name=None)
     change(folder / "sentence_bert_config.json", do_lower_case=True)

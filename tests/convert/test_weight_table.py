@@ -72,7 +72,7 @@ def test_a_copy_that_is_none_is_refused(system, name):
     model, table, theirs = written(*system)
     theirs[name] = theirs["model.shared.weight"] + 1e-6
     with pytest.raises(
-        ValueError, match=rf"{name} and model\.shared\.weight differ; in this model they are one matrix"
+        ValueError, match=rf"{name} and model\.shared\.weight differ; in this model they are the same matrix"
     ):
         table.to_ours(theirs, model.state_dict())
 
@@ -165,7 +165,7 @@ def test_the_head_of_a_classifier_is_not_dropped_from_a_bart():
 def test_a_missing_weight_is_told_by_their_name(system, name):
     model, table, theirs = written(*system)
     del theirs[name]
-    with pytest.raises(ValueError, match=rf"the weights lack {name}: they are of another model, or not complete"):
+    with pytest.raises(ValueError, match=rf"the weights lack {name}: they belong to another model, or are incomplete"):
         table.to_ours(theirs, model.state_dict())
 
 
@@ -177,5 +177,5 @@ def test_no_weights_at_all_are_told():
 
 def test_a_weight_of_ours_that_no_row_is_for_is_told():
     _, table, _ = written(*BART)
-    with pytest.raises(ValueError, match=r"no row of the table is for head\.dense\.weight"):
+    with pytest.raises(ValueError, match=r"the table has no entry for head\.dense\.weight"):
         table.to_theirs({"head.dense.weight": torch.zeros(1)})

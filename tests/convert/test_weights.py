@@ -85,7 +85,8 @@ def test_a_pickle_that_would_run_code_is_refused_and_nothing_runs(tmp_path, zipp
     with pytest.raises(ValueError) as error:
         weights.read(tmp_path)
     assert str(error.value) == (
-        f"{path} is a pickle that holds more than weights (it asks for {os.mkdir.__module__}.mkdir). Opening it could run "
+        f"{path} is a pickle that contains more than weights (it asks for {os.mkdir.__module__}.mkdir). Opening it "
+        "could run "
         "code, so heed does not: ask for the model as model.safetensors"
     )
     assert not ran.exists()
@@ -134,12 +135,12 @@ def test_an_index_that_promises_a_weight_that_its_shard_lacks(tmp_path):
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("{", "is no index of shards: it has no weight_map"),
-        ("[]", "is no index of shards: it has no weight_map"),
-        ('{"metadata": {}}', "is no index of shards: it has no weight_map"),
-        ('{"weight_map": {}}', "is no index of shards: its weight_map names no weight"),
+        ("{", "is not a shard index: it has no weight_map"),
+        ("[]", "is not a shard index: it has no weight_map"),
+        ('{"metadata": {}}', "is not a shard index: it has no weight_map"),
+        ('{"weight_map": {}}', "is not a shard index: its weight_map is empty"),
         ('{"weight_map": {"a": "../other/x.safetensors"}}', "names '../other/x.safetensors'; a shard is a file in the"),
-        ('{"weight_map": {"a": 3}}', "names 3; a shard is a file in the same folder"),
+        ('{"weight_map": {"a": 3}}', "names 3; a shard must be a file in the same folder"),
     ],
 )
 def test_an_index_that_is_none(tmp_path, text, says):
@@ -167,7 +168,7 @@ def test_a_file_cut_short(tmp_path, kind):
     WRITERS[kind](tmp_path)
     [path] = tmp_path.iterdir()
     path.write_bytes(path.read_bytes()[:150])
-    with pytest.raises(ValueError, match=r"is damaged or cut short \(.*\): copy it again"):
+    with pytest.raises(ValueError, match=r"is damaged or truncated \(.*\): copy it again"):
         weights.read(tmp_path)
 
 

@@ -68,7 +68,7 @@ def test_a_table_ljspeech_fsdd_and_stored_features_are_read(folder):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("wavs/r0.wav\thello\nwavs/none.wav\thi\n", r"1 of 2 recordings are not there: .*none.wav"),
+        ("wavs/r0.wav\thello\nwavs/none.wav\thi\n", r"1 of 2 recordings are missing: .*none.wav"),
         ("wavs/r0.wav hello\n", "line 1: write it as path, tab, text,"),
         ("wavs/r0.wav\t \n", "line 1: write it as path, tab, text,"),
         ("\n", "there is not one recording with a text"),
@@ -128,7 +128,7 @@ def test_damaged_features_are_computed_again(speech):
     path.write_bytes(damaged)
     _, again = prepare(utterances, features, lambda what, done: said.append((what, done)), speeds=[1.0, 1.1])
     np.testing.assert_array_equal(again.frames(0), expected)
-    assert any("features.f32 is not what was written" in what and done is None for what, done in said)
+    assert any("features.f32 has changed since it was written" in what and done is None for what, done in said)
 
 
 def test_long_recordings_are_left_out_and_counted(folder, cache):

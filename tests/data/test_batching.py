@@ -201,7 +201,7 @@ def test_workers_in_turn_make_what_one_worker_makes(batches):
 def test_a_process_that_dies_is_an_error(lines, build, tmp_path):
     batches = Batches(build(tmp_path / "corpus", lines[:20]), budget=128, seed=5)
     shutil.rmtree(tmp_path / "corpus")
-    with pytest.raises(RuntimeError, match=r"the process that makes batches has died \(exit code 1\)"):
+    with pytest.raises(RuntimeError, match=r"the data loading process has died \(exit code 1\)"):
         next(in_processes(batches, DataPosition()))
 
 

@@ -213,7 +213,7 @@ def test_a_damaged_log_in_the_cache_is_prepared_again(tmp_path):
     before, path = log.histories.history("u1"), log.folder / "items.npy"
     path.write_bytes(path.read_bytes()[:-1] + b"\x07")
     _, again = prepare(given, lambda what, done: said.append(what) if done is None else None)
-    assert "is damaged (items.npy is not what was written): it is prepared again" in said[0]
+    assert "is damaged (items.npy has changed since it was written): it is prepared again" in said[0]
     assert again.histories.history("u1") == before
     assert isinstance(again, PreparedLog) and json.loads((again.folder / "log.json").read_text())["items"] == 4
 
@@ -226,7 +226,7 @@ def test_names_and_histories_survive_a_model_folder(tmp_path):
     assert histories.history("Änne") == log.histories.history("Änne")
     assert histories.held("test").targets.tolist() == log.histories.held("test").targets.tolist()
     (tmp_path / "items.txt").write_text("other\n")
-    with pytest.raises(ValueError, match=r"items\.txt is damaged or of another model"):
+    with pytest.raises(ValueError, match=r"items\.txt is damaged or belongs to another model"):
         Items.read(tmp_path, facts[0], "x")
 
 
@@ -244,10 +244,10 @@ def test_names_and_histories_survive_a_model_folder(tmp_path):
         ("log.csv", 'user,item\nu,"' + "a" * 140_000, {}, "line 2 cannot be read: field larger than field limit"),
         ("log.txt", "u1 a b c\nu2\n", {}, "line 2 has no items"),
         ("log.txt", "u1 a\nu2 b\n", {}, "not one user has 3 interactions"),
-        ("log.txt", "u1 a b c\nu2 b a d\n", {"core": 5}, "no interaction is left to train on: of 6, none is of a user and an item with 5"),
+        ("log.txt", "u1 a b c\nu2 b a d\n", {"core": 5}, "no interaction is left to train on: of 6, none has a user and an item with 5"),
         ("log.txt", "u1 a b c\n", {"split": "time"}, "data.split is 'time', but the log has no times"),
         ("log.csv", "user,item,time\nu,a,1\nu,b,1\nu,c,1\n", {"split": "time"}, "the times of the log, from 1 to 1, cannot be split"),
-        ("log.csv", "user,item,time\nu,a,1\nv,b,5\nw,c,9\n", {"split": "time", "valid_from": "4", "test_from": "8"}, "not one user has interactions both before and after the time of validation"),
+        ("log.csv", "user,item,time\nu,a,1\nv,b,5\nw,c,9\n", {"split": "time", "valid_from": "4", "test_from": "8"}, "no user has interactions both before and after the time of validation"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_with_a_log_is_said_in_a_sentence(name, text, settings, says, tmp_path):
@@ -259,9 +259,7 @@ def test_files_with_and_without_times_are_not_one_log(tmp_path):
     paths = [tmp_path / "a.csv", tmp_path / "b.csv"]
     paths[0].write_text("user,item,time\nu,a,1\n")
     paths[1].write_text("user,item\nu,a\n")
-    with pytest.raises(
-        ValueError, match=r"a\.csv has times and .*b\.csv has none: they cannot be brought into one order"
-    ):
+    with pytest.raises(ValueError, match=r"a\.csv has times and .*b\.csv has none: they cannot be sorted together"):
         told(InteractionsConfig([str(path) for path in paths]))
 
 

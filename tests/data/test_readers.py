@@ -72,7 +72,7 @@ def assert_says(words, read, *arguments):
 
 def test_a_missing_file_is_named(tmp_path):
     assert_says(r"nowhere\.en: no such file", readers.lines, tmp_path / "nowhere.en")
-    assert_says(r" is a folder: name a file", readers.lines, tmp_path)
+    assert_says(r" is a folder: give a file", readers.lines, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_different_numbers_of_lines_are_told(tmp_path):
 
 def test_a_file_more_on_one_side_is_told(tmp_path):
     one = file(tmp_path, "a", "a\n")
-    assert_says(r"2 source files and 1 target files: they go in pairs", readers.pairs, [one, one], [one])
+    assert_says(r"2 source files and 1 target files: there must be as many of both", readers.pairs, [one, one], [one])
 
 
 def test_too_few_columns_are_told_with_the_line(tmp_path):

@@ -69,13 +69,13 @@ def test_any_labels_have_the_entities_that_conlleval_finds():
 @pytest.mark.parametrize(
     ("labels", "scheme", "why"),
     [
-        ("O I-A", "bio", (1, "I-A follows O, and begins no entity in BIO")),
-        ("B-A I-B", "bio", (1, "I-B follows B-A, and begins no entity in BIO")),
-        ("I-A", "bio", (0, "I-A follows the beginning of the sentence, and begins no entity in BIO")),
+        ("O I-A", "bio", (1, "I-A follows O, and cannot begin an entity in BIO")),
+        ("B-A I-B", "bio", (1, "I-B follows B-A, and cannot begin an entity in BIO")),
+        ("I-A", "bio", (0, "I-A follows the beginning of the sentence, and cannot begin an entity in BIO")),
         ("B-A S-A", "bio", (1, "S-A is of BIOES")),
-        ("O B-A", "iob1", (1, "B-A follows O, and in IOB1 it follows an entity of its type")),
+        ("O B-A", "iob1", (1, "B-A follows O, and in IOB1 it must follow an entity of its own type")),
         ("B-A O", "bioes", (1, "O follows B-A, but the entity before it has no E-")),
-        ("S-A E-A", "bioes", (1, "E-A follows S-A, and begins no entity in BIOES")),
+        ("S-A E-A", "bioes", (1, "E-A follows S-A, and cannot begin an entity in BIOES")),
         ("O B-A I-A", "bioes", (2, "I-A ends the sentence, but its entity has no E-")),
         ("B-A PER", "bio", (1, "PER has no prefix")),
         ("B-A I-A O", "bio", None),
@@ -144,7 +144,7 @@ def test_the_scheme_of_a_file_is_found_or_stated(tmp_path):
     with pytest.raises(ValueError, match=r"mend the label, or name the file's scheme as task\.scheme"):
         conll.check_scheme(broken, "bio")
     assert conll.relabelled(broken[0], "bio", ["O", "B-X", "I-X", "B-Y", "I-Y"]) == ["B-X", "B-Y"]
-    with pytest.raises(ValueError, match=r"line 2: 'I-Y' is no label of this model, which has O, B-X, I-X"):
+    with pytest.raises(ValueError, match=r"line 2: 'I-Y' is not a label of this model; its labels are O, B-X, I-X"):
         conll.relabelled(broken[0], "bio", ["O", "B-X", "I-X"])
 
 

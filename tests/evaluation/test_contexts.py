@@ -143,5 +143,5 @@ def test_a_text_is_attributed_to_the_code_that_it_is_likeliest_under():
             total += sum(float(logits.detach().log_softmax(dim=-1)[i, token]) for i, token in enumerate(part))
         assert long.logp[code] == pytest.approx(total, abs=1e-9)
     assert generator.attribute([]) == []
-    with pytest.raises(ValueError, match="the model has no control codes, so there is nothing to attribute a text to"):
+    with pytest.raises(ValueError, match="the model has no control codes, so it cannot attribute a text"):
         Generator(build("ctrl"), Characters(list("abc "))).attribute(["a"])

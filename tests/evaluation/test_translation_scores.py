@@ -88,7 +88,7 @@ def test_a_tokenizer_that_lacks_something_says_what(monkeypatch):
 
     monkeypatch.setattr("sacrebleu.metrics.BLEU.__init__", lacking)
     with pytest.raises(
-        ValueError, match=r"tokenize is 'ko-mecab', which sacreBLEU cannot do here: Please install mecab first\."
+        ValueError, match=r"tokenize is 'ko-mecab', which sacreBLEU cannot use here: Please install mecab first\."
     ):
         score(HYPOTHESES, [FIRST], tokenize="ko-mecab")
 

@@ -191,5 +191,5 @@ def test_a_generator_has_a_fraction_of_the_widths():
     assert {name: getattr(found, name) for name in expected} == expected
     with pytest.raises(ValueError, match=r"generator_fraction is 0\.0; it must be above 0 and at most 1"):
         ElectraConfig(vocab_size=9, generator_fraction=0.0)
-    with pytest.raises(ValueError, match="the model has no generator beside it: its head is 'masked', not 'joint'"):
+    with pytest.raises(ValueError, match="the model has no generator: its head is 'masked', not 'joint'"):
         made("electra").generator_states(draw(1, 5))

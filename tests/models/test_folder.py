@@ -53,7 +53,8 @@ def test_a_model_comes_back_and_one_with_a_flipped_bit_is_refused(tmp_path):
     assert same_model(model_folder.load(tmp_path), tiny(1))
     flip(tmp_path / WEIGHTS)
     with pytest.raises(
-        ValueError, match=r"model\.safetensors is damaged or of another model: its hash is not the one in config"
+        ValueError,
+        match=r"model\.safetensors is damaged or belongs to another model: its hash is not the one in config",
     ):
         model_folder.load(tmp_path)
 
@@ -62,7 +63,7 @@ def test_weights_of_another_model_of_the_same_shape_are_refused(tmp_path):
     for seed in (1, 2):
         model_folder.save(tmp_path / str(seed), tiny(seed), {})
     (tmp_path / "1" / WEIGHTS).write_bytes((tmp_path / "2" / WEIGHTS).read_bytes())
-    with pytest.raises(ValueError, match="is damaged or of another model"):
+    with pytest.raises(ValueError, match="is damaged or belongs to another model"):
         model_folder.load(tmp_path / "1")
 
 
@@ -133,7 +134,9 @@ def test_a_text_that_is_not_the_models_is_refused_or_not_taken(tmp_path):
     facts = model_folder.save(tmp_path, tiny(1), {}, {"list.txt": "words"})
     assert signature.check_beside(path, facts)
     path.write_text("worms")
-    with pytest.raises(ValueError, match=r"list.txt is damaged or of another model: config.json states its hash"):
+    with pytest.raises(
+        ValueError, match=r"list.txt is damaged or belongs to another model: config.json states its hash"
+    ):
         signature.check_beside(path, facts)
     path.unlink()
     with pytest.raises(ValueError, match=r"list.txt is missing: config.json states its hash"):

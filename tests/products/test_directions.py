@@ -89,7 +89,7 @@ def test_a_direction_that_is_missing_or_unknown_is_one_sentence_with_those_there
         lambda text: many.score([text], [text]),
         lambda text: many.align_pairs([text], [text]),
     ):
-        with pytest.raises(ValueError, match=f"the model translates {known}: say which with --to or --from"):
+        with pytest.raises(ValueError, match=f"the model translates {known}: choose one with --to or --from"):
             ask(texts[0])
     with pytest.raises(ValueError, match=f"^the model does not translate to fr; it translates {known}$"):
         many.translate(texts, target="fr")

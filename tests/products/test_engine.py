@@ -350,7 +350,9 @@ def test_what_breaks_is_said_and_torch_goes_on(one, monkeypatch):
     monkeypatch.setattr(cache, "with_folder", breaks)
     fast = Translator([one.model], (one.source, one.target), decoding=one.decoding)
     fast.use("auto")
-    with pytest.warns(UserWarning, match=r"CTranslate2 cannot be used for this model, torch is: no such instruction$"):
+    with pytest.warns(
+        UserWarning, match=r"CTranslate2 cannot run this model, using torch instead: no such instruction$"
+    ):
         found = fast.translate(TEXTS[:2])
     assert [t.ids for t in found] == [t.ids for t in one.translate(TEXTS[:2])]
     assert fast.engine() == "torch"
@@ -368,7 +370,7 @@ def test_who_cannot_have_it_is_told_why(one, make, monkeypatch):
     with pytest.raises(ValueError, match=r"engine is 'ctranslate2', but it has no ensembles; use auto or torch"):
         both.use("ctranslate2")
     away = Translator([made("one").model.to("meta")], (one.source, one.target))
-    with pytest.raises(ValueError, match=r"but it is for the CPU here, and the model is on meta"):
+    with pytest.raises(ValueError, match=r"but it only runs on the CPU here, and the model is on meta"):
         away.use("ctranslate2")
     recurrent = Seq2Seq(Seq2SeqConfig(vocab_size=len(one.target), dim=16, hidden=16)).eval()
     old = Translator([recurrent], (one.source, one.target))

@@ -223,7 +223,9 @@ def test_what_does_not_fit_is_told_once(generators):
     assert own.beyond_positions(["a", "dog"], 5) is None
     assert generators["transformer-xl"].beyond_positions(["a " * 40], 500) is None
     note = own.beyond_positions(["a"], 50)
-    assert note == "The model has 16 positions, and the text does not fit: a window over the last tokens slides along."
+    assert (
+        note == "The model has 16 positions, and the text does not fit: a sliding window over the last tokens is used."
+    )
     note = own.beyond_positions(["a " * 40, "a", "a"], 5)
     assert "1 of the 3 texts do not fit" in note and "of a longer prompt the last 16 tokens; 1 of the prompts" in note
 

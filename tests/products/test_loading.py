@@ -93,7 +93,7 @@ def test_an_ensemble_of_different_subwords_is_refused(tmp_path, folder, single, 
     write(tmp_path / "other", single)
     learn([pair.source for pair in pairs], SubwordsConfig(), 600).save(tmp_path / "other" / "subwords.spm")
     with pytest.raises(
-        ValueError, match=r"model and .*other have different subwords: an ensemble needs the same in all"
+        ValueError, match=r"model and .*other have different subwords: the models of an ensemble must have the same"
     ):
         load([folder, tmp_path / "other"], "cpu")
 
@@ -144,7 +144,7 @@ def test_weights_cut_short_are_said_so(folder, left):
     path = folder / "model.safetensors"
     whole = path.read_bytes()
     path.write_bytes(whole[:left])
-    assert_refused(folder, r"model\.safetensors is damaged or cut short \(.*\): copy it again")
+    assert_refused(folder, r"model\.safetensors is damaged or truncated \(.*\): copy it again")
 
 
 def with_weights(folder, edit):
@@ -165,7 +165,9 @@ def test_a_weight_too_many_is_said_so(folder):
 
 def test_weights_too_few_are_said_so(folder):
     with_weights(folder, lambda weights: [weights.pop(name) for name in list(weights) if "cross" in name])
-    assert_refused(folder, r"lacks decoder\.layers\.0\.cross.* and \d+ more: it is of another model, or not complete")
+    assert_refused(
+        folder, r"lacks decoder\.layers\.0\.cross.* and \d+ more: it belongs to another model, or is incomplete"
+    )
 
 
 def test_a_model_of_another_name_is_said_so(folder):
@@ -206,7 +208,7 @@ def test_a_device_that_is_not_there_is_said_so(folder, monkeypatch):
     with pytest.raises(ValueError, match="device is 'nonsense'; it is auto, cpu or cuda"):
         load(folder, "nonsense")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(ValueError, match="device is 'cuda', but torch sees no GPU here; use --device cpu"):
+    with pytest.raises(ValueError, match="device is 'cuda', but torch finds no GPU; use --device cpu"):
         load(folder, "cuda")
     assert choose_device("auto") == torch.device("cpu")
 

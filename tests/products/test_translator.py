@@ -184,13 +184,13 @@ def test_long_texts_do_not_disturb_their_neighbours(translator, texts, long):
 
 def test_a_long_text_is_refused_where_that_was_asked(translator, texts, long):
     size = len(translator.source.encode([long])[0]) + 1
-    words = f"text 2 has {size} subwords, and the model was made for 48: shorten it, or let it be translated in parts"
+    words = f"text 2 has {size} subwords, and the model was made for 48: shorten it, or translate it in parts"
     with pytest.raises(ValueError, match=words):
         translator.translate([texts[0], long], too_long="refuse")
     with pytest.raises(ValueError, match="text 1 has 49 subwords, and the model was made for 48"):
         translator.score([" ".join("a" * 48)], ["a"])
     assert len(translator.score([" ".join("a" * 47)], ["a"])) == 1
-    with pytest.raises(ValueError, match="too_long is 'drop'; it is 'split', 'cut' or 'refuse'"):
+    with pytest.raises(ValueError, match="too_long is 'drop'; it must be 'split', 'cut' or 'refuse'"):
         translator.translate(texts, too_long="drop")
 
 
@@ -246,7 +246,7 @@ def test_scores_do_not_depend_on_the_batch(translator, pairs):
 
 def test_pairs_that_do_not_fit_are_refused(translator):
     for asked in (translator.score, translator.align_pairs):
-        with pytest.raises(ValueError, match="2 sources and 1 targets: they go in pairs"):
+        with pytest.raises(ValueError, match="2 sources and 1 targets: there must be as many of both"):
             asked(["a", "b"], ["a"])
         with pytest.raises(ValueError, match=r"target 2 has \d+ subwords; the model allows 63"):
             asked(["a", "b"], ["a", "b " * 99])

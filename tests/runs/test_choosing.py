@@ -60,7 +60,7 @@ def test_a_longer_run_from_before_the_cooldown_equals_one_planned_so(train, tmp_
     assert train("long", "--set", steps(16))[0] == 0
     assert train("short", "--set", steps(8))[0] == 0
     code, said = train("short", "--set", steps(16), "--resume")
-    assert code == 0 and "The run is extended: it goes on from before its learning rate fell." in said
+    assert code == 0 and "Extending the run: it continues from before the learning rate decay." in said
     assert same(weights(tmp_path / "long"), weights(tmp_path / "short"))
 
 

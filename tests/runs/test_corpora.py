@@ -49,7 +49,7 @@ def test_a_resumed_run_may_rename_a_corpus_and_change_nothing_else(tmp_path):
         ({"data": {"corpora": [{"tsv": "a"}], "tsv": "b"}}, r"data: name the files to train on .*; not both"),
         ({"data": {"corpora": [{"tsv": "a", "tag": "<bt>"}]}}, r"nothing to validate on, since text with a tag is not held"),
         ({"data": {"corpora": [{"tsv": "a"}, {"tsv": "b", "tag": "<bt>"}]}, "subwords": {"kind": "words"}},
-         r"data\.corpora: <bt> needs a vocabulary of heed's own subwords, and this is of words"),
+         r"data\.corpora: <bt> needs Heed's own subword vocabulary, and this one is words"),
         ({"data": {"corpora": [{"source": "a"}, {"source": "b", "tag": "<x>"}]}, "task": {"name": "denoising"},
           "model": {"name": "bart"}}, r"data\.corpora: denoising has no tags and one language, so <x> means nothing"),
         ({"data": {"corpora": [{"source": "a", "weight": 2}]}, "task": {"name": "language"}, "model": {"name": "gpt2"}},
@@ -107,5 +107,7 @@ def test_the_same_files_of_other_languages_are_prepared_anew(tmp_path, monkeypat
         return made.key
 
     assert prefixes("de", "fr") != prefixes("fr", "de")
-    with pytest.raises(ValueError, match=r"data\.corpora: '>>it<<' is no tag of the vocabulary; it has >>de<<, >>fr<<"):
+    with pytest.raises(
+        ValueError, match=r"data\.corpora: '>>it<<' is not a tag of the vocabulary; it has >>de<<, >>fr<<"
+    ):
         prefixes("it", "fr")

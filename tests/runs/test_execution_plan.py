@@ -81,7 +81,7 @@ def test_what_the_accelerated_step_lacks_is_told(monkeypatch, lacks, says):
     found = plan_for(CUDA, precision="bfloat16")
     assert not found.accelerated and found.grouping is plan
     (told,) = found.notes(CUDA.device)
-    assert told.startswith(f"This run uses the plain training step, which is slower: {says}")
+    assert told.startswith(f"This run uses the standard training step, which is slower: {says}")
     assert plan_for(CUDA, precision="float32").notes(CUDA.device) == []
 
 

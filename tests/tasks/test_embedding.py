@@ -93,7 +93,7 @@ def test_a_table_has_two_texts_and_any_number_of_negatives(tmp_path):
     assert (line.source, line.target, line.location) == ("a", f"b{SEPARATOR}d", "triples.tsv:1")
     (tmp_path / "list.jsonl").write_text('{"one": "a", "other": ["b"]}\n', "utf-8")
     with pytest.raises(
-        ValueError, match=r"list\.jsonl, line 1 has a list, \['b'\], which only multiple choice can read"
+        ValueError, match=r"list\.jsonl, line 1 has a list, \['b'\], which only multiple choice supports"
     ):
         list(pair_table(tmp_path / "list.jsonl", ["one", "other"]))
 

@@ -314,7 +314,7 @@ BOMB = document("", {"word/media/x.bin": "\0" * (3 << 20)})
         (b"x", "a.pdf", None, "a.pdf ends in .pdf; heed translates .txt, .text, .md"),
         (b"x", "noname", None, "noname ends in nothing; heed translates"),
         (b"fine\n\xff\xfeno", "a.txt", None, "a.txt, line 2 is not UTF-8: convert the file first"),
-        (b"a\tb", "a.tsv", None, "a.tsv: say which column is to be translated, counted from 1"),
+        (b"a\tb", "a.tsv", None, "a.tsv: choose the column to translate, counted from 1"),
         (b"a\tb", "a.tsv", 0, "a.tsv: column is 0; columns are counted from 1"),
         (b"a\tb\nc", "a.tsv", 2, "a.tsv, line 2 has 1 columns; column 2 is to be translated"),
         (b"a", "a.txt", 1, "a.txt has no columns: column 1 is for .tsv files"),
@@ -346,7 +346,7 @@ def archive(files):
 @pytest.mark.parametrize(
     ("files", "sentence"),
     [
-        ({"other.xml": "<x/>"}, "a.docx is not a document of Word: it has no word/document.xml"),
+        ({"other.xml": "<x/>"}, "a.docx is not a Word document: it has no word/document.xml"),
         (
             {"word/document.xml": '<!DOCTYPE x [<!ENTITY a "b">]><x>&a;</x>'},
             "a.docx: word/document.xml has a document type (DTD)",

@@ -117,12 +117,12 @@ def test_json_and_lines_are_the_same_glossary(tmp_path):
         (f"{'x' * 201}\tb", "has 201 characters; a term has at most 200"),
         ('{"a": "b",\n "c" "d"}', "terms, line 2: not JSON"),
         ('{"a": "b", "a": "c"}', "terms has 'a' twice"),
-        ('{"a": 3}', "terms, 'a': a term is a text, not 3"),
+        ('{"a": 3}', "terms, 'a': a term must be a string, not 3"),
         ('{"a": {"b": "c"}}', "a term is a text"),
         ('{"a b": "x", "a  b": "y"}', "terms has 'a  b' twice"),
-        ('["a", "b"]', 'terms is JSON, but no object: it must be {"term": "its translation", ...}'),
+        ('["a", "b"]', 'terms is JSON, but not an object: it must be {"term": "its translation", ...}'),
         ('"a"', "terms is JSON, but no object"),
-        ('{"a":' * 100_000, "terms: a glossary is one object of terms, and this has many within each other"),
+        ('{"a":' * 100_000, "terms: a glossary is a flat object of terms, and this one is deeply nested"),
         ('{"a": "\\ud800"}', "terms, 'a': '\\ud800' has half of a character in it"),
         ('{"": "b"}', "terms: a term is empty"),
         ("\tb", "terms, line 1: a term is empty"),
@@ -147,7 +147,7 @@ def test_errors_of_files_and_terms_say_what_is_wrong(tmp_path):
         read(tmp_path / "list.json")
     with pytest.raises(ValueError, match="'a' is to be kept, and to become 'b'"):
         Glossary({"a": "b"}, ["a"])
-    with pytest.raises(ValueError, match="keep is the text 'a'; it is a list of terms"):
+    with pytest.raises(ValueError, match="keep is the text 'a'; it must be a list of terms"):
         Glossary({}, "a")
 
 

@@ -123,8 +123,8 @@ def not_finite(path):
         (STATE, lambda path: path.write_text("null"), "state.json is damaged ("),
         (STATE, lambda path: path.write_text("{}"), "state.json is damaged (it lacks 'sha256')"),
         (STATE, lambda path: path.write_text("[" * 100_000), "state.json is damaged ("),
-        (STATE, changed(place=[0, 7]), "state.json is damaged (its hash is not the one that it states)"),
-        (STATE, changed(note=None), "state.json is damaged (its hash is not the one that it states)"),
+        (STATE, changed(place=[0, 7]), "state.json is damaged (its hash does not match the recorded one)"),
+        (STATE, changed(note=None), "state.json is damaged (its hash does not match the recorded one)"),
         (STATE, changed(sha256=None), "state.json is damaged ("),
         (STATE, changed(sha256={}), "state.json is damaged (it lacks hashes of the other files)"),
         (STATE, changed(sha256={MODEL: "0", TRAINING: "0"}), "model.safetensors is damaged ("),
@@ -168,7 +168,7 @@ def test_a_checkpoint_of_an_earlier_version_is_read_and_that_it_cannot_be_verifi
     path.write_text(json.dumps(state), "utf-8")
     step, (said,) = last(tmp_path)
     assert step == 100
-    assert said.endswith("state.json is of an earlier version, without a hash of its own: it cannot be verified")
+    assert said.endswith("state.json was written by an earlier version without a hash: it cannot be verified")
 
 
 def test_the_weights_alone_are_verified_too(tmp_path):

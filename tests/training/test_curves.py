@@ -95,7 +95,7 @@ def test_each_panel_shows_every_run_in_its_colour(tmp_path):
     ]
     figure = curves._figure(runs, LABELS)
     titles = [panel.get_title(loc="left") for panel in figure.axes]
-    assert titles == ["Loss", "Scores", "Learning rate", "Tokens a second"]
+    assert titles == ["Loss", "Scores", "Learning rate", "Tokens per second"]
     for panel in figure.axes:
         assert {line.get_color() for line in panel.lines} == {"r", "b"}
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a", "b"]

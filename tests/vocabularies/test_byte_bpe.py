@@ -193,7 +193,7 @@ def test_a_table_without_the_special_tokens_is_not_a_barts(tmp_path, learned, na
     byte_bpe.write(tmp_path, (learned, learned))
     ids = json.loads((tmp_path / "vocab.json").read_text())
     (tmp_path / "vocab.json").write_text(json.dumps({piece: i for piece, i in ids.items() if piece != name}))
-    with pytest.raises(ValueError, match=f"vocab.json has no {name}: it is not the vocabulary of a BART or a RoBERTa"):
+    with pytest.raises(ValueError, match=f"vocab.json has no {name}: it is not a BART or RoBERTa vocabulary"):
         byte_bpe.read(tmp_path)
 
 

@@ -6,6 +6,7 @@ import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,7 @@ def to_recorded(
         raise ValueError(
             f"{file.out} exists, and nothing of it is unfinished: choose another --out, or leave out --resume"
         )
+    source = chain(list(islice(source, 1)), source)  # an input that cannot be read leaves no file
     with file:
         if resume and file.begun:
             file.resume(source)

@@ -54,7 +54,12 @@ def test_every_length_is_in_one_group_and_none_is_empty(lengths, groups):
     ("systems", "sources", "groups", "words"),
     [
         ({}, SOURCES, 2, "there are no systems to compare"),
-        ({"one": TRUNCATED[1:]}, SOURCES, 2, "there are 6 sources, but 5 lines of one: they go in pairs"),
+        (
+            {"one": TRUNCATED[1:]},
+            SOURCES,
+            2,
+            "there are 6 sources, but 5 lines of one: they must correspond line by line",
+        ),
         ({"one": TRUNCATED}, SOURCES[1:], 2, "there are 5 sources, but 6 lines of the references"),
         ({"one": TRUNCATED}, SOURCES, 0, "6 sentences cannot be put into 0 groups"),
     ],

@@ -146,9 +146,9 @@ def test_what_is_wrong_is_said_in_a_sentence(ask):
     wrong = {
         ("fill", 400): (
             {"text": ["a [MASK]", "no mask"]},
-            "text 2 has no [MASK]: put it where a word is to be filled in",
+            "text 2 has no [MASK]: put it where a word should be filled in",
         ),
-        ("classify", 400): ({"text": "x"}, "model is missing; it is one of classifier, pairs, choices"),
+        ("classify", 400): ({"text": "x"}, "model is missing; choose one of classifier, pairs, choices"),
         ("classify", 404): (
             {"text": "x", "model": "tagger"},
             "model is 'tagger', which is no model that can classify here; it is one of classifier, pairs, choices",
@@ -173,7 +173,7 @@ def test_what_is_wrong_is_said_in_a_sentence(ask):
     long = {"text": "the dog " * 90, "model": "classifier"}
     assert "shorten it, or let its end be cut off (too_long='cut'" in ask("classify", 400, **long)["error"]
     assert ask("classify", too_long="cut", **long)["texts"][0]["label"] in LABELS
-    assert "no translator is served here" in ask("translate", 404, text="x", target="en")["error"]
+    assert "no translation model is served here" in ask("translate", 404, text="x", target="en")["error"]
 
 
 def test_a_key_is_asked_for_and_charged(encoders):
@@ -198,7 +198,7 @@ def test_folders_are_served_by_what_they_can_do_or_by_what_is_said(tmp_path):
     service = Service([first, second])
     assert service.listing == "fill: bert\nembed: bert-2"
     service.close()
-    with pytest.raises(ValueError, match="is a masked language model, which has no languages: write its name alone"):
+    with pytest.raises(ValueError, match="is a masked language model, which has no languages: give its name only"):
         open_models([f"ko-en={folder}"], "cpu", "torch")
     with pytest.raises(ValueError, match="is a masked language model: it cannot tag; use heed fill or evaluate"):
         open_models([f"tag={folder}"], "cpu", "torch")
@@ -216,7 +216,7 @@ def test_a_classifier_that_is_no_encoder_is_served_without_a_look_inside(tmp_pat
         assert found["probabilities"].keys() == set(own.processors["labels"].names)
         refused = client.post("/v1/look/text", json={"text": "책"})
         assert refused.status_code == 404
-        assert refused.json() == {"error": "no model to look into is served here; /v1/models lists what is"}
+        assert refused.json() == {"error": "no model to look into is served here; see /v1/models"}
     running.stop()
 
 

@@ -128,7 +128,7 @@ def test_bodies_that_arrive_share_the_memory_limit(start, bodies_started, monkey
         wait_until(lambda: sent() == 503)
         late.sendall(b"x" * 15_000)
         said = late.recv(2000)
-        assert said.startswith(b"HTTP/1.1 503 ") and b"too much is being sent at once: try again later" in said
+        assert said.startswith(b"HTTP/1.1 503 ") and b"too many uploads at once: try again later" in said
         assert translated(client) == 200  # a short one fits
         for connection in held:
             connection.close()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from heed.service.http.hosts import check_host, host_name
+from heed.service.http.hosts import check_host, host_name, is_loopback
 from heed.service.http.limits import Refusal
 from heed.service.http.service import Service, Settings
 from tests.service.http.conftest import RunningService
@@ -58,3 +58,11 @@ def test_nothing_is_read_under_another_name_whatever_is_asked_for():
             assert said.status_code == 421 and "evil" not in said.text + str(said.headers)
             assert client.request(method, place).status_code != 421
     running.stop()
+
+
+@pytest.mark.parametrize(
+    ("host", "right"),
+    [("localhost", True), ("a.localhost", True), ("127.0.0.9", True), ("::1", True), ("10.0.0.1", False), ("local.host", False)],
+)  # fmt: skip
+def test_only_these_always_lead_to_the_machine_that_asks(host, right):
+    assert is_loopback(host) is right

@@ -46,7 +46,7 @@ def test_an_image_is_classified_and_looked_into(start):
     rolled = pixel(page, "#images-canvas")
     page.click("#images-rollout")
     assert pixel(page, "#images-canvas") != rolled
-    assert page.text_content("#images-says") == "What is looked at for the classes. Layer 3, the mean of all heads."
+    assert page.text_content("#images-says") == "Attention used for classification. Layer 3, the mean of all heads."
     page.click(".image-map >> nth=1")
     assert page.text_content("#images-says").endswith("Layer 3, head 2.")
 
@@ -78,7 +78,7 @@ def test_the_other_model_is_asked_with_the_same_image_and_an_error_is_said(start
     (tmp_path / "text.png").write_text("no image", "utf-8")
     page.set_input_files("#images-file", str(tmp_path / "text.png"))
     page.wait_for_selector("#images-out .error")
-    assert page.text_content("#images-out .error") == "the image is no image that Pillow can read"
+    assert page.text_content("#images-out .error") == "the image is not an image that Pillow can read"
     assert not page.is_visible("#images-inside")
 
 

@@ -293,7 +293,7 @@ def test_a_term_is_sent_and_kept(visit):
     assert page.text_content("#terms") == "No terms yet."
     page.set_input_files("#terms-file", files=[{"name": "a.tsv", "mimeType": "text/plain", "buffer": saved.encode()}])
     page.wait_for_selector("#terms .small-x")
-    assert words(page, "#terms li span") == ["학생", "→", "pupil", "Heed", "stays as it is"]
+    assert words(page, "#terms li span") == ["학생", "→", "pupil", "Heed", "keep as is"]
 
 
 def test_history_is_kept_used_and_cleared(visit):
@@ -343,7 +343,7 @@ def test_a_file_comes_back_translated(visit, ask):
 
 def test_the_progress_of_a_file_is_counted_by_the_service(visit):
     page, held = visit("#translate?from=ko&to=en"), []
-    page.route("**/translate_file", held.append)
+    page.route("**/translate_file", lambda route: held.append(route))
     page.route("**/v1/progress/*", lambda route: route.fulfill(json={"done": 12, "total": 40}))
     page.click("#mode-file")
     page.set_input_files("#file", files=[{"name": "a.txt", "mimeType": "text/plain", "buffer": f"{TEXT}\n".encode()}])
@@ -396,7 +396,7 @@ def test_a_chosen_word_stays_while_its_sentence_is_unchanged(visit, ask):
     page.wait_for_selector("#target .word.chosen")
     own = said(page)
     assert own != first and own.endswith(chosen.strip()[-3:])
-    assert page.eval_on_selector("#target .word.chosen", "node => node.title") == "chosen by you"
+    assert page.eval_on_selector("#target .word.chosen", "node => node.title") == "your choice"
     assert not page.query_selector("#target .word.chosen.low")
     page.fill("#source", TWO)  # appended
     page.wait_for_function("own => document.querySelector('#target').innerText.length > own.length", arg=own)
