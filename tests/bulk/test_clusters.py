@@ -3,6 +3,7 @@
 import os
 import shutil
 import signal
+import sys
 
 import pytest
 
@@ -73,11 +74,13 @@ def spark():
     sql = pytest.importorskip("pyspark.sql")
     if shutil.which("java") is None:
         pytest.skip("Spark needs Java")
-    made = sql.SparkSession.builder.master("local[2,4]").config("spark.ui.enabled", "false")
-    made = made.config("spark.sql.execution.arrow.maxRecordsPerBatch", "5").getOrCreate()
-    made.sparkContext.setLogLevel("OFF")
-    yield made
-    made.stop()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYSPARK_PYTHON", sys.executable)
+        made = sql.SparkSession.builder.master("local[2,4]").config("spark.ui.enabled", "false")
+        made = made.config("spark.sql.execution.arrow.maxRecordsPerBatch", "5").getOrCreate()
+        made.sparkContext.setLogLevel("OFF")
+        yield made
+        made.stop()
 
 
 def test_ray(ray, folder, expected, tmp_path):

@@ -5,10 +5,10 @@ import json
 import pytest
 
 from heed.bulk import recorded
-from heed.data.synthetic import phrasebook
 from heed.files import exclusive
 from heed.loading import load
 from heed.runs import backtranslate
+from tests import fixed_pairs
 
 SEARCHES = {"beam": ["--beam", "2"], "sampling": ["--sample", "--top-k", "5", "--temperature", "0.8", "--seed", "3"]}
 
@@ -21,7 +21,7 @@ def small_blocks(monkeypatch):
 @pytest.fixture
 def mono(tmp_path):
     """Text of 30 lines, of which two are empty and one is too long; one has a tab."""
-    lines = [pair.source for pair in phrasebook.pairs("test", 26)]
+    lines = [pair.source for pair in fixed_pairs.pairs("test", 26)]
     lines[10:10] = ["", "나는 " * 200, "  "]
     lines[20] = "안녕\t안녕."
     path = tmp_path / "mono.ko"

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from heed.data.synthetic import phrasebook
 from heed.models.folder import WEIGHTS
 from heed.runs import final_validation
 from heed.runs.report.collect import Options, collect
+from tests import fixed_pairs
 
 SETTINGS = """
 [subwords]
@@ -36,7 +36,7 @@ def files(tmp_path_factory):
     """Korean and English, and the same English backwards as a third language."""
     folder = tmp_path_factory.mktemp("files")
     for part, count in (("train", 150), ("valid", 4)):
-        pairs = list(phrasebook.pairs(part, count))
+        pairs = list(fixed_pairs.pairs(part, count))
         texts = {
             "ko": [p.source for p in pairs],
             "en": [p.target for p in pairs],

@@ -6,11 +6,11 @@ import tomllib
 
 import pytest
 
-from heed.data.synthetic import phrasebook
 from heed.loading import load, write_package
 from heed.models.package import Package
 from heed.models.rnn_lm import RNNLanguageModel, RNNLanguageModelConfig
 from heed.runs import distill
+from tests import fixed_pairs
 from tests.cli.conftest import TINY, sets
 from tests.convert.small import ENDS, classifier, package, speaking
 
@@ -28,7 +28,7 @@ def small_blocks(monkeypatch):
 def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("files")
     for part, count in (("train", LINES), ("valid", 4)):
-        pairs = list(phrasebook.pairs(part, count))
+        pairs = list(fixed_pairs.pairs(part, count))
         (folder / f"{part}.ko").write_text("".join(f"{pair.source}\n" for pair in pairs), "utf-8")
         (folder / f"{part}.en").write_text("".join(f"{pair.target}\n" for pair in pairs), "utf-8")
     return folder

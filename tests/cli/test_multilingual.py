@@ -6,7 +6,7 @@ import pytest
 import torch
 import transformers
 
-from heed.data.synthetic import phrasebook
+from tests import fixed_pairs
 from tests.convert.multilingual import CODES, ENDS, saved
 
 FEW = [
@@ -28,7 +28,7 @@ def models(tmp_path_factory):
 def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("files")
     for part, count in (("train", 120), ("valid", 4)):
-        pairs = list(phrasebook.pairs(part, count))
+        pairs = list(fixed_pairs.pairs(part, count))
         for side, code in (("source", "ko"), ("target", "en")):
             (folder / f"{part}.{code}").write_text("".join(f"{getattr(pair, side)}\n" for pair in pairs), "utf-8")
     return folder

@@ -8,7 +8,6 @@ import pytest
 import torch
 
 import heed
-from heed.data.synthetic import phrasebook
 from heed.files import write_json, write_text
 from heed.loading import open_package, write_package
 from heed.models import folder as model_folder
@@ -22,6 +21,7 @@ from heed.version import __version__
 from heed.vocabularies import folder as vocabularies
 from heed.vocabularies.labels import Labels
 from heed.vocabularies.sentencepiece import SubwordsConfig, learn
+from tests import fixed_pairs
 from tests.helpers import translation_package
 
 
@@ -163,7 +163,7 @@ def test_a_model_that_another_process_replaces_just_now_is_read_again(tmp_path, 
 # folders that earlier versions wrote
 
 
-TEXTS = [text for pair in phrasebook.pairs("train", 60) for text in (pair.source, pair.target)]
+TEXTS = [text for pair in fixed_pairs.pairs("train", 60) for text in (pair.source, pair.target)]
 SMALL = {"dim": 16, "heads": 2, "hidden": 24, "encoder_layers": 1, "decoder_layers": 1, "max_length": 20}
 
 

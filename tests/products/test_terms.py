@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import torch
 
-from heed.data.synthetic import phrasebook
 from heed.decoding.config import DecodingConfig
 from heed.decoding.terms import Automaton
 from heed.models.seq2seq import Seq2Seq, Seq2SeqConfig
@@ -21,6 +20,7 @@ from heed.products.translator.term_tokens import TermEncoder
 from heed.products.translator.translator import Translator
 from heed.text.glossary import Glossary
 from heed.vocabularies import marian, words
+from tests import fixed_pairs
 from tests.convert.small import ENDS, package, speaking
 
 TERMS = {"우유": "milk tea", "책": "Tobigs", "친구": "한국어"}
@@ -29,7 +29,7 @@ TERMS = {"우유": "milk tea", "책": "Tobigs", "친구": "한국어"}
 @pytest.fixture(scope="module")
 def spoken():
     """Sentences with terms, one with two of them, and one with none."""
-    found = [pair.source for pair in phrasebook.pairs("train", 400)]
+    found = [pair.source for pair in fixed_pairs.pairs("train", 400)]
     own = [next(text for text in found if Glossary({term: "x"}).matches(text)) for term in TERMS]
     none = next(text for text in found if not Glossary(TERMS).matches(text))
     return [*own, f"{own[0]} {own[1]}", none]

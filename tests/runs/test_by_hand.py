@@ -15,11 +15,11 @@ from rich.console import Console
 from safetensors.torch import load_file
 
 from heed.data.batching import plan
-from heed.data.synthetic import phrasebook
 from heed.runs import models
 from heed.runs import recipe as recipes
 from heed.runs.train import run
 from heed.training.report import Report
+from tests import fixed_pairs
 from tests.contract.contract import train
 
 STEPS, ACCUMULATE, CLIP, RATE, WARMUP, BETAS, EPSILON, DECAY, SMOOTHING = (
@@ -38,7 +38,7 @@ STEPS, ACCUMULATE, CLIP, RATE, WARMUP, BETAS, EPSILON, DECAY, SMOOTHING = (
 @pytest.fixture(scope="module")
 def recipe(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pairs")
-    pairs = list(phrasebook.pairs("train", 40))
+    pairs = list(fixed_pairs.pairs("train", 40))
     for side, name in enumerate(("ko", "en")):
         (folder / name).write_text("".join(f"{pair[side]}\n" for pair in pairs), "utf-8")
         (folder / f"valid.{name}").write_text("".join(f"{pair[side]}\n" for pair in pairs[:4]), "utf-8")

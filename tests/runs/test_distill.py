@@ -10,7 +10,6 @@ import pytest
 import torch
 
 from heed.config import assignment
-from heed.data.synthetic import phrasebook
 from heed.evaluation.translation import metrics
 from heed.loading import load, write_package
 from heed.models.transformer import PRESETS, Transformer
@@ -18,6 +17,7 @@ from heed.runs import distill
 from heed.runs import recipe as recipes
 from heed.runs.teacher import check_vocab_size
 from heed.vocabularies.sentencepiece import SubwordsConfig, learn
+from tests import fixed_pairs
 from tests.helpers import translation_package
 from tests.products.conftest import drawn
 
@@ -41,7 +41,7 @@ def small_blocks(monkeypatch):
 
 @pytest.fixture(scope="module")
 def pairs():
-    return list(phrasebook.pairs("train", LINES))
+    return list(fixed_pairs.pairs("train", LINES))
 
 
 def model_folder(folder: Path, vocabulary, seed: int) -> Path:
@@ -53,7 +53,7 @@ def model_folder(folder: Path, vocabulary, seed: int) -> Path:
 
 @pytest.fixture(scope="module")
 def vocabulary(pairs):
-    return learn([text for pair in pairs for text in (pair.source, pair.target)], SubwordsConfig(), 700)
+    return learn([text for pair in pairs for text in (pair.source, pair.target)], SubwordsConfig(), 600)
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +67,7 @@ def files(tmp_path_factory, pairs):
     folder = tmp_path_factory.mktemp("files")
     for name, texts in zip(DATA, zip(*[(p.source, p.target) for p in pairs], strict=True), strict=True):
         (folder / name).write_text("".join(f"{text}\n" for text in texts), "utf-8")
-    for name, texts in zip(DATA, zip(*[pair[:2] for pair in phrasebook.pairs("valid", 4)], strict=True), strict=True):
+    for name, texts in zip(DATA, zip(*[pair[:2] for pair in fixed_pairs.pairs("valid", 4)], strict=True), strict=True):
         (folder / f"valid.{name}").write_text("".join(f"{text}\n" for text in texts), "utf-8")
     (folder / "tsv").write_text("".join(f"{p.target}\t{p.source}\n" for p in pairs), "utf-8")
     return folder

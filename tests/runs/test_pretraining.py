@@ -9,9 +9,9 @@ from safetensors.torch import load_file
 
 import heed
 from heed.cli.main import main
-from heed.data.synthetic import phrasebook
 from heed.loading import open_package
 from heed.runs.recipe import parse
+from tests import fixed_pairs
 from tests.contract.contract import SMALL, TRAINING, check_same, resume, train
 
 BODY = ("tokens.", "positions.", "segments.", "norm.", "stack.", "widen.")
@@ -20,7 +20,7 @@ BODY = ("tokens.", "positions.", "segments.", "norm.", "stack.", "widen.")
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
     """A text in documents of four lines, and a table of texts with labels."""
-    folder, lines = tmp_path_factory.mktemp("files"), [pair.target for pair in phrasebook.pairs("train", 120)]
+    folder, lines = tmp_path_factory.mktemp("files"), [pair.target for pair in fixed_pairs.pairs("train", 120)]
     text = [line for i, own in enumerate(lines) for line in ([own] if i % 4 else ["", own])]
     (folder / "text.txt").write_text("\n".join(text) + "\n")
     rows = [f"{line}\t{int(line.endswith('?'))}" for line in lines[:40]]

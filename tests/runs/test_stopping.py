@@ -6,13 +6,13 @@ import signal
 
 import pytest
 
-from heed.data.synthetic import phrasebook
 from heed.runs import stopping
 from heed.runs.recipe import parse
 from heed.runs.run import Run
 from heed.runs.stopping import GivenUp, Stopping
 from heed.runs.train import run as train
 from heed.tasks.translation import TranslationValidation
+from tests import fixed_pairs
 
 
 class Silent:
@@ -45,7 +45,7 @@ class Silent:
 def files(tmp_path_factory):
     """A corpus of 200 pairs, of which 8 are held out."""
     folder = tmp_path_factory.mktemp("corpus")
-    pairs = list(phrasebook.pairs("train", 200))
+    pairs = list(fixed_pairs.pairs("train", 200))
     for name, texts in (("source", [one.source for one in pairs]), ("target", [one.target for one in pairs])):
         (folder / name).write_text("".join(f"{text}\n" for text in texts), "utf-8")
     return folder

@@ -4,9 +4,9 @@ import pytest
 
 from heed.data.prepare import TextFiles
 from heed.data.readers import Line
-from heed.data.synthetic import phrasebook
 from heed.runs.recipe import parse
 from heed.tasks.validation import within_limits
+from tests import fixed_pairs
 
 LONG = "나는 학생이다 . " * 100
 
@@ -15,7 +15,7 @@ LONG = "나는 학생이다 . " * 100
 def files(tmp_path, monkeypatch):
     """Writes a corpus of 60 pairs and these to validate on; returns the [data] section."""
     monkeypatch.setenv("HEED_CACHE", str(tmp_path / "cache"))
-    pairs = [(one.source, one.target) for one in phrasebook.pairs("train", 60)]
+    pairs = [(one.source, one.target) for one in fixed_pairs.pairs("train", 60)]
 
     def write(valid: list[tuple[str, str]]) -> dict:
         texts = {"source": pairs, "target": pairs, "valid_source": valid, "valid_target": valid}
@@ -35,7 +35,7 @@ def notes(data: dict, **sections) -> tuple:
 
 
 def test_a_long_line_and_an_empty_one_are_not_validated_on_and_that_is_told(files):
-    good = [(one.source, one.target) for one in phrasebook.pairs("valid", 3)]
+    good = [(one.source, one.target) for one in fixed_pairs.pairs("valid", 3)]
     prepared, told = notes(files([*good, (LONG, "I am ."), ("", "nothing")]), filters={"max_length": 50})
     assert [line[:2] for line in prepared.valid] == good
     assert (
@@ -85,7 +85,7 @@ def test_a_table_of_a_header_alone_is_not_replaced_by_held_out_pairs(tmp_path):
 
 
 def test_validation_texts_that_are_trained_on_are_taken_out_or_mentioned(files):
-    new = [(one.source, one.target) for one in phrasebook.pairs("valid", 2)]
+    new = [(one.source, one.target) for one in fixed_pairs.pairs("valid", 2)]
     data = files([files.pairs[3], *new])
     prepared, told = notes(data)
     assert files.pairs[3] not in [line[:2] for line in prepared.valid[1:]]
