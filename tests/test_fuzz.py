@@ -14,7 +14,7 @@ from bench.fuzz.readers import READERS
 # cases of those that take their time; of the others 300
 SLOW = {
     "model": 15, "huggingface": 10, "vocabularies": 30, "pickle": 30, "recipe": 60, "document-md": 40, "document-docx": 40, "document-html": 80,
-    "document-txt": 80, "document-tsv": 80, "document-srt": 80, "checkpoint": 80, "sentence-transformers": 80, "run": 80, "log": 80,
+    "document-txt": 80, "document-tsv": 80, "document-srt": 80, "document-vtt": 80, "checkpoint": 80, "sentence-transformers": 80, "run": 80, "log": 80,
 }  # fmt: skip
 
 

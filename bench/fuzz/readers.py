@@ -197,9 +197,10 @@ def _read_keys(folder: Path) -> None:
 
 DOCUMENTS = {
     "txt": "A title\n\n  1. First, see https://a.b/c?d=1 and me@x.org. Then: «stop»!\n\t- 다음. 가. 끝\r\n\"Mr. Smith\" paid $3.50 (no %s).\n",
-    "md": "# Title\n\n* one *two* **three** `code` [link](http://x.y \"t\")\n  1. deep\n\n```py\nx = 1\n```\n> quote\n\n| a | b |\n|---|:-:|\n| 1 | 2 |\n\n![p](q) <b>x</b> &amp; \\* [r][1]\n\n[1]: <z>\n\nText\n====\n---\ntitle: x\n---\n",
+    "md": "# Title\n\n* one *two* **three** `code` [link](http://x.y \"t\")\n  1. deep\n\n```py\nx = 1\n```\n> quote\n\n| a | b |\n|---|:-:|\n| 1 | 2 |\n\n![p](q) <b>x</b> &amp; \\* [r][1]\n\n[1]: <z>\n\nText\n====\n---\ntitle: x\n---\n[^n]: note\n\n    more [1]\n\n<div>\n<pre>\na\n",
     "html": "<!DOCTYPE html><html lang=ko><head><title>T</title><style>p{}</style><script>if(a<b){}</script></head><body><p class='x'>One <b>two</b> <i>three</i>.<br/>Four &amp; &lt; &#54620; <a href=\"?a=1&b=2\">five</a></p><pre> x </pre><!-- c --><ul><li>A<li>B</ul><img alt='a b'><textarea>t</textarea><![CDATA[x]]></body></html>",
     "srt": "1\r\n00:00:01,000 --> 00:00:02,500\r\n<i>Hello there.</i>\r\nHow are you?\r\n\r\n2\n00:00:03,000 --> 00:00:04,000 X1:1\n- One.\n- {\\an8}Two.\n",
+    "vtt": "WEBVTT\n\nNOTE x\n\n1\n00:01.000 --> 00:00:02.500 align:start\n<v Al>One &amp; <c.a>two</c> <00:01.500>three</v>\r\n\r\n00:03.000 --> 00:04.000\n- <ruby>A<rt>b</rt></ruby>.\n- Two.\n",
     "tsv": "id\ttext\n1\tHello there. You!\n2\t\n\n3\t한국어 https://a.b\n",
 }  # fmt: skip
 NAMESPACE = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"

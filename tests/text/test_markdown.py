@@ -127,6 +127,7 @@ def test_blocks_are_the_text():
         ("> <div>\n> one. two\n> </div>\n", "> <div>\n> ONE. TWO\n> </div>\n"),
         ("<?php\n\n echo 'one';\n\n?>\ntwo\n", "<?php\n\n echo 'one';\n\n?>\nTWO\n"),
         ("[^1]: one\n\n    two\n\n        code\n", "[^1]: ONE\n\n    TWO\n\n        code\n"),
+        ("> [^1]: one\n>     two\n\n   out\n\n    code\n", "> [^1]: ONE TWO\n\n   OUT\n\n    code\n"),
         ("press <kbd>ctrl</kbd> <kbd>now\n", "PRESS <kbd>ctrl</kbd> <kbd>NOW\n"),
         ("one\0two\rthree\r\nfour\n", "ONE\0TWO THREE FOUR\n"),
     ],
