@@ -92,8 +92,9 @@ def _check_module(words: list[str]) -> None:
     name = words[1]
     if name in ("pytest", "venv"):
         return
-    path = ROOT / name.replace(".", "/")
-    assert path.with_suffix(".py").is_file() or path.is_dir(), name
+    places = [base / name.replace(".", "/") for base in (ROOT, ROOT / "src")]
+    path = next((own for own in places if own.with_suffix(".py").is_file() or own.is_dir()), None)
+    assert path is not None, name
     sources = path.rglob("*.py") if path.is_dir() else [path.with_suffix(".py"), *path.parent.glob("*.py")]
     known = " ".join(source.read_text("utf-8") for source in sources)
     for word in words[2:]:

@@ -3,6 +3,7 @@
 import os
 import shutil
 import signal
+import sys
 
 import pytest
 
@@ -63,7 +64,7 @@ def rows(table) -> list[tuple]:
 @pytest.fixture(scope="module")
 def ray():
     module = pytest.importorskip("ray")
-    module.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    module.init(num_cpus=4, include_dashboard=False, log_to_driver=False)  # two actors, and room for writing
     yield module
     module.shutdown()
 
@@ -73,11 +74,13 @@ def spark():
     sql = pytest.importorskip("pyspark.sql")
     if shutil.which("java") is None:
         pytest.skip("Spark needs Java")
-    made = sql.SparkSession.builder.master("local[2,4]").config("spark.ui.enabled", "false")
-    made = made.config("spark.sql.execution.arrow.maxRecordsPerBatch", "5").getOrCreate()
-    made.sparkContext.setLogLevel("OFF")
-    yield made
-    made.stop()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYSPARK_PYTHON", sys.executable)
+        made = sql.SparkSession.builder.master("local[2,4]").config("spark.ui.enabled", "false")
+        made = made.config("spark.sql.execution.arrow.maxRecordsPerBatch", "5").getOrCreate()
+        made.sparkContext.setLogLevel("OFF")
+        yield made
+        made.stop()
 
 
 def test_ray(ray, folder, expected, tmp_path):

@@ -30,11 +30,12 @@ def run(
 
     An actor that dies is started again, and the blocks that it had are computed again.
     """
-    ray_data()
+    data = ray_data()
     task.check(dataset.columns())
     again = {"max_restarts": -1, "max_task_retries": -1}
+    actors = data.ActorPoolStrategy(size=workers)
     return dataset.map_batches(
-        worker, fn_constructor_args=(task,), batch_size=rows, concurrency=workers, num_gpus=gpus or None, **again
+        worker, fn_constructor_args=(task,), batch_size=rows, compute=actors, num_gpus=gpus or None, **again
     )
 
 

@@ -115,7 +115,7 @@ def test_parts_lines_words_marks_threshold_and_mask_change_the_map(inside):
     inside.focus("#map")
     inside.keyboard.press("ArrowDown")
     inside.keyboard.press("ArrowRight")
-    assert "it is the future" in inside.text_content("#readout")
+    assert "it comes later" in inside.text_content("#readout")
     inside.wait_for_selector(".query-table .closed")
     assert texts(inside, ".query-table .closed .weight")[0] == "masked"
 
@@ -273,7 +273,7 @@ def test_the_query_of_a_mean_has_its_weights_and_bars_are_of_one(inside, seen):
     inside.wait_for_function("() => document.querySelector('#query-where').textContent.includes('mean of all')")
     mean = np.mean([head for layer in seen["cross"] for head in layer], axis=0)[0]
     assert np.allclose([float(text) for text in texts(inside, ".query-table tbody .weight")], mean, atol=6e-4)
-    assert "mean of all" in inside.text_content("#query-where") and "no query of their own" in inside.text_content(
+    assert "mean of all" in inside.text_content("#query-where") and "no query of its own" in inside.text_content(
         "#query-body"
     )
     widths = inside.eval_on_selector_all(".query-table .bar", "all => all.map(node => node.style.width)")
