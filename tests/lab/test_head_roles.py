@@ -82,6 +82,11 @@ def test_a_sentence_of_two_tokens_says_nothing():
     assert self_roles(only(np.eye(2)), ["▁a", "</s>"], causal=False) == [[{"role": None, "share": 0.0}]]
 
 
+def test_a_model_without_attention_has_no_heads():
+    assert self_roles(np.zeros((0, 0, SIZE, SIZE)), TOKENS, causal=True) == []
+    assert cross_roles(np.zeros((0, 0, 2, SIZE)), TOKENS, ["▁x", "</s>"], []) == []
+
+
 def test_a_look_has_the_roles_of_all_its_heads(look):
     data = json.loads(to_json(look))
     assert {part: np.shape(data["roles"][part]) for part in data["roles"]} == {

@@ -44,10 +44,10 @@ function compared(token, p, likely) {
   return p >= other[1] ? `${percent(p)}: ${times(p / other[1])} times as likely as “${name}”` : `${percent(p)}: “${name}” was ${times(other[1] / p)} times as likely`;
 }
 
-const LEAST = 0.005; // less likely ones are not worth a line
+const UNLIKELY = 0.005; // less likely ones are not worth a line
 
 function showBars(step, token) {
-  const list = look.predictions[step].filter(([other, p]) => other === token || p >= LEAST);
+  const list = look.predictions[step].filter(([other, p]) => other === token || p >= UNLIKELY);
   if (!list.some(([other]) => other === token)) list.push([token, Math.exp(look.scores[step])]);
   byId("bars").replaceChildren(...list.map(([other, p]) => {
     const bar = element("span", { class: "bar", "aria-hidden": "true" });
